@@ -19,8 +19,7 @@ const LONG_PATIENCE: Duration = Duration::from_mins(2);
 
 const fn patience(request: &Request) -> Duration {
     match request {
-        // A long configuration on a slow machine, half a million bans, or as many sources take
-        // time.
+        // A long configuration on a slow machine, half a million bans, or as many sources take time.
         Request::Reload
         | Request::AcceptList { .. }
         | Request::Confirm
@@ -30,7 +29,7 @@ const fn patience(request: &Request) -> Duration {
     }
 }
 
-/// The daemon did not do what the request asked for.
+/// Why the daemon did not carry out the request.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No daemon listens.
@@ -71,12 +70,12 @@ pub enum ClientError {
         /// The fault in the answer.
         reason: String,
     },
-    /// The daemon refused, and says why.
+    /// The daemon refused, with this reason.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Asks the daemon that listens at `socket`.
+/// Sends a request to the daemon that listens at `socket`; returns its answer.
 pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
     let stream = connect(socket)?;
     let patience = patience(&request);
@@ -99,7 +98,7 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
     }
 }
 
-/// Returns the answer in a line, or says why it is none.
+/// Parses an answer, or returns why it is none.
 fn parse(line: &str) -> Result<Answer, String> {
     let answer: Result<Versioned<Answer>, _> = serde_json::from_str(line);
     let version = match &answer {

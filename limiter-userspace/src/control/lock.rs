@@ -1,5 +1,5 @@
-//! A lock file beside the control socket. It excludes a second daemon from the moment one begins to
-//! start until it has ended; the socket itself exists only in between.
+//! A lock file beside the control socket. It excludes a second daemon from the moment one begins to start until it
+//! has ended; the socket itself exists only in between.
 
 use std::{
     ffi::OsString,
@@ -58,7 +58,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // It is still locked, so nobody else has it.
+        // The lock is still held, so the file is this process's.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,5 +1,5 @@
-//! The group whose members may look: the socket's access list lets them connect, and the daemon asks
-//! the kernel who has connected.
+//! The group with read access: the socket's access list lets its members connect, and the daemon asks the kernel for
+//! the peer's groups.
 
 use std::{
     fs, io,
@@ -22,7 +22,7 @@ pub enum OperatorsError {
          …}}`"
     )]
     Unknown(String),
-    /// The system does not tell.
+    /// The system's list of groups cannot be read.
     #[error("cannot read /etc/group: {0}")]
     Unreadable(#[source] io::Error),
 }
@@ -44,8 +44,8 @@ impl Operators {
             .ok_or_else(|| OperatorsError::Unknown(group.to_owned()))
     }
 
-    /// Lets the members connect to a socket. By an access list, since the service may not give its
-    /// files to a group that it is not in.
+    /// Lets the members connect to a socket. By an access list, since the service may not give its files to a group
+    /// that it is not in.
     pub(super) fn admit(self, socket: &Path) -> io::Result<()> {
         let list = access_list(self.0);
         setxattr(
@@ -57,7 +57,7 @@ impl Operators {
         Ok(())
     }
 
-    /// Returns whether the process that has connected is a member; `primary` is its own group.
+    /// Returns whether the connected process is a member; `primary` is its own group.
     pub(super) fn have(self, primary: u32, connection: BorrowedFd<'_>) -> io::Result<bool> {
         Ok(primary == self.0 || groups(connection)?.contains(&self.0))
     }
@@ -73,7 +73,7 @@ fn number(groups: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// Returns an access list as the kernel takes it: root and the group read and write.
+/// Returns an access list in the kernel's format: root and the group read and write.
 fn access_list(group: u32) -> Vec<u8> {
     const VERSION: u32 = 2;
     const READ_WRITE: u16 = 6;
@@ -95,7 +95,7 @@ fn access_list(group: u32) -> Vec<u8> {
     list
 }
 
-/// Returns the other groups of the process that has connected.
+/// Returns the supplementary groups of the connected process.
 fn groups(connection: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; MOST_GROUPS];
     let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))

@@ -28,16 +28,16 @@ use crate::{
     protocol::{Answer, MAX_REQUEST, Request, VERSION, Version, Versioned},
 };
 
-/// How long a client may take to state its request and to read the answer.
+/// How long a client may take to send its request and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many requests root, and members of the operators' group, may have here at once.
+/// The most requests of root, or of members of the operators' group, at once.
 struct Room {
-    /// That clients are still sending; the slowest give way.
+    /// Requests that clients are still sending; the slowest give way.
     asking: usize,
-    /// That wait for their answers or are answered; others are refused.
+    /// Requests that wait for their answers or are being answered; others are refused.
     taken: usize,
-    /// That are answered.
+    /// Requests that are being answered.
     answered: usize,
 }
 
@@ -47,7 +47,7 @@ const OF_ROOT: Room = Room {
     answered: 16,
 };
 
-/// They cannot keep root waiting.
+/// Operators' room is separate, so that they cannot keep root waiting.
 const OF_OPERATORS: Room = Room {
     asking: 8,
     taken: 32,
@@ -88,7 +88,7 @@ pub enum ServerError {
         group: String,
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refused.
@@ -105,14 +105,13 @@ pub enum ServerError {
 pub struct Server {
     listener: UnixListener,
     _file: SocketFile,
-    /// The group that may look, besides root.
+    /// The group with read access, besides root.
     operators: Option<Operators>,
     /// Declared last, so that it is released last.
     _lock: Lock,
 }
 
-/// A reserved path for a control socket. This value, and then the server made from it, keep others
-/// away.
+/// A reserved path for a control socket. This value, and then the server made from it, exclude other daemons.
 pub struct ReservedSocket {
     path: PathBuf,
     lock: Lock,
@@ -129,7 +128,7 @@ impl ReservedSocket {
         let began = Instant::now();
         loop {
             let lock = Lock::take(path).map_err(refused)?;
-            // Even with the lock in hand: somebody may have removed the other's file.
+            // Even with the lock in hand: the other daemon's lock file may have been removed.
             if UnixStream::connect(path).await.is_ok() {
                 return Err(ServerError::AlreadyRunning(path.to_owned()));
             }
@@ -144,8 +143,7 @@ impl ReservedSocket {
         }
     }
 
-    /// Listens there, for root, and for the members of a group who only look. Replaces a socket that
-    /// nobody answers at.
+    /// Listens there, for root, and for the members of a group who only read. Replaces a socket without a listener.
     pub fn listen(self, group: Option<&str>) -> Result<Server, ServerError> {
         let Self { path, lock } = self;
         let operators = group.map(Operators::find).transpose()?;
@@ -177,8 +175,8 @@ impl ReservedSocket {
 }
 
 impl Server {
-    /// Answers requests, one per connection, until it is dropped. A client that is silent or does
-    /// not read its answer does not delay others. Calls `detach` after it has answered that it will.
+    /// Answers requests, one per connection, until it is dropped. A client that is silent or does not read its answer
+    /// does not delay others. Calls `detach` after it has answered that it will.
     pub async fn serve<A>(
         &self,
         answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
@@ -216,17 +214,17 @@ impl Server {
     }
 }
 
-/// The user that asks.
+/// The user of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     Root,
-    /// A member of the operators' group, who may only look.
+    /// A member of the operators' group, who may only read.
     Operator,
 }
 
 impl Server {
-    /// Returns who has connected. The file's mode and access list allow these alone, but anybody may
-    /// have changed them, or have handed a connection on.
+    /// Returns the connected user. The file's mode and access list allow only these users, but may have been changed,
+    /// or a connection handed on.
     fn asker(&self, stream: &UnixStream) -> io::Result<Asker> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 {
@@ -255,9 +253,9 @@ impl Line {
     }
 }
 
-/// Returns whether a request takes a turn: it reads or changes much at once. A change of the policy
-/// waits for others of its kind, which must not keep everybody else waiting; nothing keeps the last
-/// resort waiting.
+/// Returns whether a request takes a turn: it reads or changes much at once. Changes of the policy take none, as they
+/// wait for each other, and must not keep other requests waiting; nor does detaching, the last resort, which nothing
+/// may delay.
 const fn takes_a_turn(request: &Request) -> bool {
     !matches!(
         request,
@@ -322,13 +320,13 @@ async fn tell(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
     timeout(PATIENCE, stream.write_all(&line)).await?
 }
 
-/// A request is not answered.
+/// Why a request is not answered.
 #[derive(Debug, Error)]
 enum RequestError {
     /// It is no request.
     #[error("not a request: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// It is one of another `limiter`.
+    /// It is another version's request.
     #[error(
         "the request is in version {0} of the control protocol, this daemon speaks {VERSION}: use \
          the `limiter` command that the daemon was installed with"
@@ -340,7 +338,7 @@ enum RequestError {
          limiter …)"
     )]
     OnlyRoot,
-    /// As many wait as may.
+    /// The most requests are waiting already.
     #[error("the daemon has too many requests to answer: try again in a few seconds")]
     Busy,
 }

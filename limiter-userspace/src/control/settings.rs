@@ -16,7 +16,7 @@ pub const MODE: &str = "mode";
 /// The address of the metrics, as a [`SettingDiff::setting`].
 pub const METRICS: &str = "metrics";
 
-/// The fleet has other nodes than those by which budgets are in force, without the step between both lists.
+/// The new list of the fleet's nodes differs from the list in force, without the step between both.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the fleet's nodes are others than those in force, {in_force}: name the new ones as next-nodes first, and restart all \
@@ -26,12 +26,13 @@ pub struct SkippedStep {
     in_force: String,
 }
 
-/// Checks that nodes come and leave in steps: nodes of two lists may only run at once if all have their parts by one of
-/// both. A node that begins or ends to share budgets is none of this.
+/// Checks that the fleet's nodes change in steps: the running and the new configuration must have a list in common,
+/// by which all nodes divide the budgets while both are in use. A node that starts or stops sharing budgets needs no
+/// step.
 ///
 /// # Errors
 ///
-/// They do not.
+/// The configurations have no list in common.
 pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedStep> {
     let limits = &config.policy.limits;
     let (Some(running), Some(wanted)) = (&daemon.fleet, &config.fleet) else {
@@ -50,8 +51,7 @@ pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedS
     })
 }
 
-/// Returns the differing settings that a reload changes, in the order of the configuration's
-/// documentation.
+/// Returns the differing settings that a reload changes, in the order of the configuration's documentation.
 #[must_use]
 pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let running = &status.buckets.settings;
@@ -196,7 +196,7 @@ fn interfaces(config: &Config, status: &Status) -> Option<SettingDiff> {
     )
 }
 
-/// Finds interfaces whose mode is not what the configured one leads to.
+/// Finds interfaces in another mode than the configured one leads to.
 fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDiff> {
     let fits = |interface: &InterfaceStatus, mode: &str| match wanted {
         // Generic mode without a fallback was asked for explicitly.
@@ -217,7 +217,7 @@ fn mode(wanted: AttachMode, interfaces: &[InterfaceStatus]) -> Option<SettingDif
     )
 }
 
-/// Whether metrics are served where they should be; port 0 stands for any port.
+/// Returns whether metrics are served at the wanted address; port 0 stands for any port.
 fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
     match (wanted, bound) {
         (Some(wanted), Some(bound)) if wanted.port() == 0 => wanted.ip() == bound.ip(),
@@ -225,7 +225,7 @@ fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
     }
 }
 
-/// Says where something listens, and under which names.
+/// Formats an address and its host names.
 fn listening_as(place: Option<impl fmt::Display>, hosts: &[String]) -> String {
     let Some(place) = place else {
         return "off".to_owned();
@@ -244,8 +244,8 @@ mod tests {
     use super::*;
     use crate::protocol::testing::status;
 
-    /// Compares the differences after a change with `expected`. Before it, a daemon with the
-    /// defaults on eth0 and its configuration agree.
+    /// Compares the differences after a change with `expected`. Before it, a daemon with the defaults on eth0 and its
+    /// configuration agree.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Config, &mut Status), expected: &[&str]) {
         let text = "{interfaces: [eth0], limits: {PacketsPerIPAddress: {burst: 9, count: 9, \

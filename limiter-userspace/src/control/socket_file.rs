@@ -1,5 +1,4 @@
-//! The file of a Unix socket: only root opens it, unless others are let in, and it goes with the
-//! daemon.
+//! The file of a Unix socket: only root can open it, unless a group is let in, and it is removed with the daemon.
 
 use std::{
     ffi::OsString,
@@ -19,7 +18,7 @@ use super::operators::Operators;
 /// The file; dropping this removes it.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Who may connect besides root.
+    /// The group that may connect besides root.
     guests: Option<Operators>,
 }
 
@@ -43,7 +42,7 @@ impl SocketFile {
         Ok((file, listener))
     }
 
-    /// Listens there, for root and the members of a group, unless somebody answers there.
+    /// Listens there, for root and the members of a group, unless another process does.
     pub(crate) fn bind_for(path: &Path, group: Option<&str>) -> io::Result<(Self, UnixListener)> {
         make_directory(path)?;
         if UnixStream::connect(path).is_ok() {
@@ -58,8 +57,8 @@ impl SocketFile {
         Ok((file, listener))
     }
 
-    /// Returns whether whoever has connected is root or a guest. The file's mode and access list
-    /// allow these alone, but anybody may have changed them, or have handed a connection on.
+    /// Returns whether the connected user is root or a guest. The file's mode and access list allow only these users,
+    /// but may have been changed, or a connection handed on.
     pub(crate) fn admits(&self, stream: &tokio::net::UnixStream) -> io::Result<bool> {
         let peer = stream.peer_cred()?;
         match self.guests {
@@ -77,7 +76,6 @@ impl Drop for SocketFile {
     }
 }
 
-/// Makes the directory of a socket.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent()
         && !directory.as_os_str().is_empty()
