@@ -12,8 +12,8 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes only the message, which repeats the fields. It may quote others, such as a store's error: it
-/// stays one line, with the priority that it has from us.
+/// Writes only the message, which repeats the fields. It may quote text from outside, such as a store's error, so it
+/// stays one line, with the event's priority.
 pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field: &Field, value| {
         if field.name() == "message" {
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines that were logged.
+    /// The logged lines.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -1,7 +1,7 @@
-//! The daemon's log: what goes to stderr, and how it is written there.
+//! The daemon's log: selects the events, and writes them to stderr.
 //!
-//! An event is one sentence for people, with the same data as fields for programs. Events report
-//! changes (attached, vanished, ends), never packets: those are counted.
+//! An event is one sentence for people, with the same data as fields for programs. Events report changes (attached,
+//! vanished, ends), never packets, which are only counted.
 
 mod format;
 mod journal;
@@ -60,8 +60,7 @@ impl FormatChoice {
 /// Returns the events to log.
 fn filter(level: Level, verdicts: bool) -> Targets {
     let ours = LevelFilter::from_level(level);
-    // Our own lines say all that an operator needs to know, in plain words. Lines of libraries are for
-    // the search for a fault.
+    // Our own lines have all that an operator needs, in plain words. Lines of libraries help only to find a fault.
     let of_libraries = if ours >= LevelFilter::DEBUG {
         LevelFilter::WARN
     } else {
@@ -79,8 +78,8 @@ fn filter(level: Level, verdicts: bool) -> Targets {
         .with_target(VERDICTS, verdicts)
 }
 
-/// Starts the log of this process: events of `level` and more severe ones, and the XDP program's
-/// verdicts if asked for. To be called once.
+/// Starts the log of this process: events of `level` and more severe ones, and the XDP program's verdicts if asked
+/// for. To be called once.
 pub fn start(format: Format, level: Level, verdicts: bool) {
     let filter = filter(level, verdicts);
     let is_json = format == Format::Json;

@@ -1,5 +1,5 @@
-//! Writes to stderr without blocking. A pipe that nobody reads fills up, and a write to it then
-//! blocks forever. The daemon instead discards lines for which there is no room, and logs how many.
+//! Writes to stderr without blocking. A pipe without an active reader fills up, and a write to it then blocks
+//! forever. The daemon instead discards lines for which there is no room, and logs how many.
 
 use std::{
     convert::Infallible,
@@ -20,7 +20,7 @@ const PIECE: usize = 4096;
 /// How often to check whether lines were lost.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The lost lines; whoever writes holds the lock.
+/// The lost lines; a writer holds the lock.
 static LOST: Mutex<Lost> = Mutex::new(Lost {
     lines: 0,
     is_torn: false,
@@ -35,7 +35,8 @@ struct Lost {
 
 /// Writes a line at once or not at all; only lines of several kilobytes may be torn.
 pub(super) struct Line {
-    /// Whether it is a JSON object. Its texts may quote others: they do nothing to a terminal.
+    /// Whether the line is a JSON object. Its texts may quote outside text, so they are written without control
+    /// characters.
     pub(super) is_json: bool,
 }
 
