@@ -1,4 +1,5 @@
-//! Warns of interfaces where answers do not leave, or may not: in native mode the driver must send frames back.
+//! Warns of interfaces where answers do not leave, or where that is unknown: in native mode the driver must send
+//! frames back.
 
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 

@@ -40,7 +40,7 @@ pub(super) struct Known {
     /// Cookies of counted connections missing from the last look. They are taken off if the next look misses them
     /// too: the kernel may skip a connection if others close while it lists them.
     missed: HashSet<u64>,
-    /// False until the first look, as the connections in it are not new.
+    /// False until the first look is over: the connections that it finds are not new.
     has_looked: bool,
 }
 
