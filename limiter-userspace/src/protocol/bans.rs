@@ -14,19 +14,19 @@ use thiserror::Error;
 pub struct BanChanges {
     /// At most [`MAX_CHANGES`](super::MAX_CHANGES).
     pub changes: Vec<BanChange>,
-    /// Whether to ban even addresses that this machine needs to stay reachable, and excluded ones.
+    /// Whether to ban even excluded addresses and addresses that this machine needs to stay reachable.
     pub force: bool,
-    /// Whether an operator named all of them, as opposed to a stream. Then the changes are logged; and
-    /// if one is refused that `force` would make, the answer is an error and nothing changes.
+    /// Whether an operator named all of them, as opposed to a stream. The daemon then logs the changes. If it
+    /// refuses a change that `force` would allow, the answer is an error and nothing changes.
     pub together: bool,
-    /// The SSH session that the request comes from.
+    /// The SSH session of the requesting command.
     pub session: Option<Session>,
 }
 
 /// The SSH session that a command was started from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// The other end.
+    /// The peer's address.
     pub peer: IpAddr,
 }
 
@@ -41,7 +41,7 @@ pub enum BanChange {
 }
 
 impl BanChange {
-    /// Returns the prefix that it concerns.
+    /// Returns the affected prefix.
     #[must_use]
     pub const fn prefix(&self) -> IpNet {
         match self {
@@ -60,10 +60,10 @@ pub struct BanRequest {
     pub for_ns: Option<u64>,
     /// The reason.
     pub reason: BanReason,
-    /// Who bans; not [`Origin::AUTOMATIC`].
+    /// The banning origin; never [`Origin::AUTOMATIC`].
     pub origin: Origin,
-    /// Whether a ban of the origin stays that ends no earlier, since the origin has several reasons
-    /// to ban the prefix, each with an end of its own.
+    /// Whether a ban of the same origin stays if it ends no earlier. An origin may have several reasons to ban
+    /// a prefix, each with its own end.
     #[serde(default)]
     pub keeps_longer: bool,
 }
@@ -71,9 +71,9 @@ pub struct BanRequest {
 /// Bans to lift.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnbanRequest {
-    /// The address or the range; those within it keep their bans.
+    /// The address or the range; narrower prefixes keep their bans.
     pub prefix: IpNet,
-    /// The origin whose ban is lifted; `None`: everybody's.
+    /// Lifts only this origin's ban; `None`: the bans of all origins.
     pub origin: Option<Origin>,
 }
 
@@ -82,8 +82,7 @@ pub struct UnbanRequest {
 pub struct BansChanged {
     /// One for each change, in order.
     pub outcomes: Vec<BanOutcome>,
-    /// Whether there are new bans that end with the daemon, because it has neither pins nor a state
-    /// file.
+    /// Whether new bans end with the daemon, because it has neither pins nor a state file.
     pub ends_with_daemon: bool,
 }
 
@@ -93,44 +92,44 @@ pub struct BansChanged {
 pub enum BanOutcome {
     /// The prefix is banned.
     Banned {
-        /// How often its origin banned it by now, as far as is remembered.
+        /// How often its origin has banned it by now, as far as is remembered.
         times: u16,
-        /// Whether this replaced a ban of the origin in force.
+        /// Whether this replaced a ban in force of the same origin.
         replaced: bool,
-        /// Another origin, whose ban of the prefix ends later; `None`: none does.
+        /// Another origin with a longer ban of the prefix; `None`: there is none.
         outlasted_by: Option<Origin>,
-        /// The list that excludes the prefix, so that the ban has no effect; `None`: none does.
+        /// The list that excludes the prefix, so that the ban has no effect; `None`: no list does.
         excluded_by: Option<String>,
-        /// The limit's ban that was lifted to make room; `None`: there was room.
+        /// A limit's ban that was lifted to make room; `None`: there was room.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_place_of: Option<IpNet>,
     },
-    /// A ban of the origin stays, as [`BanRequest::keeps_longer`] asks.
+    /// A longer ban of the same origin stays, see [`BanRequest::keeps_longer`].
     Outlasted,
     /// Bans of the prefix itself were lifted.
     Lifted {
         /// Their origins.
         origins: Vec<Origin>,
-        /// The origins whose bans of the prefix still hold.
+        /// Other origins with a ban of the prefix, still in force.
         still_by: Vec<Origin>,
-        /// A wider prefix that is banned, so that this one is still banned.
+        /// A wider banned prefix, by which this one is still banned.
         still_in: Option<IpNet>,
     },
     /// The prefix had no such ban of its own.
     NotBanned {
-        /// The origins whose bans of the prefix hold.
+        /// Other origins with a ban of the prefix, in force.
         still_by: Vec<Origin>,
-        /// A wider prefix that is banned, so that this one is too.
+        /// A wider banned prefix, by which this one is banned too.
         still_in: Option<IpNet>,
     },
     /// The ban was refused.
     Refused {
-        /// Why not, and what to do.
+        /// The reason for the refusal, and how to resolve it.
         reason: String,
     },
 }
 
-/// Selects the bans to return, a few thousand at a time.
+/// Selects bans, a few thousand per request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BansQuery {
     /// Only bans that contain this prefix or lie within it; `None`: all.
@@ -141,10 +140,10 @@ pub struct BansQuery {
     pub position: Option<u32>,
 }
 
-/// Some bans, in no order and not a consistent snapshot.
+/// Some bans in force: in no order, and not a consistent snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BansPage {
-    /// The most bans there is room for.
+    /// The configured maximum of bans.
     pub capacity: u32,
     /// Bans in force.
     pub bans: Vec<BanStatus>,
@@ -155,11 +154,11 @@ pub struct BansPage {
 /// A ban in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BanStatus {
-    /// The address or range that it is for.
+    /// The banned address or range.
     pub prefix: IpNet,
-    /// Who made it.
+    /// The banning origin.
     pub origin: Origin,
-    /// The limit that made it; `None`: none did.
+    /// The banning limit; `None`: no limit made the ban.
     pub limit: Option<String>,
     /// The reason.
     pub reason: String,
@@ -171,20 +170,19 @@ pub struct BanStatus {
     pub ends_in_ns: Option<u64>,
     /// How often its origin banned the prefix, including this time, as far as is remembered.
     pub times: u16,
-    /// The packets that bans of the prefix have dropped, whoever banned it, as long as it has been
-    /// remembered.
+    /// Packets that bans of the prefix, by any origin, have dropped as long as the prefix is remembered.
     #[serde(default)]
     pub hits: u64,
-    /// Their frames' lengths, in bytes.
+    /// The summed frame lengths of these packets, in bytes.
     #[serde(default)]
     pub hit_bytes: u64,
-    /// The list that excludes it, or the address asked about, so that the ban has no effect there;
-    /// `None`: none does.
+    /// The list that excludes the prefix, or the address asked about, so that the ban has no effect there;
+    /// `None`: no list does.
     pub excluded_by: Option<String>,
 }
 
 impl BanStatus {
-    /// Returns who banned, in the words of a sentence: the limit, or the origin.
+    /// Returns the limit or the origin that banned, as a word for a sentence.
     #[must_use]
     pub fn by(&self) -> &str {
         match &self.limit {
@@ -212,7 +210,7 @@ pub enum InvalidReason {
 }
 
 impl BanReason {
-    /// Makes a reason of a text, cut to the longest allowed.
+    /// Makes a reason from a text, cut to the maximum length.
     pub fn cut(text: &str) -> Result<Self, InvalidReason> {
         let end = text.floor_char_boundary(MAX_TEXT);
         text[..end].to_owned().try_into()

@@ -1,18 +1,18 @@
-//! The connections that limits count, and whose they are.
+//! The open connections that limits count, by owner.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-/// How many owners are told of each limit on connections, at most: those with the most open.
+/// The most owners per limit in an [`OwnerList`].
 pub const MOST_OWNERS: usize = 20;
 
-/// The clients that wait in line for a limit on connections, and those that did since its counters began.
+/// The clients waiting in line for a limit on connections, now and since its counters began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// How many wait now.
     pub waiting: u64,
-    /// How many may wait in one owner's line.
+    /// The most that may wait in one owner's line.
     pub size: u64,
     /// How many took a place in line.
     pub queued: u64,
@@ -20,58 +20,59 @@ pub struct QueueStatus {
     pub resumed: u64,
     /// How many waited for longer than the queue's `max-age`, or gave up.
     pub expired: u64,
-    /// How often clients tried again that found no place in line.
+    /// How many attempts of clients found no place in line.
     pub rejected: u64,
-    /// How many of those that connected waited up to a second, up to two, and so on to 512 s; the last:
+    /// Clients that connected, by the time they waited: up to 1 s, up to 2 s, and so on to 512 s; the last:
     /// longer.
     pub waits: Vec<u64>,
-    /// How long those that connected waited together, in nanoseconds.
+    /// The summed waiting time of clients that connected, in nanoseconds.
     pub waited_ns: u64,
 }
 
 /// The TCP connections open at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConnectionsStatus {
-    /// How many are open that a limit counts.
+    /// How many open connections limits count.
     pub counted: u64,
-    /// How many of these have no socket here, but are known to the kernel's connection tracking; `None`:
-    /// those are not counted.
+    /// How many of the counted connections have no socket here, but are known to the kernel's connection
+    /// tracking; `None`: tracked connections are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracked: Option<u64>,
-    /// How many a limit did not count, since its counts began, because there was no room.
+    /// How many connections a limit could not count for lack of room, since its counts began.
     pub uncounted: u64,
-    /// Why the kernel does not tell of each, so that they are counted once a second; `None`: it does.
+    /// Why the kernel does not report each connection, so that the daemon counts them once a second; `None`: it
+    /// does.
     pub error: Option<String>,
 }
 
-/// How connections are counted that the kernel's connection tracking knows.
+/// Status of counting connections known to the kernel's connection tracking.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackingStatus {
-    /// Why none are counted anew; `None`: they are.
+    /// Why the counts are not updated; `None`: they are.
     pub error: Option<String>,
-    /// Why they are counted once a second only; `None`: the kernel tells of each.
+    /// Why connections are counted only once a second; `None`: the kernel reports each.
     pub late: Option<String>,
 }
 
 /// Selects owners of open connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OwnerQuery {
-    /// Only those of this limit; `None`: all.
+    /// Only owners of this limit; `None`: of all.
     pub limit: Option<String>,
     /// The most rows to return.
     pub count: u32,
 }
 
-/// Those who have the most connections open, as the daemon's last look found them.
+/// The owners with the most open connections, as of the daemon's last poll.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OwnerList {
-    /// How many connections are open that a limit counts.
+    /// How many open connections limits count.
     pub counted: u64,
-    /// Nanoseconds since the daemon looked; `None`: none has by the policy in force.
+    /// Nanoseconds since the daemon polled; `None`: it has not yet under the policy in force.
     pub looked_ago_ns: Option<u64>,
     /// The limits on connections, by their names.
     pub limits: BTreeMap<String, OpenByLimit>,
-    /// The owners that the query selects, the largest share of what each may have first; at most
+    /// The selected owners, sorted by the share of their maximum that is open, largest first; at most
     /// [`MOST_OWNERS`] of a limit.
     pub owners: Vec<OwnerStatus>,
 }
@@ -79,9 +80,9 @@ pub struct OwnerList {
 /// The open connections that a limit counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenByLimit {
-    /// How many they are.
+    /// How many connections are open.
     pub open: u64,
-    /// How many owners have some; `None`: no daemon has looked.
+    /// How many owners have open connections; `None`: no daemon has polled.
     pub owners: Option<u64>,
 }
 
@@ -90,19 +91,19 @@ pub struct OpenByLimit {
 pub struct OwnerStatus {
     /// The limit's name.
     pub limit: String,
-    /// The address, prefix or subscriber; `total`: everybody.
+    /// The address, prefix or subscriber; `total`: the bucket for all clients.
     pub id: String,
     /// How many connections it has open.
     pub open: u64,
-    /// How many it may have, by an override if it has one.
+    /// How many it may have open; an override counts.
     pub most: u64,
-    /// How many clients wait in line for its connections to end; `None`: nobody can.
+    /// How many clients wait in line for its connections to end; `None`: the limit has no queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
 }
 
 impl OwnerStatus {
-    /// Compares the shares that two have open of what they may have.
+    /// Compares two owners by open connections per allowed connection.
     #[must_use]
     pub fn share_against(&self, other: &Self) -> Ordering {
         let product = |open: u64, most: u64| u128::from(open) * u128::from(most);

@@ -12,12 +12,12 @@ use super::{
     standing::{ReserveExplanation, StandingExplanation},
 };
 
-/// The limits that apply to an address, and what its buckets hold.
+/// The limits that apply to an address, and the levels of its buckets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Explanation {
     /// The address.
     pub address: IpAddr,
-    /// The lists that contain it, and what they do.
+    /// The lists that contain it, and their effect.
     pub lists: Findings,
     /// Its standing; `None`: no limit uses standing, or lists decide on the address alone.
     pub standing: Option<StandingExplanation>,
@@ -27,11 +27,11 @@ pub struct Explanation {
     pub bans: Vec<BanStatus>,
     /// The last drop of a packet from the address; `None`: never, or it is not remembered.
     pub last_drop: Option<LastDrop>,
-    /// How many TCP connections that this host began to the address are open and noted: no limit and no
-    /// sieve refuses their segments. `None`: the policy makes no such difference.
+    /// How many TCP connections from this host to the address are open and recorded: no limit and no sieve
+    /// refuses their segments. `None`: the policy does not exempt own connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections: Option<u64>,
-    /// What each sieve does to it; empty if it is excluded from them.
+    /// The effect of each sieve; empty: the address is excluded from sieves.
     pub sieves: Vec<SieveExplanation>,
 }
 
@@ -69,25 +69,25 @@ pub struct LimitExplanation {
     /// Which of the address's packets it counts, as `limiter check` shows it; `None`: all.
     #[serde(rename = "match")]
     pub matching: Option<String>,
-    /// Whether it counts only sources of other standings than the address has now.
+    /// Whether it counts only sources of standings other than the address's present one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_standing: bool,
-    /// What it reserves from the address; `None`: it reserves nothing.
+    /// The tokens it reserves from the address; `None`: it reserves none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<ReserveExplanation>,
-    /// What it sends back in place of a packet of the address that it refuses; `None`: it answers
-    /// nobody, or counts none of the address's packets.
+    /// The answer sent when it refuses a packet of the address; `None`: it sends none, or counts no packets of
+    /// the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// Of so many refused packets to truncate the answer to, one gets it; `None`: each.
+    /// One in this many packets gets a truncated answer; `None`: each does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<u8>,
     /// `default`, `automatic`, or `override` and its id.
     pub source: String,
-    /// How many connections the owner has open, of `burst`; `None`: the limit is not on them.
+    /// How many connections the owner has open, of `burst`; `None`: the limit does not count connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
-    /// How many clients wait in line for the owner's connections; `None`: nobody can.
+    /// How many clients wait in line for the owner's connections; `None`: the limit has no queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.
@@ -101,6 +101,6 @@ pub struct LimitExplanation {
     pub remaining: u64,
     /// Nanoseconds until one token can be spent.
     pub retry_in_ns: u64,
-    /// Nanoseconds until the bucket is full, so that nothing seen so far counts any more.
+    /// Nanoseconds until the bucket is full, when past packets no longer count.
     pub reset_in_ns: u64,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ShortageStatus, StandingExplanation};
 
-/// The most sources that a prefix may have to be vouched for.
+/// The most sources in a prefix that can be vouched for.
 pub const MAX_SOURCES: u64 = 65_536;
 
 /// The most sources in an answer.
@@ -18,11 +18,11 @@ pub const MAX_SHOWN: usize = 100_000;
 pub struct KnownChanges {
     /// At most [`MAX_CHANGES`](super::MAX_CHANGES).
     pub changes: Vec<KnownChange>,
-    /// Whether an operator named all of them, as opposed to a stream: then the changes are logged.
+    /// Whether an operator named all of them, as opposed to a stream: the daemon then logs the changes.
     pub together: bool,
 }
 
-/// A change of what is known of the sources of a prefix.
+/// A change to the known sources of a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownChange {
@@ -38,7 +38,7 @@ pub enum KnownChange {
 }
 
 impl KnownChange {
-    /// Returns the prefix that it concerns.
+    /// Returns the affected prefix.
     #[must_use]
     pub const fn prefix(&self) -> IpNet {
         match self {
@@ -52,8 +52,8 @@ impl KnownChange {
 pub struct KnownChanged {
     /// One for each change, in order.
     pub outcomes: Vec<KnownOutcome>,
-    /// Whether some of the sources are proven now, but no longer than the daemon runs, because it
-    /// has neither pins nor a state file.
+    /// Whether sources proven by this request are forgotten with the daemon, because it has neither pins nor a
+    /// state file.
     pub ends_with_daemon: bool,
 }
 
@@ -61,50 +61,49 @@ pub struct KnownChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum KnownOutcome {
-    /// Its sources are proven.
+    /// The prefix's sources are proven.
     Known {
         /// How many.
         sources: u64,
-        /// How many more there is no room for.
+        /// How many sources found no room.
         without_room: u64,
         /// The source that the prefix is a part of; `None`: the prefix consists of sources.
         part_of: Option<IpNet>,
     },
-    /// Its sources are forgotten.
+    /// The prefix's sources are forgotten.
     Forgotten {
         /// How many were known.
         sources: u64,
         /// The source that the prefix is a part of; `None`: the prefix consists of sources.
         part_of: Option<IpNet>,
-        /// The list by which it stays proven.
+        /// The list that keeps it proven.
         proven_by: Option<String>,
     },
     /// The change was refused.
     Refused {
-        /// Why not, and what to do.
+        /// The reason for the refusal, and how to resolve it.
         reason: String,
     },
 }
 
-/// What is known of all sources.
+/// A summary of all known sources.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KnownList {
     /// How many sources may be known at once, as configured.
     pub capacity: u32,
-    /// How many sources are known, by the names of standings. Unknown ones came, but on too few
-    /// occasions.
+    /// The number of known sources by standing. Unknown sources came, but on too few occasions.
     pub standings: BTreeMap<String, u64>,
-    /// How many of them are vouched for.
+    /// How many of them an operator vouches for.
     pub vouched: u64,
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
-    /// Why handshakes prove no source, though they should; `None`: they do as configured.
+    /// Why handshakes prove no source, though the policy says so; `None`: they work as configured.
     pub handshakes_error: Option<String>,
-    /// The sources whose standing is the youngest, the youngest first.
+    /// The sources that gained their standing last, newest first.
     pub newest: Vec<StandingExplanation>,
 }
 
-/// Selects what to return of the known sources.
+/// Selects known sources.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct KnownQuery {
     /// How many of the newest to return, at most [`MAX_SHOWN`].

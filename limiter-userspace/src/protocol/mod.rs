@@ -1,4 +1,4 @@
-//! The protocol between the command line and the daemon: types that both use and that depend on
+//! The protocol between the command line and the daemon. Both sides use these types; the types depend on
 //! neither.
 
 pub mod bans;
@@ -60,11 +60,11 @@ pub const VERSION: u32 = 3;
 /// The longest request that the daemon reads, in bytes.
 pub const MAX_REQUEST: u64 = 1 << 20;
 
-/// The most changes in a request: even bans with the longest reasons fit into the longest request.
+/// The most changes in a request: even bans with the longest reasons fit into [`MAX_REQUEST`].
 pub const MAX_CHANGES: usize = 1_000;
 
-/// The longest answer that the command line reads, in bytes: a policy of a million overrides
-/// takes about 100 MB.
+/// The longest answer that the command line reads, in bytes: a policy with a million overrides takes about 100
+/// MB.
 pub const MAX_ANSWER: u64 = 256 << 20;
 
 /// A request or an answer with its version.
@@ -77,7 +77,7 @@ pub struct Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// Adds this build's version.
+    /// Wraps a body with this build's version.
     pub const fn new(body: T) -> Self {
         Self {
             version: VERSION,
@@ -86,7 +86,7 @@ impl<T> Versioned<T> {
     }
 }
 
-/// The version of a request or an answer whose rest may mean anything.
+/// The version alone: the rest of a message of another version may not parse.
 #[derive(Debug, Deserialize)]
 pub struct Version {
     /// The sender's [`VERSION`].
@@ -97,22 +97,22 @@ pub struct Version {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Get what is enforced, where, and what was counted.
+    /// Get the enforced policy, the interfaces and the counters.
     Status,
-    /// Get the limits that apply to an address, and what its buckets hold.
+    /// Get the limits that apply to an address, and the levels of its buckets.
     Explain {
         /// The address.
         address: IpAddr,
-        /// The destination, for limits that give each a bucket; `None`: the host's own addresses.
+        /// The destination, for limits with a bucket per destination; `None`: the host's own addresses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<IpAddr>,
-        /// The name that it asks for, for limits that count packets by that; `None`: they are left out.
+        /// The requested name, for limits that count packets by name; `None`: these limits are left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_for: Option<AskedFor>,
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),
-    /// Get who has the most connections open.
+    /// Get the owners with the most open connections.
     Connections(OwnerQuery),
     /// Get the bans in force.
     Bans(BansQuery),
@@ -120,12 +120,12 @@ pub enum Request {
     ChangeBans(BanChanges),
     /// Lift all bans.
     LiftBans {
-        /// Only those of this origin; `None`: everybody's.
+        /// Only bans of this origin; `None`: of all.
         origin: Option<Origin>,
     },
-    /// Get how many sources are known, and the newest.
+    /// Get the number of known sources, and the newest.
     Known(KnownQuery),
-    /// Get what is known of the source of an address.
+    /// Get the standing of an address's source.
     KnownSource {
         /// The address.
         address: IpAddr,
@@ -136,14 +136,14 @@ pub enum Request {
     Reset(ResetQuery),
     /// Give tokens back.
     Refund(RefundQuery),
-    /// Get the lists, and where their addresses come from.
+    /// Get the lists, and the origins of their addresses.
     Lists,
     /// Get the lists that contain an address or a prefix.
     TestLists {
         /// The prefix; an address has full length.
         asked: IpNet,
     },
-    /// Put in force feeds of a list that were held back.
+    /// Accept feeds of a list that were held back.
     AcceptList {
         /// The list's name.
         list: String,
@@ -155,13 +155,13 @@ pub enum Request {
         /// The sieve's name; `None`: all.
         name: Option<String>,
     },
-    /// Get what is known of the fleet.
+    /// Get the state of the fleet.
     Fleet,
     /// Push a policy to all nodes of the fleet.
     Push(PushQuery),
-    /// Get how far that is. A push is taken back if nobody asks.
+    /// Get the progress of the push. Without these queries, the push is rolled back.
     PushStatus,
-    /// Keep the policy on all nodes, or have it taken back.
+    /// Keep the policy on all nodes, or roll it back.
     EndPush {
         /// Whether to keep it.
         keep: bool,
@@ -177,7 +177,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns whether it only looks, and changes nothing.
+    /// Returns whether it changes nothing.
     #[must_use]
     pub const fn only_looks(&self) -> bool {
         match self {
@@ -225,7 +225,7 @@ pub enum Answer {
     Lists(Vec<ListStatus>),
     /// To [`Request::AcceptList`].
     Accepted {
-        /// The files whose current content is now in force.
+        /// The files now in force with their current content.
         files: Vec<PathBuf>,
     },
     /// To [`Request::TestLists`].
@@ -269,7 +269,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the answer, or the error as an answer.
+    /// Converts a result to an answer, an error to [`Answer::Error`].
     pub fn told(answer: Result<Self, impl Error>) -> Self {
         answer.unwrap_or_else(|error| Self::Error(error.to_string()))
     }

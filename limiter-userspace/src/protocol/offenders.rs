@@ -35,7 +35,7 @@ pub enum Grouping {
 /// Stands in place of a limit's name for a sieve for all packets.
 pub const ALL_PACKETS: &str = "*";
 
-/// Names what drops packets: a limit, a sieve that it uses, or a sieve for all packets.
+/// Names the limit, the sieve that it uses, or the sieve for all packets that drops packets.
 #[must_use]
 pub fn dropper(limit: &str, sieve: Option<&str>) -> String {
     match (sieve, limit) {
@@ -64,7 +64,7 @@ pub struct OffenderList {
     pub offenders: Vec<OffenderStatus>,
 }
 
-/// A source that a limit or its sieve dropped, or what it asked for.
+/// A source that a limit or its sieve dropped, or a name that dropped packets asked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OffenderStatus {
     /// The limit's name; [`ALL_PACKETS`] for a sieve for all packets.
@@ -74,8 +74,8 @@ pub struct OffenderStatus {
     pub sieve: Option<String>,
     /// The source address, the range, or the name.
     pub id: String,
-    /// How many addresses were dropped; in a range, as many as are remembered. A name has 0: nobody counts
-    /// who asks for it.
+    /// How many addresses were dropped; for a range, as many as are remembered. 0 for a name: its clients are
+    /// not counted.
     pub addresses: u64,
     /// Packets dropped.
     pub drops: u64,
@@ -86,7 +86,7 @@ pub struct OffenderStatus {
 }
 
 impl OffenderStatus {
-    /// Names what dropped the packets.
+    /// Names the limit or sieve that dropped the packets.
     #[must_use]
     pub fn dropper(&self) -> String {
         dropper(&self.limit, self.sieve.as_deref())

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 pub struct ResetQuery {
     /// The owners.
     pub whose: BucketSelector,
-    /// Only this limit's buckets; `None`: those of all limits.
+    /// Only this limit's buckets; `None`: the buckets of all limits.
     pub limit: Option<String>,
-    /// For limits that give each destination a bucket, the one of an address's packets; `None`: the host's
-    /// own addresses.
+    /// For limits with a bucket per destination: the bucket of this destination; `None`: of the host's own
+    /// addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<IpAddr>,
-    /// The name that packets ask for, for limits that count them by that; `None`: they are left out.
+    /// The requested name, for limits that count packets by name; `None`: these limits are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<AskedFor>,
 }
 
-/// The owners of buckets to refill. All buckets that packets from there are charged to are included,
-/// also those shared with others.
+/// The owners of buckets to refill: every bucket that charges packets from there, even if shared with other
+/// sources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketSelector {
@@ -31,7 +31,7 @@ pub enum BucketSelector {
     Address(IpAddr),
     /// The buckets of all addresses in a prefix.
     Prefix(IpNet),
-    /// The buckets that what is asked for has for all sources together.
+    /// The bucket of the requested name that all sources share.
     Name,
     /// All buckets.
     All,
@@ -40,7 +40,7 @@ pub enum BucketSelector {
 /// The tokens to give back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RefundQuery {
-    /// The address that gets them; `None`: the bucket that what is asked for has for all sources together.
+    /// The address that gets them; `None`: the bucket of the requested name that all sources share.
     pub address: Option<IpAddr>,
     /// The destination, as in [`ResetQuery`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct RefundQuery {
     /// As in [`ResetQuery`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<AskedFor>,
-    /// The name of the limit that gives them back.
+    /// The limit's name.
     pub limit: String,
     /// The number of tokens.
     pub cost: u64,
@@ -57,7 +57,7 @@ pub struct RefundQuery {
 /// The result of refilling buckets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RefillList {
-    /// How many buckets were in debt and were given back some or all of it.
+    /// How many buckets in debt got back some or all of it.
     pub buckets: u64,
     /// Each bucket of the address or the name, including full ones; empty if neither was named.
     pub of_address: Vec<Refill>,

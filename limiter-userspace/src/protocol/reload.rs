@@ -15,7 +15,7 @@ pub struct Reloaded {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
-    /// The limits whose strategy changed, so that their buckets begin anew.
+    /// The limits with a changed strategy: their buckets begin anew.
     pub begun_anew: Vec<String>,
     /// What happened to the known sources; `None`: all stay, or there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,13 +39,13 @@ pub struct History {
     pub last: Option<LastReload>,
     /// Nanoseconds until the policy in force is reverted unless it is confirmed.
     pub unconfirmed_for_ns: Option<u64>,
-    /// The node of the fleet that pushes the policy in force; `None`: nobody pushes it.
+    /// The node of the fleet that pushes the policy in force; `None`: no node does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
 }
 
 impl History {
-    /// Returns the command that keeps the policy in force, in words, and whose policy it is.
+    /// Returns a phrase with the command that keeps the policy in force, and the policy's origin.
     #[must_use]
     pub fn keeps(&self) -> String {
         self.pushed_by.as_ref().map_or_else(

@@ -26,9 +26,9 @@ pub struct SieveBrief {
     pub sieve: String,
     /// How many lists it has besides the perma-block list; the number of the entry list.
     pub buckets: u8,
-    /// The entry list holds 2 to the power of this; 0: the sieve is off.
+    /// The entry list holds 2 to this power of addresses; 0: the sieve is off.
     pub size: u8,
-    /// The percentage of a limit from which there is pressure.
+    /// Pressure begins at this percentage of a limit.
     pub percentage: f64,
     /// How many addresses it knows.
     pub entries: u64,
@@ -44,8 +44,8 @@ pub struct SieveUseStatus {
     /// Whether that limit only observes, so that packets the sieve would reject are counted and
     /// pass.
     pub observes: bool,
-    /// The unit of its pressure: `packets`, `bytes`, `new-connections` or `connections`; `None`: its
-    /// limit is off, so that there is no pressure.
+    /// The unit of its pressure: `packets`, `bytes`, `new-connections` or `connections`; `None`: its limit is
+    /// off, so there is no pressure.
     pub cost: Option<String>,
     /// How many of these may arrive each second.
     pub limit_per_second: Option<f64>,
@@ -57,9 +57,9 @@ pub struct SieveUseStatus {
     /// How many are open; `None`: not measured.
     #[serde(default)]
     pub active_open: Option<f64>,
-    /// What is active in percent of the limit.
+    /// The active amount in percent of the limit.
     pub percent: Option<f64>,
-    /// Lists below this one are rejected; `None`: there is no pressure, and nothing is scored.
+    /// Lists below this one are rejected; `None`: there is no pressure, and no packet is scored.
     pub pressure: Option<u8>,
     /// Packets that reached it.
     pub arrived_packets: u64,
@@ -69,12 +69,12 @@ pub struct SieveUseStatus {
     pub iprep_perma_packets: u64,
     /// Packets that counted as a hit.
     pub scored_packets: u64,
-    /// Packets that should have counted as a hit, but other CPUs held the same lists.
+    /// Packets that should have counted as a hit, but did not because other CPUs held the lists.
     pub contended_packets: u64,
 }
 
 impl SieveUseStatus {
-    /// What became of its packets, by the names that metrics have for it.
+    /// Packets by outcome, under their metrics' names.
     #[must_use]
     pub const fn outcomes(&self) -> [(&'static str, u64); 5] {
         [
@@ -111,12 +111,12 @@ pub struct SieveEntry {
     pub age_ns: u64,
 }
 
-/// What a sieve does to an address.
+/// The effect of a sieve on an address.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SieveExplanation {
     /// The sieve's name.
     pub sieve: String,
-    /// The list that the address is in; `None`: it is in none, and would enter the entry list.
+    /// The list that holds the address; `None`: none does, and it would enter the entry list.
     pub list: Option<u8>,
     /// Its entry in that list.
     pub entry: Option<SieveEntry>,

@@ -1,4 +1,4 @@
-//! What sources of each standing got, and what is known of one of them.
+//! The traffic of sources by standing, and the standing of one address.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use ipnet::IpNet;
 use limiter_common::{counters::LimitTraffic, standing::Standing};
 use serde::{Deserialize, Serialize};
 
-/// What sources of each standing got of the limits that reserve.
+/// The traffic of sources of each standing at limits with a reserve.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StandingStatus {
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
-    /// Why handshakes prove no source, though they should; `None`: they do as configured.
+    /// Why handshakes prove no source, though the policy says so; `None`: they work as configured.
     pub handshakes_error: Option<String>,
-    /// What each standing got of each limit that reserves, from the highest standing to the lowest,
-    /// and last what passed whatever the standing was.
+    /// By limit with a reserve, the traffic of each standing, from the highest to the lowest; last, the packets
+    /// that passed without a look-up of the standing.
     pub limits: BTreeMap<String, Vec<StandingTraffic>>,
-    /// How many queries, which reserves would have refused, said what by their DNS cookies; empty:
-    /// none are looked for.
+    /// Queries that reserves would have refused, by the result of their DNS cookies; empty: cookies are not
+    /// checked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dns_cookies: BTreeMap<String, u64>,
 }
@@ -31,27 +31,27 @@ pub struct ShortageStatus {
     pub last_refused_ago_ns: u64,
 }
 
-/// What sources of a standing got of a limit.
+/// The traffic of sources of one standing at a limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StandingTraffic {
-    /// The standing; `None`: nobody asked for it, because the packet passed whatever it was.
+    /// The standing; `None`: it was not looked up, since the packet passed with any.
     pub standing: Option<Standing>,
     /// Packets charged and passed.
     pub passed_packets: u64,
-    /// Bytes of those.
+    /// Bytes of passed packets.
     pub passed_bytes: u64,
     /// Packets dropped by this limit.
     pub dropped_packets: u64,
-    /// Bytes of those.
+    /// Bytes of dropped packets.
     pub dropped_bytes: u64,
     /// Packets that it would have dropped if it enforced.
     pub would_drop_packets: u64,
-    /// Bytes of those.
+    /// Bytes of packets that it would have dropped.
     pub would_drop_bytes: u64,
 }
 
 impl StandingTraffic {
-    /// Makes it of counters.
+    /// Makes it from counters.
     #[must_use]
     pub const fn new(standing: Option<Standing>, traffic: &LimitTraffic) -> Self {
         Self {
@@ -66,8 +66,8 @@ impl StandingTraffic {
     }
 }
 
-/// Returns the standings that are counted apart, from the highest to the lowest. The last, `None`,
-/// is of packets whose sources' standing nobody asked for.
+/// Returns the standings with counters of their own, from the highest to the lowest. `None`, the last, is for
+/// packets that needed no look-up of the standing.
 pub fn counted_standings() -> impl Iterator<Item = Option<Standing>> {
     Standing::ALL.into_iter().map(Some).chain([None])
 }
@@ -81,22 +81,22 @@ pub fn counted_name(standing: Option<Standing>) -> &'static str {
 /// The standing of an address, and why it has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StandingExplanation {
-    /// The source that the address belongs to: itself, or an IPv6 prefix.
+    /// The source of the address: itself, or an IPv6 prefix.
     pub source: IpNet,
     /// Its standing.
     pub standing: Standing,
-    /// Why it has it.
+    /// The reason for the standing.
     pub why: Why,
-    /// Whether what it gained counts only as fresh: it was gained during a shortage, or less than a
-    /// minute before it.
+    /// Whether the standing counts only as fresh: the source gained it during a shortage, or less than a minute
+    /// before one.
     pub fresh: bool,
     /// The separate occasions on which it came, as far as they are counted.
     pub visits: u32,
-    /// Nanoseconds since it gained its standing; `None`: it has none, or it is not noted.
+    /// Nanoseconds since it gained its standing; `None`: it has none, or the time is not recorded.
     pub gained_ago_ns: Option<u64>,
     /// Nanoseconds until its standing ends; `None`: it stays as long as the source comes.
     pub ends_in_ns: Option<u64>,
-    /// Nanoseconds since its last visit; `None`: it is not noted.
+    /// Nanoseconds since its last visit; `None`: the time is not recorded.
     pub last_visit_ago_ns: Option<u64>,
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
@@ -108,7 +108,7 @@ pub struct StandingExplanation {
 pub enum Why {
     /// It is on a list of proven sources.
     List,
-    /// Somebody vouches for it.
+    /// An operator or a stream vouches for it.
     Vouched,
     /// It completed a TCP handshake, or sent a query with a valid DNS cookie.
     Handshake,
@@ -118,11 +118,11 @@ pub enum Why {
     Visits,
     /// It came again after it was refused.
     Retry,
-    /// Nothing is known of it.
+    /// It is not known.
     Nothing,
 }
 
-/// What a limit reserves from an address.
+/// The tokens that a limit reserves from an address.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReserveExplanation {
     /// The tokens that a packet must leave in the bucket.

@@ -1,4 +1,4 @@
-//! The status: what is enforced, where, and the state of the daemon.
+//! The status of the limiter: the enforced policy, the interfaces, the counters and the daemon.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
@@ -22,12 +22,13 @@ use super::{
     standing::StandingStatus,
 };
 
-/// The status: what is enforced, where, and the counters.
+/// The enforced policy, the interfaces and the counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The interfaces.
     pub interfaces: Vec<InterfaceStatus>,
-    /// The patterns of names whose interfaces are limited, as long as there are such.
+    /// The patterns of interface names in force; the program is attached to matching interfaces while they
+    /// exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
     /// The policy.
@@ -38,60 +39,62 @@ pub struct Status {
     pub offenders: Offenders,
     /// How many addresses and ranges are banned.
     pub bans: BansStatus,
-    /// Where everything is pinned; `None`: it ends with the daemon.
+    /// The directory of the pins; `None`: enforcement ends with the daemon.
     pub pinned: Option<PathBuf>,
     /// A lost pin of an object in force; `None`: all are there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_pin: Option<PathBuf>,
-    /// The daemon; `None`: none is running, but what is pinned is enforced.
+    /// The daemon; `None`: no daemon runs, but pinned programs enforce the policy.
     pub daemon: Option<DaemonStatus>,
     /// Packets by reason, over all interfaces.
     pub reasons: BTreeMap<String, u64>,
-    /// What each limit did.
+    /// The traffic of each limit.
     pub limits: BTreeMap<String, LimitStatus>,
     /// The lists.
     pub lists: Vec<ListStatus>,
     /// The sieves.
     pub sieves: Vec<SieveBrief>,
-    /// What sources of each standing got; `None`: no limit uses standing.
+    /// The traffic of sources of each standing; `None`: no limit uses standing.
     pub standing: Option<StandingStatus>,
     /// The connections that limits count; `None`: none limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionsStatus>,
-    /// Why connections that the host began are limited like others, though they should be exempt;
-    /// `None`: they are as configured.
+    /// Why this host's own connections are limited like others, though they should be exempt; `None`: they are
+    /// treated as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_connections_error: Option<String>,
-    /// The outcomes of connections and QUIC flows whose names limits count by; `None`: no limit does.
+    /// The outcomes of connections and QUIC flows under limits on server names; `None`: there are no such
+    /// limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_names: Option<ServerNamesStatus>,
-    /// Why connections get no server names, though limits count by them; `None`: they do, or no limit does.
+    /// Why connections get no server names, though limits count by them; `None`: they do, or no limit needs
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_names_error: Option<String>,
 }
 
-/// The connections whose server names limits count by.
+/// Connections under limits on server names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerNamesStatus {
-    /// Those for which the daemon read a name.
+    /// Connections for which the daemon read a name.
     pub named: u64,
-    /// Those that have none, by the reason.
+    /// Connections without a name, by the reason.
     pub nameless: BTreeMap<String, u64>,
-    /// Segments that may have had first bytes of connections, and that the daemon did not read, by the reason.
+    /// Segments, possibly with the first bytes of a connection, that the daemon did not read, by the reason.
     pub segments_lost: BTreeMap<String, u64>,
     /// QUIC flows.
     #[serde(default)]
     pub quic: QuicNamesStatus,
 }
 
-/// The QUIC flows whose server names limits count by.
+/// QUIC flows under limits on server names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuicNamesStatus {
-    /// Those for which the daemon read a name.
+    /// QUIC flows for which the daemon read a name.
     pub named: u64,
-    /// Datagrams that gave none, by the reason. Another may have given it later.
+    /// Datagrams that gave no name, by the reason. A later datagram of the flow may give it.
     pub nameless: BTreeMap<String, u64>,
-    /// Datagrams that may say a name, and that the daemon did not read, by the reason.
+    /// Datagrams, possibly with a name, that the daemon did not read, by the reason.
     pub datagrams_lost: BTreeMap<String, u64>,
 }
 
@@ -106,16 +109,16 @@ pub struct DaemonStatus {
     /// Where the page is; `None`: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageStatus>,
-    /// The group whose members may look; `None`: only root may.
+    /// The group with access to read requests; `None`: only root has access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The state file; `None`: there is none.
     pub state: Option<StateStatus>,
     /// The reloads of the configuration and their results.
     pub reloads: History,
-    /// Whether the guard can tell whom not to ban.
+    /// The state of the guard, which decides which addresses must not be banned.
     pub guard: GuardStatus,
-    /// Why no limit answers refused packets, whatever its `deny`; `None`: they answer.
+    /// Why no limit sends answers, though its `deny` asks for them; `None`: they do.
     pub silence: Option<String>,
     /// Why answers through an interface are lost or may be, by its name.
     pub lost_answers: BTreeMap<String, String>,
@@ -125,16 +128,15 @@ pub struct DaemonStatus {
     /// The patterns that no interface matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched: Vec<String>,
-    /// Which frames of an interface no limit sees, by its name.
+    /// The frames of an interface that no limit sees, by its name.
     #[serde(default)]
     pub unseen: BTreeMap<String, String>,
-    /// Why the secrets of DNS cookies are not those of their file; `None`: they are, or none are
-    /// needed.
+    /// Why the secrets of DNS cookies differ from their file; `None`: they do not, or none are needed.
     #[serde(default)]
     pub secrets_error: Option<String>,
-    /// Why this host does not make the SYN cookies that a limit answers with, by its name.
+    /// Why this host makes no SYN cookies, though a limit answers with them; keyed by the limit's name.
     pub syn_cookies: BTreeMap<String, String>,
-    /// How connections are counted that this host forwards; `None`: they are not to be.
+    /// Status of counting forwarded connections; `None`: they are not to be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking: Option<TrackingStatus>,
     /// The fleet that it belongs to; `None`: it is alone.
@@ -154,13 +156,13 @@ pub struct PageStatus {
 /// The guard, which protects addresses that must not be banned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GuardStatus {
-    /// Since when it has been able, or unable, to tell whom not to ban.
+    /// The time at which it became able, or unable, to name protected addresses.
     pub since: Timestamp,
-    /// Why it cannot tell, so that nobody is banned automatically; `None`: it can.
+    /// Why it cannot name protected addresses, so that automatic bans are suspended; `None`: it can.
     pub error: Option<String>,
-    /// When it last could; `None`: never since the daemon was started.
+    /// The last time it could; `None`: never since the daemon started.
     pub answered_at: Option<Timestamp>,
-    /// How many addresses it protected then, without those of `never-ban`.
+    /// How many addresses it protected then, besides `never-ban`.
     pub protected: usize,
     /// Whether this machine records logins.
     pub sessions_recorded: bool,
@@ -198,8 +200,7 @@ pub struct InterfaceStatus {
 /// The policy in force.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PolicyStatus {
-    /// The number of policies so far, from 1: since the daemon started, or since they were first
-    /// pinned.
+    /// The number of the policy, from 1, counted from the daemon's start or from the first pinned policy.
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: Timestamp,
@@ -214,17 +215,17 @@ pub struct PolicyStatus {
 /// The buckets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BucketsStatus {
-    /// Their store, its capacity, and what happens when it is full.
+    /// Their store, its capacity, and the behaviour when it is full.
     #[serde(flatten)]
     pub settings: Buckets,
-    /// Buckets in debt that the table forgot for lack of room; the hash map does not count them.
+    /// Buckets in debt that the table evicted for lack of room; the hash map does not count them.
     pub lossy_evictions: u64,
 }
 
 /// How many addresses and ranges are banned.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BansStatus {
-    /// The most there is room for.
+    /// The configured maximum.
     #[serde(flatten)]
     pub settings: Bans,
     /// How many IPv4 addresses and ranges are banned.
@@ -234,7 +235,7 @@ pub struct BansStatus {
 }
 
 impl BansStatus {
-    /// Returns whether no other address or range can be banned unless a ban gives way.
+    /// Returns whether there is no room for another ban unless a ban gives way.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.ipv4.saturating_add(self.ipv6) >= self.settings.capacity
@@ -260,35 +261,35 @@ pub struct StateStatus {
     pub error: Option<String>,
 }
 
-/// What one limit did to the packets it matched.
+/// The traffic of one limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LimitStatus {
     /// Its mode.
     pub mode: Mode,
     /// Its strategy.
     pub strategy: String,
-    /// What it counts; empty: a daemon of an earlier version does not say.
+    /// The unit it counts; empty: an earlier version of the daemon does not report it.
     #[serde(default)]
     pub cost: String,
     /// The rate of an owner without an override; `None`: such an owner has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How many connections such an owner may have open at once; `None`: the limit does not say.
+    /// How many connections such an owner may have open at once; `None`: the limit has no such number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
     /// Packets charged and passed.
     pub passed_packets: u64,
-    /// Bytes of those.
+    /// Bytes of passed packets.
     pub passed_bytes: u64,
     /// Packets dropped by this limit.
     pub dropped_packets: u64,
-    /// Bytes of those.
+    /// Bytes of dropped packets.
     pub dropped_bytes: u64,
     /// Packets that it would have dropped if it enforced.
     pub would_drop_packets: u64,
-    /// Bytes of those.
+    /// Bytes of packets that it would have dropped.
     pub would_drop_bytes: u64,
-    /// How many answers to those that it dropped were sent, by kind; empty: it sends none.
+    /// How many answers to dropped packets were sent, by kind; empty: it sends none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, u64>,
     /// Its rate in force, if that is automatic.
@@ -297,7 +298,7 @@ pub struct LimitStatus {
     /// How many open connections it counts, of all owners together; `None`: it counts none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u64>,
-    /// Who waits for it; `None`: nobody can.
+    /// The clients waiting for it; `None`: it has no queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,
     /// The parts of its metrics' names in Traffic Server; `None`: it has none.
@@ -314,19 +315,18 @@ pub struct AutomaticRate {
     pub floor: u64,
     /// The highest.
     pub ceiling: u64,
-    /// The host's distress that the limit heard since it came in force or the daemon started, by
-    /// kind.
+    /// Signs of the host's overload since the limit came in force or the daemon started, by kind.
     pub distress: Vec<DistressStatus>,
-    /// Why the floor is in force; `None`: the rate is being found.
+    /// Why the floor is in force; `None`: the rate is being searched.
     pub error: Option<String>,
 }
 
-/// A distress of the host: it lost packets because nobody took them in time, or is about to.
+/// A sign of the host's overload: it lost packets for lack of time to process them, or is about to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DistressStatus {
-    /// Where: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
+    /// The place: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
     pub kind: String,
-    /// In how many intervals of a quarter of a second.
+    /// The number of intervals of a quarter of a second with this sign.
     pub intervals: u64,
     /// Nanoseconds since the last of them.
     pub ago_ns: u64,
