@@ -15,7 +15,7 @@ use crate::{
     protocol::{AutomaticRate, DistressStatus},
 };
 
-/// Returns the limits whose rates are automatic, by name, with their rates.
+/// Returns the automatic rates by the names of their limits.
 pub(super) fn read(
     daemon: &Daemon,
     datapath: &Datapath,
@@ -28,7 +28,7 @@ pub(super) fn read(
     rates.collect()
 }
 
-/// Encodes them; nothing if there are none.
+/// Encodes the rates; no family if there are none.
 pub(super) fn encode(
     rates: &[(String, AutomaticRate)],
     encoder: &mut DescriptorEncoder,

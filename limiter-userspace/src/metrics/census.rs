@@ -1,5 +1,5 @@
-//! How many entries a large table has. Counting reads all of it, 64 MiB of known sources by default,
-//! so whoever asks often is told what was counted before.
+//! The number of entries of a large table. Counting reads the whole table, 64 MiB of known sources by default,
+//! so frequent scrapes get the last count.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,11 +8,10 @@ use std::{
 
 use limiter_datapath::kernel::{Datapath, DatapathError};
 
-/// The pause after a count, as a multiple of the time that it took: at most a twentieth of a CPU
-/// counts.
+/// The pause after a count, as a multiple of the count's duration: counting takes at most a twentieth of a CPU.
 const PAUSE: u32 = 20;
 
-/// The longest pause: after it, what was counted is too old.
+/// The longest pause: an older count would be out of date.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The last count of a table.
@@ -21,7 +20,7 @@ pub(super) struct Census<T>(Mutex<Option<Counted<T>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Counted<T> {
-    /// The policy in force then: another one may have another table.
+    /// The policy at that time: another policy may have another table.
     generation: u64,
     numbers: T,
     /// When the count ended.
@@ -30,13 +29,13 @@ struct Counted<T> {
 }
 
 impl<T: Copy> Census<T> {
-    /// Returns what `count` counts, or counted a short time ago, and how old these numbers are.
+    /// Returns the result of `count`, or a recent earlier one, and its age.
     pub(super) fn numbers(
         &self,
         datapath: &Datapath,
         count: impl FnOnce() -> Result<T, DatapathError>,
     ) -> Result<(T, Duration), DatapathError> {
-        // The value is valid after each assignment, so a panic elsewhere spoils nothing.
+        // The value is valid after each assignment, so a poisoned lock is harmless.
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = datapath.manifest().generation;
         if let Some(counted) = *last {
@@ -58,7 +57,7 @@ impl<T: Copy> Census<T> {
     }
 }
 
-/// Returns how long a count that took so long serves.
+/// Returns how long to serve a count that took this long.
 fn pause(took: Duration) -> Duration {
     took.saturating_mul(PAUSE).min(LONGEST_PAUSE)
 }

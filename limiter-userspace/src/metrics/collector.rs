@@ -43,7 +43,7 @@ pub(super) struct DaemonCollector {
     buckets: Census<BucketUse>,
 }
 
-/// Keeps the reason why the counters could not be read, which an encoder's error cannot carry.
+/// Keeps the cause of a failed read, since an encoder's error cannot carry it.
 #[derive(Clone, Default)]
 pub(super) struct Failure(Arc<Mutex<Option<DatapathError>>>);
 
@@ -65,7 +65,7 @@ impl DaemonCollector {
         }
     }
 
-    /// Returns what was read; keeps the error if reading failed.
+    /// Stores the error of a failed read, and converts it to an encoder's.
     fn read<T>(&self, read: Result<T, DatapathError>) -> Result<T, fmt::Error> {
         read.map_err(|error| {
             let mut failure = self
@@ -188,8 +188,8 @@ impl Collector for DaemonCollector {
     }
 }
 
-/// Encodes where the program is attached. `misfits`: also interfaces that a pattern selects and that are
-/// passed over.
+/// Encodes the interfaces with the program attached. `misfits`: also interfaces that a pattern selects and the
+/// daemon passes over.
 fn interfaces(
     datapath: &Datapath,
     misfits: &BTreeMap<String, String>,

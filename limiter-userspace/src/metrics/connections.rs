@@ -10,7 +10,7 @@ use prometheus_client::{
 use super::number::gauge_of;
 use crate::protocol::ConnectionsStatus;
 
-/// Encodes what is counted, under a policy that limits connections.
+/// Encodes the open connections, under a policy that limits them.
 pub(super) fn encode(
     status: &ConnectionsStatus,
     open: &BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! The two text formats of metrics, and which of them a client asks for.
+//! The two text formats of metrics, and the choice by a client's `Accept` fields.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 pub(super) enum Format {
     /// Prometheus' own, version 0.0.4, which every client reads.
     Prometheus,
-    /// OpenMetrics 1.0, for those who ask for it.
+    /// OpenMetrics 1.0, for clients that accept it.
     OpenMetrics,
 }
 
 impl Format {
-    /// Returns the format that a client prefers, by its fields `Accept` (RFC 9110, 12.5.1). Without
-    /// any, it is Prometheus' own.
+    /// Returns the format that a client prefers, by its fields `Accept` (RFC 9110, 12.5.1). Without any, it is
+    /// Prometheus' own.
     pub(super) fn accepted<'a>(fields: impl Iterator<Item = &'a str>) -> Self {
         let (mut open_metrics, mut other) = (0.0, 0.0);
         for range in fields.flat_map(|field| field.split(',')) {
@@ -39,7 +39,6 @@ impl Format {
         }
     }
 
-    /// Returns the media type.
     pub(super) const fn media_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -48,8 +47,8 @@ impl Format {
     }
 }
 
-/// Returns a text in OpenMetrics as Prometheus' own format has it: a metric's description names its
-/// samples, and nothing marks the end.
+/// Converts a text from OpenMetrics to Prometheus' own format: a metric's description names its samples, and
+/// there is no end mark.
 pub(super) fn prometheus(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";

@@ -1,4 +1,4 @@
-//! The metrics of the names that limits on new ones know.
+//! The metrics of the names that are known to limits on new names.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use prometheus_client::{
 
 use super::{census::Census, number::gauge_of};
 
-/// How many names are known, and for how many there is room.
+/// The number of known names, and the room for them.
 #[derive(Clone, Copy)]
 pub(super) struct KnownNames {
     known: u64,
     capacity: u64,
 }
 
-/// Reads them; `None`: the policy in force has no limits on new names.
+/// Reads the numbers; `None`: the policy in force has no limits on new names.
 pub(super) fn read(
     datapath: &Datapath,
     census: &Census<Option<u64>>,
@@ -30,7 +30,6 @@ pub(super) fn read(
     Ok(known.map(|known| KnownNames { known, capacity }))
 }
 
-/// Encodes them.
 pub(super) fn encode(names: KnownNames, encoder: &mut DescriptorEncoder) -> fmt::Result {
     for (name, help, number) in [
         (

@@ -1,4 +1,4 @@
-//! What each limit grants, beside what it did.
+//! The configured rates and overrides of each limit, beside its counters.
 
 use std::fmt;
 
@@ -11,11 +11,9 @@ use prometheus_client::{
 
 use super::number::gauge_of;
 
-/// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
-/// Encodes the configured rates of owners without an override. A limit without such a rate has no
-/// sample.
+/// Encodes the configured rates of owners without an override. A limit without such a rate has no sample.
 pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let rates = || {
         let limits = policy.limits.iter();
@@ -29,7 +27,7 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
         None,
         MetricType::Gauge,
     )?;
-    // What is open at once has no rate.
+    // Limits on open connections have a number, not a rate.
     for (limit, rate) in rates().filter(|(limit, _)| limit.cost != Cost::Connections) {
         ConstGauge::new(per_second(rate)).encode(family.encode_family(&labels(limit))?)?;
     }
@@ -46,7 +44,7 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
     Ok(())
 }
 
-/// Encodes how many overrides each limit has.
+/// Encodes the number of overrides of each limit.
 pub(super) fn overrides(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_overrides_active",

@@ -1,6 +1,5 @@
-//! Prometheus metrics over HTTP, on a thread of their own. A client can do no more than keep that
-//! thread busy: it serves a few connections for a short time each, and reads the counters at most
-//! once a second.
+//! Prometheus metrics over HTTP, on a thread of their own. The worst that a client can do is keep this thread
+//! busy: it serves few connections, each for a short time, and reads the counters at most once a second.
 
 mod capacity;
 mod census;
@@ -32,7 +31,7 @@ struct Listener {
     visitors: Visitors,
 }
 
-/// Binds the port, for clients that ask for it by its address or one of the names `hosts`.
+/// Binds the port, for requests to its address or one of the names `hosts`.
 pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound<SocketAddr> {
     let (address, port) = Port::bind(address)?;
     let visitors = Visitors::new(Some(address.ip()), hosts.to_vec());

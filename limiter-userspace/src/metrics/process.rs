@@ -1,5 +1,4 @@
-//! What the daemon's process takes of the machine, under the names that Prometheus gives to that of
-//! any process.
+//! The resources of the daemon's process, under the metric names that Prometheus gives to any process.
 
 use std::{fmt, fs};
 
@@ -15,7 +14,6 @@ use rustix::{
 
 use super::number::gauge_of;
 
-/// The kernel's figures of this process.
 struct Figures {
     cpu_seconds: f64,
     resident_bytes: u64,
@@ -23,18 +21,18 @@ struct Figures {
     open_descriptors: usize,
     /// `None`: any number.
     most_descriptors: Option<u64>,
-    /// Since 1970.
+    /// Seconds since 1970.
     start_seconds: u64,
 }
 
 impl Figures {
-    /// Reads them; `None` without `/proc` or a free descriptor.
+    /// Reads the figures; `None`: without `/proc` or a free descriptor.
     fn read() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let system = fs::read_to_string("/proc/stat").ok()?;
         let descriptors = fs::read_dir("/proc/self/fd").ok()?.count();
         let mut figures = Self::of_stat(&stat, &system)?;
-        // The directory is open while it is read.
+        // One descriptor is the directory's, open while it is read.
         figures.open_descriptors = descriptors.saturating_sub(1);
         figures.most_descriptors = getrlimit(Resource::Nofile).current;
         Some(figures)
@@ -65,8 +63,7 @@ impl Figures {
     }
 }
 
-/// Encodes them; nothing if the kernel does not tell, as without `/proc` or a free descriptor:
-/// packets matter more.
+/// Encodes the figures; none without `/proc` or a free descriptor, since the packet metrics matter more.
 pub(super) fn encode(encoder: &mut DescriptorEncoder) -> fmt::Result {
     let Some(figures) = Figures::read() else {
         return Ok(());

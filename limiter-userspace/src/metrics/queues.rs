@@ -1,4 +1,4 @@
-//! The metrics of the lines in which clients wait for limits on connections.
+//! The metrics of queues of clients that wait for limits on connections.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use prometheus_client::{
 use super::number::gauge_of;
 use crate::protocol::QueueStatus;
 
-/// Encodes the queues of limits, by the limits' names.
+/// Encodes the queues, by the limits' names.
 pub(super) fn encode(
     queues: &BTreeMap<String, QueueStatus>,
     encoder: &mut DescriptorEncoder,

@@ -13,14 +13,13 @@ use super::{
 };
 use crate::{daemon::Daemon, fresh::Fresh};
 
-/// Renders the metrics.
+/// Renders the metrics, and caches the text.
 pub(super) struct Scrapes {
     registry: Registry,
     failure: Failure,
     last: Fresh<Texts, ScrapeError>,
 }
 
-/// The metrics in each format.
 #[derive(Clone)]
 struct Texts {
     prometheus: Bytes,

@@ -1,4 +1,4 @@
-//! Answers with the metrics over HTTP.
+//! Serves the metrics over HTTP.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     visitors::Visitors,
 };
 
-/// The metrics that are asked for, and the clients that may ask.
+/// The metrics, and the clients that may request them.
 pub(super) struct Asked {
     pub(super) scrapes: Scrapes,
     pub(super) visitors: Visitors,

@@ -20,22 +20,22 @@ use crate::{
     protocol::counted_name,
 };
 
-/// What the metrics tell.
+/// The numbers behind the metrics.
 pub(super) struct Standings {
-    /// What sources of each standing got of each limit that reserves.
+    /// The traffic of sources of each standing at each limit with a reserve.
     limits: Vec<(String, Vec<Counted>)>,
-    /// How many sources have each standing.
+    /// The number of sources of each standing.
     known: [u64; Standing::COUNT],
-    /// How old these numbers are.
+    /// The age of these numbers.
     known_age: Duration,
     is_short: bool,
     are_handshakes_noted: bool,
-    /// How many queries said what by their DNS cookies.
+    /// DNS queries by the result of their cookies.
     cookies: Vec<(CookieCheck, u64)>,
 }
 
 impl Standings {
-    /// Reads them; `None`: the policy in force uses no standing.
+    /// Reads the numbers; `None`: the policy in force uses no standing.
     pub(super) fn read(
         datapath: &Datapath,
         census: &Census<[u64; Standing::COUNT]>,
@@ -60,7 +60,6 @@ impl Standings {
         }))
     }
 
-    /// Encodes them.
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
         self.traffic(
             encoder,

@@ -1,4 +1,4 @@
-//! Follows the flows of a capture.
+//! Follows the flows of a capture and reads the name that each client asks for.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -14,10 +14,10 @@ use super::{
     summary::Summary,
 };
 
-/// How many flows are followed; packets of others are only counted.
+/// The most flows to follow; packets of further flows are only counted.
 const MOST_FLOWS: usize = 1 << 20;
 
-/// Takes the packets of a capture, one after the other.
+/// Collects names from the packets of a capture, taken in order.
 pub(crate) struct Collector {
     reader: Reader,
     followed: HashMap<Flow, Followed>,
@@ -27,14 +27,14 @@ pub(crate) struct Collector {
     summary: Summary,
 }
 
-/// A flow that is followed.
+/// A followed flow.
 struct Followed {
-    /// The sequence number of its first byte, if it is known.
+    /// The sequence number of the client's first byte, if known.
     first: Option<u32>,
     /// Whether the client has sent anything beyond headers.
     has_payload: bool,
     outcome: Option<Outcome>,
-    /// What the client sends.
+    /// The traffic from client to server.
     traffic: Traffic,
 }
 
@@ -53,7 +53,6 @@ impl Collector {
         }
     }
 
-    /// Takes a packet.
     pub(crate) fn take(&mut self, packet: &Packet<'_>) {
         self.summary.packets += 1;
         self.summary.cut += u64::from(packet.frame.is_cut());
@@ -79,7 +78,7 @@ impl Collector {
         self.feed(now_ns, flow, &facts, numbers, payload.unwrap_or_default());
     }
 
-    /// Returns the packet's flow if its client has sent it, and there is room to follow it.
+    /// Returns the packet's flow if the client sent the packet and there is room to follow the flow.
     fn follow(
         &mut self,
         from_source: Flow,
@@ -91,7 +90,7 @@ impl Collector {
         let begins = facts.kind.tcp_flags() & FLAG_SYN != 0;
         let is_known = |flow: &Flow| {
             let followed = self.followed.get(flow)?;
-            // A new connection may have the ports of an earlier one.
+            // A new connection may reuse the ports of an earlier one.
             Some(!begins || followed.first.is_none() || followed.first == beginning.first)
         };
         let (flow, is_from_client) = match (is_known(&from_source), is_known(&to_source)) {
@@ -108,7 +107,7 @@ impl Collector {
         is_from_client.then_some(flow)
     }
 
-    /// Begins to follow a flow that is new, or a new connection with the same ends.
+    /// Starts to follow a new flow, or a new connection with the same ends.
     fn begin(&mut self, flow: Flow, beginning: Beginning, begins: bool) {
         let has_room = self.followed.len() < self.most_flows;
         let new = Followed {
@@ -126,7 +125,7 @@ impl Collector {
             Entry::Occupied(mut entry) if begins => {
                 let followed = entry.get_mut();
                 if followed.first.is_none() && followed.outcome.is_none() {
-                    // The segment that opens it comes late.
+                    // The SYN arrives late, after data of its connection.
                     followed.first = beginning.first;
                 } else if followed.first != beginning.first {
                     let over = entry.insert(new);
@@ -137,7 +136,7 @@ impl Collector {
         }
     }
 
-    /// Counts a packet that the client sends, and reads its payload.
+    /// Counts a packet of the client, and feeds its payload to the reader.
     fn feed(
         &mut self,
         now_ns: u64,
@@ -160,7 +159,7 @@ impl Collector {
         let segment = match (flow.protocol, numbers) {
             (Protocol::Udp, _) => Segment::Udp { payload },
             (Protocol::Tcp, Some(numbers)) => {
-                // A SYN has a number of its own, before that of its payload.
+                // A SYN takes a sequence number, before the payload's first.
                 let is_syn = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
                 Segment::Tcp {
                     sequence: numbers.sequence.wrapping_add(is_syn.into()),
@@ -173,7 +172,7 @@ impl Collector {
         followed.outcome = self.reader.feed(now_ns, flow, segment);
     }
 
-    /// Returns what was found.
+    /// Ends all flows and returns the summary.
     pub(crate) fn finish(mut self) -> Summary {
         for (flow, followed) in self.followed {
             end(&mut self.summary, &mut self.reader, &flow, followed);
@@ -182,14 +181,14 @@ impl Collector {
     }
 }
 
-/// Adds up a flow that is over.
+/// Adds an ended flow to the summary.
 fn end(summary: &mut Summary, reader: &mut Reader, flow: &Flow, followed: Followed) {
     let given_up = reader.give_up(flow);
     match followed.outcome {
         Some(Outcome::Name(found)) => summary.add(found, followed.traffic),
         Some(Outcome::NoName(reason)) => summary.add_unread(reason, followed.traffic),
         None if followed.has_payload => {
-            // The reader has forgotten what came too slowly, or too much at once.
+            // The reader dropped the flow: its bytes came too slowly, or too many at once.
             let reason = given_up.unwrap_or(NoName::Incomplete);
             summary.add_unread(reason, followed.traffic);
         }

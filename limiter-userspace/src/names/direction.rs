@@ -1,4 +1,4 @@
-//! Which end of a flow is its client.
+//! Decides which end of a flow is its client.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use limiter_names::{Flow, Protocol};
 
-/// A packet's flow, if its source is the client.
+/// Returns a packet's flow, with its source as the client.
 pub(super) fn from_source(facts: &Facts) -> Option<Flow> {
     let protocol = match (facts.transport, facts.protocol) {
         (Transport::Tcp, PROTOCOL_TCP) => Protocol::Tcp,
@@ -29,7 +29,7 @@ pub(super) fn from_source(facts: &Facts) -> Option<Flow> {
     })
 }
 
-/// The same flow, if its ends have the other parts.
+/// Returns the flow with client and server swapped.
 pub(super) const fn reversed(flow: Flow) -> Flow {
     Flow {
         client: flow.server,
@@ -40,17 +40,17 @@ pub(super) const fn reversed(flow: Flow) -> Flow {
     }
 }
 
-/// What a first packet says of its flow.
+/// The direction and first sequence number, as far as a flow's first packet shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beginning {
     /// Whether the packet's source is the client.
     pub(super) is_from_client: bool,
-    /// The sequence number of the client's first byte, if it is known.
+    /// The sequence number of the client's first byte, if known.
     pub(super) first: Option<u32>,
 }
 
-/// Tells by a flow's first packet which end is the client: the one that opens the connection, or else
-/// the one with the higher port, since servers have low ones.
+/// Finds the client by a flow's first packet: the sender of the SYN, or else the end with the higher port,
+/// since servers use low ports.
 pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> Beginning {
     match (facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK), numbers) {
         (FLAG_SYN, Some(numbers)) => Beginning {

@@ -1,4 +1,4 @@
-//! What a capture's flows ask for, added up.
+//! Sums up the flows of a capture by name.
 
 use std::collections::HashMap;
 
@@ -6,38 +6,38 @@ use limiter_common::counters::Traffic;
 use limiter_names::{Application, Applications, Found, How, Name, NoName};
 use serde::Serialize;
 
-/// Flows and what their clients send.
+/// Flows and their clients' traffic.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     flows: u64,
     traffic: Traffic,
-    /// How many of these flows have a name that may be only the outer one.
+    /// The number of these flows with a name that may be only the outer one.
     may_be_outer: u64,
     applications: Applications,
 }
 
-/// What a capture's flows ask for.
+/// The flows of a capture by name.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     /// All packets.
     pub(crate) packets: u64,
-    /// Those of which the capture has only the beginning.
+    /// Packets that the capture truncates.
     pub(crate) cut: u64,
-    /// Those of flows for which there was no room.
+    /// Packets of flows without room to follow them.
     pub(crate) not_followed: u64,
-    /// The flows whose clients sent nothing but headers.
+    /// Flows with clients that sent only headers.
     pub(crate) silent: u64,
     named: HashMap<(Name, How), Sum>,
     unread: HashMap<NoName, Sum>,
 }
 
-/// A name, and how it was told.
+/// A name, and its source in the packets.
 #[derive(Debug, Serialize)]
 pub(crate) struct NameRow {
     pub(crate) name: String,
     pub(crate) how: &'static str,
     pub(crate) flows: u64,
-    /// What the clients send, with their bytes from the Ethernet header on.
+    /// The clients' packets, and their bytes from the Ethernet header on.
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) may_be_outer: u64,
@@ -70,12 +70,12 @@ impl Summary {
         sum.applications.extend(found.applications);
     }
 
-    /// Adds a flow without one.
+    /// Adds a flow without a name.
     pub(super) fn add_unread(&mut self, reason: NoName, traffic: Traffic) {
         self.unread.entry(reason).or_default().add(traffic);
     }
 
-    /// Returns the names, those with the most flows first.
+    /// Returns the names, by number of flows, most first.
     pub(crate) fn names(&self) -> Vec<NameRow> {
         let row = |((name, how), sum): (&(Name, How), &Sum)| NameRow {
             name: name.to_string(),
@@ -94,7 +94,7 @@ impl Summary {
         rows
     }
 
-    /// Returns the reasons for which there is no name, in their order.
+    /// Returns the reasons for no name, in their order.
     pub(crate) fn unread(&self) -> Vec<UnreadRow> {
         let row = |reason: NoName| {
             let sum = self.unread.get(&reason)?;

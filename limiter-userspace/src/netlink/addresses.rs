@@ -1,4 +1,4 @@
-//! This machine's own addresses, of all its interfaces.
+//! This machine's own addresses, across all interfaces.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub(crate) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> 
 
 fn address_of(message: &AddressMessage) -> Option<IpAddr> {
     let attributes = message.attributes.iter();
-    // On a point-to-point link the local one is this end's, the other its peer's.
+    // On a point-to-point link, `Local` is this end's address and `Address` the peer's.
     let local = attributes.clone().find_map(|attribute| match attribute {
         AddressAttribute::Local(address) => Some(*address),
         _ => None,

@@ -1,8 +1,8 @@
-//! Asks the kernel questions that are answered completely or not at all.
+//! Netlink dumps that are complete or fail.
 //!
-//! rtnetlink's own requests do not tell a complete answer from one that broke off: their streams
-//! end either way. Here an answer counts once the kernel has said that it is done, and that nothing
-//! changed meanwhile.
+//! rtnetlink's own requests do not distinguish a complete dump from an aborted one: their streams end either
+//! way. Here a dump counts only once the kernel has sent the final message and the table did not change
+//! meanwhile.
 
 pub(crate) mod addresses;
 pub(crate) mod conntrack;
@@ -19,10 +19,10 @@ use rtnetlink::{
 };
 use thiserror::Error;
 
-/// How often a question is asked if its answer changes while it is sent.
+/// The number of attempts if the table changes during a dump.
 const TRIES: usize = 8;
 
-/// The kernel's flag for an answer that changed while it was sent.
+/// `NLM_F_DUMP_INTR`: the table changed during the dump.
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 /// The length of a message's header, in bytes.
@@ -37,25 +37,25 @@ pub enum DumpError {
     /// The answer cannot be decoded.
     #[error("cannot decode the kernel's answer: {0}")]
     Decode(#[from] DecodeError),
-    /// Part of the answer was lost.
+    /// Part of the dump was lost.
     #[error("the kernel's answer is incomplete")]
     Incomplete,
-    /// There is more than was asked for.
+    /// There are more rows than the caller accepts.
     #[error("there are more than {0}")]
     TooMany(usize),
-    /// Each answer changed while it was sent.
+    /// The table changed during each attempt.
     #[error("the kernel's answer changes too fast")]
     Unsteady,
 }
 
-/// A conversation with one part of the kernel. Its descriptor is kept from one question to the
-/// next, in case there are none left later.
+/// A socket to one netlink protocol. It is kept from one dump to the next, since a later one might find no free
+/// descriptor.
 pub(crate) struct Channel {
     protocol: isize,
-    /// `None`: nothing was asked yet, or an answer broke off and the rest may still come.
+    /// `None`: not opened yet, or the last dump was aborted and the rest of it may still arrive.
     socket: Option<TokioSocket>,
     sequence: u32,
-    /// How much of an answer may be kept.
+    /// The most rows to keep of a dump.
     most: usize,
 }
 
@@ -69,12 +69,12 @@ impl Channel {
         }
     }
 
-    /// Breaks off each answer of which more than this would be kept.
+    /// Aborts each dump of more rows than this.
     pub(crate) fn with_most(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Opens a socket, if there is none.
+    /// Opens the socket if there is none.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         if self.socket.is_none() {
             self.socket = Some(TokioSocket::new(self.protocol)?);
@@ -82,8 +82,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Asks for all there is of something. `attributes`: more of the question, in the kernel's own
-    /// form. A caller that stops waiting also ends the conversation.
+    /// Dumps a table. `attributes`: further attributes of the request, encoded. If the caller drops the future,
+    /// the socket is closed.
     pub(crate) async fn dump<I, T>(
         &mut self,
         question: I,
@@ -119,7 +119,7 @@ impl Channel {
     }
 }
 
-/// Returns all that `keep` keeps of an answer; `None`: it changed meanwhile.
+/// Returns the rows of a dump that `keep` keeps; `None`: the table changed meanwhile.
 async fn answer<I: NetlinkDeserializable, T>(
     socket: &mut TokioSocket,
     sequence: u32,
@@ -131,7 +131,7 @@ async fn answer<I: NetlinkDeserializable, T>(
     loop {
         let (bytes, from) = socket.recv_from_full().await?;
         if from.port_number() != 0 {
-            // Not the kernel.
+            // Another process sent it, not the kernel.
             continue;
         }
         let mut rest = bytes.as_slice();
@@ -162,7 +162,7 @@ async fn answer<I: NetlinkDeserializable, T>(
     }
 }
 
-/// Splits the first message from those behind it.
+/// Splits the first message off.
 fn next(bytes: &[u8]) -> Result<(&[u8], &[u8]), DumpError> {
     let length = bytes.first_chunk().copied().map(u32::from_ne_bytes);
     let length = length.and_then(|length| usize::try_from(length).ok());

@@ -1,4 +1,4 @@
-//! Asks for the sockets of a protocol over IP.
+//! Dumps the sockets of a protocol over IP.
 
 use netlink_packet_sock_diag::{
     SockDiagMessage,
@@ -11,7 +11,7 @@ use super::{Channel, DumpError};
 /// `INET_DIAG_REQ_BYTECODE`: the attribute with a filter.
 const FILTER: u16 = 1;
 
-/// Returns the question for all sockets of a protocol and a family in these states.
+/// Returns the request for the sockets of a protocol and family in some states.
 pub(crate) fn request(protocol: u8, family: u8, states: StateFlags) -> InetRequest {
     InetRequest {
         family,
@@ -26,7 +26,7 @@ pub(crate) fn request(protocol: u8, family: u8, states: StateFlags) -> InetReque
     }
 }
 
-/// Asks for the sockets that a [`filter`] lets through; an empty one: for all.
+/// Dumps the sockets that a [`filter`] accepts; an empty filter accepts all.
 pub(crate) async fn ask<T>(
     sockets: &mut Channel,
     request: InetRequest,
@@ -41,8 +41,8 @@ pub(crate) async fn ask<T>(
     sockets.dump(question, filter, keep).await
 }
 
-/// Returns the attribute of a question with these operations, each a `struct inet_diag_bc_op`: a
-/// jump right to their end means "yes", four bytes beyond it "no".
+/// Encodes a filter attribute from operations, each a `struct inet_diag_bc_op`. A jump exactly to their end
+/// accepts a socket, one four bytes beyond it rejects it.
 pub(crate) fn filter(operations: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + operations.len()).unwrap_or(u16::MAX);
     [&length.to_ne_bytes()[..], &FILTER.to_ne_bytes(), operations].concat()

@@ -5,7 +5,7 @@ use limiter_datapath::kernel::{Datapath, DatapathError};
 
 use super::labelled::Labelled;
 
-/// Returns what was sent for each limit that answers, by kind.
+/// Returns the answers sent for each limit, by kind.
 pub(super) fn by_answer(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for limit in &datapath.manifest().policy.limits {

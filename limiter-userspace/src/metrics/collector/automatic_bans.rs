@@ -14,7 +14,7 @@ use crate::{
     protocol::GuardStatus,
 };
 
-/// Encodes the outcomes of the limits that ban.
+/// Encodes the outcomes of limits that ban.
 pub(super) fn encode(
     outcomes: &Outcomes,
     policy: &Policy,
@@ -40,7 +40,7 @@ pub(super) fn encode(
     )
 }
 
-/// Encodes whether the guard can tell whom not to ban.
+/// Encodes whether the guard knows the addresses to protect from bans.
 pub(super) fn guard(status: &GuardStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     ConstGauge::new(i64::from(status.error.is_some())).encode(encoder.encode_descriptor(
         "limiter_guard_blind",

@@ -7,7 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use super::labelled::{Labelled, counters};
 use crate::protocol::ServerNamesStatus;
 
-/// Encodes what came of connections and QUIC flows, under a policy that limits by server names.
+/// Encodes the outcomes of connections and QUIC flows, under a policy with limits on server names.
 pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let quic = &status.quic;
     counters(
@@ -36,7 +36,7 @@ pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder
     )
 }
 
-/// Returns the rows of names that were read, and of reasons why there is none.
+/// Returns the number of names, and of flows without a name by the reason.
 fn outcomes(named: u64, nameless: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
     let mut outcomes = rows("outcome", nameless);
     outcomes.push(([("outcome", "named".to_owned())], named));

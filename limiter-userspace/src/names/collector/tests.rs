@@ -1,4 +1,4 @@
-//! Captures whose packets are built one by one.
+//! Captures built packet by packet.
 
 use anyhow::Result;
 use limiter_capture::CapturedFrame;
@@ -9,7 +9,7 @@ use super::*;
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// What an HTTP client sends.
+/// The request of an HTTP client.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
 
 fn to_server() -> Result<Frame> {
@@ -20,7 +20,7 @@ fn to_client() -> Result<Frame> {
     Ok(Frame::new("198.51.100.1".parse()?, "192.0.2.1".parse()?))
 }
 
-/// Collects from frames, one a millisecond.
+/// Collects from frames, one per millisecond.
 fn collected(most_flows: usize, frames: &[Vec<u8>]) -> Summary {
     let mut collector = Collector::with_room(most_flows);
     for (frame, time_ns) in frames.iter().zip((0..).step_by(1_000_000)) {
@@ -35,10 +35,10 @@ fn collected(most_flows: usize, frames: &[Vec<u8>]) -> Summary {
     collector.finish()
 }
 
-/// A name, how it was told, and its flows and packets.
+/// A name, its source, and its flows and packets.
 type Named = (String, &'static str, u64, u64);
 
-/// The names, and the reasons with their flows.
+/// Returns the names, and the reasons for no name with their flows.
 fn told(summary: &Summary) -> (Vec<Named>, Vec<(&'static str, u64)>) {
     let names = summary.names().into_iter();
     let unread = summary.unread().into_iter();
@@ -58,7 +58,7 @@ fn what_the_client_sends_counts() -> Result<()> {
         up.tcp_syn(5000, HTTP, 99)?,
         down.tcp_syn_ack(HTTP, 5000, (7, 100))?,
         up.tcp_ack(5000, HTTP, 100, 8)?,
-        // The second part comes first, and the first one twice.
+        // The second segment comes first, and the first one twice.
         up.tcp_data(5000, HTTP, (120, 8), two)?,
         up.tcp_data(5000, HTTP, (100, 8), one)?,
         up.tcp_data(5000, HTTP, (100, 8), one)?,
@@ -77,7 +77,8 @@ fn what_the_client_sends_counts() -> Result<()> {
 #[test]
 fn the_client_is_found_without_its_syn() -> Result<()> {
     let (up, down) = (to_server()?, to_client()?);
-    // From the server's answer on; from the middle on, in which the server speaks first.
+    // The capture starts at the server's SYN-ACK; then in the middle of a connection, in which the server
+    // speaks first.
     let answered = [
         down.tcp_syn_ack(HTTP, 5000, (7, 100))?,
         up.tcp_data(5000, HTTP, (100, 8), REQUEST)?,
@@ -99,13 +100,13 @@ fn a_port_that_comes_again_is_a_new_flow() -> Result<()> {
     let mut frames = Vec::new();
     for start in [99, 70_000] {
         frames.push(up.tcp_syn(5000, HTTP, start)?);
-        // It is sent again.
+        // The request is sent again.
         frames.push(up.tcp_syn(5000, HTTP, start)?);
         frames.push(up.tcp_data(5000, HTTP, (start + 1, 8), REQUEST)?);
     }
     let (names, _) = told(&collected(10, &frames));
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 2, 6)]);
-    // A first segment with data, of TCP Fast Open.
+    // TCP Fast Open: the SYN carries data.
     let frames = [up.tcp_fast_open(5000, HTTP, 99, REQUEST)?];
     let (names, _) = told(&collected(10, &frames));
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 1, 1)]);

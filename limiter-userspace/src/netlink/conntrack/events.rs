@@ -1,4 +1,5 @@
-//! Hears of TCP connections that are established, change their state or end.
+//! Receives events of TCP connections: established, changed state, ended. The kernel multicasts them to a
+//! netlink socket; a filter on the socket drops the rest.
 
 use std::io;
 
@@ -16,43 +17,43 @@ use socket2::SockRef;
 use super::{filter::ASSURED_TCP, message::Message, tracked::Tracked};
 use crate::netlink::next;
 
-/// The groups `NFNLGRP_CONNTRACK_UPDATE` and `NFNLGRP_CONNTRACK_DESTROY`, as bits. A new connection has
-/// been seen one way only, so its group would tell nothing but SYNs.
+/// The groups `NFNLGRP_CONNTRACK_UPDATE` and `NFNLGRP_CONNTRACK_DESTROY`, as bits. The group of new connections
+/// would report only SYNs, since a new connection was seen one way only.
 const GROUPS: u32 = 1 << 1 | 1 << 2;
 
-/// How many bytes of events may wait in the kernel: a few thousand.
+/// The socket's receive buffer, in bytes: room for a few thousand events.
 const WAITING: usize = 8 << 20;
 
-/// More than an event has.
+/// More bytes than an event has.
 const LONGEST: usize = 8 << 10;
 
-/// How many events are taken at once.
+/// The most events taken per call.
 const AT_ONCE: usize = 512;
 
-/// What was heard of a connection.
+/// An event.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// It is there.
+    /// The connection exists.
     There(Tracked),
-    /// It is there no longer.
+    /// The connection ended.
     Gone(Tracked),
     /// Events were lost.
     Lost,
 }
 
-/// The kernel's events of this process's network namespace.
+/// A socket for the kernel's events in this process's network namespace.
 pub(crate) struct Events {
     socket: TokioSocket,
     buffer: Vec<u8>,
 }
 
 impl Events {
-    /// Has the kernel send events.
+    /// Subscribes to events.
     pub(crate) fn open() -> io::Result<Self> {
         let mut socket = TokioSocket::new(NETLINK_NETFILTER)?;
         let inner = socket.socket_mut();
         if set_socket_recv_buffer_size_force(&*inner, WAITING).is_err() {
-            // Without the privilege to have more, what anybody may have.
+            // Without the privilege to exceed `rmem_max`, as much as it allows.
             set_socket_recv_buffer_size(&*inner, WAITING)?;
         }
         SockRef::from(&*inner).attach_filter(&ASSURED_TCP)?;
@@ -63,7 +64,8 @@ impl Events {
         })
     }
 
-    /// Waits for the next event, and takes those that have come by then, but not all of very many.
+    /// Waits for the next event, then takes waiting events too, up to [`AT_ONCE`] and the rest of the last
+    /// datagram.
     pub(crate) async fn next(&mut self) -> io::Result<Vec<Heard>> {
         let mut heard = Vec::new();
         self.receive(&mut heard).await?;
@@ -79,7 +81,7 @@ impl Events {
     async fn receive(&mut self, heard: &mut Vec<Heard>) -> io::Result<()> {
         self.buffer.clear();
         match self.socket.recv_from(&mut self.buffer).await {
-            // Not the kernel.
+            // Another process sent it, not the kernel.
             Ok(from) if from.port_number() != 0 => Ok(()),
             Ok(_) => {
                 read(&self.buffer, heard);
@@ -94,7 +96,7 @@ impl Events {
     }
 }
 
-/// Reads what the kernel sent at once.
+/// Reads the messages of one datagram.
 fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
     while !bytes.is_empty() {
         let message = next(bytes).and_then(|(message, rest)| {
@@ -109,7 +111,7 @@ fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
                 heard.push(Heard::Gone(tracked));
             }
             Ok(_) => {}
-            // As good as lost.
+            // A message that cannot be decoded counts as a lost one.
             Err(_) => {
                 heard.push(Heard::Lost);
                 return;

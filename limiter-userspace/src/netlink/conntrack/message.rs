@@ -14,24 +14,24 @@ const NEW: u16 = SUBSYSTEM;
 const GET: u16 = SUBSYSTEM | 1;
 const DELETE: u16 = SUBSYSTEM | 2;
 
-/// The bytes of `struct nfgenmsg` before the attributes: all zero means every family.
+/// The length of `struct nfgenmsg` before the attributes, in bytes. All zero means every family.
 pub(super) const HEADER: usize = 4;
 
 /// A message.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// The question for all connections.
+    /// The request for all connections.
     Ask,
-    /// A connection that is there; `None`: of another protocol than TCP.
+    /// A connection that exists; `None`: not TCP.
     There(Option<Tracked>),
-    /// One that is there no longer.
+    /// A connection that ended; `None`: not TCP.
     Gone(Option<Tracked>),
-    /// Anything else.
+    /// Any other message.
     Other,
 }
 
-/// Returns the attribute of a question for those of which both ways were seen. A kernel that does not
-/// know it tells of all.
+/// Returns the attribute of a request that selects connections with packets seen both ways. A kernel that does
+/// not know the attribute reports all connections.
 pub(super) fn assured() -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..2].copy_from_slice(&8_u16.to_ne_bytes());

@@ -1,7 +1,7 @@
-//! Asks the kernel's connection tracking which TCP connections there are, and hears of them.
+//! TCP connections from the kernel's connection tracking: a dump of all of them, and events.
 //!
-//! The attributes are read here: netlink-packet-netfilter 0.4 knows neither the number of a connection
-//! nor how to read one without a dozen allocations, and there may be a million.
+//! The attributes are parsed here: netlink-packet-netfilter 0.4 does not know a connection's id, and takes a
+//! dozen allocations to read one connection, while there may be a million.
 
 mod events;
 mod filter;
@@ -19,7 +19,7 @@ pub(crate) use self::{
 };
 use super::{Channel, DumpError};
 
-/// Asks for the TCP connections of which both ways were seen, in this thread's network namespace.
+/// Dumps the TCP connections with packets seen both ways, in this thread's network namespace.
 pub(crate) async fn ask<T>(
     conntrack: &mut Channel,
     mut keep: impl FnMut(Tracked) -> Option<T>,

@@ -1,10 +1,9 @@
-//! What the kernel tells is read, and nothing that it might tell is a panic.
+//! Messages of the kernel are read, and no message causes a panic.
 
 use proptest::prelude::*;
 
 use super::tracked::Tracked;
 
-/// Returns an attribute.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap();
     let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
@@ -12,7 +11,6 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns an attribute of others.
 fn nest(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     attribute(kind | NESTED, &attributes.concat())
@@ -50,7 +48,7 @@ fn connection(protocol: u8, status: u32, state: Option<u8>) -> Vec<u8> {
         attribute(12, &0xdead_beef_u32.to_be_bytes()),
         attribute(3, &status.to_be_bytes()),
         state.unwrap_or_default(),
-        // A later kernel may send this.
+        // A later kernel may send unknown attributes.
         attribute(77, &[1, 2, 3]),
     ]
     .concat()

@@ -1,4 +1,4 @@
-//! A TCP connection, as the kernel's connection tracking tells of it.
+//! A TCP connection in the kernel's connection tracking.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,17 +13,17 @@ pub(super) const STATUS: u16 = 3;
 const PROTOCOL_INFO: u16 = 4;
 const ID: u16 = 12;
 
-/// Those of a tuple: `CTA_TUPLE_IP` and `CTA_TUPLE_PROTO`.
+/// The attributes of a tuple: `CTA_TUPLE_IP` and `CTA_TUPLE_PROTO`.
 const ADDRESSES: u16 = 1;
 pub(super) const PROTOCOL: u16 = 2;
 
-/// Those of its addresses: `CTA_IP_V4_SRC` and so on.
+/// The attributes of its addresses: `CTA_IP_V4_SRC` and so on.
 const V4_SOURCE: u16 = 1;
 const V4_DESTINATION: u16 = 2;
 const V6_SOURCE: u16 = 3;
 const V6_DESTINATION: u16 = 4;
 
-/// Those of its protocol: `CTA_PROTO_NUM` and so on.
+/// The attributes of its protocol: `CTA_PROTO_NUM` and so on.
 pub(super) const NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
@@ -32,14 +32,14 @@ const DESTINATION_PORT: u16 = 3;
 const TCP_INFO: u16 = 1;
 const TCP_STATE: u16 = 1;
 
-/// `IPS_ASSURED`: packets of both ways were seen, and for TCP the end of the handshake.
+/// `IPS_ASSURED`: packets were seen both ways, and for TCP the end of the handshake.
 pub(super) const ASSURED: u32 = 1 << 2;
 
 /// `IPPROTO_TCP`.
 pub(super) const TCP: u8 = 6;
 
-/// The first and last of the states of an open connection, of `enum tcp_conntrack`: from established
-/// to the last ACK awaited.
+/// The first and last state of an open connection in `enum tcp_conntrack`: from established to waiting for the
+/// last ACK.
 const ESTABLISHED: u8 = 3;
 const LAST_ACK: u8 = 6;
 
@@ -51,7 +51,7 @@ pub(crate) struct Tuple {
 }
 
 impl Tuple {
-    /// Returns the tuple of the other direction, if nothing is translated.
+    /// Returns the tuple of the other direction, in the absence of address translation.
     pub(crate) const fn reversed(&self) -> Self {
         Self {
             source: self.destination,
@@ -60,28 +60,28 @@ impl Tuple {
     }
 }
 
-/// A TCP connection that is tracked.
+/// A tracked TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tracked {
-    /// The kernel's number for it, a keyed hash.
+    /// The kernel's id, a keyed hash.
     pub(crate) id: u32,
-    /// Of packets of whoever opened it, before any translation.
+    /// The tuple of the opener's packets, before any translation.
     pub(crate) original: Tuple,
-    /// Of packets of the other one, before any translation back.
+    /// The tuple of the other side's packets, before translation back.
     pub(crate) reply: Tuple,
     is_assured: bool,
-    /// `None`: the message does not say.
+    /// `None`: the message has no state.
     state: Option<u8>,
 }
 
 impl Tracked {
-    /// Returns whether it is open: from established to closed; `None`: the message does not say.
+    /// Returns whether the connection is open; `None`: the message has no state.
     pub(crate) fn is_open(&self) -> Option<bool> {
         let state = self.state?;
         Some(self.is_assured && (ESTABLISHED..=LAST_ACK).contains(&state))
     }
 
-    /// Makes one that is open, with the same tuple both ways.
+    /// Makes an open connection with the same tuple both ways.
     #[cfg(test)]
     pub(crate) const fn testing(id: u32, tuple: Tuple) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl Tracked {
         }
     }
 
-    /// Reads the attributes of a connection; `None`: it is of another protocol.
+    /// Reads the attributes of a connection; `None`: it is not TCP.
     pub(super) fn read(attributes: &[u8]) -> Result<Option<Self>, DecodeError> {
         let (mut id, mut status, mut state) = (None, 0, None);
         let (mut original, mut reply) = (None, None);
@@ -122,7 +122,7 @@ impl Tracked {
     }
 }
 
-/// Reads a tuple; `None`: of another protocol.
+/// Reads a tuple; `None`: it is not TCP.
 fn tuple(attributes: &[u8]) -> Result<Option<Tuple>, DecodeError> {
     let (mut addresses, mut ports) = (None, None);
     for attribute in NlasIterator::new(attributes) {
@@ -140,7 +140,6 @@ fn tuple(attributes: &[u8]) -> Result<Option<Tuple>, DecodeError> {
     }))
 }
 
-/// Reads both addresses.
 fn addresses(attributes: &[u8]) -> Result<Option<(IpAddr, IpAddr)>, DecodeError> {
     let (mut source, mut destination) = (None, None);
     for attribute in NlasIterator::new(attributes) {
@@ -154,7 +153,7 @@ fn addresses(attributes: &[u8]) -> Result<Option<(IpAddr, IpAddr)>, DecodeError>
     Ok(source.zip(destination))
 }
 
-/// Reads both ports; `None`: of another protocol.
+/// Reads both ports; `None`: they are not TCP ports.
 fn ports(attributes: &[u8]) -> Result<Option<(u16, u16)>, DecodeError> {
     let (mut number, mut source, mut destination) = (None, None, None);
     for attribute in NlasIterator::new(attributes) {
@@ -170,7 +169,7 @@ fn ports(attributes: &[u8]) -> Result<Option<(u16, u16)>, DecodeError> {
     Ok(source.zip(destination).filter(|_| number == Some(TCP)))
 }
 
-/// Reads the state of a TCP connection; `None`: there is none.
+/// Reads the state of a TCP connection; `None`: the attribute is absent.
 fn tcp_state(attributes: &[u8]) -> Result<Option<u8>, DecodeError> {
     let mut state = None;
     for attribute in NlasIterator::new(attributes) {
