@@ -1,8 +1,8 @@
-//! Asks the machine for its own peers: the name servers of its resolver, those to whom its UDP sockets
-//! are connected, and those to whom it has begun TCP connections.
+//! Finds this host's own peers: the name servers of its resolver, and the far ends of its connected UDP sockets
+//! and of the TCP connections that it opened.
 //!
-//! A server may connect its sockets, too. So a socket counts only if nobody serves its port: no TCP
-//! socket listens there, and no UDP socket is open to everybody.
+//! A server may connect its sockets, too. So a connected socket counts only if its port is not served: no TCP
+//! socket listens on it, and no unconnected UDP socket is bound to it.
 
 use std::{collections::BTreeSet, fs, net::IpAddr, time::Duration};
 
@@ -20,19 +20,19 @@ use crate::netlink::{
     sockets::{ask, request},
 };
 
-/// Where the resolver's name servers are; the second has those that a local one of systemd asks.
+/// The resolver's configuration files. The second has the servers behind the local stub of systemd-resolved.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 
-/// The most sockets of one kind that are looked at.
+/// The most sockets to read per dump.
 const MOST: usize = 100_000;
 
-/// How long the kernel may take to list them.
+/// The timeout of listing sockets.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// It is unknown whom this host asks.
+/// This host's own peers are unknown.
 #[derive(Debug, Error)]
 pub enum PeersError {
-    /// The kernel does not say.
+    /// The kernel refused or failed to list sockets.
     #[error("cannot tell whose answers to this host limits count: {0}")]
     Kernel(#[from] DumpError),
     /// The kernel takes too long.
@@ -43,7 +43,7 @@ pub enum PeersError {
     Late,
 }
 
-/// Returns this host's own peers, without itself; `by_tcp`: those by TCP, too.
+/// Returns this host's own peers, without itself. `by_tcp`: also the peers of TCP connections.
 pub(super) async fn peers(by_tcp: bool) -> Result<BTreeSet<Peer>, PeersError> {
     let mut sockets = Channel::new(NETLINK_SOCK_DIAG).with_most(MOST);
     let mut peers = BTreeSet::new();
@@ -69,13 +69,13 @@ fn name_servers(text: &str) -> impl Iterator<Item = IpAddr> {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
-        // A link-local address has its interface behind it.
+        // A link-local address is followed by `%` and its interface.
         let address = words.next()?.split('%').next()?;
         address.parse::<IpAddr>().ok()
     })
 }
 
-/// Returns those to whom sockets of a protocol are connected whose ports nobody serves.
+/// Returns the peers of a protocol's connected sockets, except on ports that this host serves.
 async fn connected(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer>, DumpError> {
     let protocol = if by_tcp { IPPROTO_TCP } else { IPPROTO_UDP };
     let mut served = BTreeSet::new();
@@ -91,7 +91,7 @@ async fn connected(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer>, Dum
     }
     let mut peers = Vec::new();
     for family in [AF_INET, AF_INET6] {
-        // A server may have a million of those that it serves.
+        // Drops clients here, before they are kept: a server may have a million.
         let peer = |socket: InetResponse| {
             let id = socket.header.socket_id;
             (!served.contains(&id.source_port)).then(|| Peer {

@@ -1,4 +1,4 @@
-//! Lists that would drop those who must not be locked out.
+//! Lists that would drop guarded addresses.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,7 +7,7 @@ use limiter_policy::policy::{Listing, Mode, Policy};
 
 use super::{Role, guarded::Guarded, lockout};
 
-/// A list that would drop somebody.
+/// A list that would drop a guarded address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Blocked {
     list: String,
@@ -17,20 +17,20 @@ pub(super) struct Blocked {
     limit: Option<String>,
     address: IpAddr,
     role: AddressRole,
-    /// Others of the same kind that it would drop as well.
+    /// Other addresses with the same role that it would drop too.
     others: Vec<IpAddr>,
 }
 
-/// The owner of an address.
+/// The role of an address that a list drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AddressRole {
     Other(Role),
-    /// This machine's own. Nobody else may use it, but its neighbours' are in the same prefix.
+    /// An address of this machine. No other host uses it, but its neighbours have the same prefix.
     Own,
 }
 
-/// Returns which guarded addresses would be dropped, and by which list. Those of one kind with the
-/// same list and limit are reported together.
+/// Returns the guarded addresses that lists would drop. Addresses with the same role, list and limit share a
+/// warning.
 pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> Vec<Blocked> {
     let mut warnings: Vec<Blocked> = Vec::new();
     let own = own

@@ -1,17 +1,17 @@
-//! Warns of limits that ban for packets that anybody can send under another's address.
+//! Warns of limits that ban for packets with sources that anybody can forge.
 
 use std::fmt;
 
 use limiter_policy::policy::{BanMode, BanOnly, Forgeable, Limit, Mode, Policy, configured_name};
 
-/// A limit whose bans a forger can direct at anybody.
+/// A limit that a forger can make ban any address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgedBan<'p> {
-    /// The limit's name, as it is configured.
+    /// The limit's name, as configured.
     pub limit: &'p str,
-    /// How the packets that it counts can most easily be forged.
+    /// The easiest forgery of the packets it counts.
     pub what: Forgeable,
-    /// Which sources it bans; `None`: all.
+    /// The sources it bans; `None`: all.
     pub only: Option<BanOnly>,
 }
 
@@ -19,7 +19,7 @@ impl fmt::Display for ForgedBan<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whom = match self.only {
             None => "anybody who forges an address has it banned",
-            // The source was seen to be real, the packets were not.
+            // A proven source is a real client, but its packets can still be forged.
             Some(BanOnly::Proven) => {
                 "with `only: proven` strangers are not banned, but anybody who forges a proven \
                  client's address has it banned"
@@ -38,7 +38,7 @@ impl fmt::Display for ForgedBan<'_> {
     }
 }
 
-/// Returns the limits that ban, each once.
+/// Returns each banning limit once.
 #[must_use]
 pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
     let bans = |limit: &&Limit| {
@@ -86,7 +86,7 @@ mod tests {
         ] {
             let ban = format!("match: {{{matching}}}, ban: {BAN}");
             assert_eq!(found(&ban), [what], "{matching}");
-            // A limit that bans nobody is no weapon.
+            // A limit that bans no source is no weapon.
             assert_eq!(found(&format!("{ban}, mode: observe")), []);
             let observed = ban.replace("for: 1m", "for: 1m, mode: observe");
             assert_eq!(found(&observed), []);

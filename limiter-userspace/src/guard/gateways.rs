@@ -15,7 +15,7 @@ use crate::netlink::{Channel, DumpError};
 /// Returns the gateways of all default routes of both families, in all routing tables.
 pub(super) async fn all(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let mut gateways = Vec::new();
-    // The kernel has no request for the default routes alone, so all routes come.
+    // The kernel cannot filter a dump by default routes, so it sends all routes.
     for question in [
         RouteMessageBuilder::<Ipv4Addr>::new().build(),
         RouteMessageBuilder::<Ipv6Addr>::new().build(),
@@ -36,7 +36,7 @@ fn is_default(route: &RouteMessage) -> bool {
     route.header.destination_prefix_length == 0
 }
 
-/// Returns the gateways of a route, of all its paths; none if the link itself is the way.
+/// Returns the gateways of a route's paths; empty: the route goes directly to a link.
 fn addresses(attributes: &[RouteAttribute]) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
     for attribute in attributes {

@@ -1,17 +1,17 @@
-//! Who must not be locked out, and why.
+//! Guarded addresses: the ones that a policy must not lock out, and why.
 
 use std::net::IpAddr;
 
 use super::warning::Role;
 
-/// An address that must not be locked out.
+/// An address that a policy must not lock out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Guarded {
     pub(super) address: IpAddr,
     pub(super) why: Why,
 }
 
-/// Why it must not.
+/// The reason to guard an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
     /// It has an SSH session with this address and port of the machine.

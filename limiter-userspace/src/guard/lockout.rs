@@ -1,4 +1,4 @@
-//! What a policy means for those who must not be locked out.
+//! Warns of limits that would hold guarded addresses below a workable rate.
 
 use std::{net::IpAddr, ops::RangeInclusive};
 
@@ -17,22 +17,22 @@ use super::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Keystrokes and their echo: with fewer packets a session stalls at the first listing.
+/// Keystrokes and their echo: with fewer packets a session stalls at the first directory listing.
 const PACKETS: Rate = Rate {
     burst: 20,
     count: 20,
     period_ns: SECOND,
 };
 
-/// The same in bytes. A key exchange takes some 5 kB from each side; with less than ten full frames
-/// at once TCP falls into its retransmission timeouts.
+/// [`PACKETS`] in bytes. A key exchange takes some 5 kB from each side; with a burst below ten full frames TCP
+/// falls into retransmission timeouts.
 const BYTES: Rate = Rate {
     burst: 16_000,
     count: 20_000,
     period_ns: SECOND,
 };
 
-/// Enough to log in again when the session is gone, with a second window, and a third.
+/// Enough to log in again after a session is lost, with a second window, and a third.
 const CONNECTIONS: Rate = Rate {
     burst: 3,
     count: 1,
@@ -42,7 +42,7 @@ const CONNECTIONS: Rate = Rate {
 /// The frame of a SYN with the options of common systems, in bytes.
 const SYN: u64 = 74;
 
-/// The same in bytes.
+/// [`CONNECTIONS`] in bytes.
 const CONNECTION_BYTES: Rate = Rate {
     burst: SYN * CONNECTIONS.burst,
     count: SYN * CONNECTIONS.count,
@@ -52,11 +52,10 @@ const CONNECTION_BYTES: Rate = Rate {
 /// The port of BGP.
 const BGP: u16 = 179;
 
-/// The source ports of clients: all but the system's own.
+/// The source ports of clients: all but the privileged ones.
 const CLIENT_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
-/// Returns what limits would do to the guarded addresses. Those of one role that a limit holds to
-/// the same rate are reported together.
+/// Returns a warning for each limit and role. Addresses held to the same rate share a warning.
 pub(super) fn warnings(
     policy: &Policy,
     guarded: impl IntoIterator<Item = Guarded>,
@@ -64,7 +63,7 @@ pub(super) fn warnings(
     let mut warnings: Vec<Warning> = Vec::new();
     for guarded in guarded {
         if policy.listing_of(guarded.address) != Listing::default() {
-            // Lists decide before any limit is asked.
+            // Lists decide before any limit.
             continue;
         }
         for limit in &policy.limits {
@@ -92,7 +91,7 @@ impl Warning {
     }
 }
 
-/// Returns a warning; `None`: the limit leaves enough, or does not concern the address.
+/// Returns a warning; `None`: the limit's rate suffices, or it does not count the address.
 fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning> {
     if limit.mode != Mode::Enforce {
         return None;
@@ -126,7 +125,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
     })
 }
 
-/// Whether the limit counts any packets that the address has to get through.
+/// Returns whether the limit counts packets that the address has to get through.
 pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool {
     let family = Address::from(guarded.address).family;
     let packets = guarded.why.packets(family);
@@ -134,7 +133,7 @@ pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool 
         && packets.iter().any(|packets| packets.are_counted_by(limit))
 }
 
-/// Returns whose bucket of the limit the address spends from; `None`: no bucket.
+/// Returns the owner of the limit's bucket for the address; `None`: it has no bucket.
 pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetOwner> {
     match limit.id_format.named_by() {
         None if limit.id_format.range().is_none() => Some(BudgetOwner::Own),
@@ -153,7 +152,7 @@ pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> O
 }
 
 impl Why {
-    /// Returns what the address sends.
+    /// Returns the packets that the address has to get through.
     fn packets(self, family: Family) -> Vec<Packets> {
         let tcp = |to: Option<IpAddr>, port, tcp_flags| Packets {
             protocol: Match::TCP,
@@ -170,8 +169,8 @@ impl Why {
                 let flags = [TcpFlags::ACK, TcpFlags::SYN];
                 flags.map(|flags| tcp(Some(local), port, flags)).into()
             }
-            // It forwards much and says little: errors and redirects and, for IPv6, neighbour
-            // discovery, over ICMP; routes.
+            // A gateway forwards much but sends little itself: ICMP errors and redirects, neighbour discovery
+            // for IPv6, and routes.
             Self::Gateway => vec![
                 Packets {
                     protocol: match family {
@@ -193,7 +192,7 @@ impl Why {
 }
 
 impl Packets {
-    /// Returns the least rate of the limit at which they can be sent.
+    /// Returns the lowest workable rate of these packets, in the limit's unit.
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {
             Cost::Handshakes => CONNECTIONS,
@@ -206,7 +205,7 @@ impl Packets {
         if limit.strategy.has_burst() {
             return least;
         }
-        // Without a burst a limit passes at once what it passes in a period.
+        // Without a burst, a limit admits at once as much as in a period.
         Rate {
             count: least.burst,
             period_ns: least.period_ns * least.burst / least.count,
@@ -215,7 +214,7 @@ impl Packets {
     }
 }
 
-/// Whether the bucket holds less, or refills more slowly.
+/// Returns whether the rate's bucket is smaller or refills more slowly.
 fn is_below(rate: Rate, least: Rate) -> bool {
     let product = |count: u64, period_ns: u64| u128::from(count) * u128::from(period_ns);
     rate.burst < least.burst

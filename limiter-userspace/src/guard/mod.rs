@@ -1,12 +1,12 @@
-//! Warns of limits and lists that would lock out those through whom the machine is reached: the
-//! peers of its SSH sessions, and its default gateways.
+//! Warns of limits and lists that would lock out guarded addresses: the peers of the machine's SSH sessions,
+//! and its default gateways.
 //!
-//! The kernel and the records of logins tell who they are (`probe`); what a policy means for them
-//! follows from the policy alone (`lockout`). Nothing is refused: a warning may be wrong, as for a
-//! session over an interface that is not limited.
+//! `probe` finds these addresses by asking the kernel and the records of logins. `lockout` and `blocked` judge
+//! a policy by its text alone. A warning refuses nothing, as it may be wrong, for example for a session over an
+//! interface that is not limited.
 //!
-//! Bans of them, and of this machine itself, are refused unless they are forced
-//! (`protected`). Every ban is, while they are unknown: a missing answer does not mean nobody.
+//! A ban of such an address, or of this machine itself, is refused unless forced (`protected`). While the
+//! addresses are unknown, every ban is refused: a failed query does not mean that there are none.
 
 mod asked;
 mod blocked;
@@ -40,13 +40,13 @@ pub use self::{
     warning::{BudgetOwner, Role, Warning},
 };
 
-/// The machine did not say whom a policy must not lock out.
+/// The addresses to guard cannot be found.
 #[derive(Debug, Error)]
 #[error("cannot tell who must not be locked out: {0}")]
 pub struct Unknown(#[from] ProbeError);
 
-/// Returns what a policy's limits and lists would do now to those who must not be locked out of
-/// this machine, in words. If that cannot be known, the warning says so.
+/// Returns warnings of limits and lists that would lock out guarded addresses now, in words. If the addresses
+/// cannot be found, the warning says so.
 pub async fn warnings(policy: &Policy) -> Vec<String> {
     match guarded_addresses().await {
         Ok(guarded_addresses) => in_words(policy, &guarded_addresses),
@@ -54,11 +54,11 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
     }
 }
 
-/// Returns the [`warnings`] of a policy that another, which is in force, does not deserve.
+/// Returns the [`warnings`] of a new policy that the old one does not have.
 ///
 /// # Errors
 ///
-/// The machine does not say whom a policy must not lock out.
+/// The guarded addresses cannot be found.
 pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, Unknown> {
     let guarded_addresses = guarded_addresses().await?;
     let known = in_words(old, &guarded_addresses);
@@ -78,13 +78,13 @@ fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String
         .collect()
 }
 
-/// Returns the peers whom this host itself asks, and whose answers limits of a policy count.
+/// Returns this host's own peers with answers that limits of a policy count.
 pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
     let peers = asked::peers(peers::count_by_tcp(policy)).await?;
     Ok(peers::counted(policy, &peers))
 }
 
-/// Logs what a policy's lists would do to them.
+/// Logs warnings of lists that would drop guarded addresses.
 pub async fn warn_of_blocked(policy: &Policy) {
     match guarded_addresses().await {
         Ok(GuardedAddresses { own, guarded }) => {
@@ -103,8 +103,8 @@ pub async fn warn_of(policy: &Policy) {
     }
 }
 
-/// Returns who must not be locked out of this machine now, except itself by its loopback. Its own
-/// addresses are included: a list that blocks them blocks its neighbours.
+/// Returns the addresses to guard, without the loopback. This machine's own addresses are included: a list that
+/// blocks one blocks its neighbours.
 async fn guarded_addresses() -> Result<GuardedAddresses, Unknown> {
     let mut guarded_addresses = GuardProbe::default().ask().await?;
     guarded_addresses

@@ -1,4 +1,4 @@
-//! Packets of one kind that come to this machine, and whether a limit counts them.
+//! Packets of one kind that this machine receives, and whether a limit counts them.
 
 use std::{net::IpAddr, ops::RangeInclusive};
 
@@ -11,25 +11,25 @@ pub(super) struct Packets {
     pub(super) ports: Option<Ports>,
     /// `None`: not TCP.
     pub(super) tcp_flags: Option<u8>,
-    /// The types of ICMP messages, each of which they may have; empty: not ICMP.
+    /// The ICMP types of such packets; empty: not ICMP.
     pub(super) icmp_types: &'static [u8],
-    /// The address of this machine that they come to; `None`: any.
+    /// The address of this machine to which they go; `None`: any.
     pub(super) destination: Option<IpAddr>,
 }
 
-/// The ports that they may have.
+/// The ports of such packets.
 pub(super) struct Ports {
     pub(super) source: RangeInclusive<u16>,
     pub(super) destination: RangeInclusive<u16>,
 }
 
 impl Packets {
-    /// Whether they open connections.
+    /// Returns whether the packets open connections.
     pub(super) fn open_connections(&self) -> bool {
         self.tcp_flags == Some(TcpFlags::SYN)
     }
 
-    /// Whether a limit counts some of them, whoever sends them.
+    /// Returns whether a limit counts some of the packets, regardless of their source.
     pub(super) fn are_counted_by(&self, limit: &Limit) -> bool {
         let matching = &limit.matching;
         let meets = |ranges: &[RangeInclusive<u16>], ports: &RangeInclusive<u16>| {
@@ -60,7 +60,7 @@ impl Packets {
                 .icmp_types
                 .iter()
                 .any(|number| types.names(self.protocol, *number));
-        // What is not a SYN belongs to an open connection.
+        // Any segment except a SYN belongs to an open connection.
         let states = limit.tcp_states();
         let state = if self.open_connections() {
             TcpState::New

@@ -1,7 +1,7 @@
-//! This host's own peers: those whom it asks, and whose answers limits count.
+//! This host's own peers: the servers that it queries, and the limits that count their answers.
 //!
-//! By TCP the host's own connections are exempt, unless the policy says otherwise. By UDP an answer is a
-//! packet like any other.
+//! The host's own TCP connections are exempt, unless the policy says otherwise. A UDP answer is a packet like
+//! any other.
 
 use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive};
 
@@ -15,54 +15,54 @@ use super::{
     packets::{Packets, Ports},
 };
 
-/// The ports from which a host asks, unless it was told others.
+/// The default range of a host's ephemeral ports.
 const EPHEMERAL: RangeInclusive<u16> = 32_768..=u16::MAX;
 
 /// The port of DNS.
 const DNS: u16 = 53;
 
-/// A peer of this host's own, and where its answers come to.
+/// A peer of this host, and the destination of its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Peer {
     pub(super) address: IpAddr,
-    /// Whether the host asks by TCP; else by UDP.
+    /// Whether the host uses TCP; otherwise UDP.
     pub(super) by_tcp: bool,
-    /// The port that it asks.
+    /// The peer's port.
     pub(super) port: u16,
-    /// The address and the port that it asks from; `None`: they differ.
+    /// This host's address and port; `None`: they vary.
     pub(super) local: Option<(IpAddr, u16)>,
 }
 
-/// A peer whose answers limits count.
+/// A peer with answers that limits count.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct CountedPeer<'p> {
     /// Its address.
     pub address: IpAddr,
     /// `udp` or `tcp`.
     pub protocol: &'static str,
-    /// The port that this host asks.
+    /// The peer's port.
     pub port: u16,
     /// The limits that count its answers.
     pub limits: Vec<PeerBudget<'p>>,
 }
 
-/// What a limit grants a peer.
+/// A peer's budget at a limit.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct PeerBudget<'p> {
     /// The limit's name.
     pub limit: &'p str,
-    /// What it counts.
+    /// The unit that the limit counts.
     pub cost: &'static str,
     /// The rate as in a configuration file.
     pub rate: String,
 }
 
-/// Whether answers by TCP count, too.
+/// Returns whether answers by TCP count, too.
 pub(super) fn count_by_tcp(policy: &Policy) -> bool {
     policy.own_connections == OwnConnections::Limit
 }
 
-/// Returns the peers whose answers an enforcing limit by address or range counts, each once.
+/// Returns the peers with answers that an enforcing limit by address or range counts, each once.
 pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<CountedPeer<'p>> {
     let mut counted: Vec<CountedPeer<'p>> = Vec::new();
     for peer in peers {
@@ -90,7 +90,7 @@ pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<Cou
     counted
 }
 
-/// Returns what a limit grants a peer; `None`: it does not count what that answers.
+/// Returns a peer's budget at a limit; `None`: the limit does not count its answers.
 fn budget<'p>(policy: &'p Policy, limit: &'p Limit, peer: &Peer) -> Option<PeerBudget<'p>> {
     let address = peer.address;
     if limit.mode != Mode::Enforce
@@ -113,7 +113,7 @@ fn budget<'p>(policy: &'p Policy, limit: &'p Limit, peer: &Peer) -> Option<PeerB
 }
 
 impl Peer {
-    /// A name server, which is asked from any port.
+    /// Makes a name server, which is queried from any port.
     pub(super) const fn name_server(address: IpAddr) -> Self {
         Self {
             address,
@@ -127,7 +127,7 @@ impl Peer {
         if self.by_tcp { "tcp" } else { "udp" }
     }
 
-    /// Returns the packets with which it answers.
+    /// Returns the packets of its answers.
     fn answers(&self) -> Packets {
         let (destination, ports) = match self.local {
             Some((address, port)) => (Some(address), port..=port),
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Returns address, protocol, port and the limits of each that is counted.
+    /// Returns address, protocol, port and limits of each counted peer.
     fn counted_by(peers: &[Peer], configuration: &str) -> Vec<String> {
         let policy = testing::policy(configuration);
         let peers = peers.iter().copied().collect();
@@ -184,7 +184,7 @@ mod tests {
     fn answers_that_a_limit_counts() {
         let resolver = by_udp(RESOLVER, 53, None);
         assert_eq!(counted_by(&[resolver], PACKETS), [OF_RESOLVER]);
-        // It is told once, whatever ports it is asked from.
+        // Queries from several ports yield one row.
         let sockets = [
             by_udp(RESOLVER, 53, Some(40_000)),
             by_udp(RESOLVER, 53, Some(40_001)),
@@ -230,7 +230,7 @@ mod tests {
             let counts = [resolver, socket].map(|peer| counted_by(&[peer], &configuration).len());
             assert_eq!(counts, [of_any, of_socket], "{more}");
         }
-        // By lists for all limits.
+        // Lists for all limits.
         for list in ["exclude", "block"] {
             let listed = format!("{PACKETS}\n{list}: {RESOLVER}");
             assert_eq!(counted_by(&[resolver], &listed), [""; 0], "{list}");
@@ -255,7 +255,7 @@ mod tests {
             told[0].starts_with("203.0.113.80 tcp 443: PacketsPerIPAddress"),
             "{told:?}"
         );
-        // The host's SYN opens it, not the answer.
+        // The host's SYN opens the connection, not the answer.
         let opening = "limits: {NewConnectionsPerIPAddress: {burst: 20, count: 10, period: 1s}}";
         let limited = format!("own-connections: limit\n{opening}");
         assert_eq!(counted_by(&[web], &limited), [""; 0]);

@@ -1,4 +1,4 @@
-//! Asks who must not be locked out: all questions are answered, or it is an error.
+//! Finds the guarded addresses: all queries are answered, or the probe fails.
 
 use std::{collections::BTreeSet, fs::File, future::Future, net::IpAddr, time::Duration};
 
@@ -14,35 +14,35 @@ use super::{
 };
 use crate::netlink::{Channel, DumpError, addresses};
 
-/// How long one question may take: a router's whole table comes with its default route.
+/// The timeout of one query: a router's whole table comes with its default route.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many descriptors are reserved for reading files, which cannot be kept open.
 const RESERVE: usize = 4;
 
-/// It is unknown who must not be locked out.
+/// The guarded addresses are unknown.
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The kernel does not answer.
     #[error("the kernel does not list the {what}: {error}")]
     Kernel {
-        /// What it was asked for.
+        /// The kind of objects queried.
         what: &'static str,
-        /// Why not.
+        /// The kernel's error.
         error: DumpError,
     },
     /// The kernel takes too long.
     #[error("the kernel has not listed the {0} within {PATIENCE:?}")]
     Late(&'static str),
-    /// It is unknown who has logged in.
+    /// The records of logins cannot be read.
     #[error(transparent)]
     Records(#[from] RecordError),
-    /// The task that reads it has failed.
+    /// The task that reads the records failed.
     #[error("reading who has logged in has failed: {0}")]
     Failed(#[from] tokio::task::JoinError),
 }
 
-/// Those who must not be locked out, at one time.
+/// The guarded addresses at one time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GuardedAddresses {
     /// This machine's own addresses.
@@ -51,9 +51,10 @@ pub(super) struct GuardedAddresses {
     pub(super) guarded: Vec<Guarded>,
 }
 
-/// Asks, and keeps the descriptors that this takes.
+/// Finds the guarded addresses. It keeps the descriptors that this takes, since a later probe might find none
+/// free.
 pub struct GuardProbe {
-    /// The session that this process was started from.
+    /// The SSH session that started this process.
     own_session: Option<Guarded>,
     routes: Channel,
     sockets: Channel,
@@ -75,7 +76,7 @@ impl Default for GuardProbe {
 impl GuardProbe {
     pub(super) async fn ask(&mut self) -> Result<GuardedAddresses, ProbeError> {
         let own = within("addresses", addresses::own(&mut self.routes)).await?;
-        // This process's session first: it is the one to name if several are alike.
+        // This process's session comes first: a warning about several similar addresses names the first.
         let mut guarded = Vec::from_iter(self.own_session);
         guarded.extend(self.authenticated().await?);
         let gateways = within("default gateways", gateways::all(&mut self.routes)).await?;
@@ -91,7 +92,7 @@ impl GuardProbe {
         let recorded = self.recorded().await?;
         let mut sessions = Vec::new();
         if recorded.is_empty() {
-            // Opened before it is needed; a failure shows when it is.
+            // Opens the socket before it is needed; the next use reports a failure.
             let _ = self.sockets.open();
             return Ok(sessions);
         }
@@ -111,7 +112,8 @@ impl GuardProbe {
     async fn recorded(&mut self) -> Result<BTreeSet<IpAddr>, ProbeError> {
         self.reserve.clear();
         let recorded = spawn_blocking(records::addresses).await;
-        // What others have taken meanwhile is missing until they release it.
+        // If other tasks took the freed descriptors meanwhile, the reserve stays smaller until they release
+        // them.
         let spare = (0..RESERVE).map_while(|_| File::open("/").ok());
         self.reserve.extend(spare);
         Ok(recorded??)

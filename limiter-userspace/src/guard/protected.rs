@@ -7,11 +7,11 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::Why};
 use crate::protocol::bans::Session;
 
-/// Addresses that must not be banned, at one time.
+/// The addresses that must not be banned, at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Protected(Vec<(IpNet, HostRole)>);
 
-/// What an address is to this machine.
+/// The role of an address for this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostRole {
     Loopback,
@@ -51,7 +51,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Protected {
-    /// Asks for them; returns all or an error.
+    /// Probes for the addresses; returns all or an error.
     pub async fn ask(probe: &mut GuardProbe) -> Result<Self, ProbeError> {
         Ok(Self::new(probe.ask().await?))
     }
@@ -79,7 +79,7 @@ impl Protected {
         Self(all)
     }
 
-    /// Adds the peer of the session that wants to ban.
+    /// Adds the peer of the SSH session that requests the ban.
     #[must_use]
     pub fn with(mut self, session: Option<Session>) -> Self {
         let peer = session.map(|session| (session.peer.into(), HostRole::SshPeer));
@@ -87,7 +87,7 @@ impl Protected {
         self
     }
 
-    /// Returns how many addresses there are, without the loopback.
+    /// Returns the number of addresses, without the loopback.
     #[must_use]
     pub fn addresses(&self) -> usize {
         let mut addresses: Vec<IpNet> = self.0.iter().map(|(prefix, _)| *prefix).collect();

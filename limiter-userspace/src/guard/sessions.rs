@@ -1,5 +1,5 @@
-//! SSH sessions: the one that this process belongs to, and those known to be authenticated. A
-//! connection alone is none: its peer may be at the password prompt for ever.
+//! SSH sessions: this process's own, and authenticated ones. A connection alone is no session: its peer may
+//! stay at the password prompt for ever.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use std::{
 use super::guarded::{Guarded, Why};
 use crate::protocol::bans::Session;
 
-/// The most ancestors to search for the session that this process was started from.
+/// The most ancestors to search for the session that started this process.
 const MOST_PARENTS: usize = 64;
 
 /// The most bytes to read of a process's environment.
@@ -19,16 +19,15 @@ const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 
 const CONNECTION: &str = "SSH_CONNECTION";
 
-/// Returns the session that this process was started from, as a request tells the daemon; `None`:
-/// there is none.
+/// Returns the session that started this process, for a request to the daemon; `None`: there is none.
 #[must_use]
 pub fn started_from() -> Option<Session> {
     let own = own()?;
     Some(Session { peer: own.address })
 }
 
-/// Returns the session that this process was started from, as sshd(8) tells it. A service has none;
-/// sudo does not pass it on, so this process's ancestors are searched too.
+/// Returns the session that started this process, from the environment that sshd(8) sets. A service has none.
+/// sudo does not pass it on, so the search includes this process's ancestors.
 pub(super) fn own() -> Option<Guarded> {
     let told = env::var(CONNECTION).ok();
     told.and_then(|connection| from_environment(&connection))
@@ -46,7 +45,7 @@ fn of_parents() -> Option<Guarded> {
     None
 }
 
-/// Returns what a process was told of its session.
+/// Returns the variable `SSH_CONNECTION` of a process.
 fn environment(process: u32) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(format!("/proc/{process}/environ")).ok()?;
@@ -69,17 +68,17 @@ fn parent(process: &str) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// Parses the peer's address and port and this machine's, with spaces between them.
+/// Parses the peer's address and port and this machine's, separated by spaces.
 pub(super) fn from_environment(connection: &str) -> Option<Guarded> {
     let mut parts = connection.split(' ');
     let mut next = || parts.next();
     let (peer, _, local, port) = (next()?, next()?, next()?, next()?);
-    // The name of its interface follows a link-local address.
+    // A link-local address is followed by `%` and its interface.
     let address = |text: &str| text.split('%').next()?.parse().ok();
     Some(session(address(peer)?, address(local)?, port.parse().ok()?))
 }
 
-/// A dual-stack socket shows IPv4 peers as IPv6 addresses, but their packets are IPv4.
+/// Makes a session. A dual-stack socket shows IPv4 peers as IPv6 addresses, but their packets are IPv4.
 pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> Guarded {
     Guarded {
         address: peer.to_canonical(),

@@ -1,10 +1,10 @@
-//! TCP connections to ports where this machine serves logins, as the kernel knows them.
+//! TCP connections to ports on which this machine serves logins.
 //!
-//! The kernel does not tell which program serves a port, and the sandboxed daemon may not look into
-//! others' descriptors. It does tell who owns a socket: sshd listens and accepts as root, while
-//! most other servers bind as root and accept as another user. So a connection counts if root
-//! accepted it, at any port on which root listens. That takes another server that accepts as root
-//! for sshd, but never one of an ordinary user, whatever it calls itself.
+//! The kernel does not tell which program serves a port, and the sandboxed daemon may not read other processes'
+//! descriptors. The kernel does tell a socket's owner: sshd listens and accepts as root, while most other
+//! servers bind as root and accept as another user. So a connection counts if root accepted it, on any port on
+//! which root listens. This can mistake another server that accepts as root for sshd, but never an ordinary
+//! user's server, however it is named.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -20,7 +20,7 @@ use crate::netlink::{
 
 const ROOT: u32 = 0;
 
-/// `INET_DIAG_BC_D_COND`: the filter's test of the other end.
+/// `INET_DIAG_BC_D_COND`: the filter's test of the peer.
 const PEER_IS: u8 = 8;
 
 /// A connection to a port of this machine.
@@ -44,7 +44,7 @@ pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, D
     Ok(ports)
 }
 
-/// Returns a peer's connections to these ports that root accepted.
+/// Returns a peer's connections to `ports` that root accepted.
 pub(super) async fn of_peer(
     sockets: &mut Channel,
     peer: IpAddr,
@@ -73,14 +73,14 @@ pub(super) async fn of_peer(
         let found = ask(sockets, request, &peer_is, served);
         connections.extend(found.await?);
     }
-    // The kernel lists one for each connection, in no order.
+    // The kernel lists one row for each connection, in no order.
     connections.sort_unstable_by_key(|connection| (connection.port, connection.local));
     connections.dedup();
     Ok(connections)
 }
 
-/// Returns the filter that restricts the answer to connections with one peer: a server may have
-/// a million others. An IPv4 address also matches the IPv6 address that contains it.
+/// Returns the filter that restricts the dump to connections with one peer, since a server may have a million
+/// others. An IPv4 address also matches the IPv6 address that maps it.
 fn condition(peer: IpAddr) -> Vec<u8> {
     const ANY_PORT: i32 = -1;
     let (family, bits, address) = match peer {

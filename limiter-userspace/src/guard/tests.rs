@@ -24,7 +24,7 @@ fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
     lockout::warnings(&policy, guarded.iter().copied())
 }
 
-/// Checks what is warned of, for these guarded addresses.
+/// Checks the warnings for these guarded addresses.
 #[track_caller]
 fn check(guarded: &[Guarded], configuration: &str, expected: &[&str]) {
     let warnings = warnings(guarded, configuration);
@@ -32,7 +32,7 @@ fn check(guarded: &[Guarded], configuration: &str, expected: &[&str]) {
     assert_eq!(shown, expected, "{configuration}");
 }
 
-/// Checks whether one limit is warned of, for the peer of an SSH session.
+/// Checks whether one limit causes a warning, for the peer of an SSH session.
 #[track_caller]
 fn check_limit(limit: &str, warned: bool) {
     let warnings = warnings(&[ssh(PEER)], &format!("{{limits: {{{limit}}}}}"));
@@ -217,7 +217,7 @@ fn overrides_hold_in_place_of_the_default() {
                    count: 100, period: 1s} in packets, but it needs at least {burst: 20, count: \
                    20, period: 1s}: give 203.0.113.9 an override with room";
     check(&[ssh(PEER)], &sections("100", "1"), &[warning]);
-    // Without a default, others are not limited.
+    // Without a default rate, other addresses are not limited.
     let only = "overrides: {'PacketsPerIPAddress:203.0.113.9': {burst: 1, count: 1, period: 1h}}";
     check(&[ssh("203.0.113.10")], only, &[]);
 }
@@ -316,7 +316,7 @@ fn the_environment_of_a_session() {
 /// An address of this machine.
 const OWN: &str = "192.0.2.254";
 
-/// Checks whom lists would have dropped.
+/// Checks the warnings of lists.
 #[track_caller]
 fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]) {
     let configuration = format!(

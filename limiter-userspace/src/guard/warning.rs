@@ -11,15 +11,15 @@ use limiter_policy::policy::{Rate, SubscriberNumber};
 pub struct Warning {
     /// The limit's name.
     pub limit: String,
-    /// What it counts.
+    /// The unit it counts.
     pub cost: Cost,
-    /// The address that would be held.
+    /// The held address.
     pub address: IpAddr,
-    /// What it is to this machine.
+    /// The role of the address for this machine.
     pub role: Role,
-    /// Others of that role that it would hold to the same rate.
+    /// Other addresses in this role, held to the same rate.
     pub others: Vec<IpAddr>,
-    /// The budget they spend.
+    /// The owner of the budget they spend.
     pub budget_owner: BudgetOwner,
     /// The limit's strategy.
     pub strategy: Strategy,
@@ -29,7 +29,7 @@ pub struct Warning {
     pub least: Rate,
 }
 
-/// What an address is to this machine.
+/// The role of an address for this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The peer of an SSH session.
@@ -41,13 +41,13 @@ pub enum Role {
 /// The owner of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetOwner {
-    /// The address's own.
+    /// The address itself.
     Own,
-    /// A range's, shared with others.
+    /// A range, shared with other addresses.
     Range(IpNet),
-    /// A subscriber's, shared with others.
+    /// A subscriber, with other addresses.
     Subscriber(SubscriberNumber),
-    /// The interface's, shared with everybody.
+    /// The interface, shared by all sources.
     Total,
 }
 

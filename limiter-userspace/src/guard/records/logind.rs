@@ -1,21 +1,21 @@
-//! A session as logind records it: lines of NAME=VALUE. Only root can have it record one.
+//! A session in logind's records: lines of NAME=VALUE. Only root can make logind record a session.
 
 use std::net::IpAddr;
 
-/// Returns where a user logged in from; `None`: not over the network, from a name, or logged out.
+/// Returns the address that a user logged in from; `None`: a local session, a host name, or logged out.
 pub(super) fn address(session: &[u8]) -> Option<IpAddr> {
     let field = |name: &str| {
         let mut lines = session.split(|byte| *byte == b'\n');
         lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
     let is_remote = field("REMOTE") == Some(b"1");
-    // After logout, what the user left running keeps the session "closing": it does not count.
+    // After logout, the user's remaining processes keep the session in state "closing": it does not count.
     let is_there = matches!(field("STATE"), Some(b"active" | b"online" | b"opening"));
     if !is_remote || !is_there {
         return None;
     }
     let host = str::from_utf8(field("REMOTE_HOST")?).ok()?;
-    // The name of its interface follows a link-local address.
+    // A link-local address is followed by `%` and its interface.
     let address: IpAddr = host.split('%').next()?.parse().ok()?;
     Some(address.to_canonical())
 }
@@ -38,7 +38,7 @@ mod tests {
         check(&session("203.0.113.9"), Some("203.0.113.9"));
         check(&session("::ffff:203.0.113.9"), Some("203.0.113.9"));
         check(&session("fe80::1%eth0"), Some("fe80::1"));
-        // Whoever controls their reverse DNS chooses the name.
+        // The owner of the peer's reverse DNS chooses the name.
         check(&session("203.0.113.9.example.net"), None);
         check(&session(""), None);
         check(b"", None);

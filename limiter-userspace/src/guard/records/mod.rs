@@ -1,5 +1,5 @@
-//! Logins and where they came from, as logind and sshd (in utmp) record them. Only addresses count:
-//! a name comes from whoever controls the peer's reverse DNS.
+//! Addresses of remote logins, from the records of logind and of sshd (in utmp). Names are ignored: the owner
+//! of the peer's reverse DNS chooses them.
 
 mod logind;
 mod utmp;
@@ -31,8 +31,7 @@ pub struct RecordError {
     error: io::Error,
 }
 
-/// Returns the addresses of those who have logged in over the network; none on a machine without
-/// such records.
+/// Returns the addresses of users logged in over the network; none on a machine without such records.
 pub(super) fn addresses() -> Result<BTreeSet<IpAddr>, RecordError> {
     let mut addresses = BTreeSet::new();
     for session in files_of(Path::new(SESSIONS))? {
@@ -45,13 +44,14 @@ pub(super) fn addresses() -> Result<BTreeSet<IpAddr>, RecordError> {
     Ok(addresses)
 }
 
-/// Whether the system records who has logged in.
+/// Returns whether the system records logins.
 #[must_use]
 pub fn are_kept() -> bool {
     [SESSIONS, UTMP].iter().any(|path| Path::new(path).exists())
 }
 
-/// Returns the sessions' files, except those with a dot in their names, which serve to watch them.
+/// Returns the sessions' files, except files with a dot in the name: logind creates them as pipes to watch a
+/// session.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RecordError> {
     let told = |error| RecordError {
         path: directory.to_owned(),
@@ -72,7 +72,7 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RecordError> {
     Ok(files)
 }
 
-/// Returns a file's bytes; `None`: it does not exist, or no longer does.
+/// Returns a file's bytes; `None`: it does not exist.
 fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, RecordError> {
     let read = || {
         let mut bytes = Vec::new();

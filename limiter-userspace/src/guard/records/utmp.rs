@@ -1,6 +1,5 @@
-//! utmp(5), as sshd writes it. Members of the group utmp can write there too, and any user can have
-//! utempter write a record with a host name of their choice. Only sshd fills in the address, so the
-//! name is ignored.
+//! utmp(5), as sshd writes it. Members of the group utmp can write there too, and any user can have utempter
+//! write a record with a host name of their choice. Only sshd fills in the address, so the name is ignored.
 
 use std::{
     mem::offset_of,
@@ -13,7 +12,7 @@ const RECORD: usize = size_of::<utmpx>();
 const TYPE: usize = offset_of!(utmpx, ut_type);
 const ADDRESS: usize = offset_of!(utmpx, ut_addr_v6);
 
-/// Returns where users logged in from without logging out since, by the complete records.
+/// Returns the addresses that users logged in from and have not logged out, from complete records.
 pub(super) fn addresses(records: &[u8]) -> impl Iterator<Item = IpAddr> {
     let (records, _) = records.as_chunks::<RECORD>();
     records.iter().filter_map(address)
@@ -60,7 +59,7 @@ mod tests {
             record(libc::USER_PROCESS, &v6.octets(), ""),
             record(libc::USER_PROCESS, &mapped.octets(), ""),
             record(DEAD_PROCESS, &[203, 0, 113, 10], ""),
-            // As utempter writes one for any user.
+            // A record that utempter writes for any user.
             record(libc::USER_PROCESS, &[], "203.0.113.11"),
         ]
         .concat();
