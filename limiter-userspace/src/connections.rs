@@ -1,6 +1,5 @@
-//! A bounded number of connections to a listener. If there are too many, the oldest gives way to
-//! the new one, not the other way round. So nobody can lock others out by holding all connections,
-//! as long as those others send their requests at once.
+//! A bounded number of connections to a listener. If there are too many, the oldest ends, and the new one is
+//! served. So a client that holds all connections cannot lock out clients that send their requests at once.
 
 use std::{
     collections::VecDeque,
@@ -17,23 +16,23 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-/// How long to wait after a failed accept, until the system has resources again.
+/// The pause after a failed accept, until the system has resources again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often to warn that the system lacks resources. Whoever connects may be the cause.
+/// The least interval between warnings of lacking resources: a client might cause them by connecting.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A spare descriptor of the process, for when it is out of them; `None`: it is in use.
+/// A spare descriptor for when the process has no other left; `None`: it is in use.
 static RESERVE: Mutex<Option<File>> = Mutex::new(None);
 
 /// The connections that are being served.
 pub(crate) struct Connections {
-    /// What the listener is, in messages.
+    /// The listener's name in messages.
     listener: &'static str,
     most: usize,
     /// Oldest first.
     open: VecDeque<AbortHandle>,
-    /// Whether they come first when the process is out of descriptors.
+    /// Whether these connections may use the reserve.
     uses_reserve: bool,
     /// When a lack of resources was logged last.
     warned_at: Option<Instant>,
@@ -51,8 +50,8 @@ impl Connections {
         }
     }
 
-    /// Does the same, and allows one of them even if the process is out of descriptors: in place of the
-    /// [reserve](keep_reserve).
+    /// Like [`new`](Self::new), and allows one connection even if the process is out of descriptors: in place
+    /// of the [reserve](keep_reserve).
     pub(crate) fn with_reserve(listener: &'static str, most: usize) -> Self {
         Self {
             uses_reserve: true,
@@ -66,14 +65,15 @@ impl Connections {
         loop {
             match accept().await {
                 Ok(accepted) if keep_reserve() || self.uses_reserve => return accepted,
-                // A connection that the reserve was for has ended, and this one has taken its descriptor.
+                // This connection has taken the reserve's descriptor, because a connection that used the
+                // reserve has ended.
                 Ok(accepted) => {
                     drop(accepted);
                     keep_reserve();
                     self.warn_of(&io::Error::from_raw_os_error(libc::EMFILE));
                     sleep(PAUSE).await;
                 }
-                // Retry with the descriptor of the reserve, which is now free.
+                // Retry with the descriptor of the reserve, which is free now.
                 Err(_) if self.uses_reserve && reserve().take().is_some() => {}
                 Err(error) => {
                     self.warn_of(&error);
@@ -92,7 +92,7 @@ impl Connections {
         }
     }
 
-    /// Returns whether a warning is due, and takes it as given.
+    /// Returns whether a warning is due, and records it as given.
     fn is_to_warn(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self
@@ -104,9 +104,8 @@ impl Connections {
         is_due
     }
 
-    /// Serves a connection, and closes the oldest if there are too many. Returns once the new one
-    /// was polled for the first time, so that a request already sent is not lost to later
-    /// connections.
+    /// Serves a connection, and closes the oldest if there are too many. Returns once the new one was polled
+    /// for the first time, so that later connections cannot evict it before a request already sent is read.
     pub(crate) async fn serve(&mut self, serving: impl Future<Output = ()> + Send + 'static) {
         self.open.retain(|connection| !connection.is_finished());
         if self.open.len() >= self.most
@@ -119,7 +118,7 @@ impl Connections {
     }
 }
 
-/// Keeps a spare descriptor, with the lowest free number: the lower it is, the lower a limit may be that is set
+/// Keeps a spare descriptor with the lowest free number, since it must stay below a limit that is lowered
 /// later. Returns whether there is one.
 pub(crate) fn keep_reserve() -> bool {
     let mut reserve = reserve();
@@ -129,12 +128,12 @@ pub(crate) fn keep_reserve() -> bool {
     reserve.is_some()
 }
 
-/// The content is valid after each assignment, so a panic elsewhere spoils nothing.
+/// Locks the reserve. Its content is valid after each assignment, so a poisoned lock is harmless.
 fn reserve() -> MutexGuard<'static, Option<File>> {
     RESERVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the system had no resources for a connection; else it was the client that gave up.
+/// Returns whether an accept failed for lack of resources; otherwise the client gave up.
 fn is_lack(error: &io::Error) -> bool {
     let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error
@@ -206,7 +205,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lack_of_resources_is_told_once_a_minute() {
         let mut connections = Connections::new("a listener", 1);
-        // For fifty seconds.
+        // Fails for fifty seconds.
         let mut failures = 500;
         connections
             .accept(async || {

@@ -1,4 +1,4 @@
-//! Whether a policy can do on an interface as it says.
+//! Checks whether a policy can work on an interface.
 
 use limiter_common::{counters::MAX_INTERFACES, limit::Cost, packet::Link};
 use limiter_datapath::kernel::{
@@ -13,10 +13,10 @@ const ETHERNET_HEADER: u64 = 14;
 /// A policy does not fit an interface.
 #[derive(Debug, Error)]
 pub enum Misfit {
-    /// The datapath cannot read its frames, cannot answer them, or has no room for it.
+    /// The datapath cannot read the interface's frames, cannot answer them, or has no room for it.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// No frame arrives where programs would see it.
+    /// No frame arrives where XDP programs would see it.
     #[error(
         "no frame would be limited on {interface}: it gets its frames from traffic control, behind all XDP \
          programs; name the interface on which they arrive"
@@ -31,7 +31,7 @@ pub enum Misfit {
          name one of them"
     )]
     Stacked {
-        /// The interface on which they arrive first.
+        /// The interface on which frames arrive first.
         lower: String,
         /// The interface on which they arrive next.
         upper: String,
@@ -44,7 +44,7 @@ pub enum Misfit {
     BurstBelowFrame {
         /// The limit.
         limit: String,
-        /// `burst`, or `count` where a window's count is all that it admits at once.
+        /// `burst`, or `count` for a window, which admits at most this at once.
         field: &'static str,
         /// Its value in bytes, the limit's or an override's.
         burst: u64,
@@ -54,7 +54,7 @@ pub enum Misfit {
         frame: u64,
         /// Its MTU, in bytes.
         mtu: u32,
-        /// The least value, in bytes: of a limit in common, a node's floor holds the frame.
+        /// The least value, in bytes. For a shared limit, the node's minimum share of it holds the frame.
         least: u64,
     },
 }
@@ -81,7 +81,7 @@ pub fn check(
     check_bursts(policy, interface, link)
 }
 
-/// Does the same for one that is to be limited beside those, and may be above one.
+/// Like [`check`], for an interface to add to `limited`, possibly above one of them.
 pub fn check_beside(
     policy: &Policy,
     interface: &Interface,
@@ -89,7 +89,7 @@ pub fn check_beside(
     all: &[Interface],
 ) -> Result<(), Misfit> {
     check(policy, interface, limited, all)?;
-    // The other way round the kernel allows it, and the frames would be counted twice, too.
+    // The kernel would allow the reverse order too, and frames would be counted twice.
     match limited.iter().find(|lower| lower.is_below(interface, all)) {
         Some(lower) => Err(Misfit::Stacked {
             lower: lower.name.clone(),
@@ -99,8 +99,8 @@ pub fn check_beside(
     }
 }
 
-/// Chooses, of the interfaces that only patterns select, those that can be limited beside the named ones
-/// and those `waiting`; the first come first. Also returns why the others cannot.
+/// Chooses among the interfaces that only patterns select the ones that can be limited beside the named and the
+/// `waiting` ones, in order. Also returns the others, with the reason.
 #[must_use]
 pub fn choose<'l>(
     policy: &Policy,
@@ -130,7 +130,7 @@ pub fn choose<'l>(
 pub struct PassedOver {
     /// The interface.
     pub interface: String,
-    /// Why it is not.
+    /// The reason.
     pub reason: String,
 }
 
@@ -165,8 +165,8 @@ pub fn unseen(interface: &Interface, all: &[Interface]) -> Option<String> {
     ))
 }
 
-/// Refuses a byte limit whose burst would cut off every full-sized frame of the interface: a frame
-/// larger than the burst never passes, of a limit in common one larger than a node's floor of it.
+/// Refuses a byte limit with a burst that would drop every full-sized frame of the interface: a frame larger
+/// than the burst never passes. For a shared limit, a node's minimum share of the burst must hold the frame.
 fn check_bursts(policy: &Policy, interface: &Interface, link: Link) -> Result<(), Misfit> {
     let header = match link {
         Link::Ethernet => ETHERNET_HEADER,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Where Linux says whether the network namespace forwards packets of each family: 0 for not.
+/// The settings by which the network namespace forwards packets of each family: 0 for not.
 pub(crate) const SETTINGS: [(&str, &str); 2] = [
     ("net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"),
     (
@@ -11,7 +11,7 @@ pub(crate) const SETTINGS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Returns the name of the setting by which this thread's network namespace forwards; `None`: it does not.
+/// Returns the name of a setting by which this thread's network namespace forwards; `None`: it does not.
 pub(crate) fn setting() -> Option<&'static str> {
     let is_on = |path: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() != "0");
     let mut settings = SETTINGS.into_iter();

@@ -1,4 +1,4 @@
-//! What takes time to read, read at most once a second.
+//! Caches a slow read for a second.
 
 use std::{
     fmt::Display,
@@ -8,10 +8,10 @@ use std::{
 
 use tracing::warn;
 
-/// How long it is reused: reading the counters takes time and delays changes of the policy.
+/// How long a result is reused: reading the counters takes time and delays changes of the policy.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What was made last, or why there is none.
+/// The last result.
 pub(crate) struct Fresh<T, E>(Mutex<Option<Made<T, E>>>);
 
 struct Made<T, E> {
@@ -24,8 +24,8 @@ impl<T: Clone, E: Display> Fresh<T, E> {
         Self(Mutex::new(None))
     }
 
-    /// Returns what was made last if it is fresh at the time that `now` returns, else what `make`
-    /// returns. Logs the first error after a success.
+    /// Returns the last result if it is fresh at the time that `now` returns, else the result of `make`. Logs
+    /// the first error after a success.
     pub(crate) fn or_make(
         &self,
         now: impl Fn() -> Instant,
@@ -43,7 +43,7 @@ impl<T: Clone, E: Display> Fresh<T, E> {
             warn!("{error}");
         }
         *last = Some(Made {
-            // Counts from the end of making it, however long that took.
+            // The age counts from the end of `make`, however long it took.
             at: now(),
             result: result.clone(),
         });
@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often it is made, each time with this result, which takes so long.
+    /// Counts the calls of `make`. Each takes some time and has the given result.
     struct Scene {
         last: Fresh<String, &'static str>,
         now: Cell<Instant>,
@@ -81,7 +81,7 @@ mod tests {
             self.now.set(self.now.get() + time);
         }
 
-        /// Asks for it; returns how often it was made so far.
+        /// Requests the value; returns the number of calls of `make` so far.
         #[track_caller]
         fn asked(&self) -> u32 {
             let text = self.last.or_make(
@@ -109,7 +109,7 @@ mod tests {
         for (takes, succeeds) in [
             (Duration::ZERO, true),
             (Duration::ZERO, false),
-            // Of one that takes longer than a text is fresh, those who wait for it have the result.
+            // Even if `make` takes longer than a result is fresh, callers that waited for it get its result.
             (3 * FRESH, true),
         ] {
             let scene = Scene::new(takes, succeeds);

@@ -1,5 +1,5 @@
-//! HTTP for clients that nobody trusts: a connection carries one request, with a head of a few
-//! kilobytes, and ends soon whatever the client does.
+//! HTTP for untrusted clients: a connection carries one request with a head of a few kilobytes, and ends soon,
+//! even if the client stalls.
 
 use std::{
     convert::Infallible,
@@ -39,27 +39,27 @@ use crate::{
 /// The most connections at once.
 const MOST: usize = 64;
 
-/// How long a client may take to state its request.
+/// The timeout of a request's head.
 const TO_ASK: Duration = Duration::from_secs(5);
 
-/// How long a connection may last.
+/// The longest life of a connection.
 pub(crate) const TO_END: Duration = Duration::from_secs(30);
 
 /// The largest head of a request, in bytes, and the most header fields.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
 
-/// Who asks, as far as the kernel tells.
+/// The client, as far as the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
-    /// A host, or all of a network that one host may have.
+    /// A host's address, or for IPv6 its network, since one host may have a whole network.
     Address(IpAddr),
     /// A user of this machine; `None`: unknown.
     User(Option<u32>),
 }
 
 impl Peer {
-    /// How many bits of an IPv6 address name a network.
+    /// The bits of an IPv6 address that name a network.
     const NETWORK: u32 = 64;
 
     fn at(address: IpAddr) -> Self {
@@ -78,15 +78,15 @@ pub(crate) enum Port {
     Unix(SocketFile, unix::net::UnixListener),
 }
 
-/// A listener of the runtime that serves.
+/// A listener on the serving thread's runtime.
 pub(crate) enum Listening {
     Tcp(TcpListener),
-    /// Only for those whom its file admits.
+    /// Only for users that the socket file admits.
     Unix(UnixListener, SocketFile),
 }
 
 impl Port {
-    /// Binds a port; also returns its address, with the real port where 0 was asked for.
+    /// Binds a port; also returns its address, with the real port in place of 0.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<(SocketAddr, Self)> {
         let listener = net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -99,7 +99,7 @@ impl Port {
         Ok(Self::Unix(file, listener))
     }
 
-    /// Serves on a thread of its own, with its own runtime, which gives signs of life there.
+    /// Serves on a thread of its own, with its own runtime. `pulse`: the thread's heartbeat for the watchdog.
     pub(crate) fn serve(
         self,
         thread: &str,
@@ -137,7 +137,7 @@ impl Port {
     }
 }
 
-/// What answers requests; it does not read their bodies.
+/// A service that answers requests without reading their bodies.
 pub(crate) trait Answers:
     Service<
         Request<Incoming>,
@@ -183,7 +183,7 @@ pub(crate) async fn serve(
             accept(next, name, pulse, answers).await
         }
         Listening::Unix(listener, file) => {
-            // Others are left at once, without an answer.
+            // Other users' connections are closed at once, without an answer.
             let next = async || loop {
                 let (stream, _) = listener.accept().await?;
                 if file.admits(&stream).unwrap_or(false) {
@@ -256,15 +256,15 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of an answer: more than is on the way at once.
+    /// The length of an answer, in bytes: more than is in flight at once.
     const LONG: usize = 100_000;
 
-    /// How much is on the way at once.
+    /// The most bytes in flight.
     const ON_THE_WAY: usize = 1_000;
 
     const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    /// Returns how long the server converses with a client that acts like that.
+    /// Returns how long the server keeps a connection to a client with this behaviour.
     async fn lasts<C: Future>(client: impl FnOnce(DuplexStream) -> C) -> Duration {
         let (ours, theirs) = duplex(ON_THE_WAY);
         let begun = Instant::now();
@@ -280,7 +280,7 @@ mod tests {
         begun.elapsed()
     }
 
-    /// Whether it took this long, but for the timer's milliseconds.
+    /// Returns whether it took this long, give or take the timer's milliseconds.
     fn is_about(took: Duration, expected: Duration) -> bool {
         took.abs_diff(expected) < Duration::from_millis(10)
     }

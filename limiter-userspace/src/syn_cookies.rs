@@ -1,4 +1,4 @@
-//! Whether this host makes the SYN cookies that a policy answers with.
+//! Warns if a policy answers with SYN cookies that this host does not make.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,25 +21,25 @@ use crate::{
     },
 };
 
-/// Where Linux says whether the network namespace makes them: 0 for never.
+/// The setting by which the network namespace makes SYN cookies: 0 for never.
 const SETTING: &str = "/proc/sys/net/ipv4/tcp_syncookies";
 
-/// The most listening sockets of a family that are read.
+/// The most listening sockets to read, per dump.
 const MOST: usize = 10_000;
 
-/// What of this network namespace decides on cookies.
+/// The settings of a network namespace that decide on SYN cookies.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     /// The setting's text; `None`: the kernel is built without cookies, and has no such file.
     setting: Option<String>,
-    /// The setting by which it forwards; `None`: it does not.
+    /// The setting by which the host forwards; `None`: it does not forward.
     forwards: Option<&'static str>,
-    /// The ports on which somebody listens; `None`: they are not known.
+    /// The ports with listening sockets; `None`: unknown.
     listening: Option<BTreeSet<u16>>,
 }
 
 impl Host {
-    /// Looks at the network namespace of this thread.
+    /// Reads the settings of this thread's network namespace.
     pub(crate) async fn look() -> Self {
         Self {
             setting: fs::read_to_string(SETTING).ok(),
@@ -71,7 +71,7 @@ fn makes_cookies(limit: &Limit) -> bool {
     deny.is_some_and(|deny| deny.sends(Answer::SynCookie))
 }
 
-/// Returns why limits answer with cookies that this host does not make, by the limits' names.
+/// Returns by limit why this host does not make the SYN cookies that the limit answers with.
 #[must_use]
 pub(crate) fn troubles(policy: &Policy, host: &Host) -> BTreeMap<String, String> {
     let limits = policy.limits.iter();
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// Returns whether somebody listens on one of a limit's ports, or may.
+    /// Returns whether a socket listens on one of a limit's ports; `true` also if unknown.
     fn is_listened_for(&self, limit: &Limit) -> bool {
         let Some(listening) = &self.listening else {
             return true;

@@ -2,14 +2,14 @@
 
 use limiter_policy::{config, policy::Policy};
 
-/// Returns the policy of a configuration with this text.
+/// Returns the policy of a configuration.
 #[track_caller]
 pub(crate) fn policy(configuration: &str) -> Policy {
     let config = config::parse(configuration, "test");
     config.unwrap_or_else(|errors| panic!("{errors}")).policy
 }
 
-/// Returns the policy of one limit, `All`, on all sources together, with these fields more.
+/// Returns the policy of one limit, `All`, on all sources together, with the additional fields `more`.
 #[track_caller]
 pub(crate) fn total(more: &str) -> Policy {
     policy(&format!(

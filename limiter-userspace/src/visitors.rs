@@ -1,5 +1,6 @@
-//! Pages and metrics are only shown to clients that know them by one of their names. A site that has its
-//! own name point at our address has the browsers of its visitors ask here, and learns nothing.
+//! Serves pages and metrics only to requests that use one of their names, against DNS rebinding: a site that
+//! points its own name at this host makes its visitors' browsers send requests here, and must not read the
+//! answers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +12,7 @@ use hyper::{
 
 /// The names of a page.
 pub(crate) struct Visitors {
-    /// `None`: it listens at a socket.
+    /// `None`: it listens on a Unix socket.
     listen: Option<IpAddr>,
     hosts: Vec<String>,
 }
@@ -21,7 +22,7 @@ impl Visitors {
         Self { listen, hosts }
     }
 
-    /// Whether a request may be answered. It must not name a host of its own in place of the header.
+    /// Returns whether a request may be answered. Its target must not name a host in place of the header.
     pub(crate) fn may_ask(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         uri.authority().is_none() && self.may_look(headers)
     }
@@ -42,8 +43,8 @@ impl Visitors {
         knows(host, &[""]) && origins.all(|origin| knows(origin, &["http://", "https://"]))
     }
 
-    /// Whether a host, perhaps with a port, is one of its names. The port may be another, as
-    /// behind `ssh -L`.
+    /// Returns whether a host, perhaps with a port, is one of the names. The port may differ, as behind `ssh
+    /// -L`.
     fn is_ours(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else {
             return false;
@@ -56,7 +57,7 @@ impl Visitors {
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
         if let Ok(address) = bare.unwrap_or(name).parse::<IpAddr>() {
-            // All addresses, if it listens on all: no name can stand in for an address.
+            // If it listens on all addresses, any address is right: a rebound name is never an address.
             let all = [
                 IpAddr::from(Ipv4Addr::UNSPECIFIED),
                 IpAddr::from(Ipv6Addr::UNSPECIFIED),

@@ -1,4 +1,4 @@
-//! What visitors ask for, in a page's address.
+//! The query parameters of the page's addresses.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub(super) struct OffendersAsked {
     pub(super) from: usize,
     /// How to group them.
     pub(super) by: Option<Grouping>,
-    /// Only those of this limit; empty: of all.
+    /// Only offenders of this limit; empty: of all.
     #[serde(default)]
     pub(super) limit: String,
 }
@@ -23,21 +23,21 @@ pub(super) struct OffendersAsked {
 /// Selects bans.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct BansAsked {
-    /// Only those that contain this prefix or address, or lie within it; empty: all.
+    /// Only bans that contain this prefix or address, or lie within it; empty: all.
     #[serde(default)]
     pub(super) prefix: String,
-    /// Only those of this origin; empty: of all.
+    /// Only bans of this origin; empty: of all.
     #[serde(default)]
     pub(super) origin: String,
     /// Where to continue.
     pub(super) position: Option<u32>,
-    /// How many rows from there on to leave out.
+    /// How many rows to leave out from there on.
     #[serde(default)]
     pub(super) skip: usize,
 }
 
 impl BansAsked {
-    /// Returns what a visitor asks for; `None`: it is none that the daemon could answer.
+    /// Returns the query for the daemon; `None`: a parameter is invalid.
     pub(super) fn query(&self) -> Option<BansQuery> {
         let prefix = match self.prefix.trim() {
             "" => None,
@@ -62,7 +62,7 @@ pub(super) struct ExplainAsked {
 }
 
 impl ExplainAsked {
-    /// `None`: it is no address.
+    /// Returns the address; `None`: the text is not an address.
     pub(super) fn address(&self) -> Option<IpAddr> {
         let prefix = meant(self.address.trim()).ok()?.prefix;
         (prefix.prefix_len() == prefix.max_prefix_len()).then(|| prefix.addr())
@@ -89,7 +89,7 @@ pub(super) enum Window {
 mod tests {
     use super::*;
 
-    /// A mapped address taken as IPv6 would be answered with no limit and no ban.
+    /// As IPv6, a mapped address would match no limit and no ban.
     #[test]
     fn addresses_are_read_as_they_are_meant() {
         let explain = |address: &str| {

@@ -1,4 +1,4 @@
-//! The page's style, script and plot, as they are in the binary.
+//! The page's style, script and plot, embedded in the binary.
 
 use axum::{
     http::{
@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-/// What links say after a file's name, so that another build's files are fetched anew.
+/// The query of links to assets: browsers fetch another build's files anew.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A file of the page.
@@ -18,7 +18,7 @@ pub(super) struct Asset {
     content: &'static str,
 }
 
-/// All of them. The plot is uPlot, from vendor/.
+/// All assets. The plot is uPlot, from vendor/.
 pub(super) const ASSETS: [Asset; 5] = [
     Asset {
         path: "/page.css",

@@ -1,4 +1,4 @@
-//! The numbers of each second, and those of the history, as JSON for the page's script.
+//! The numbers of each second, and the history, as JSON for the page's script.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{daemon::IncidentNote, http::TO_END};
 
-/// How long a stream lasts. It ends before its connection is closed, and browsers come again.
+/// The length of a stream. It ends before the server closes its connection, and browsers reconnect.
 const LASTS: Duration = TO_END.saturating_sub(Duration::from_secs(3));
 
-/// How soon browsers come again.
+/// The pause before browsers reconnect.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The numbers of one second.
@@ -56,7 +56,7 @@ pub(super) fn event(recorded: &Recorded, counted: &ByReason) -> Option<String> {
     .ok()
 }
 
-/// Streams the events, as long as a connection lasts, and until another stream needs the place.
+/// Streams the events until the connection's time is over or another stream takes the place.
 pub(super) fn stream(
     events: watch::Receiver<Arc<str>>,
     ended: oneshot::Receiver<Infallible>,
@@ -73,7 +73,7 @@ pub(super) fn stream(
     })
 }
 
-/// What the plot shows.
+/// The data of the plot.
 #[derive(Serialize)]
 struct Shown {
     /// The length of a slot, in seconds.
@@ -97,7 +97,7 @@ struct Incident {
     text: String,
 }
 
-/// Returns a part of the history: all that passed, all that was dropped, and each reason for that.
+/// Returns a part of the history: the sums of passed and dropped packets, and each reason for drops.
 pub(super) fn history(
     ring: &Ring,
     malformed: Action,
@@ -144,14 +144,14 @@ pub(super) fn history(
     })
 }
 
-/// Returns all packets per second that pass, or that are dropped.
+/// Returns the sum of packets per second that pass, or that are dropped.
 pub(super) fn sum(slot: &Slot, malformed: Action, action: Action) -> f64 {
     let each = Reason::ALL.iter().enumerate();
     let each = each.filter(|(_, reason)| reason.action(malformed) == action);
     each.map(|(number, _)| slot.rate(number)).sum()
 }
 
-/// Rounds to what somebody reads.
+/// Rounds to digits that a reader uses.
 fn rounded(rate: f64) -> f64 {
     if rate >= 10.0 {
         rate.round()
@@ -178,7 +178,7 @@ mod tests {
         let mut stream = Box::pin(stream(events.subscribe(), ended));
         events.send_replace(Arc::from("{}"));
         assert!(stream.next().await.is_some());
-        // Nothing comes, as when the daemon waits for the kernel.
+        // No event comes, as when the daemon waits for the kernel.
         assert!(stream.next().await.is_none());
         let lasted = begun.elapsed();
         assert!(lasted < TO_END && lasted > TO_END / 2, "{lasted:?}");

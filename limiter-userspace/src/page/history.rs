@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use limiter_common::reason::Reason;
 
-/// How many reasons there are.
+/// The number of reasons.
 pub(super) const REASONS: usize = Reason::ALL.len();
 
 /// A number for each reason, in the order of [`Reason::ALL`].
@@ -14,24 +14,24 @@ pub(super) type ByReason = [u64; REASONS];
 pub(super) struct History {
     seconds: Ring,
     minutes: Ring,
-    /// The counters when they were last noted.
+    /// The counters at the last call of [`History::note`].
     before: Option<ByReason>,
 }
 
 /// The newest slots of equal length.
 pub(super) struct Ring {
-    /// Its slots' length, in seconds.
+    /// The slots' length, in seconds.
     step: i64,
     most: usize,
     /// The oldest first.
     slots: VecDeque<Slot>,
 }
 
-/// What was counted in a span of time.
+/// The packets counted in a span of time.
 pub(super) struct Slot {
-    /// When it began, in seconds since 1970.
+    /// Its start, in seconds since 1970.
     pub(super) at: i64,
-    /// How much of it was counted.
+    /// How much of the span was counted.
     covered: Duration,
     packets: ByReason,
 }
@@ -45,14 +45,14 @@ impl History {
         }
     }
 
-    /// Notes the counters at a time, in seconds since 1970, and so long after those before.
+    /// Records the counters at a time, in seconds since 1970; `elapsed`: since the call before.
     pub(super) fn note(&mut self, at: i64, elapsed: Duration, counted: &ByReason) {
         let Some(before) = self.before.replace(*counted) else {
             return;
         };
         let mut new = [0; REASONS];
         for ((new, now), before) in new.iter_mut().zip(counted).zip(before) {
-            // Counters that are below those before began anew.
+            // Counters that fell were reset.
             *new = now.checked_sub(before).unwrap_or(*now);
         }
         self.seconds.add(at, elapsed, &new);
@@ -80,7 +80,7 @@ impl Ring {
     fn add(&mut self, at: i64, elapsed: Duration, packets: &ByReason) {
         let at = at - at.rem_euclid(self.step);
         match self.slots.back_mut() {
-            // Also if the clock was set back: times never fall.
+            // Also if the clock was set back: the slots' times never fall.
             Some(slot) if at <= slot.at => {
                 slot.covered += elapsed;
                 for (sum, more) in slot.packets.iter_mut().zip(packets) {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn rates_by_second_and_by_minute() {
         let mut history = History::new();
-        // What was counted before it began is not of its time.
+        // Packets before the start belong to no slot.
         history.note(59, SECOND, &counted(1_000));
         history.note(60, SECOND, &counted(1_010));
         history.note(62, 2 * SECOND, &counted(1_040));

@@ -1,7 +1,7 @@
-//! The daemon's page: what is dropped, why and until when, in a browser. It only looks, through what
-//! the control channel answers from, and runs on a thread of its own. A visitor can do no more than
-//! keep that thread busy: it serves a few connections for a short time each, and reads at most once
-//! a second what all see, and what one asks for with pauses in between.
+//! The daemon's page: the dropped traffic, the reasons and the end of bans, in a browser. It is read-only,
+//! answers from the same code as the control channel, and runs on a thread of its own. The worst that a visitor
+//! can do is keep this thread busy: it serves few connections, each for a short time. It reads the shared
+//! overview at most once a second, and answers single queries one after another, with pauses.
 
 mod asked;
 mod assets;
@@ -33,8 +33,8 @@ struct Listener {
     visitors: Visitors,
 }
 
-/// Binds the port, or the socket for the members of a group. Browsers may also ask for the page by
-/// the names `hosts`.
+/// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
+/// `hosts`.
 pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::Bound<Place> {
     let (place, port, address) = match place {
         Place::Address(address) => {

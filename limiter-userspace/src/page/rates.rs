@@ -1,4 +1,4 @@
-//! How fast the limits' counters rise, over some seconds.
+//! Rates of the limits' counters, averaged over some seconds.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -7,16 +7,16 @@ use std::{
 
 use limiter_common::counters::LimitTraffic;
 
-/// Over so many seconds.
+/// The span of the average, in seconds.
 const SECONDS: usize = 10;
 
 type Counted = BTreeMap<String, LimitTraffic>;
 
-/// What each limit has counted in the last seconds.
+/// The limits' counters in each of the last seconds.
 #[derive(Default)]
 pub(super) struct Rates(VecDeque<(Instant, Counted)>);
 
-/// What a limit did, in packets per second.
+/// A limit's rates, in packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LimitRate {
     pub(super) passed: f64,
@@ -25,7 +25,7 @@ pub(super) struct LimitRate {
 }
 
 impl Rates {
-    /// Notes the counters, once a second.
+    /// Records the counters; called once a second.
     pub(super) fn note(&mut self, now: Instant, counted: Vec<(String, LimitTraffic)>) {
         if self.0.len() > SECONDS {
             self.0.pop_front();
@@ -33,7 +33,7 @@ impl Rates {
         self.0.push_back((now, counted.into_iter().collect()));
     }
 
-    /// Returns each limit's rates; those that are new have none.
+    /// Returns each limit's rates; new limits have none yet.
     pub(super) fn of_limits(&self) -> BTreeMap<String, LimitRate> {
         let (Some((from, before)), Some((to, now))) = (self.0.front(), self.0.back()) else {
             return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Reads the counters each second, for the history and for those who watch.
+//! Reads the counters each second, for the history and for clients that stream events.
 
 use std::{
     convert::Infallible,
@@ -21,10 +21,10 @@ use super::{
 };
 use crate::daemon::Daemon;
 
-/// How often to read.
+/// The interval of reads.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What was read.
+/// Reads the counters, and keeps the history.
 pub(super) struct Recorder {
     daemon: Arc<Daemon>,
     state: Mutex<Recorded>,
@@ -32,11 +32,11 @@ pub(super) struct Recorder {
     events: watch::Sender<Arc<str>>,
 }
 
-/// What is kept of it.
+/// The data kept from the reads.
 pub(super) struct Recorded {
     pub(super) history: History,
     pub(super) rates: Rates,
-    /// What malformed packets get.
+    /// The verdict on malformed packets.
     pub(super) malformed: Action,
     read_at: Instant,
     has_failed: bool,
@@ -57,13 +57,13 @@ impl Recorder {
         }
     }
 
-    /// Returns what is kept.
+    /// Locks the data.
     pub(super) fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        // A panic elsewhere spoils no number.
+        // The numbers stay usable after a panic elsewhere, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the events.
+    /// Subscribes to the events.
     pub(super) fn follow(&self) -> watch::Receiver<Arc<str>> {
         self.events.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Which path shows what.
+//! The handlers of the page's paths.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ use crate::{
 /// The most rows of a table.
 const ROWS: usize = 100;
 
-/// How often to read on for bans that a visitor looks for, some thousand at a time.
+/// The most requests for one page of bans; each request reads some thousand slots.
 const MOST_READS: usize = 8;
 
-/// What the pages are made of.
+/// The state shared by all handlers.
 pub(super) struct Pages {
     daemon: Arc<Daemon>,
     recorder: Arc<Recorder>,

@@ -1,4 +1,4 @@
-//! What all visitors see: read at most once a second, whoever asks.
+//! The data of the overview, read at most once a second and shared by all visitors.
 
 use std::{
     collections::BTreeMap,
@@ -25,72 +25,72 @@ use crate::{
     },
 };
 
-/// Who was dropped in so long is dropped now.
+/// The overview lists sources dropped within this time.
 const NOW: Duration = Duration::from_mins(1);
 
-/// How many sources and bans the overview shows.
+/// The most sources and the most bans on the overview.
 const SHOWN: u32 = 20;
 
-/// How many owners of open connections it shows, of all limits together.
+/// The most owners of open connections on the overview, of all limits together.
 const MOST_OWNERS_SHOWN: u32 = 100;
 
-/// Of so many bans at least the newest are shown.
+/// Stops reading after this many bans, and shows the newest among them.
 const MOST_BANS: usize = 5_000;
 
-/// The page shows nothing.
+/// The data cannot be read.
 #[derive(Debug, Error)]
 pub(super) enum ReadError {
     /// The daemon does not answer.
     #[error("cannot read the page's data: {0}")]
     Refused(String),
-    /// The kernel does not.
+    /// The kernel does not answer.
     #[error("cannot read the page's data: {0}")]
     Datapath(#[from] DatapathError),
 }
 
-/// What the overview shows.
+/// The data of the overview.
 pub(super) struct Snapshot {
     pub(super) at: Timestamp,
     pub(super) status: Status,
     /// Packets per second by reason.
     pub(super) rates: BTreeMap<&'static str, f64>,
-    /// Who is dropped most, of those that are dropped now, or why that is not known.
+    /// The sources dropped most among recently dropped ones, or the error that hides them.
     pub(super) offenders: Result<Offenders, String>,
     /// The newest bans.
     pub(super) bans: Vec<BanStatus>,
     pub(super) limits: Vec<LimitRow>,
-    /// Those who have the most connections open.
+    /// The owners with the most open connections.
     pub(super) owners: Vec<OwnerStatus>,
     /// The newest first.
     pub(super) incidents: Vec<IncidentNote>,
-    /// What is known of the fleet; `None`: the host is alone.
+    /// The state of the fleet; `None`: the host is in none.
     pub(super) fleet: Option<FleetStatus>,
 }
 
-/// Sources that are dropped.
+/// Dropped sources.
 pub(super) struct Offenders {
     pub(super) list: OffenderList,
-    /// Why and until when, for each that is listed and is an address.
+    /// The end of the drops and the reason; `None`: the row is not an address.
     pub(super) holds: Vec<Option<Hold>>,
 }
 
 /// A limit.
 pub(super) struct LimitRow {
     pub(super) name: String,
-    /// What it counts, by whom and of which packets.
+    /// A text of the unit it counts, the owner and the matched packets.
     pub(super) counts: String,
-    /// Its rate; `None`: only ids with an override have one.
+    /// The default rate; `None`: only ids with an override have one.
     pub(super) rate: Option<String>,
     pub(super) status: LimitStatus,
-    /// In packets per second; `None`: not known yet.
+    /// Rates in packets per second; `None`: not known yet.
     pub(super) per_second: Option<LimitRate>,
-    /// What is left for all sources together; empty: each has its own bucket.
+    /// The levels of buckets shared by all sources; empty: each source has its own.
     pub(super) left: Vec<LimitExplanation>,
-    /// How many sources it has banned, and would have; `None`: it bans nobody.
+    /// How many sources it has banned, and would have banned; `None`: it does not ban.
     pub(super) bans: Option<[u64; 2]>,
 }
 
-/// Reads snapshots.
+/// Reads and caches snapshots.
 pub(super) struct Snapshots {
     daemon: Arc<Daemon>,
     recorder: Arc<Recorder>,
@@ -106,7 +106,7 @@ impl Snapshots {
         }
     }
 
-    /// Returns a snapshot that is at most a second old.
+    /// Returns a snapshot at most a second old.
     pub(super) fn newest(&self) -> Result<Arc<Snapshot>, Arc<ReadError>> {
         (self.last).or_make(Instant::now, || self.read().map(Arc::new))
     }
@@ -176,7 +176,7 @@ impl Snapshots {
                 Some(LimitRow {
                     counts,
                     rate: limit.default.map(|rate| told(limit, rate)),
-                    // A reload may have come in between.
+                    // A reload in between may have removed the limit.
                     status: status.limits.get(&limit.name)?.clone(),
                     per_second: per_second.remove(&limit.name),
                     left: left.remove(&limit.name).unwrap_or_default(),
@@ -198,7 +198,7 @@ impl LimitRow {
     }
 }
 
-/// Says how much a limit grants an owner without an override.
+/// Returns the rate of an owner without an override, in words.
 fn told(limit: &Limit, rate: Rate) -> String {
     let burst = count(rate.burst);
     if limit.cost == Cost::Connections {
@@ -212,7 +212,7 @@ fn told(limit: &Limit, rate: Rate) -> String {
     }
 }
 
-/// Asks the daemon.
+/// Sends a request to the daemon.
 pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadError> {
     match daemon.look(request) {
         Answer::Error(why) => Err(ReadError::Refused(why)),
@@ -220,7 +220,7 @@ pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadErro
     }
 }
 
-/// Never happens: the daemon answers what it was asked.
+/// Returns an error for an answer of another request; it never happens.
 pub(super) fn unexpected() -> ReadError {
     ReadError::Refused("the daemon gave an unexpected answer".to_owned())
 }
@@ -233,7 +233,7 @@ pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<Offende
     }
 }
 
-/// Lists those who have the most connections open, if a limit counts any.
+/// Lists the owners with the most open connections, if a limit counts connections.
 fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadError> {
     if status.connections.is_none() {
         return Ok(Vec::new());
@@ -248,7 +248,7 @@ fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadErro
     }
 }
 
-/// Finds until when offenders are dropped, if they are addresses.
+/// Looks up until when offenders are dropped; `None` for a row that is not an address.
 pub(super) fn holds(
     daemon: &Daemon,
     offenders: &[OffenderStatus],
@@ -269,7 +269,7 @@ pub(super) fn bans(daemon: &Daemon, query: BansQuery) -> Result<BansPage, ReadEr
     }
 }
 
-/// Returns the newest bans; if there are very many, of a part of them.
+/// Returns the newest bans; if there are very many, the newest of a part of them.
 fn newest_bans(daemon: &Daemon) -> Result<Vec<BanStatus>, ReadError> {
     let mut found = Vec::new();
     let mut query = BansQuery::default();

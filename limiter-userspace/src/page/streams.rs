@@ -1,6 +1,5 @@
-//! The clients that watch the numbers move. There are so many streams at most that none of them costs
-//! much. If there are too many, the oldest stream of the clients with the most gives way: a client that
-//! opens them all keeps no other out.
+//! The open event streams. Their number is small, so streaming costs little. If there are too many, the oldest
+//! stream of the client with the most streams ends: a client that opens many cannot keep others out.
 
 use std::{
     collections::HashMap,
@@ -15,7 +14,7 @@ use crate::http::Peer;
 /// The most streams at once.
 const MOST: usize = 16;
 
-/// The streams that are open.
+/// The open streams.
 #[derive(Default)]
 pub(super) struct Streams {
     /// Oldest first.
@@ -24,12 +23,12 @@ pub(super) struct Streams {
 
 struct Open {
     peer: Peer,
-    /// Ends the stream by being dropped.
+    /// Dropping this ends the stream.
     end: oneshot::Sender<Infallible>,
 }
 
 impl Streams {
-    /// Notes a stream, which is to end once the returned receiver ends.
+    /// Adds a stream. It is to end once the returned receiver resolves.
     pub(super) fn add(&self, peer: Peer) -> oneshot::Receiver<Infallible> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (end, ended) = oneshot::channel();
@@ -54,7 +53,7 @@ impl Streams {
 mod tests {
     use super::*;
 
-    /// Returns the numbers of the streams that are open.
+    /// Returns the indices of open streams.
     fn open(all: &mut [oneshot::Receiver<Infallible>]) -> Vec<usize> {
         let is_open = |one: &mut oneshot::Receiver<Infallible>| {
             matches!(one.try_recv(), Err(oneshot::error::TryRecvError::Empty))
@@ -72,7 +71,7 @@ mod tests {
         let mut all: Vec<_> = (0..MOST).map(|_| streams.add(crowd)).collect();
         all.push(streams.add(operator));
         assert_eq!(open(&mut all), (1..=MOST).collect::<Vec<_>>());
-        // However many more come.
+        // Even if many more come.
         all.extend((0..100).map(|_| streams.add(crowd)));
         let left = open(&mut all);
         assert_eq!(left.len(), MOST);

@@ -1,15 +1,15 @@
-//! What single visitors ask for is read one after another, with pauses, so that no crowd keeps the
-//! daemon busy or delays changes of the policy.
+//! Answers single visitors' queries one after another, with pauses, so that a crowd neither keeps the daemon
+//! busy nor delays changes of the policy.
 
 use tokio::{
     sync::Mutex,
     time::{Instant, sleep_until},
 };
 
-/// How many times as long as a read took the pause after it is.
+/// The pause after a read, as a multiple of the read's duration.
 const SHARE: u32 = 3;
 
-/// Whose turn it is.
+/// A queue for reads.
 pub(super) struct Turns {
     /// When the next read may begin.
     free_at: Mutex<Instant>,
@@ -22,7 +22,7 @@ impl Turns {
         }
     }
 
-    /// Reads once it is our turn.
+    /// Waits for its turn, then reads.
     pub(super) async fn take<T>(&self, read: impl FnOnce() -> T) -> T {
         let mut free_at = self.free_at.lock().await;
         sleep_until(*free_at).await;

@@ -1,4 +1,4 @@
-//! The rights of browsers on the page's answers; only visitors who know its name have any.
+//! Security headers of the page's answers, and the check that a visitor knows its name.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use axum::{
 
 use crate::visitors::Visitors;
 
-/// What a browser may load for the page, and from where: nothing but from here.
+/// The origins that a browser may load from: only the page's own.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
@@ -38,7 +38,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     ),
 ];
 
-/// Refuses those who may not look, and tells browsers what they may do with the answers.
+/// Refuses requests by a foreign name, and adds the security headers to all answers.
 pub(super) async fn admit(
     State(visitors): State<Arc<Visitors>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Who is banned, by whom, why and until when.
+//! The tables of bans: prefix, origin, reason and end.
 
 use limiter_policy::text::short;
 use maud::{Markup, html};
@@ -35,7 +35,7 @@ pub(super) fn section(newest: &[BanStatus], status: &BansStatus) -> Markup {
     }
 }
 
-/// Returns a page of bans; `next`: how to ask for the next one.
+/// Returns a page of bans; `next`: the query for the next one.
 pub(in crate::page) fn page(
     page: &BansPage,
     asked: &BansAsked,

@@ -1,4 +1,4 @@
-//! The connections that are open at once: of which limits, whose, and who waits.
+//! Open connections: per limit, per owner, and the clients waiting in line.
 
 use maud::{Markup, html};
 
@@ -11,7 +11,7 @@ use crate::{
     protocol::{ConnectionsStatus, LimitStatus, OwnerStatus},
 };
 
-/// Returns the part of the section on limits.
+/// Returns the connections' part of the section on limits.
 pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
     let columns = [
         Column("Limit", Kind::Text),
@@ -61,7 +61,7 @@ pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// Returns how many connections a limit counts; `None`: it counts none.
+/// Returns a row with a limit's open connections; `None`: it counts none.
 fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
     let LimitStatus {
         open, connections, ..
@@ -73,7 +73,7 @@ fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
     ])
 }
 
-/// Returns what an owner has open, and how many wait until its connections end.
+/// Returns a row with an owner's open connections, and the clients waiting for them to end.
 fn owner(owner: &OwnerStatus) -> Vec<Markup> {
     vec![
         source(&owner.id),
@@ -84,7 +84,7 @@ fn owner(owner: &OwnerStatus) -> Vec<Markup> {
     ]
 }
 
-/// Returns who waits for a limit, and what became of those who did; `None`: nobody can.
+/// Returns a row with a limit's queue; `None`: it has none.
 fn queue(limit: &LimitRow) -> Option<Vec<Markup>> {
     let queue = limit.status.queue.as_ref()?;
     let waited = queue.waited_ns.checked_div(queue.resumed);

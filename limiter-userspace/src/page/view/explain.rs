@@ -1,4 +1,4 @@
-//! What becomes of the packets of an address, and why.
+//! The page about one address: how its packets are treated, and why.
 
 use maud::{Markup, html};
 

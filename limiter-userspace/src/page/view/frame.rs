@@ -1,13 +1,13 @@
-//! What is around each page: its head, the way to the others, and who wrote it.
+//! The frame of each page: head, navigation and footer.
 
 use maud::{DOCTYPE, Markup, html};
 
 use super::super::assets::VERSION;
 
-/// How often a browser without scripts loads the page again, in seconds.
+/// The reload interval of browsers without scripts, in seconds.
 const REFRESH: &str = "10";
 
-/// Returns a page with that title.
+/// Wraps content into a page.
 pub(super) fn frame(title: &str, content: &Markup) -> Markup {
     let version = |path: &str| format!("{path}?{VERSION}");
     html! {

@@ -1,4 +1,4 @@
-//! Whether all is well, and what is enforced where.
+//! The section on the limiter's health: the enforced policy, the interfaces and warnings.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! Each limit: what it counts, what is left, and what it dropped or would have dropped.
+//! The section on limits: rates, tokens left, and packets passed and dropped.
 
 use maud::{Markup, html};
 
@@ -88,7 +88,7 @@ fn row(limit: &LimitRow) -> Vec<Markup> {
     ]
 }
 
-/// Says what is left of the bucket that has the least.
+/// Returns the tokens left in the bucket with the smallest remaining share.
 fn left(buckets: &[LimitExplanation]) -> Markup {
     let share = |bucket: &LimitExplanation| {
         let most = bucket.burst.unwrap_or(bucket.count).max(1);

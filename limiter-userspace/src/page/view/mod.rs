@@ -1,4 +1,4 @@
-//! The pages as HTML. Whatever comes from a configuration, a feed or a ban is escaped by maud.
+//! The pages as HTML. maud escapes all text of configurations, feeds and bans.
 
 mod bans;
 mod connections;
@@ -22,7 +22,7 @@ pub(super) use self::{
 };
 use super::snapshot::Snapshot;
 
-/// Shows everything at a glance.
+/// Returns the overview.
 pub(super) fn overview(snapshot: &Snapshot) -> Markup {
     let status = &snapshot.status;
     frame(
@@ -41,7 +41,7 @@ pub(super) fn overview(snapshot: &Snapshot) -> Markup {
     )
 }
 
-/// Shows a sentence alone.
+/// Returns a page with a single sentence.
 pub(super) fn message(text: &str) -> Markup {
     frame("Message", &html! { p { (text) } })
 }

@@ -1,4 +1,4 @@
-//! Who is dropped, by what, and until when.
+//! The tables of dropped sources: limit or sieve, and end.
 
 use maud::{Markup, html};
 
@@ -33,7 +33,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
     }
 }
 
-/// Returns a page of offenders; `next`: where the next one begins.
+/// Returns a page of offenders; `next`: the first row of the next one.
 pub(in crate::page) fn page(
     offenders: &Offenders,
     asked: &OffendersAsked,
@@ -118,7 +118,7 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
     table(caption, &columns, &rows)
 }
 
-/// Says until when packets of a source are dropped, if it sends no more.
+/// Returns the time until which a source is dropped, if it sends no more.
 fn held(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
     match hold {
         None => text(super::parts::NONE),

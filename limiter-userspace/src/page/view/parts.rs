@@ -1,17 +1,17 @@
-//! What several pages have: tables, links and times.
+//! Parts shared by the pages: tables, links and times.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::{cli::render::duration, protocol::bans::BanStatus};
 
-/// Shown in place of what there is not.
+/// The text of an absent value.
 pub(super) const NONE: &str = "–";
 
-/// A column of a table: its heading, and whether it has numbers.
+/// A column of a table: its heading, and the kind of its cells.
 pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
 
-/// What a column has.
+/// The kind of a column's cells.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// A name or a time, on one line.
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// Returns a table, which scrolls by itself where it is too wide.
+/// Returns a table, which scrolls by itself if it is too wide.
 pub(super) fn table(caption: &str, columns: &[Column], rows: &[Vec<Markup>]) -> Markup {
     html! {
         div.wide role="region" aria-label=(caption) tabindex="0" {
@@ -67,12 +67,12 @@ pub(super) fn text(text: impl AsRef<str>) -> Markup {
     html! { (text.as_ref()) }
 }
 
-/// Returns a link that explains an address; a text, if it is no address.
+/// Returns a link that explains an address; plain text if it is not an address.
 pub(super) fn source(id: &str) -> Markup {
     let is_address = id.parse::<std::net::IpAddr>().is_ok();
     html! {
         @if is_address {
-            // An address has no character that means something in a query.
+            // No character of an address has a meaning in a query.
             a href=(format!("/explain?address={id}")) { (id) }
         } @else {
             (id)
@@ -86,7 +86,7 @@ pub(super) fn time(at: Timestamp) -> Markup {
     html! { time datetime=(at) { (at) } }
 }
 
-/// Says until when a ban holds.
+/// Returns the end of a ban.
 pub(super) fn until(ban: &BanStatus) -> Markup {
     match (ban.until, ban.ends_in_ns) {
         (Some(at), Some(ns)) => html! { (time(at)) ", for " (duration(ns)) " more" },
@@ -94,7 +94,7 @@ pub(super) fn until(ban: &BanStatus) -> Markup {
     }
 }
 
-/// Returns a value as a part of a link.
+/// Encodes a value for a link.
 pub(super) fn encoded(value: &str) -> String {
     form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }

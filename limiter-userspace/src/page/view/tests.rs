@@ -1,4 +1,4 @@
-//! What comes from elsewhere is text, whatever it is.
+//! Foreign text is escaped.
 
 use jiff::Timestamp;
 use limiter_policy::policy::bans::Origin;
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What an attacker would have a browser run.
+/// A script that an attacker would inject.
 const EVIL: &str = "\"'><script>alert(1)</script>";
 
 fn offenders() -> Offenders {

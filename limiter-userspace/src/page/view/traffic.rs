@@ -1,4 +1,4 @@
-//! What passed and what was dropped, by reason, over time; and incidents.
+//! The section on traffic: passed and dropped packets by reason over time, and incidents.
 
 use limiter_common::reason::{Action, Reason};
 use maud::{Markup, html};
@@ -41,7 +41,7 @@ fn reasons(snapshot: &Snapshot) -> Markup {
             (packets > 0).then_some((reason, packets))
         })
         .collect();
-    // What is dropped first.
+    // Drops first.
     seen.sort_by_key(|(reason, _)| reason.action(malformed) == Action::Pass);
     let rows: Vec<_> = seen
         .into_iter()
