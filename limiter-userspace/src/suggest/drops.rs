@@ -1,32 +1,32 @@
-//! What a limit would drop of a record, by the decision core's own rule.
+//! Counts the packets of a record that a limit would drop, by the decision core's own rule.
 
 use limiter_common::{limit::Cost, strategy::gcra::Gcra};
 use serde::Serialize;
 
 use super::{owners::Owners, record::Entry};
 
-/// The time of the first packet of all by the buckets' clock, in nanoseconds: others may be earlier.
+/// The time of the first packet by the buckets' clock, in nanoseconds. Later packets may have earlier times.
 const FIRST_NS: u64 = 1 << 56;
 
-/// A spend takes at most this part of an entry's packets, and of a burst, at once.
+/// An entry is spent in steps of at most 1/64 of its packets, and at most 1/16 of a burst.
 const STEPS: u64 = 64;
 const OF_BURST: u64 = 16;
 
-/// What a limit would drop, alone, with buckets that are full at the beginning.
+/// The drops of one limit alone, with buckets that are full at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drops {
     /// The packets that it counts.
     pub packets: u64,
-    /// Those that it would drop.
+    /// The packets that it would drop.
     pub dropped: u64,
     /// The owners of the packets.
     pub owners: u64,
-    /// Those that would lose one or more.
+    /// The owners that would lose a packet.
     pub hit: u64,
 }
 
 impl Drops {
-    /// Returns the share of the packets that it would drop, from 0 to 1.
+    /// Returns the share of dropped packets, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.packets == 0 {
@@ -35,7 +35,7 @@ impl Drops {
         ratio(self.dropped, self.packets)
     }
 
-    /// Judges entries.
+    /// Spends the entries' packets, in order.
     pub(super) fn of<'a>(
         entries: impl Iterator<Item = &'a Entry>,
         owners: &Owners,
@@ -66,7 +66,7 @@ impl Drops {
                 let packets = step.min(left);
                 let after = gcra.spend(now, packets * each);
                 let Some(tat) = after.ok().and_then(|spend| spend.apply(bucket.tat).ok()) else {
-                    // Nor would any other pass at this time.
+                    // No further packet of the entry passes: all have the same time.
                     bucket.is_hit = true;
                     drops.dropped += left;
                     break;
@@ -83,7 +83,6 @@ impl Drops {
     }
 }
 
-/// Divides counts.
 #[expect(clippy::cast_precision_loss, reason = "a share for people")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64

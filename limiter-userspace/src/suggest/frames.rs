@@ -1,20 +1,20 @@
-//! Tells the packets to the host from those that it sends.
+//! Sorts captured packets by direction. The first packets are buffered until they show which end is the host.
 
 use limiter_capture::{CapturedFrame, Packet};
 use limiter_common::packet::{self, Facts};
 
 use super::host::{Host, Way};
 
-/// How many packets, and how many of their bytes, are kept until it is decided whose they are.
+/// The buffer for the first packets: their number, and their bytes.
 const FIRST_PACKETS: usize = 1 << 15;
 const FIRST_BYTES: usize = 1 << 24;
 
-/// Takes packets that are known to go one way or another.
+/// Receives packets with a known direction.
 pub trait Sink {
-    /// Why it cannot take any more.
+    /// The error that stops it.
     type Error;
 
-    /// Looks at a packet of the first ones, all of which come again to be taken.
+    /// Looks ahead at one of the first packets. All of them are passed to `take` afterwards.
     fn look(&mut self, way: Way, facts: &Facts);
 
     /// Takes a packet; the facts are `None` if it has no valid IP packet.
@@ -26,15 +26,15 @@ pub trait Sink {
     ) -> Result<(), Self::Error>;
 }
 
-/// Sorts packets. It keeps the first ones, until they show whose packets they are.
+/// Sorts packets by direction. It buffers the first ones until they show which end is the host.
 pub struct Frames<S> {
     sink: S,
     host: Option<Host>,
-    /// `None`: they have been taken.
+    /// `None`: passed on to the sink.
     first: Option<First>,
 }
 
-/// The first packets.
+/// The buffered first packets.
 #[derive(Default)]
 struct First {
     kept: Vec<Kept>,
@@ -73,7 +73,7 @@ impl First {
 }
 
 impl<S: Sink> Frames<S> {
-    /// Begins to sort packets of a host; `None`: the first ones must tell which.
+    /// Starts to sort packets of a host; `None`: find the host by the first packets.
     pub fn new(sink: S, host: Option<Host>) -> Self {
         Self {
             sink,
@@ -95,7 +95,7 @@ impl<S: Sink> Frames<S> {
         Ok(())
     }
 
-    /// Takes the first packets, if they wait, and returns the sink.
+    /// Passes on buffered packets, and returns the sink.
     pub fn finish(mut self) -> Result<(S, Host), S::Error> {
         self.take_first()?;
         Ok((self.sink, self.host.unwrap_or(Host::Unknown)))
@@ -125,7 +125,7 @@ fn pass<S: Sink>(sink: &mut S, host: &Host, packet: &Packet<'_>) -> Result<(), S
     sink.take(way, packet, facts.as_ref())
 }
 
-/// Returns the facts of a valid IP packet.
+/// Parses a packet; `None`: it is not valid IP.
 fn parse(packet: &Packet<'_>) -> Option<Facts> {
     let mut facts = Facts::NONE;
     packet::parse(&packet.frame, &mut facts)

@@ -1,4 +1,4 @@
-//! Tells the packets of a capture that are to the host from those that it sends.
+//! Finds the host in a capture, to tell packets to the host from packets that it sends.
 
 use std::{
     cmp::Reverse,
@@ -16,10 +16,10 @@ use limiter_common::{
 /// An Ethernet address.
 type Hardware = [u8; 6];
 
-/// The bit of an Ethernet address's first byte by which it is that of a group.
+/// The group bit of an Ethernet address's first byte.
 const GROUP: u8 = 1;
 
-/// Which way a packet goes. On the loopback interface both.
+/// A packet's direction; on the loopback interface both fields are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// It comes to the host.
@@ -28,28 +28,28 @@ pub struct Way {
     pub outgoing: bool,
 }
 
-/// What tells the host's packets from others'.
+/// The mark of the host's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// Its interface's Ethernet address.
     Hardware(Hardware),
     /// Its IP addresses.
     Addresses(Vec<IpNet>),
-    /// Nothing: all packets are taken as sent to it.
+    /// None: all packets count as sent to the host.
     Unknown,
 }
 
-/// What the first packets show of one Ethernet address.
+/// The first packets' facts about one Ethernet address.
 #[derive(Default)]
 struct Seen {
     frames: usize,
     sources: HashSet<Address>,
-    /// How often a client seems to send to it, minus how often it seems to be one.
+    /// The packets of clients to this address, minus the packets of clients from it.
     serves: i64,
 }
 
 impl Host {
-    /// Returns which way a frame goes; the facts are `None` if it has no valid IP packet.
+    /// Returns a frame's direction; the facts are `None` if it has no valid IP packet.
     pub(super) fn way(&self, frame: &CapturedFrame<'_>, facts: Option<&Facts>) -> Way {
         match self {
             Self::Hardware(address) => {
@@ -78,9 +78,9 @@ impl Host {
         }
     }
 
-    /// Finds the host by the first frames: one end of every frame is its Ethernet address. Of
-    /// several such addresses, as of a host and its router, it is the one from which fewer IP
-    /// addresses send; if they hardly differ, the one that seems to serve.
+    /// Finds the host by the first frames: its Ethernet address is an end of every frame. Among several such
+    /// addresses, like a host and its router, the host sends from fewer IP addresses. If the numbers hardly
+    /// differ, it is the end that clients seem to send to.
     pub(super) fn of<'a>(
         frames: impl IntoIterator<Item = (CapturedFrame<'a>, Option<Facts>)>,
     ) -> Self {
@@ -101,7 +101,7 @@ impl Host {
             }
         }
         let most = ends.values().map(|seen| seen.frames).max().unwrap_or(0);
-        // Broadcasts of others have neither end.
+        // Tolerates other hosts' broadcasts, in which neither end is the host.
         let is_end = |seen: &Seen| seen.frames * 10 >= most * 9;
         let candidates: Vec<_> = ends.iter().filter(|(_, seen)| is_end(seen)).collect();
         let fewest = candidates.iter().map(|(_, seen)| seen.sources.len()).min();
@@ -121,14 +121,13 @@ impl Host {
     }
 }
 
-/// Returns the Ethernet addresses of the receiver and the sender; `None`: the frame does not tell. No
-/// card has the address 0, which captures of other links leave.
+/// Returns the Ethernet addresses of the receiver and the sender; `None`: the frame has none. Address 0 counts
+/// as none: captures of other link types leave it.
 fn addresses(frame: &CapturedFrame<'_>) -> (Option<Hardware>, Option<Hardware>) {
     let known = |address: &Hardware| *address != Hardware::default();
     (frame.load(0).filter(known), frame.load(6).filter(known))
 }
 
-/// Returns the IP address that a packet is sent to.
 const fn destination(facts: &Facts) -> Address {
     Address {
         family: facts.source.family,
@@ -137,8 +136,7 @@ const fn destination(facts: &Facts) -> Address {
     }
 }
 
-/// Returns 1 if the packet seems to be one of a client to a server, −1 if it seems to be one of a
-/// server, else 0.
+/// Returns 1 if a client seems to send the packet to a server, −1 if a server seems to send it, else 0.
 fn asks(facts: &Facts) -> i64 {
     match facts.transport {
         Transport::Tcp if facts.kind.tcp_flags() & FLAG_SYN != 0 => {
@@ -167,7 +165,6 @@ mod tests {
     const HOST: Hardware = [2, 0, 0, 0, 0, 1];
     const ROUTER: Hardware = [2, 0, 0, 0, 0, 2];
 
-    /// A frame between two Ethernet addresses.
     fn frame(from: Hardware, to: Hardware, built: Vec<u8>) -> Vec<u8> {
         let mut frame = built;
         frame[..6].copy_from_slice(&to);
@@ -206,11 +203,11 @@ mod tests {
         assert_eq!(found(&incoming), Host::Hardware(HOST));
         let outgoing: Vec<_> = both.iter().skip(1).step_by(2).cloned().collect();
         assert_eq!(found(&outgoing), Host::Hardware(HOST));
-        // One client on the same link.
+        // A single client on the same link.
         assert_eq!(found(&both[..2]), Host::Hardware(HOST));
         assert_eq!(found(&both[..1]), Host::Hardware(HOST));
         assert_eq!(found(&both[1..2]), Host::Hardware(HOST));
-        // Captures of other links do not tell one end, or either.
+        // Captures of other link types lack one address, or both.
         let cooked = |data: &Vec<u8>, end: usize| {
             let mut data = data.clone();
             data[end..end + 6].fill(0);

@@ -1,9 +1,9 @@
-//! Suggests limits from packets and their times: what the sources of each service really send.
+//! Suggests limits from captured packets: the rates that the sources of each service really need.
 //!
-//! `frames` tells the packets to the host from those that it sends, `observer` sorts them by
-//! `service` into a `record` each, in bounded memory; `proposal` finds a rate (`rate`) for each kind
-//! of `owners`, and counts (`drops`) by the decision core what it would drop. `verdicts` judges a
-//! configuration by the same packets. No part reads a clock.
+//! `frames` sorts packets by direction, and `observer` sorts incoming ones by `service` into a `record` each,
+//! in bounded memory. `proposal` finds a rate (`rate`) for each kind of `owners`, and counts the drops it would
+//! cause (`drops`) by the decision core's rule. `verdicts` judges a configuration by the same packets. No part
+//! reads a clock.
 
 mod drops;
 mod frames;

@@ -1,4 +1,4 @@
-//! Collects the packets of the host's services.
+//! Collects the incoming packets of the host's services.
 
 use std::{collections::BTreeMap, convert::Infallible};
 
@@ -21,35 +21,34 @@ use super::{
     service::Service,
 };
 
-/// The most services; with a full record each, they take some 250 MB.
+/// The most services. With a full record each, they take some 250 MB.
 pub(super) const MOST_SERVICES: usize = 12;
 
-/// The address of the only source of a record of all sources together.
+/// The single source in a record of all sources together.
 const ALL: Address = Address::v4([0; 4]);
 
-/// Packets, and how many of them go which way.
+/// The number of packets by direction and treatment.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Ways {
     /// All packets.
     pub packets: u64,
-    /// Those to a service, which count.
+    /// Packets to a service, which count.
     pub to_services: u64,
-    /// Those that come to the host and are not IP, are malformed, or are later fragments.
+    /// Incoming packets that are not IP, are malformed, or are later fragments.
     pub other: u64,
-    /// Those to ports that the host does not serve, as far as is known: among them the answers to
-    /// its own connections.
+    /// Packets to ports that the host does not seem to serve, including the answers to its own connections.
     pub unserved: u64,
-    /// Those to services beyond the most that are followed.
+    /// Packets to services beyond the maximum.
     pub beyond: u64,
-    /// Those that the host sends, and those of others.
+    /// Packets that the host sends, and packets between other hosts.
     pub not_incoming: u64,
-    /// Those whose times are more than a year from the first packet's.
+    /// Packets more than a year away from the first one.
     pub out_of_time: u64,
-    /// Those longer than the largest packet, which stand for several.
+    /// Frames longer than the largest packet: each holds several merged packets.
     pub merged: u64,
 }
 
-/// What one service got.
+/// The incoming packets of one service.
 pub(super) struct Seen {
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -73,11 +72,11 @@ impl Seen {
     }
 }
 
-/// All services, as they were seen.
+/// The packets of all services.
 pub struct Observed {
     pub(super) services: BTreeMap<Service, Seen>,
     pub(super) ways: Ways,
-    /// Whether packets of the host were seen.
+    /// Whether the capture has packets from the host.
     pub(super) two_way: bool,
     /// The earliest and the latest time, in nanoseconds since the first packet.
     pub(super) span: (i64, i64),
@@ -85,7 +84,7 @@ pub struct Observed {
 
 /// Collects packets.
 pub struct Observer {
-    /// The services to follow; `None`: those that the host seems to serve.
+    /// The services to follow; `None`: all that the host seems to serve.
     only: Option<Vec<Service>>,
     /// The largest IP packet of the link, in bytes.
     mtu: u64,
@@ -97,9 +96,9 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Begins to collect the packets to services; `None`: to those that the host seems to serve. A
-    /// frame longer than the link's `mtu`, in bytes, stands for several, which the network card or
-    /// the kernel has put together: the limits see those.
+    /// Starts to collect the packets to `only`; `None`: to all services that the host seems to serve. A frame
+    /// longer than the link's `mtu`, in bytes, was merged by the network card or the kernel: it counts as
+    /// several packets, as limits see it.
     #[must_use]
     pub fn new(only: Option<Vec<Service>>, mtu: u32) -> Self {
         Self {
@@ -131,7 +130,7 @@ impl Observer {
         }
     }
 
-    /// Returns what a frame stands for.
+    /// Returns the packets in a frame, with their bytes.
     fn sent(&mut self, facts: &Facts) -> Sent {
         let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
         self.ways.merged += u64::from(packets > 1);

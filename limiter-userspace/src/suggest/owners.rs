@@ -1,4 +1,4 @@
-//! Finds whose bucket each source of a record is charged to.
+//! Maps each source of a record to the owner of its bucket.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::record::{Entry, Record};
 
 /// The owners of a record's sources by one id format.
 pub(super) struct Owners {
-    /// By the source's number; `None`: it has none.
+    /// By the source's number; `None`: the source has no owner.
     of_source: Vec<Option<u32>>,
     count: usize,
 }
@@ -19,7 +19,7 @@ impl Owners {
         let of_source = record.sources().map(|source| {
             let owner = match (id.prefix_length(source.family), id.named_by()) {
                 (Some(length), _) => Some(source.masked(length)),
-                // All together.
+                // One owner for all sources.
                 (None, Some(_)) => None,
                 // The limit is for another family.
                 (None, None) => return None,
@@ -34,12 +34,12 @@ impl Owners {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of owners.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the number of the owner of an entry, below the count.
+    /// Returns the index of an entry's owner, below the count.
     pub(super) fn of_entry(&self, entry: &Entry) -> Option<usize> {
         let owner = self.of_source.get(entry.source as usize)?;
         owner.map(|owner| owner as usize)

@@ -1,4 +1,4 @@
-//! How much each owner sends at most within a second or ten: percentiles over the owners.
+//! The peak of each owner within a second or ten, as percentiles over the owners.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -7,24 +7,24 @@ use serde::Serialize;
 
 use super::{drops::ratio, owners::Owners, record::Entry};
 
-/// Percentiles of what owners send at most within a window of time, in tokens. Each is the lowest
-/// peak that is at least as high as those of so many owners (the nearest rank).
+/// Percentiles over owners of their peak within a window of time, in tokens, by the nearest rank: each is the
+/// lowest peak that this share of the owners does not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// That of half of the owners.
+    /// The peak of the median owner.
     pub p50: u64,
-    /// Of 90 %.
+    /// The 90th percentile.
     pub p90: u64,
-    /// Of 99 %.
+    /// The 99th percentile.
     pub p99: u64,
-    /// Of 99.9 %.
+    /// The 99.9th percentile.
     pub p999: u64,
     /// The largest.
     pub max: u64,
 }
 
 impl Percentiles {
-    /// Sums up peaks, which must be sorted.
+    /// Sums up peaks in ascending order.
     pub(super) fn of(peaks: &[u64]) -> Self {
         let at = |thousandths: usize| {
             let rank = (peaks.len() * thousandths).div_ceil(1000);
@@ -40,16 +40,15 @@ impl Percentiles {
     }
 }
 
-/// Returns what owners spent in windows of that length that begin at whole multiples of it, without
-/// those in which an owner spent nothing: for each its owner and its tokens. If the clock goes back,
-/// a window is several.
+/// Sums up each owner's tokens by window, as pairs of owner and tokens. Windows start at multiples of their
+/// length; windows without tokens are left out. If the clock goes back, a window may occur several times.
 fn spent<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     owners: &Owners,
     cost: Cost,
     window_ns: i64,
 ) -> Vec<(usize, u64)> {
-    // The number of each owner's current window, and where it is.
+    // The number of each owner's current window, and its index in `windows`.
     let mut current = vec![(0, usize::MAX); owners.count()];
     let mut windows: Vec<(usize, u64)> = Vec::new();
     for entry in entries {
@@ -70,7 +69,7 @@ fn spent<'a>(
     windows
 }
 
-/// Returns the most tokens of each owner that spent any, in windows of that length; sorted.
+/// Returns each owner's highest sum in a window, ascending; owners without tokens are left out.
 pub(super) fn peaks<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     owners: &Owners,
@@ -86,8 +85,8 @@ pub(super) fn peaks<'a>(
     peaks
 }
 
-/// Returns the tokens of a window of which the busier ones have at most that share of all tokens,
-/// and those of the busiest window; `None`: there is none.
+/// Returns the tokens of the busiest window such that busier ones hold at most `share` of all tokens, and the
+/// tokens of the busiest window; `None`: there are no windows.
 pub(super) fn busy<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     owners: &Owners,
@@ -107,8 +106,7 @@ pub(super) fn busy<'a>(
     Some((*busy?, *windows.first()?))
 }
 
-/// Returns the packets in each window of that length, all owners together, from the first to the
-/// last with one; without those in between that have none.
+/// Returns the packets of all owners by window; windows without packets are left out.
 pub(super) fn windows(entries: &[Entry], window_ns: i64) -> BTreeMap<i64, u64> {
     let mut windows = BTreeMap::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Which ports the host serves, by what it answers.
+//! Finds the ports that the host serves, by its answers.
 
 use limiter_common::packet::{FLAG_ACK, FLAG_SYN, Facts, Transport};
 use limiter_policy::policy::Match;
@@ -7,15 +7,15 @@ use super::Service;
 
 const PORTS: usize = 1 << 16;
 
-/// The first port that hosts take for connections of their own (`net.ipv4.ip_local_port_range`).
+/// The first ephemeral port of a host (`net.ipv4.ip_local_port_range`).
 const FIRST_EPHEMERAL: u16 = 32768;
 
-/// The first port that no well-known service has.
+/// The first port beyond the well-known services.
 const FIRST_UNRESERVED: u16 = 1024;
 
 /// TCP: a peer began a connection to the port.
 const BEGUN: u8 = 1;
-/// TCP: and went on, so it was probably taken.
+/// TCP: a peer sent more after its SYN, so the connection was probably accepted.
 const CONTINUED: u8 = 2;
 /// UDP: the first packet of the port came from a peer.
 const ASKED: u8 = 4;
@@ -24,11 +24,11 @@ const ASKS: u8 = 8;
 /// The host answered from the port.
 const ANSWERED: u8 = 16;
 
-/// A byte for each port: so no traffic makes it larger.
+/// A byte for each port, so traffic cannot grow the memory.
 pub(super) struct Ports {
     tcp: Vec<u8>,
     udp: Vec<u8>,
-    /// Whether packets of the host were seen: then only what it answered is served.
+    /// Whether the capture has packets from the host: then it serves only ports that it answers from.
     two_way: bool,
 }
 
@@ -41,12 +41,12 @@ impl Ports {
         }
     }
 
-    /// Whether packets of the host were seen.
+    /// Returns whether the capture has packets from the host.
     pub(super) const fn two_way(&self) -> bool {
         self.two_way
     }
 
-    /// Notes a packet to the host.
+    /// Records a packet to the host.
     pub(super) fn incoming(&mut self, facts: &Facts) {
         let port = facts.destination_port;
         match (facts.transport, facts.protocol) {
@@ -61,7 +61,7 @@ impl Ports {
             (Transport::Ports, Match::UDP) => {
                 let known = &mut self.udp[usize::from(port)];
                 if *known == 0 {
-                    // A service's answer, to a question from before.
+                    // An answer of a service to a query before the capture.
                     let is_answer =
                         port >= FIRST_UNRESERVED && facts.source_port < FIRST_UNRESERVED;
                     *known = if is_answer { ASKS } else { ASKED };
@@ -71,7 +71,7 @@ impl Ports {
         }
     }
 
-    /// Notes a packet of the host.
+    /// Records a packet from the host.
     pub(super) fn outgoing(&mut self, facts: &Facts) {
         self.two_way = true;
         let port = usize::from(facts.source_port);
@@ -94,8 +94,8 @@ impl Ports {
         }
     }
 
-    /// Whether the host serves it, as far as is known. Without packets of the host, a TCP service
-    /// is one to which connections went on; a UDP service one that does not look like a client.
+    /// Returns whether the host seems to serve it. Without packets from the host, this is a guess: a TCP
+    /// service if clients continue connections to it, a UDP service if its port does not look like a client's.
     pub(super) fn serves(&self, service: Service) -> bool {
         let Some(port) = service.port() else {
             return true;
@@ -146,12 +146,12 @@ mod tests {
         assert!(!ports.serves(Service::tcp(443)));
         ports.outgoing(&tcp(443, 40_000, FLAG_SYN | FLAG_ACK));
         ports.outgoing(&tcp(23, 40_000, FLAG_ACK));
-        // Its own connection elsewhere.
+        // The host's own connection to another server.
         ports.outgoing(&tcp(50_000, 443, FLAG_SYN));
         ports.incoming(&tcp(443, 50_000, FLAG_SYN | FLAG_ACK));
         assert!(ports.serves(Service::tcp(443)));
         assert!(!ports.serves(Service::tcp(23)) && !ports.serves(Service::tcp(50_000)));
-        // A scanner that goes on is not answered.
+        // A scanner continues its connection, but gets no answer.
         ports.incoming(&tcp(40_000, 23, FLAG_ACK));
         assert!(!ports.serves(Service::tcp(23)));
     }
@@ -162,7 +162,7 @@ mod tests {
         ports.incoming(&udp(40_000, 53));
         ports.incoming(&udp(40_000, 123));
         ports.outgoing(&udp(53, 40_000));
-        // Its own questions, one of them from before.
+        // The host's own queries, one of them from before the capture.
         ports.outgoing(&udp(50_000, 53));
         ports.incoming(&udp(53, 50_000));
         ports.outgoing(&udp(50_000, 53));
@@ -172,7 +172,7 @@ mod tests {
         for port in [123, 50_000, 50_001] {
             assert!(!ports.serves(Service::udp(port)), "{port}");
         }
-        // A service at a high port.
+        // A service on a high port.
         ports.incoming(&udp(40_000, 51_820));
         ports.outgoing(&udp(51_820, 40_000));
         assert!(ports.serves(Service::udp(51_820)));

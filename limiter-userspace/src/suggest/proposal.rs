@@ -1,4 +1,4 @@
-//! Limits for what was seen.
+//! Proposes limits for the observed packets.
 
 use std::cmp::Reverse;
 
@@ -15,21 +15,21 @@ use super::{
     service::Service,
 };
 
-/// As many limits as a configuration may have with answers, and one to spare.
+/// The most limits of a configuration with answers, and one to spare.
 const MOST_LIMITS: usize = 60;
 
-/// With fewer packets no limit is proposed, nor is one tested.
+/// With fewer packets no limit is proposed or tested.
 const LEAST_PACKETS: u64 = 100;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// The length of the shortest burst of bytes that a configuration may have.
+/// The smallest burst that a configuration accepts for bytes.
 const ETHERNET_FRAME: u64 = 1514;
 
-/// An IPv6 customer's network.
+/// The prefix length of an IPv6 customer's network.
 const IPV6_NETWORK: u8 = 64;
 
-/// The ids that limits are proposed for, in this order.
+/// The id formats of proposed limits, in this order.
 const IDS: [IdFormat; 5] = [
     IdFormat::IpAddress,
     V4_RANGE,
@@ -48,32 +48,31 @@ const V6_RANGE: IdFormat = IdFormat::Ipv6RangeCidr {
     prefix_length: IPV6_RANGE,
 };
 
-/// How far limits must be from what was seen.
+/// The margin between the observed packets and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Margin {
-    /// The largest share of the packets seen that a limit may drop, from 0 to 1, before there is
-    /// head room.
+    /// The largest share of the observed packets that a limit without head room may drop, from 0 to 1.
     pub most_dropped: f64,
-    /// How many times that burst and rate it gets; at least 1.
+    /// The factor for the burst and the rate of that limit; at least 1.
     pub headroom: f64,
 }
 
-/// The limits for what was seen.
+/// The proposed limits for all services.
 #[derive(Clone, Debug, Serialize)]
 pub struct Suggestion {
     /// From the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// Which way how many packets went.
+    /// The packets by direction.
     pub ways: Ways,
-    /// How far the limits are from what was seen.
+    /// The margin between the observed packets and the limits.
     pub margin: Margin,
-    /// The services, that with the most packets first.
+    /// The services, busiest first.
     pub services: Vec<Proposed>,
-    /// The limits that no configuration has room for.
+    /// How many limits exceed a configuration's maximum.
     pub left_out: usize,
 }
 
-/// The limits for a service.
+/// The proposed limits for a service.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proposed {
     /// The service.
@@ -82,19 +81,19 @@ pub struct Proposed {
     pub packets: u64,
     /// The bytes of their frames.
     pub bytes: u64,
-    /// The TCP connections that they begin.
+    /// How many TCP connections they begin.
     pub new_connections: u64,
-    /// The sources that were followed.
+    /// How many sources were followed.
     pub sources: u64,
-    /// One in so many ranges of addresses was followed.
+    /// The sampling: one in this many ranges of addresses was followed.
     pub one_in: u64,
-    /// What a source sent within so many nanoseconds counts as one burst; 0: times are exact.
+    /// A source's packets within this many nanoseconds count as one burst; 0: times are exact.
     pub slot_ns: u64,
-    /// Its limits; none if too few packets came.
+    /// Its limits; none if there are too few packets.
     pub limits: Vec<Proposal>,
 }
 
-/// A limit.
+/// A proposed limit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proposal {
     /// Its name.
@@ -103,35 +102,35 @@ pub struct Proposal {
     pub id: &'static str,
     /// The length of the ranges; `None`: the ids are not ranges.
     pub prefix_length: Option<u8>,
-    /// What it counts.
+    /// The unit that it counts.
     pub cost: Cost,
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
-    /// Percentiles over its owners of the most tokens in a second, and in ten.
+    /// Percentiles over its owners of the most tokens in a second.
     pub peak_1s: Percentiles,
-    /// In ten.
+    /// Percentiles over its owners of the most tokens in ten seconds.
     pub peak_10s: Percentiles,
-    /// What it would drop of all that was followed.
+    /// The drops that it would cause.
     pub drops: Drops,
-    /// How well one half predicts the other; `None`: one has too few packets.
+    /// A test on the half of the packets that did not set the rate; `None`: a half has too few packets.
     pub held_out: Option<HeldOut>,
 }
 
-/// A limit found by the first half of the time, and what it would drop of each half.
+/// A limit learned from the first half of the time, and the drops it would cause in each half.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeldOut {
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
-    /// What it would drop of the first half: the estimate.
+    /// The drops in the first half: the estimate.
     pub learned: Drops,
-    /// What it would drop of the second half: the truth.
+    /// The drops in the second half: the truth.
     pub tested: Drops,
 }
 
 impl Suggestion {
-    /// Proposes limits of these costs.
+    /// Proposes limits that count in these units.
     #[must_use]
     pub fn new(observed: &Observed, costs: &[Cost], margin: Margin) -> Self {
         let (first, last) = observed.span;
@@ -165,7 +164,7 @@ impl Suggestion {
         }
     }
 
-    /// Whether it has no limit.
+    /// Returns whether there is no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services
@@ -174,7 +173,7 @@ impl Suggestion {
     }
 }
 
-/// Proposes limits for a service; `middle` is the time between the halves.
+/// Proposes limits for a service. `middle`: the time between the halves.
 fn limits(
     service: Service,
     seen: &Seen,
@@ -211,7 +210,7 @@ fn limits(
     proposals
 }
 
-/// Whether a limit of ranges says more than those before it: not if each range has one source.
+/// Returns whether a limit of ranges adds to the limits before it: not if each range has a single source.
 fn says_more(record: &Record, id: IdFormat) -> bool {
     let count = |id| Owners::of(record, id).count();
     match id {

@@ -1,4 +1,4 @@
-//! Finds the lowest rate by which a limit passes a share of what was seen.
+//! Finds the rate and the burst by which a limit passes a share of the observed packets.
 
 use limiter_common::{
     limit::Cost,
@@ -10,26 +10,26 @@ use super::{drops::Drops, owners::Owners, peaks::busy, record::Entry};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Rates are found as tokens in ten seconds, which are also the longest time that a burst is for.
+/// Rates are searched in tokens per ten seconds. This is also the longest time that a burst covers.
 pub(super) const WINDOW_NS: i64 = 10_000_000_000;
 const WINDOW_SECONDS: u64 = 10;
 
-/// From so many tokens in ten seconds on a rate is given per second.
+/// From this many tokens in ten seconds on, a rate is given per second.
 const PER_SECOND_FROM: u64 = 100;
 
-/// A limit's rate.
+/// A limit's burst and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
     /// Tokens of a full bucket.
     pub burst: u64,
-    /// Tokens that come back in a period.
+    /// Tokens that a bucket gains in a period.
     pub count: u64,
     /// The period in nanoseconds.
     pub period_ns: u64,
 }
 
 impl Terms {
-    /// Makes the terms of so many tokens in ten seconds.
+    /// Makes a rate from tokens per ten seconds.
     const fn new(burst: u64, in_ten_seconds: u64) -> Self {
         if in_ten_seconds < PER_SECOND_FROM {
             Self {
@@ -51,30 +51,29 @@ impl Terms {
     }
 }
 
-/// The burst and the rate that are needed, without head room.
+/// The needed burst and rate, without head room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     burst: u64,
     in_ten_seconds: u64,
-    /// The least that a burst may be.
+    /// The least allowed burst.
     least_burst: u64,
 }
 
 impl Need {
-    /// Returns the terms with `headroom` times as much.
+    /// Returns the terms, scaled by `headroom`.
     pub(super) fn terms(self, headroom: f64) -> Terms {
         let burst = scaled(self.burst, headroom).max(self.least_burst);
         Terms::new(burst, scaled(self.in_ten_seconds, headroom))
     }
 
-    /// Finds the rate and the burst. The rate is that of busy ten seconds: all but a share of what
-    /// owners spend is in ten seconds of theirs that are no busier. The burst is the lowest with
-    /// which at most that share of the packets is dropped. A burst is for ten seconds at most, for
-    /// which the rate grows if it must. `None`: nothing is counted, or it is more than a limit can
-    /// count.
+    /// Finds the rate and the burst. The rate is the one of a busy ten-second window: windows busier than this
+    /// hold at most a share `most_dropped` of all tokens. The burst is the lowest one that drops at most this
+    /// share of the packets. A burst covers ten seconds at most; the rate grows if that is too little. `None`:
+    /// no packet is counted, or the need exceeds the most that a limit can count.
     ///
-    /// The lowest rate that drops no more would be hardly above the mean, with a large burst: so
-    /// what it drops would change with the mean, and be found out too late.
+    /// A lower rate with a larger burst could drop as little, but such a rate is hardly above the mean. Its
+    /// drops would depend on the mean, and show up too late.
     pub(super) fn of(
         entries: &[&Entry],
         owners: &Owners,
@@ -94,7 +93,7 @@ impl Need {
                 Drops::of(entries(), owners, cost, &gcra).share() <= most_dropped
             })
         };
-        // Any time is within one window more than it is long, so this drops nothing.
+        // Any span of one window's length touches at most two windows, so twice the busiest drops no packet.
         let enough = position(highest.saturating_mul(2));
         let rate = lowest(position(busy), enough, |at| suffices(value(at), value(at)));
         let in_ten_seconds = value(rate);
@@ -109,7 +108,7 @@ impl Need {
     }
 }
 
-/// Returns the lowest position from `low` on that suffices; `high` does.
+/// Returns the lowest position that suffices, from `low` to `high`. Precondition: `high` suffices.
 fn lowest(low: u32, high: u32, suffices: impl Fn(u32) -> bool) -> u32 {
     let (mut low, mut high) = (low, high);
     while low < high {
@@ -123,11 +122,11 @@ fn lowest(low: u32, high: u32, suffices: impl Fn(u32) -> bool) -> u32 {
     low
 }
 
-/// The numbers of two digits and zeros behind: 1 to 99, then 90 for each power of ten.
+/// Round numbers have two digits followed by zeros: 1 to 99, then 90 for each power of ten.
 const UP_TO_99: u32 = 99;
 const OF_A_POWER: u32 = 90;
 
-/// Above this no rate is found: the most that a limit can count, in ten seconds.
+/// The upper bound of rates: the most that a limit can count in ten seconds.
 const HIGHEST: u64 = MAX_TOKENS_PER_NS * WINDOW_SECONDS * SECOND_NS;
 
 /// Returns the round number at a position.
@@ -139,8 +138,7 @@ const fn value(position: u32) -> u64 {
     (10 + ((position - UP_TO_99) % OF_A_POWER) as u64) * power
 }
 
-/// Returns the position of the lowest round number that is no lower than a number, or of
-/// [`HIGHEST`].
+/// Returns the position of the lowest round number that is at least `number`, or [`HIGHEST`] if that is lower.
 const fn position(number: u64) -> u32 {
     let number = if number < HIGHEST { number } else { HIGHEST };
     let (mut low, mut high) = (0, UP_TO_99 + OF_A_POWER * 12);

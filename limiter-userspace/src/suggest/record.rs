@@ -1,9 +1,8 @@
-//! The record of a service's packets: who sent how much when, in bounded memory.
+//! The record of a service's packets by source and time, in bounded memory.
 //!
-//! It is exact while there is room. Then it keeps the packets of fewer ranges of addresses (an IPv4
-//! /24, an IPv6 /48), by a hash that nobody else can compute; so a flood of forged sources cannot
-//! choose who is kept, and each range is kept whole or not at all. Where ranges are few it adds up
-//! the packets that a source sends within a time slot instead.
+//! It is exact while there is room. After that it samples ranges of addresses (an IPv4 /24, an IPv6 /48) by a
+//! keyed hash: a flood of forged sources cannot choose the sample, and each range is kept whole or dropped.
+//! With few ranges it merges each source's packets within a time slot instead.
 
 use std::{
     collections::HashMap,
@@ -26,33 +25,34 @@ pub(super) const MOST_ENTRIES: usize = 1 << 19;
 /// The most entries of a record without sources.
 pub(super) const MOST_TOTAL_ENTRIES: usize = 1 << 16;
 
-/// From so many ranges on half of them are enough.
+/// With more ranges than this, half of them are enough.
 const ENOUGH_RANGES: usize = 1024;
 
-/// So few are all kept, whatever becomes of the time slots.
+/// At or below this number, all ranges are kept, however long the time slots get.
 const FEW_RANGES: usize = 16;
 
-/// The first time slot, in nanoseconds, and the one that is too long if fewer ranges could be kept.
+/// The first time slot, in nanoseconds, and the length from which on ranges are dropped instead, if there are
+/// enough.
 const FIRST_SLOT_NS: u64 = 1_000_000;
 const LONG_SLOT_NS: u64 = 64_000_000;
 
-/// Beyond so many addresses of an IPv6 range a source is a /64, and beyond so many of those the
-/// whole range.
+/// Beyond this many sources of an IPv6 range, a source is a /64; beyond the second number, it is the whole
+/// range.
 const MOST_ADDRESSES: u32 = 1024;
 const MOST_NETWORKS: u32 = 4096;
 const NETWORK: u8 = 64;
 
-/// Times are less than this many nanoseconds (a year) before or after the first.
+/// Times differ from the first by less than this many nanoseconds (a year).
 pub(super) const FARTHEST_NS: i64 = 1 << 55;
 
-/// What a source sent at one time.
+/// A source's packets at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     /// Packets.
     pub(super) packets: u32,
     /// Bytes of their frames.
     pub(super) bytes: u32,
-    /// Those that begin a TCP connection.
+    /// Packets that begin a TCP connection.
     pub(super) connections: u32,
 }
 
@@ -65,8 +65,8 @@ impl Sent {
         })
     }
 
-    /// Returns the packets that a limit counts, and the tokens that each costs; bytes are shared
-    /// evenly among the packets of an entry.
+    /// Returns the counted packets, and the tokens of each. An entry's bytes are split evenly among its
+    /// packets.
     pub(super) const fn counted(self, cost: Cost) -> (u32, u64) {
         match cost {
             Cost::Packets | Cost::NewNames => (self.packets, 1),
@@ -82,14 +82,14 @@ impl Sent {
     }
 }
 
-/// What a source sent at one time.
+/// A source's packets at one time, in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Nanoseconds since the first packet of all; less than [`FARTHEST_NS`] from it.
+    /// Nanoseconds since the first packet; the absolute value is less than [`FARTHEST_NS`].
     pub(super) at_ns: i64,
     /// The number of the source.
     pub(super) source: u32,
-    /// How much.
+    /// The packets.
     pub(super) sent: Sent,
 }
 
@@ -97,13 +97,13 @@ pub(super) struct Entry {
 pub(super) struct Record<H = RandomState> {
     most_entries: usize,
     hash: H,
-    /// How often the ranges that are kept were halved.
+    /// How often the sample of ranges was halved.
     halvings: u32,
     /// The length of a time slot in nanoseconds; 0: all times are exact.
     slot_ns: u64,
     numbers: HashMap<Address, u32>,
     sources: Vec<Source>,
-    /// How many sources each range has.
+    /// The number of sources in each range.
     ranges: HashMap<Address, u32>,
     entries: Vec<Entry>,
 }
@@ -111,7 +111,7 @@ pub(super) struct Record<H = RandomState> {
 #[derive(Clone, Copy)]
 struct Source {
     address: Address,
-    /// The position of its last entry.
+    /// The index of its last entry.
     last: usize,
 }
 
@@ -135,7 +135,7 @@ impl<H: BuildHasher> Record<H> {
         }
     }
 
-    /// Returns the entries, in the order in which they came.
+    /// Returns the entries, in order of arrival.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -145,7 +145,7 @@ impl<H: BuildHasher> Record<H> {
         self.sources.iter().map(|source| source.address)
     }
 
-    /// Returns 1 / the share of the ranges that is kept.
+    /// Returns the inverse of the sampled share of ranges.
     pub(super) const fn one_in(&self) -> u64 {
         1 << self.halvings
     }
@@ -155,7 +155,7 @@ impl<H: BuildHasher> Record<H> {
         self.slot_ns
     }
 
-    /// Adds what an address sent at a time less than [`FARTHEST_NS`] from the first.
+    /// Adds an address's packets at a time less than [`FARTHEST_NS`] from the first.
     pub(super) fn add(&mut self, address: Address, at_ns: i64, sent: Sent) {
         let range = range_of(address);
         loop {
@@ -180,7 +180,7 @@ impl<H: BuildHasher> Record<H> {
         self.halvings == 0 || hash >> (u64::BITS - self.halvings) == 0
     }
 
-    /// Returns the number of the source that an address belongs to.
+    /// Returns the number of an address's source.
     fn number(&mut self, address: Address, range: Address) -> u32 {
         if let Some(number) = self.numbers.get(&address) {
             return *number;
@@ -202,7 +202,7 @@ impl<H: BuildHasher> Record<H> {
         })
     }
 
-    /// Appends an entry, or adds it to the last one of its source if that is in its time slot.
+    /// Appends an entry, or merges it into the last one of its source within the same time slot.
     fn push(&mut self, entry: Entry) {
         let next = self.entries.len();
         let source = &mut self.sources[entry.source as usize];
@@ -233,7 +233,7 @@ impl<H: BuildHasher> Record<H> {
         }
     }
 
-    /// Forgets half of the ranges.
+    /// Drops half of the ranges.
     fn halve(&mut self) {
         self.halvings = (self.halvings + 1).min(u64::BITS - 1);
         let before = std::mem::take(&mut self.sources);
@@ -272,8 +272,8 @@ impl<H: BuildHasher> Record<H> {
     }
 }
 
-/// Returns the range that an address is kept or forgotten with. Where IPv6 addresses have IPv4 ones at
-/// their end, that is an IPv4 range: the hosts of a larger one are of many owners.
+/// Returns the range with which an address is sampled. For IPv6 addresses that embed IPv4 ones it is an IPv4
+/// range: a larger one would hold many owners' hosts.
 fn range_of(address: Address) -> Address {
     address.masked(match IpAddr::from(address) {
         IpAddr::V4(_) => IPV4_RANGE,
@@ -282,7 +282,7 @@ fn range_of(address: Address) -> Address {
     })
 }
 
-/// Returns the number of the time slot of a time. At last all times are in one slot.
+/// Returns the index of a time's slot. If slots keep growing, one slot finally covers all times.
 const fn slot(at_ns: i64, slot_ns: u64) -> u64 {
     at_ns.saturating_add(FARTHEST_NS).unsigned_abs() / slot_ns
 }
@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// The same in each run.
+    /// A hash without a random key, the same in each run.
     #[derive(Default)]
     struct Fixed;
 
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(packets(&record), 400_000);
     }
 
-    /// They would be one source, whose needs no address has.
+    /// One source for the whole network would have the needs of no single client.
     #[test]
     fn ipv4_clients_in_one_ipv6_network_are_many_sources() {
         let mut record = record(MOST_ENTRIES);
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!((record.one_in(), record.sources().len()), (1, 20_000));
     }
 
-    /// Times that go to and fro never share a slot until there is one alone.
+    /// Alternating times never share a slot until a single slot covers both.
     #[test]
     fn no_order_of_times_defeats_it() {
         let mut record = record(1_000);

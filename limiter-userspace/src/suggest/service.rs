@@ -1,4 +1,4 @@
-//! What a host serves: a protocol and, if it has ports, a port.
+//! A service of a host: a protocol and, if it has ports, a port.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use limiter_common::packet::{Facts, Transport};
 use limiter_policy::policy::Match;
 use serde::{Serialize, Serializer};
 
-/// What packets are sent to: a protocol and, if it has ports, a port.
+/// The target of packets: a protocol and, if it has ports, a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Service {
     /// A number of [`Match::PROTOCOLS`].
@@ -34,8 +34,8 @@ impl Service {
         }
     }
 
-    /// Returns the service that a packet is sent to; `None`: it is of another protocol, or a later
-    /// fragment, which does not say.
+    /// Returns the target service of a packet; `None`: another protocol, or a later fragment, which has no
+    /// ports.
     #[must_use]
     pub fn of(facts: &Facts) -> Option<Self> {
         match (facts.transport, facts.protocol) {
@@ -68,7 +68,7 @@ impl Service {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Returns its name as the start of a limit's: `Udp53`.
+    /// Returns the first part of a limit's name: `Udp53`.
     #[must_use]
     pub fn limit_name(self) -> String {
         let name = self.protocol_name();
@@ -77,7 +77,7 @@ impl Service {
         format!("{}{rest}{port}", first.to_ascii_uppercase())
     }
 
-    /// Returns the `match` of a limit of its packets, as in a configuration file.
+    /// Returns a `match` for its packets, as in a configuration file.
     #[must_use]
     pub fn matching(self) -> String {
         let name = self.protocol_name();
@@ -88,7 +88,7 @@ impl Service {
     }
 }
 
-/// Formats it as it is read.
+/// Formats it in the form that [`FromStr`] parses.
 impl fmt::Display for Service {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.port {
@@ -104,7 +104,7 @@ impl Serialize for Service {
     }
 }
 
-/// Reads `udp/53`, or `icmp`.
+/// Parses `udp/53`, or `icmp`.
 impl FromStr for Service {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! Judges each limit of a configuration, alone, by the packets that were seen.
+//! Judges each limit of a configuration, alone, by the captured packets.
 
 use limiter_capture::Packet;
 use limiter_common::packet::Facts;
@@ -8,45 +8,44 @@ use serde::Serialize;
 use super::{drops::ratio, frames::Sink, host::Way};
 use crate::replay::{Replay, ReplayError, limit_indices};
 
-/// If no bucket was ever used more than by this share, the limit is too wide for what was seen.
+/// A limit is too wide if no bucket was ever used more than this share.
 const HARDLY_USED: f64 = 0.1;
 
-/// How a limit fits what was seen.
+/// A limit's fit to the captured packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
     /// No packet matched it.
     Unmatched,
-    /// It would drop a larger share of the packets than it may.
+    /// It would drop a larger share of the packets than allowed.
     Tight,
-    /// Its buckets hold ten times as much as anybody used, or more.
+    /// Its buckets hold at least ten times the highest use.
     Wide,
-    /// None of these.
+    /// Neither too tight nor too wide.
     Fits,
 }
 
-/// What a limit would do, alone.
+/// The effect of a limit alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judgement {
     /// The limit's name.
     pub limit: String,
-    /// What it does now.
+    /// Its configured mode.
     pub mode: Mode,
     /// The packets that it counts.
     pub packets: u64,
-    /// Those that it would drop.
+    /// The packets that it would drop.
     pub would_drop: u64,
     /// Their share, from 0 to 1.
     pub share: f64,
-    /// The largest part of a full bucket that anybody used, from 0 to 1; `None`: no bucket has
-    /// tokens.
+    /// The largest used part of a full bucket, from 0 to 1; `None`: no bucket has tokens.
     pub used: Option<f64>,
-    /// How it fits.
+    /// The judgement.
     pub fit: Fit,
 }
 
 impl Judgement {
-    /// Judges a limit by what it counted; it may drop at most that share of its packets.
+    /// Judges a limit by its counters. `most_dropped`: the share of its packets that it may drop.
     #[must_use]
     pub fn new(
         limit: String,
@@ -85,9 +84,9 @@ impl Judgement {
 pub struct Verdicts {
     replay: Replay,
     limits: Vec<Tally>,
-    /// The packets that were judged.
+    /// How many packets were judged.
     packets: u64,
-    /// Those that one limit or more would drop.
+    /// How many packets at least one limit would drop.
     would_drop: u64,
 }
 
@@ -99,7 +98,7 @@ struct Tally {
 }
 
 impl Verdicts {
-    /// Judges by a replay whose policy is one that only observes.
+    /// Judges by a replay of a policy made [`observing`].
     #[must_use]
     pub fn new(replay: Replay, policy: &Policy) -> Self {
         Self {
@@ -110,13 +109,13 @@ impl Verdicts {
         }
     }
 
-    /// Returns the packets that were judged, and those that one limit or more would drop.
+    /// Returns how many packets were judged, and how many of them at least one limit would drop.
     #[must_use]
     pub const fn all(&self) -> (u64, u64) {
         (self.packets, self.would_drop)
     }
 
-    /// Judges the limits of a policy, none of which may drop more than that share of its packets.
+    /// Judges the limits of a policy. `most_dropped`: the share of its packets that each may drop.
     #[must_use]
     pub fn judgements(&self, policy: &Policy, most_dropped: f64) -> Vec<Judgement> {
         let limits = policy.limits.iter().zip(&self.limits);
@@ -169,8 +168,8 @@ impl Sink for Verdicts {
     }
 }
 
-/// Makes all limits of a policy observe, each for itself: none drops what another would count, bans
-/// or answers, and none has a sieve. A rate that the daemon would find is its floor.
+/// Makes all limits of a policy observe, independently of each other: none drops packets before they reach
+/// another limit, bans or answers, and none has a sieve. An automatic rate is replaced by its floor.
 pub fn observing(policy: &mut Policy) {
     policy.sieves.clear();
     for limit in &mut policy.limits {

@@ -1,4 +1,4 @@
-//! What speaks against relying on a suggestion.
+//! Warnings about the packets behind a suggestion.
 
 use limiter_policy::text::{count, period};
 
@@ -12,26 +12,27 @@ use super::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Less time shows no peak of an hour or a day.
+/// A shorter capture misses the peaks of an hour or a day.
 const SHORT_NS: u64 = 60 * SECOND_NS;
 
-/// With fewer sources one more may be quite different.
+/// With fewer sources, the next one may behave differently.
 const FEW_SOURCES: u64 = 20;
 
-/// A second with so many times the packets of the median one, and so many packets, may be a flood.
+/// A second may be a flood if it has this many times the packets of the median second, and at least this many
+/// packets.
 const JUMP: u64 = 10;
 const JUMP_PACKETS: u64 = 1000;
 
-/// From so many sources on, which hardly send anything each, they may be forged.
+/// This many sources with next to no packets each may be forged.
 const CROWD: usize = 1000;
 
-/// How far apart the shares that the halves drop may be.
+/// The largest expected ratio between the shares that the halves drop.
 const FACTOR: f64 = 2.0;
 
-/// From so many dropped packets on their share means something.
+/// With fewer dropped packets, their share means nothing.
 const TELLING_DROPS: u64 = 50;
 
-/// Returns what speaks against relying on a suggestion from what was observed.
+/// Returns the reasons not to rely on a suggestion.
 #[must_use]
 pub fn warnings(observed: &Observed, suggestion: &Suggestion) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -130,7 +131,7 @@ fn jump(service: Service, seen: &Seen) -> Option<String> {
         .saturating_add(1);
     let mut packets: Vec<_> = windows.values().copied().collect();
     packets.sort_unstable();
-    // Seconds without packets come first.
+    // Sorted, seconds without packets would come first.
     let empty = seconds.saturating_sub(packets.len());
     let median = (seconds / 2).checked_sub(empty);
     let median = median.and_then(|at| packets.get(at)).copied().unwrap_or(0);

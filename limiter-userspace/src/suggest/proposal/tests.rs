@@ -48,7 +48,7 @@ fn suggest(queries: &[Query], margin: Margin) -> Suggestion {
     Suggestion::new(&observe(queries), &[Cost::Packets, Cost::Bytes], margin)
 }
 
-/// Without head room a limit is as close as it may be to what was seen.
+/// Without head room, a limit is as close to the observed packets as the drops allow.
 fn close(most_dropped: f64) -> Margin {
     Margin {
         most_dropped,
@@ -65,18 +65,18 @@ fn source(number: u32) -> Address {
     ])
 }
 
-/// How a source sends.
+/// A pattern of sending.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
-    /// Each packet for itself, all sources alike.
+    /// Single packets; all sources have the same rate.
     Alike,
-    /// Each packet for itself; the rates of the sources differ up to fiftyfold.
+    /// Single packets; the sources' rates differ up to fiftyfold.
     Unlike,
     /// In bursts of some ten packets.
     Bursts,
-    /// In bursts of which few are large: a tail of Pareto's with the exponent 2.2, up to 60 packets.
+    /// In bursts, few of them large: the sizes have a Pareto tail with exponent 2.2, up to 60 packets.
     LongTail,
-    /// Each packet for itself, more and less often in turns.
+    /// Single packets, at a rate that rises and falls.
     Waves,
 }
 
@@ -88,7 +88,7 @@ const HABITS: [Habit; 5] = [
     Habit::Waves,
 ];
 
-/// Returns a time until the next of events that come at a mean rate each for itself, in seconds.
+/// Returns the time until the next event of a Poisson process, in seconds.
 fn wait(random: &mut Rng, per_second: f64) -> f64 {
     -(1.0 - random.f64()).ln() / per_second
 }
@@ -129,7 +129,7 @@ fn traffic(habit: Habit, seed: u64) -> Vec<Query> {
     queries
 }
 
-/// The estimate by one half is right about the other, within a factor of two.
+/// An estimate from one half holds for the other within a factor of two.
 #[test]
 fn one_half_predicts_the_other() {
     let mut tested = 0;
@@ -141,8 +141,8 @@ fn one_half_predicts_the_other() {
                 let (estimate, truth) = (halves.learned, halves.tested);
                 let about = format!("{habit:?} {seed} {}: {halves:?}", limit.name);
                 assert!(estimate.share() <= 0.05, "{about}");
-                // A few packets say nothing about a share; and where the least burst of bytes
-                // decides, so little is dropped that it changes with the mean.
+                // A few packets say little about a share. Where the least burst of bytes decides, drops are so
+                // few that they change with the mean.
                 if estimate.dropped < 20 || estimate.share() < 0.01 {
                     assert!(truth.share() < 0.02, "{about}");
                     continue;
@@ -156,7 +156,7 @@ fn one_half_predicts_the_other() {
     assert!(tested > 40, "{tested}");
 }
 
-/// With head room next to nothing is dropped, of neither half.
+/// With head room, almost no packet is dropped in either half.
 #[test]
 fn with_head_room_next_to_nothing_is_dropped() {
     let margin = Margin {
@@ -180,15 +180,15 @@ fn a_limit_is_no_wider_than_needed() {
     let suggestion = suggest(&traffic(Habit::Alike, 1), close(0.001));
     let limit = &suggestion.services[0].limits[0];
     assert_eq!(limit.name, "Udp53PacketsPerIPAddress");
-    // Two a second, in some ten seconds 38 at most.
+    // Two a second, and at most 38 in ten seconds.
     assert!((25..=45).contains(&limit.terms.count), "{limit:?}");
     assert!((4..=20).contains(&limit.terms.burst), "{limit:?}");
     assert_eq!(limit.terms.period_ns, 10_000_000_000);
     assert_eq!(limit.drops.owners, 160);
 }
 
-/// Four sources share each range: a limit of ranges needs less than four times as much, and one of
-/// all together less than 160 times.
+/// Four sources share each range: a limit of ranges needs less than four times as much, and one of all sources
+/// together less than 160 times.
 #[test]
 fn each_kind_of_owner_has_a_limit() {
     let suggestion = suggest(&traffic(Habit::Unlike, 7), close(0.01));
@@ -211,7 +211,7 @@ fn each_kind_of_owner_has_a_limit() {
     assert!(bytes.terms.burst >= 1514, "{bytes:?}");
 }
 
-/// Sources of IPv6 are addresses, /64s and, if several of those share one, /48s.
+/// Sources of IPv6 are addresses, /64s, and /48s if several /64s share one.
 #[test]
 fn ranges_of_ipv6() {
     let address = |range: u8, network: u8, host: u8| {
@@ -252,7 +252,7 @@ fn too_little_makes_no_limit() {
     assert!(suggest(&[], close(0.01)).is_empty());
 }
 
-/// A flood is told, and so is a time that is too short, and too few sources.
+/// Warnings of a flood, a short time and too few sources.
 #[test]
 fn what_speaks_against_it() {
     let warned = |queries: &[Query]| {
@@ -297,7 +297,7 @@ fn what_speaks_against_it() {
     told(&queries, "sources sent one packet each");
 }
 
-/// Times that go back, or to the end of all time, break nothing.
+/// Times that go back, or are extreme, cause no failure.
 #[test]
 fn strange_times() {
     let mut random = Rng::with_seed(1);
