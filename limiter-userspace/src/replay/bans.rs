@@ -15,27 +15,27 @@ use limiter_policy::policy::{
 use super::engine::{Engine, EngineError};
 use crate::reputation::automatic::{Decider, DueBans, Offence, REFUSED_NS};
 
-/// How many bans are kept individually, which bounds memory for any capture.
+/// The most bans to keep one by one, which bounds memory for any capture.
 const MOST: usize = 1 << 16;
 
 /// A ban that was made, or would have been made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedBan {
-    /// The address or range that it is for.
+    /// The banned address or range.
     pub prefix: IpNet,
-    /// The interned id of the limit that made it.
+    /// The interned id of the banning limit.
     pub limit: LimitId,
     /// When it begins, in nanoseconds since the first packet.
     pub t_ns: u64,
     /// How long it lasts, in nanoseconds.
     pub for_ns: u64,
-    /// How often the prefix was banned so far, including this time.
+    /// How often the prefix has been banned, including this time.
     pub times: u16,
     /// The reason.
     pub reason: String,
-    /// Whether it is made or only reported.
+    /// Whether the ban is enforced or only reported.
     pub mode: BanMode,
-    /// The packets that it drops; those after the next ban of the prefix are that one's. Zero if it is
+    /// The packets that it dropped. Drops after a new ban of the same prefix count for the new ban. Zero if
     /// only reported.
     pub hits: u64,
 }
@@ -43,34 +43,33 @@ pub struct ReplayedBan {
 /// The bans of a replay, in the order of their times.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayedBans<'r> {
-    /// The first ones, as many as are kept.
+    /// The first bans, as many as are kept.
     pub first: &'r [ReplayedBan],
-    /// How many there were.
+    /// The number of all bans.
     pub total: u64,
-    /// How many offenders each limit would have banned, but that they were not proven; each counts
-    /// once in ten seconds.
+    /// By limit, how many offenders were spared because they were not proven; each counts once in ten seconds.
     pub not_proven: &'r BTreeMap<LimitId, u64>,
 }
 
-/// Bans what the daemon would ban, and looks at the offenders as often as the daemon does.
+/// Bans like the daemon: reads the offenders at the same interval, and runs the same decider.
 #[derive(Debug)]
 pub(super) struct AutomaticBans {
     decider: Decider,
     /// The time of the first packet, in nanoseconds of the engine's clock.
     begin_ns: u64,
     interval_ns: u64,
-    /// The time of the next look, in nanoseconds of the engine's clock.
+    /// The time of the next read, in nanoseconds of the engine's clock.
     next_ns: u64,
-    /// Whether anything was dropped since the last look, or that look put off a ban.
+    /// Whether a packet was dropped since the last read, or that read postponed a ban.
     is_news: bool,
     /// The last ban of each prefix.
     last: HashMap<BanKey, Ban>,
     made: Vec<ReplayedBan>,
-    /// Which of `made` is in force for each prefix, and how many hits the prefix had before.
+    /// For each prefix, the index in `made` of the ban in force, and the prefix's hits before that ban.
     counted: HashMap<BanKey, (usize, u64)>,
-    /// How many more were made.
+    /// The number of bans beyond `made`.
     more: u64,
-    /// How many were not made, by limit, because the offender was not proven.
+    /// By limit, how many bans were not made because the offender was not proven.
     not_proven: BTreeMap<LimitId, u64>,
     /// The parts of the policy that keep limits from banning a source.
     never: Policy,
@@ -103,12 +102,12 @@ impl AutomaticBans {
         })
     }
 
-    /// Notes that a limit dropped something.
+    /// Records that a limit dropped a packet.
     pub(super) const fn dropped(&mut self) {
         self.is_news = true;
     }
 
-    /// Makes all looks that are due before a packet at `now_ns`.
+    /// Makes all reads of offenders that are due before a packet at `now_ns`.
     pub(super) fn advance(
         &mut self,
         engine: &mut dyn Engine,
@@ -127,7 +126,7 @@ impl AutomaticBans {
         Ok(())
     }
 
-    /// Makes the next look.
+    /// Makes the next read of offenders, and bans.
     pub(super) fn look(
         &mut self,
         engine: &mut dyn Engine,
@@ -165,7 +164,7 @@ impl AutomaticBans {
         if self.never.never_banned(prefix_of(&key)).is_some() {
             let until_ns = now_ns.saturating_add(REFUSED_NS);
             self.decider.refused(offence, until_ns);
-            // If it was a range, the next look finds its other addresses individually.
+            // If the prefix was a range, the next read finds its other addresses individually.
             self.is_news |= self.decider.is_unfinished();
             return Ok(());
         }
@@ -194,8 +193,8 @@ impl AutomaticBans {
         Ok(())
     }
 
-    /// Notes what the ban of a prefix that is in force has dropped, and that it is replaced or lifted.
-    /// Returns the hits of the prefix so far.
+    /// Stores the drops of a prefix's ban in force, since the ban is replaced or lifted. Returns the prefix's
+    /// hits so far.
     fn count(&mut self, engine: &dyn Engine, key: &BanKey) -> Result<u64, EngineError> {
         let Hits { packets, .. } = engine.hits(key)?;
         if let Some((index, before)) = self.counted.remove(key)
@@ -206,7 +205,7 @@ impl AutomaticBans {
         Ok(packets)
     }
 
-    /// Notes what the bans that are in force have dropped, at the end of the capture.
+    /// Stores the drops of the bans in force, at the end of the capture.
     pub(super) fn count_all(&mut self, engine: &dyn Engine) -> Result<(), EngineError> {
         let keys: Vec<_> = self.counted.keys().copied().collect();
         for key in keys {
@@ -215,7 +214,7 @@ impl AutomaticBans {
         Ok(())
     }
 
-    /// Adds a ban to those that are told; returns its index there. `None`: there is no room.
+    /// Adds a ban to `made`; returns its index. `None`: there is no room.
     fn tell(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) -> Option<usize> {
         if self.made.len() >= MOST {
             self.more += 1;

@@ -1,4 +1,4 @@
-//! A TCP connection of a capture, by its ends.
+//! The key of a TCP connection in a capture: its ends.
 
 use limiter_common::packet::Facts;
 
@@ -10,7 +10,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Returns the connection of a segment with these facts that its client sent.
+    /// Returns the connection of a segment that its client sent.
     pub(super) const fn of_client(facts: &Facts) -> Self {
         Self {
             client: (facts.source.high, facts.source.low, facts.source_port),
@@ -22,7 +22,7 @@ impl Connection {
         }
     }
 
-    /// Returns the connection of a segment with these facts that its server sent.
+    /// Returns the connection of a segment that its server sent.
     pub(super) const fn of_server(facts: &Facts) -> Self {
         let Self { client, server } = Self::of_client(facts);
         Self {

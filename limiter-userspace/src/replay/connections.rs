@@ -1,7 +1,7 @@
-//! Judges by the frames of a capture which connections are open.
+//! Follows which connections are open, by the frames of a capture.
 //!
-//! The kernel knows it of its own connections. A capture shows handshakes, and segments with FIN or RST:
-//! so this is an approximation, and those from before the capture are missing.
+//! The kernel knows the state of its own connections. A capture shows only handshakes, FIN and RST, so the
+//! result is an approximation, and connections from before the capture are missing.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use limiter_common::{
 
 use super::connection::Connection;
 
-/// How many connections may be open at once, as in the kernel; if there are more, they are not counted.
+/// The most open connections, as in the kernel; further ones are not counted.
 const MOST: usize = 1 << 18;
 
-/// The flag of a segment after which its sender sends no more.
+/// The FIN flag: the segment's sender sends no more.
 const FLAG_FIN: u8 = 0x01;
 
 /// The open connections of a capture.
@@ -25,14 +25,14 @@ pub(super) struct Connections {
     counts: ConnectionCounts,
 }
 
-/// How many connections there were.
+/// The number of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Those that clients opened.
+    /// Connections that clients opened.
     pub opened: u64,
-    /// How many were open at once, at most.
+    /// The most connections open at once.
     pub most_open: u64,
-    /// How many are open.
+    /// Connections open now.
     pub open: u64,
 }
 
@@ -40,34 +40,34 @@ pub struct ConnectionCounts {
 #[derive(Debug)]
 struct Open {
     ends: Ends,
-    /// Whether the client has sent all.
+    /// Whether the client has sent FIN.
     client_is_done: bool,
-    /// Whether the server has.
+    /// Whether the server has sent FIN.
     server_is_done: bool,
 }
 
-/// What becomes of a connection.
+/// A change of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It is established.
+    /// The connection is established.
     Opened(Ends),
-    /// It is closed.
+    /// The connection is closed.
     Closed(Ends),
 }
 
-/// What else is known of a segment.
+/// Facts about a segment beyond its headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Whether it reached its destination.
     pub(super) passed: bool,
-    /// Whether it ends the handshake of its sender.
+    /// Whether it completes its sender's handshake.
     pub(super) completes: bool,
-    /// Whether the capture has segments of servers.
+    /// Whether the capture has segments from servers.
     pub(super) has_answers: bool,
 }
 
 impl Connections {
-    /// Looks at a packet; returns what becomes of its connection.
+    /// Follows a packet; returns the change of its connection.
     pub(super) fn look(&mut self, facts: &Facts, seen: Seen) -> Option<Change> {
         if facts.protocol != PROTOCOL_TCP {
             return None;
@@ -104,7 +104,7 @@ impl Connections {
         Some(Change::Closed(closed.ends))
     }
 
-    /// Returns whether that one is open.
+    /// Returns whether a connection is open.
     pub(super) fn are_open(&self, connection: &Connection) -> bool {
         self.open.contains_key(connection)
     }
@@ -126,7 +126,8 @@ impl Connections {
         self.counts.opened += 1;
         self.counts.open = self.open.len() as u64;
         self.counts.most_open = self.counts.most_open.max(self.counts.open);
-        // The client has begun anew, and the end of the one before is not in the capture.
+        // If there is an earlier one, the client reconnected from the same port, and the capture lacks the old
+        // end.
         before.is_none().then_some(Change::Opened(ends))
     }
 }
@@ -165,7 +166,7 @@ mod tests {
         has_answers: true,
     };
 
-    /// Opens a connection, and looks at segments; returns after which of them it is closed.
+    /// Opens a connection and feeds segments; returns the index of the one that closes it.
     fn closed_by(seen: Seen, segments: &[Facts]) -> Option<usize> {
         let mut connections = Connections::default();
         let ack = segment(CLIENT, SERVER, FLAG_ACK);
@@ -200,7 +201,7 @@ mod tests {
         }
         let other = segment((1, 4322), SERVER, FLAG_RST);
         assert_eq!(closed_by(PASSED, &[other]), None);
-        // What the limiter drops does not reach the server.
+        // A dropped segment does not reach the server.
         let dropped = Seen {
             passed: false,
             ..PASSED

@@ -14,7 +14,7 @@ use super::{
     handshakes::{HandshakeCounts, Handshakes},
 };
 
-/// What a capture has shown of handshakes and connections.
+/// The handshakes and connections of a capture so far.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     handshakes: Handshakes,
@@ -22,8 +22,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Tells the engine the state of a segment's connection before it decides on it, if the policy
-    /// asks for states.
+    /// Sets the state of a segment's connection in the engine before the verdict, if the policy needs states.
     pub(super) fn prepare(
         &self,
         engine: &mut dyn Engine,
@@ -44,8 +43,8 @@ impl Follower {
         engine.assume_tcp_state(state)
     }
 
-    /// Looks at a packet, which reached its destination if it `passed`, and tells the engine what comes
-    /// of it.
+    /// Follows a packet after its verdict, and tells the engine of completed handshakes and changed
+    /// connections. `passed`: the packet reached its destination.
     pub(super) fn follow(
         &mut self,
         engine: &mut dyn Engine,

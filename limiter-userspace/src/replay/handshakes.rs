@@ -1,9 +1,9 @@
-//! Judges by the frames of a capture which clients completed a TCP handshake.
+//! Follows which clients complete a TCP handshake, by the frames of a capture.
 //!
-//! The kernel knows it of its own connections; a capture shows only packets. A client completes a
-//! handshake by acknowledging the number that the server chose, which a forger cannot know. Where
-//! the capture lacks the servers' answers, an ACK that continues the client's own SYN must do: a
-//! forger could send that as well.
+//! The kernel knows this of its own connections; a capture shows only packets. A client completes a handshake
+//! by acknowledging the server's initial sequence number, which a forger cannot know. If the capture lacks the
+//! servers' segments, an ACK that continues the client's own SYN must do, although a forger could send it as
+//! well.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,42 +15,42 @@ use limiter_common::{
 
 use super::connection::Connection;
 
-/// How many connections may be half open at once; if there are more, the oldest are forgotten.
+/// The most half-open connections; beyond it, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;
 
 /// The handshakes of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
     half_open: HashMap<Connection, HalfOpen>,
-    /// Those that were opened, in their order; also some that are half open no more.
+    /// The connections in order of their SYNs, including some that are no longer half open.
     opened: VecDeque<Connection>,
     counts: HandshakeCounts,
-    /// Whether a server's answer has been seen.
+    /// Whether the capture has a server's SYN-ACK.
     has_answers: bool,
 }
 
-/// How many handshakes there were.
+/// The number of handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeCounts {
-    /// Those that clients began; a SYN that is sent again begins none.
+    /// Handshakes that clients began; a retransmitted SYN does not count.
     pub begun: u64,
-    /// Of these, those that they completed: they prove the client.
+    /// Begun handshakes that the client completed, which proves the client.
     pub completed: u64,
-    /// Of these, those whose answer by the server the capture lacks.
+    /// Completed handshakes without the server's SYN-ACK in the capture.
     pub assumed: u64,
 }
 
-/// The numbers of a handshake that is not completed.
+/// The sequence numbers of an incomplete handshake.
 #[derive(Clone, Copy, Debug)]
 struct HalfOpen {
     of_client: u32,
-    /// `None`: the server's answer has not been seen.
+    /// `None`: no SYN-ACK was captured.
     of_server: Option<u32>,
 }
 
 impl Handshakes {
-    /// Looks at a packet, which reached its destination if it `passed`; returns the client if it has
-    /// completed a handshake.
+    /// Follows a packet; returns the client if it completes a handshake. `passed`: the packet reached its
+    /// destination.
     pub(super) fn look(
         &mut self,
         frame: &CapturedFrame<'_>,
@@ -78,12 +78,12 @@ impl Handshakes {
         None
     }
 
-    /// Returns whether a handshake of that connection has begun, and is not completed.
+    /// Returns whether the connection's handshake has begun and is incomplete.
     pub(super) fn are_half_open(&self, connection: &Connection) -> bool {
         self.half_open.contains_key(connection)
     }
 
-    /// Returns whether a server's answer has been seen.
+    /// Returns whether the capture has a server's SYN-ACK.
     pub(super) const fn have_answers(&self) -> bool {
         self.has_answers
     }

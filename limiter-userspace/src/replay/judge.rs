@@ -31,9 +31,8 @@ use super::{
 };
 use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
 
-/// The engine's time of the first packet, in nanoseconds. It is a year after the clock's start, so
-/// that later packets may have earlier times, and early enough that every limit works for years
-/// more.
+/// The first packet's time by the engine's clock, in nanoseconds. It is a year after the clock's start, so that
+/// later packets may have earlier times, and early enough that every limit works for more years.
 const FIRST: u64 = 1 << 55;
 
 /// The last time that every limit can count, in nanoseconds of the engine's clock.
@@ -112,14 +111,14 @@ pub struct Judged {
     pub length: u64,
     /// Whether it is truncated in the capture.
     pub cut: bool,
-    /// Why it passes or is dropped, and which limits count it.
+    /// The reason for its verdict, and the limits that count it.
     pub verdict: Verdict,
     /// Whether it passes or is dropped.
     pub action: Action,
     /// Its source, if it is a valid IP packet.
     pub source: Option<Address>,
-    /// The strictest of the enforcing limits that count it. For packets that pass, only on request;
-    /// never for packets that a list blocks.
+    /// The strictest enforcing limit that counts it. For packets that pass, only on request; never for packets
+    /// that a list blocks.
     pub strictest: Option<Strictest>,
 }
 
@@ -128,13 +127,13 @@ pub struct Replay {
     policy: CompiledPolicy,
     bans: Option<AutomaticBans>,
     engine: Box<dyn Engine>,
-    /// What DNS cookies are checked with.
+    /// The secrets of DNS cookies.
     secrets: Vec<Secret>,
     /// Whether to report the strictest limit also for packets that pass.
     report_passed: bool,
     pressures: Pressures,
     follower: Follower,
-    /// The latest time of the engine's clock, in nanoseconds.
+    /// The latest time by the engine's clock, in nanoseconds.
     latest_ns: u64,
     first_ns: Option<i128>,
     number: u64,
@@ -155,8 +154,8 @@ pub struct SieveReplay {
 }
 
 impl Replay {
-    /// Replays through an engine that has loaded `tables`, which are compiled from `policy`. The
-    /// engine must record offenders if a limit bans.
+    /// Replays through an engine that has loaded `tables`, compiled from `policy`. The engine must record
+    /// offenders if a limit bans.
     #[must_use]
     pub fn new(
         policy: &Policy,
@@ -214,8 +213,8 @@ impl Replay {
             .prepare(&mut *self.engine, &self.policy, &facts)
             .map_err(engine_error)?;
         let verdict = match parsed {
-            // Here the engines would disagree: the kernel runs nothing shorter, and would find
-            // zeros if the capture ends inside a header.
+            // The engines would disagree here: the kernel runs no shorter frame, and would read zeros if the
+            // capture ends inside a header.
             Err(reason) if frame.length() < SHORTEST || frame.is_cut() => {
                 Verdict::without_limits(reason)
             }
@@ -269,16 +268,15 @@ impl Replay {
         })
     }
 
-    /// Returns the frame that the last packet, which was judged so, is answered with; `None`: it is
-    /// not.
+    /// Returns the frame that answers `packet`, the last one, judged as `judged`; `None`: there is no answer.
     #[must_use]
     pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
         let is_answered = judged.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
     }
 
-    /// Returns the texts of the DNS question of the packet that was judged last; `None`: it has none, or
-    /// no limit has buckets of questions or domains.
+    /// Returns the texts of the last packet's DNS question; `None`: it has none, or no limit has buckets of
+    /// questions or domains.
     #[must_use]
     pub fn question(&self, packet: &Packet<'_>) -> Option<QuestionNames> {
         let shape = &self.policy.shape;
@@ -290,7 +288,7 @@ impl Replay {
         Some(QuestionNames::new(message.question()?, &self.suffixes))
     }
 
-    /// Makes the bans that the last packets lead to. Returns all bans; `None` if no limit bans.
+    /// Makes the bans due after the last packets. Returns all bans; `None`: no limit bans.
     ///
     /// # Errors
     ///
@@ -303,7 +301,7 @@ impl Replay {
         Ok(self.bans.as_ref().map(AutomaticBans::made))
     }
 
-    /// Returns how many connections there were; `None`: no limit is on them.
+    /// Returns the number of connections; `None`: no limit counts connections.
     #[must_use]
     pub const fn connections(&self) -> Option<ConnectionCounts> {
         if self.policy.shape.connections == 0 {
@@ -313,13 +311,13 @@ impl Replay {
         }
     }
 
-    /// Returns how many handshakes clients completed; none are counted if nobody asks for them.
+    /// Returns the number of completed handshakes; all are zero if the policy does not need them.
     #[must_use]
     pub const fn handshakes(&self) -> HandshakeCounts {
         self.follower.handshakes()
     }
 
-    /// Returns how many DNS cookies proved their sources; `None`: none are looked for.
+    /// Returns how many DNS cookies proved their sources; `None`: the policy does not check cookies.
     ///
     /// # Errors
     ///
@@ -353,8 +351,8 @@ impl Replay {
 
     /// Finds the strictest limit that counts the packet, by its bucket after the decision.
     ///
-    /// Observing limits are left out, as Boulder's spend-only transactions do not contribute to a
-    /// batch's decision.
+    /// Observing limits are left out, as Boulder's spend-only transactions do not contribute to a batch's
+    /// decision.
     fn strictest(
         &self,
         packet: &judged::Packet,
@@ -363,7 +361,7 @@ impl Replay {
     ) -> Result<Option<Strictest>, EngineError> {
         let mut strictest: Option<Strictest> = None;
         let counting = match verdict.denied_by() {
-            // Its bucket has tokens, but none for this source.
+            // The bucket has tokens, but they are reserved from this source.
             Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
             _ => verdict.matched & !self.policy.shape.observing,
         };
@@ -383,7 +381,7 @@ impl Replay {
         Ok(strictest)
     }
 
-    /// Returns the buckets of all limits that count the last packet, which was judged so.
+    /// Returns the buckets of all limits that count the last packet, judged as `judged`.
     pub fn levels(&self, judged: &Judged) -> impl Iterator<Item = Result<Level, EngineError>> {
         let packet = self.last.as_ref();
         limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
@@ -398,7 +396,7 @@ impl Replay {
         })
     }
 
-    /// Returns the bucket that a packet is charged to, with the parameters in force, and its cost.
+    /// Returns the packet's bucket at a limit, with the parameters in force, and the packet's cost.
     fn charged(
         &self,
         packet: &judged::Packet,
@@ -418,8 +416,8 @@ impl Replay {
         Some((key, parameters, cost))
     }
 
-    /// Reports the state of a bucket to which a limit charges the packet that cost; of a limit on
-    /// connections, how many more may be opened.
+    /// Reports a bucket's state after a packet of this cost; for a limit on connections, how many more may be
+    /// opened.
     fn report(
         &self,
         packet: &judged::Packet,
@@ -433,7 +431,7 @@ impl Replay {
             let remaining = parameters.connections().saturating_sub(open);
             return Ok(Report {
                 remaining,
-                // Nobody knows when the next one ends.
+                // The end of the next connection cannot be foreseen.
                 retry_in_ns: (remaining > 0).then_some(0),
                 reset_in_ns: 0,
             });
@@ -447,7 +445,7 @@ impl Replay {
     }
 }
 
-/// Returns the limits of a set of limits.
+/// Returns the indices of the limits in a set of limits.
 pub fn limit_indices(mut limits: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let limit_index = (limits != 0).then(|| limits.trailing_zeros());
@@ -456,16 +454,15 @@ pub fn limit_indices(mut limits: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Converts nanoseconds since the first packet to the engine's time; `None` outside the range that
-/// every limit can count.
+/// Converts nanoseconds since the first packet to the engine's time; `None`: outside the range that every limit
+/// can count.
 fn engine_time(t_ns: i128) -> Option<(i64, u64)> {
     let t_ns = i64::try_from(t_ns).ok()?;
     let now = FIRST.checked_add_signed(t_ns)?;
     (now <= LAST).then_some((t_ns, now))
 }
 
-/// Returns how far Unix time is ahead of the engine's clock, in nanoseconds modulo 2^64, if the first
-/// packet was captured at that Unix time.
+/// Returns Unix time minus the engine's clock, in nanoseconds modulo 2^64, given the first packet's Unix time.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -494,7 +491,7 @@ mod tests {
             let (stricter, other) = (stricter.strictness(action), other.strictness(action));
             assert!(stricter > other);
         };
-        // The longer wait wins even if the packet passes, whatever tokens are left.
+        // The longer wait wins even if the packet passes, regardless of the tokens left.
         check(Action::Pass, &limit(1, 5, Some(9)), &limit(0, 0, Some(8)));
         check(Action::Pass, &limit(1, 0, Some(0)), &limit(0, 1, Some(0)));
         check(Action::Pass, &limit(0, 1, Some(0)), &limit(1, 1, Some(0)));

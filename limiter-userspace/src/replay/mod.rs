@@ -1,9 +1,9 @@
-//! Replays a capture through a policy: every packet is decided at its own time, by the native
-//! engine or by the program in the kernel.
+//! Replays a capture through a policy: every packet is decided at its own time, by the native engine or by the
+//! program in the kernel.
 //!
-//! `engine` decides, `judge` adds the strictest limit's state;
-//! `summary`, `sources`, `timeline` and `usage` aggregate the results for display. Memory does not
-//! grow with the capture's length, except that the native engine keeps a bucket for each source.
+//! `engine` decides, `judge` adds the strictest limit's state; `summary`, `sources`, `timeline` and `usage`
+//! aggregate the results for display. Memory does not grow with the capture's length, except that the native
+//! engine keeps a bucket for each source.
 
 mod bans;
 mod connection;

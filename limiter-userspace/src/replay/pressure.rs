@@ -1,5 +1,4 @@
-//! Measures the pressure of sieves in the capture's time, as often as the daemon does, and sets it
-//! in the engine.
+//! Measures the pressure of sieves in the capture's time, at the daemon's interval, and sets it in the engine.
 
 use std::time::Duration;
 
@@ -9,27 +8,26 @@ use limiter_policy::policy::{Policy, SieveUse};
 use super::engine::{Engine, EngineError};
 use crate::reputation::pressure::{EVERY, Gauge, HOLDS_NS, WINDOW};
 
-/// Measures the pressures and records how long they lasted.
+/// Measures pressures, and sums up how long they lasted.
 #[derive(Debug)]
 pub(super) struct Pressures {
     gauge: Gauge,
-    /// The time of the first look, in nanoseconds of the engine's clock: just before the first
-    /// packet.
+    /// The time of the first measurement, in nanoseconds of the engine's clock: just before the first packet.
     first_ns: Option<u64>,
-    /// The time of the last look, in intervals from the first.
+    /// The time of the last measurement, in intervals from the first.
     looks: u64,
     /// In the order of the uses.
     lasted: Vec<UnderPressure>,
 }
 
-/// How a use of a sieve fared in a replay.
+/// The pressure on a use of a sieve in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnderPressure {
     /// The use.
     pub used: SieveUse,
-    /// How long the pressure was above 0, so that some list was rejected.
+    /// How long the pressure was above 0, so that a list was rejected.
     pub duration: Duration,
-    /// The most lists that were rejected at once.
+    /// The most lists rejected at once.
     pub highest: u8,
 }
 
@@ -49,7 +47,7 @@ impl Pressures {
         }
     }
 
-    /// Makes all looks that are due until `now_ns` of the engine's clock.
+    /// Makes all measurements due until `now_ns` of the engine's clock.
     pub(super) fn until(
         &mut self,
         now_ns: u64,
@@ -66,7 +64,7 @@ impl Pressures {
         let now = now_ns.saturating_sub(first_ns) / every_ns;
         let in_window = nanoseconds(WINDOW).div_ceil(every_ns);
         let last = self.looks;
-        // In a long pause, the looks at its beginning and its end are enough.
+        // In a long pause, measurements at its start and its end suffice.
         let fades = last + in_window;
         let looks =
             (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
@@ -97,7 +95,7 @@ impl Pressures {
         Ok(())
     }
 
-    /// Returns how each use fared so far.
+    /// Returns the pressure on each use so far.
     pub(super) fn lasted(&self) -> &[UnderPressure] {
         &self.lasted
     }

@@ -1,4 +1,4 @@
-//! The sources that are dropped, and for how long.
+//! The sources with drops, and how long each was held off.
 
 use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
@@ -27,10 +27,10 @@ struct Followed {
     held: LongestHold,
 }
 
-/// How long a source went without a packet that passed.
+/// The longest time of a source without a packet that passed.
 #[derive(Debug, Default)]
 struct LongestHold {
-    /// The time of the first drop since it last passed.
+    /// The time of the first drop since the last pass.
     since_ns: Option<i64>,
     longest_ns: u64,
 }
@@ -50,7 +50,7 @@ pub struct DroppedSource {
     pub last_ns: i64,
     /// The longest time from a drop to the next packet that passed, in nanoseconds.
     pub held_ns: u64,
-    /// Whether no packet passed since, so that `held_ns` only reaches to the last drop.
+    /// Whether no packet has passed since, so that `held_ns` extends only to the last drop.
     pub still_held: bool,
 }
 
@@ -104,19 +104,19 @@ impl Sources {
         }
     }
 
-    /// Returns how many packets were dropped from sources that were not tracked.
+    /// Returns how many packets of untracked sources were dropped.
     #[must_use]
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Returns how many sources were tracked.
+    /// Returns the number of tracked sources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.followed.len()
     }
 
-    /// Whether no packet of any source was dropped.
+    /// Returns whether no source had drops.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.followed.is_empty()
@@ -141,7 +141,7 @@ impl Followed {
     fn told(&self, address: Address) -> DroppedSource {
         let mut by_limit = self.by_limit.clone();
         by_limit.sort_by_key(|(limit_index, packets)| (Reverse(*packets), *limit_index));
-        // A hold that did not end lasts at least until the last drop.
+        // An open hold lasts at least until the last drop.
         let open_ns = self.held.since_ns.map(|since| self.last_ns.abs_diff(since));
         let still_held = open_ns.is_some_and(|open| open >= self.held.longest_ns);
         DroppedSource {

@@ -1,4 +1,4 @@
-//! Counts what became of a capture's packets, by reason and by limit.
+//! Counts the packets of a capture by reason and by limit.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Starts without packets, for a number of limits.
+    /// Makes an empty summary for a number of limits.
     #[must_use]
     pub fn new(limits: usize) -> Self {
         Self {
@@ -90,14 +90,14 @@ impl Summary {
         self.reasons[reason as usize]
     }
 
-    /// Returns the packets charged to and dropped by each limit, by limit index.
+    /// Returns the packets that each limit passed and dropped, by limit index.
     #[must_use]
     pub fn limits(&self) -> &[LimitTraffic] {
         &self.limits
     }
 
-    /// Returns the packets of sources of each standing that passed and were dropped, in the order of
-    /// [`Standing::ALL`], as far as anybody asked for their standing.
+    /// Returns by standing the packets that passed and were dropped, in the order of [`Standing::ALL`], as far
+    /// as the standing was looked up.
     #[must_use]
     pub const fn standings(&self) -> &[LimitTraffic; Standing::COUNT] {
         &self.standings
@@ -112,7 +112,7 @@ impl Summary {
         }
     }
 
-    /// Returns the answers that were sent, each with how often.
+    /// Returns the sent answers, each with its number.
     pub fn answered(&self) -> impl Iterator<Item = (Answer, u64)> {
         let answered = Answer::ALL.into_iter().zip(self.answered);
         answered.filter(|(answer, number)| *answer != Answer::Drop && *number > 0)

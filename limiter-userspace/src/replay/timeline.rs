@@ -1,4 +1,4 @@
-//! Counts packets over time by their fate, in constant memory.
+//! Counts packets over time by fate, in constant memory.
 
 use limiter_common::reason::{Action, REASON_COUNT, Reason};
 
@@ -7,17 +7,17 @@ use super::Judged;
 /// The narrowest bin in nanoseconds: shorter ones would show single packets as rates of millions.
 const NARROWEST_NS: u64 = 1_000_000;
 
-/// The most bins; when time runs past the last one, neighbours are merged.
+/// The most bins; a time beyond the last one merges neighbours.
 const MOST_BINS: usize = 200;
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It passed.
     Passed,
     /// The limit with this index dropped it.
     DroppedBy(u32),
-    /// It was dropped for this reason, but by no limit.
+    /// It was dropped for this reason, not by a limit.
     DroppedFor(Reason),
 }
 
@@ -32,7 +32,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Starts without packets, for a number of limits.
+    /// Makes an empty timeline for a number of limits.
     #[must_use]
     pub fn new(limits: usize) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Timeline {
         usize::try_from(t_ns / self.width_ns).unwrap_or(usize::MAX)
     }
 
-    /// Widens bins, from 1 to 2 to 10 times a power of ten.
+    /// Widens the bins: from 1 to 2 to 10 times a power of ten.
     fn merge(&mut self) {
         let power_of_ten = 10_u64.pow(self.width_ns.ilog10());
         let factor = if self.width_ns == power_of_ten { 2 } else { 5 };

@@ -1,7 +1,7 @@
-//! How much the limits let pass from one source, packet by packet.
+//! The usage of the limits by a single source, packet by packet.
 //!
-//! Only for a capture of one source is this comparable with a limit's count, whatever the limit's
-//! ids are. And only a short capture fits, because every packet is kept.
+//! It is comparable with a limit's count only for a capture of one source: then each limit charges a single
+//! bucket, regardless of its ids. Every packet is kept, so the capture must be short.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Usage {
     /// Adds a packet; a time before the first packet counts as the first packet's.
     pub fn add(&mut self, packet: &Judged) {
         let Some(source) = packet.source else {
-            // No limit counts a packet without a source.
+            // No limit counts a packet without a valid source.
             return;
         };
         if self.is_lost {
@@ -60,9 +60,8 @@ impl Usage {
         });
     }
 
-    /// Returns how many tokens of the limit at an index passed within the last `period_ns`: the
-    /// time of each change in nanoseconds, and the new number. `None` if there are several sources
-    /// or too many packets.
+    /// Returns the tokens of a limit that passed within the last `period_ns`: the time of each change in
+    /// nanoseconds, and the new number. `None`: there are several sources or too many packets.
     #[must_use]
     pub fn passed_within(
         &self,
@@ -73,7 +72,7 @@ impl Usage {
         if self.is_lost {
             return None;
         }
-        // The increase at each time. A period does not include its end.
+        // The change at each time. A period does not include its end.
         let mut changes = BTreeMap::<u64, i64>::new();
         let charged = |packet: &&Packet| packet.charged >> limit_index & 1 == 1;
         for packet in self.packets.iter().filter(charged) {
@@ -96,7 +95,7 @@ impl Usage {
         Some(passed.collect())
     }
 
-    /// Returns the times of the packets that the limit at an index dropped, in nanoseconds.
+    /// Returns the times of the packets that a limit dropped, in nanoseconds.
     pub fn dropped_by(&self, limit_index: u32) -> impl Iterator<Item = u64> {
         let dropped = self.packets.iter();
         let dropped = dropped.filter(move |packet| packet.dropped_by == Some(limit_index));

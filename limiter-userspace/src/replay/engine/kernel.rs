@@ -1,4 +1,4 @@
-//! The program that the daemon loads, run through `BPF_PROG_TEST_RUN` with the capture's clock.
+//! The daemon's program, run through `BPF_PROG_TEST_RUN` with the capture's clock.
 
 use limiter_capture::CapturedFrame;
 use limiter_common::{
@@ -25,7 +25,7 @@ use limiter_policy::{
 
 use super::{Engine, EngineError};
 
-/// The offset of the Ethernet source address, and the bit by which it is that of a group.
+/// The offset of the Ethernet source address, and its group bit.
 const ETHERNET_SOURCE: usize = 6;
 const GROUP: u8 = 1;
 
@@ -34,7 +34,7 @@ pub struct KernelEngine {
     trial: Trial,
     /// The frame passed to the kernel.
     frame: Vec<u8>,
-    /// What DNS cookies are checked with.
+    /// The keys of DNS cookies.
     cookie_keys: CookieKeys,
 }
 
@@ -77,20 +77,20 @@ impl Engine for KernelEngine {
         }
         self.frame.clear();
         self.frame.extend_from_slice(frame.data);
-        // Pad the part that the capture lacks: its length counts, and nothing but an answer is
-        // written from its bytes.
+        // Pads the part that the capture lacks: the frame's length counts, and its missing bytes matter only in
+        // an answer.
         self.frame.resize(frame.length(), 0);
         if frame.is_cut()
             && let Some(first) = self.frame.get_mut(ETHERNET_SOURCE)
         {
-            // Without them there is no answer: a group as the sender gets none, and counts for
-            // nothing else.
+            // An answer needs the missing bytes. A group address as the sender prevents the answer, and changes
+            // no count.
             *first |= GROUP;
         }
         if !frame.is_cut() || self.cookie_keys == CookieKeys::NONE {
             return self.judge(now_ns);
         }
-        // A packet that is not whole has no cookie.
+        // A truncated packet has no cookie to check.
         self.tell_cookie_keys(CookieKeys::NONE)?;
         let verdict = self.judge(now_ns);
         self.tell_cookie_keys(self.cookie_keys)?;

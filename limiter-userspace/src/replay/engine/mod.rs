@@ -31,25 +31,25 @@ pub trait Engine {
         frame: &CapturedFrame<'_>,
     ) -> Result<Verdict, EngineError>;
 
-    /// Sets the state of the connections of segments that begin none; at first it is established.
+    /// Sets the connection state of further segments that open no connection; at first it is established.
     fn assume_tcp_state(&mut self, state: TcpState) -> Result<(), EngineError>;
 
-    /// Returns the answer to the last frame that was decided on, which the verdict says is answered.
+    /// Returns the answer to the last frame. Precondition: its verdict requires an answer.
     fn answer(&self, frame: &CapturedFrame<'_>) -> Vec<u8>;
 
-    /// Sets what DNS cookies are checked with.
+    /// Sets the keys of DNS cookies.
     fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError>;
 
-    /// Returns how many DNS cookies were valid.
+    /// Returns the number of valid DNS cookies so far.
     fn valid_cookies(&self) -> Result<u64, EngineError>;
 
     /// Sets the pressure at an index.
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError>;
 
-    /// Returns the counters of the use of a sieve at an index.
+    /// Returns the counters of a sieve's use at an index.
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError>;
 
-    /// Counts a connection that is established at a time of the engine's clock, in nanoseconds.
+    /// Counts a connection, established at a time of the engine's clock, in nanoseconds.
     fn opened(
         &mut self,
         policy: &CompiledPolicy,
@@ -57,7 +57,7 @@ pub trait Engine {
         now_ns: u64,
     ) -> Result<(), EngineError>;
 
-    /// Charges a handshake that is completed at a time of the engine's clock, in nanoseconds.
+    /// Charges a handshake, completed at a time of the engine's clock, in nanoseconds.
     fn completed(
         &mut self,
         policy: &CompiledPolicy,
@@ -65,7 +65,7 @@ pub trait Engine {
         now_ns: u64,
     ) -> Result<(), EngineError>;
 
-    /// Takes a connection off that is closed.
+    /// Removes a closed connection from the counts.
     fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError>;
 
     /// Returns how many connections the owner of a bucket has open.
@@ -77,7 +77,7 @@ pub trait Engine {
     /// Returns the state of a bucket, if it exists.
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError>;
 
-    /// Returns the offenders in no order, if they are recorded.
+    /// Returns the recorded offenders, in no order.
     fn offenders(&self) -> Result<Vec<(OffenderKey, Offender)>, EngineError>;
 
     /// Returns the standing of a prefix at a time of the engine's clock, in nanoseconds.
@@ -91,8 +91,8 @@ pub trait Engine {
     /// Bans a prefix and replaces any ban that it has.
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError>;
 
-    /// Notes what happened to a source at a time of the engine's clock, in nanoseconds, other than
-    /// visits and retries. The policy uses standing.
+    /// Records an event of a source at a time of the engine's clock, in nanoseconds, for its standing. Visits
+    /// and retries are not events. Precondition: the policy uses standing.
     fn note(
         &mut self,
         policy: &CompiledPolicy,
@@ -101,10 +101,10 @@ pub trait Engine {
         now_ns: u64,
     ) -> Result<(), EngineError>;
 
-    /// Returns what the bans of a prefix have dropped.
+    /// Returns the packets that bans of a prefix have dropped.
     fn hits(&self, key: &BanKey) -> Result<Hits, EngineError>;
 
-    /// Lifts the ban of a prefix, if it has one, and forgets its hits.
+    /// Lifts the ban of a prefix, if any, and resets its hits.
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError>;
 }
 
@@ -114,7 +114,7 @@ pub enum EngineError {
     /// The kernel or its maps failed.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// Only the kernel's network stack opens connections there.
+    /// Only connections of the kernel's own network stack could be counted.
     #[error(
         "the kernel counts the connections of its own network stack, not those of a capture: replay \
          it with `--engine native`"

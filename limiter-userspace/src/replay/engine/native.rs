@@ -35,15 +35,14 @@ pub struct NativeEngine {
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
     exchange: Exchange,
-    /// What is assumed of the network stack.
+    /// The assumed state of the network stack.
     assumed: AssumedStack,
-    /// The secret that names places of connections.
+    /// The secret of the hash that places connections.
     hash_key: HashKey,
 }
 
 impl NativeEngine {
-    /// Starts with full buckets for a policy. `records`: whether to record offenders, which takes
-    /// memory for each.
+    /// Starts with full buckets. `records`: whether to record offenders, which takes memory for each.
     #[must_use]
     pub fn new(policy: &CompiledPolicy, records: bool) -> Self {
         Self {
@@ -195,10 +194,10 @@ impl Engine for NativeEngine {
     }
 }
 
-/// Returns where a policy has a connection counted.
+/// Returns the places where a policy counts a connection.
 fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
     let mut places = Places::NONE;
-    // No name of a replayed connection is read.
+    // A replay reads no server names, so limits by name have no place.
     find_places(policy, ends, &Asked::NOTHING, &mut places);
     places.0.into_iter().filter(|place| *place != 0).map(Place)
 }

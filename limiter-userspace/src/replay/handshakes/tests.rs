@@ -27,8 +27,7 @@ fn segment(from_client: bool, flags: u8, sequence: u32, acknowledged: u32) -> Ve
     frame
 }
 
-/// Looks at segments that all pass but those marked so; returns how many handshakes were completed
-/// by the client.
+/// Feeds segments, each with whether it passes; returns the counts of handshakes.
 fn completed(segments: &[(bool, Vec<u8>)]) -> HandshakeCounts {
     let mut handshakes = Handshakes::default();
     for (passed, data) in segments {
@@ -61,10 +60,10 @@ fn a_handshake_acknowledges_what_the_server_chose() {
     let answer = || (true, segment(false, BOTH, 900, 0));
     let ack = |sequence, acknowledged| (true, segment(true, FLAG_ACK, sequence, acknowledged));
     assert_eq!(completed(&[syn(), answer(), ack(0, 901)]), counts(1, 1, 0));
-    // Once for a connection, however much it sends.
+    // It counts once per connection, however much the client sends.
     let more = [syn(), answer(), ack(0, 901), ack(0, 901), ack(5, 950)];
     assert_eq!(completed(&more), counts(1, 1, 0));
-    // A forger does not know the server's number, and nobody else's answer helps.
+    // A forger does not know the server's number, and another server's SYN-ACK does not help.
     assert_eq!(completed(&[syn(), answer(), ack(0, 902)]), counts(1, 0, 0));
     assert_eq!(completed(&[syn(), answer(), ack(1, 901)]), counts(1, 0, 0));
     assert_eq!(completed(&[answer(), ack(0, 901)]), counts(0, 0, 0));
@@ -91,7 +90,7 @@ fn what_is_dropped_completes_nothing() {
     let ack = |passed| (passed, segment(true, FLAG_ACK, 6, 1234));
     assert_eq!(completed(&[syn(false), ack(true)]), counts(0, 0, 0));
     assert_eq!(completed(&[syn(true), ack(false)]), counts(1, 0, 0));
-    // A SYN that is sent again begins nothing.
+    // A retransmitted SYN begins no further handshake.
     let again = [syn(true), syn(true), ack(false), ack(true)];
     assert_eq!(completed(&again), counts(1, 1, 1));
 }
