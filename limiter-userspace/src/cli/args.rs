@@ -18,10 +18,10 @@ use limiter_policy::policy::{AskedFor, DnsName, Question};
 use super::parse::{self, Noted};
 use crate::control::DEFAULT_SOCKET;
 
-/// The configuration that a command reads, unless it or the environment names another.
+/// The default configuration file, without an argument or a variable of the environment.
 const DEFAULT_CONFIG: &str = "/etc/limiter/limiter.yaml";
 
-/// Returns what a variable of the environment says, or else `otherwise`.
+/// Returns the value of a variable of the environment, or `otherwise` if it is unset or empty.
 fn from_environment(variable: &str, otherwise: &str) -> OsString {
     let said = env::var_os(variable).filter(|said| !said.is_empty());
     said.unwrap_or_else(|| otherwise.into())
@@ -42,7 +42,7 @@ pub(super) struct ConfigOption {
     pub(super) config: PathBuf,
 }
 
-/// For commands with no other file than the configuration, whose name may stand alone.
+/// For commands with no other file than the configuration: its name may stand alone.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ConfigArgs {
     #[command(flatten)]
@@ -93,7 +93,7 @@ impl ToArgs {
         Ok(to)
     }
 
-    /// Returns the destination of packets from several addresses, of which there is none.
+    /// Checks that several addresses come without a destination; returns `None`.
     pub(super) fn of_several(&self) -> anyhow::Result<Option<IpAddr>> {
         if let Some(Noted { value: to, .. }) = self.to {
             bail!("--to {to} is for one address: name an address in place of a prefix or --all");
@@ -102,7 +102,7 @@ impl ToArgs {
     }
 }
 
-/// For commands about what packets ask for.
+/// For commands about the names that packets ask for.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AskedArgs {
     /// The name that the address asks for, which matters to limits that count packets by their DNS
@@ -122,7 +122,7 @@ pub(super) struct AskedArgs {
 }
 
 impl AskedArgs {
-    /// Returns what is asked for.
+    /// Returns the requested name.
     pub(super) fn of(&self) -> Option<AskedFor> {
         if let Some(name) = self.server_name.clone() {
             return Some(AskedFor::ServerName(name));
@@ -144,7 +144,7 @@ pub(super) struct ControlArgs {
     pub(super) socket: PathBuf,
 }
 
-/// For commands that can also be answered from what is pinned.
+/// For commands that can also be answered from the pinned maps.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ReadArgs {
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::render::{ago, count};
 use crate::protocol::{AutomaticRate, DistressStatus};
 
-/// Describes the rate of a limit in a line.
+/// Describes a limit's rate in a line.
 pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     let AutomaticRate {
         rate,
@@ -31,7 +31,7 @@ pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     }
 }
 
-/// Returns the last distress that a limit heard; `None`: it heard none.
+/// Returns the last sign of overload at a limit; `None`: there was none.
 pub(super) fn last_distress(automatic: &AutomaticRate) -> Option<&DistressStatus> {
     let heard = automatic.distress.iter();
     heard.min_by_key(|distress| distress.ago_ns)

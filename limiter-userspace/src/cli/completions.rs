@@ -12,15 +12,14 @@ pub(super) struct CompletionsArgs {
 }
 
 pub(super) fn completions(args: &CompletionsArgs, command: Command) -> anyhow::Result<()> {
-    // Into memory first: the generator panics if it cannot write.
+    // Write to memory first: the generator panics if it cannot write.
     let mut script = Vec::new();
     generate(args.shell, &mut shown(command), "limiter", &mut script);
     io::stdout().write_all(&script)?;
     Ok(())
 }
 
-/// Returns a command without the options that its help hides, which the generator would complete all
-/// the same.
+/// Returns a command without its hidden options, which the generator would complete too.
 fn shown(command: Command) -> Command {
     let command = if command.get_arguments().any(Arg::is_hide_set) {
         let shown = command.get_arguments().filter(|one| !one.is_hide_set());

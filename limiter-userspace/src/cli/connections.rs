@@ -12,7 +12,7 @@ use super::{
 };
 use crate::protocol::{Answer, OwnerList, OwnerQuery, Request};
 
-/// The most rows: those that the daemon keeps of the most limits on connections.
+/// The most rows: the owners that the daemon keeps for the most limits on connections.
 const MOST_ROWS: i64 = 160;
 
 /// Shown if the policy has no limit on connections.
@@ -86,7 +86,7 @@ fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says on one line how many are open, and of how many owners.
+/// Returns a line with the number of open connections and of their owners.
 fn headline(list: &OwnerList) -> String {
     let mut limits = list.limits.iter();
     let open = match (limits.next(), limits.next()) {

@@ -1,4 +1,4 @@
-//! Asks the daemon or, if none runs, reads what is pinned.
+//! Sends requests to the daemon or, if none runs, answers them from pinned maps.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl ReadArgs {
-    /// Asks the daemon or, if none runs and maps are pinned, answers from those.
+    /// Asks the daemon or, if none runs, answers from pinned maps.
     pub(super) fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
         self.conversation().ask(request)
     }
@@ -27,10 +27,10 @@ impl ReadArgs {
     }
 }
 
-/// A series of requests, answered by the daemon or from what is pinned.
+/// A series of requests, answered by the daemon or from pinned maps.
 pub(super) struct Conversation<'r> {
     with: &'r ReadArgs,
-    /// Set once no daemon has answered.
+    /// Set after no daemon answered.
     pinned: Option<Datapath>,
 }
 
@@ -55,7 +55,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Links are pinned, and no policy is.
+/// Links are pinned, but no policy.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the policy is gone whose programs the pins in {0} hold, and they drop every packet: `limiter run --pin` puts \
@@ -63,7 +63,7 @@ impl Conversation<'_> {
 )]
 pub(super) struct LostPolicy(PathBuf);
 
-/// Opens the pins, if no daemon runs.
+/// Opens the pins, since no daemon runs.
 pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
     preflight::check_clocks()?;
     match Datapath::adopt(pins)? {
@@ -77,7 +77,7 @@ pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Data
             pins.directory().display()
         ),
         Adopted::Datapath(mut datapath, _) => {
-            // No daemon follows the names of interfaces.
+            // No daemon follows renamed interfaces, so look them up now.
             datapath.observe(&interface::list_now()?);
             Ok(*datapath)
         }

@@ -21,7 +21,7 @@ use crate::{
     protocol::{Answer, Request},
 };
 
-/// How long the daemon may take to end, also if the disk of its state file hangs.
+/// The timeout for the daemon's end, which covers a hanging disk with its state file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) struct DetachArgs {
     output: OutputArgs,
 }
 
-/// The object that was detached.
+/// The detached object.
 enum Detached {
     /// A daemon and its pins.
     Daemon,
@@ -84,7 +84,7 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the daemon removes its socket, which it does last.
+/// Waits until the daemon removes its socket, which is its last act.
 fn wait_for_end(socket: &Path) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while socket.exists() {

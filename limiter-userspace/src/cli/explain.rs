@@ -86,7 +86,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     print_rest(&mut out, explanation)
 }
 
-/// Prints what is known apart from the limits.
+/// Prints everything except the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
     for lines in [standing::explained(explanation), answers(explanation)] {
         if !lines.is_empty() {
@@ -105,7 +105,7 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
     print_last_drop(out, explanation.last_drop.as_ref())
 }
 
-/// Describes what comes before the limits: what lists do, or that nothing applies.
+/// Describes the treatment before any limit: the effect of lists, or that nothing applies.
 pub(crate) fn summary(explanation: &Explanation) -> Vec<String> {
     let lists = explanation.lists.lists.iter();
     let idle = lists.filter(|found| found.used_by.is_empty());
@@ -155,7 +155,7 @@ fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow
     Ok(())
 }
 
-/// Describes the last drop of an address, and how often it was dropped in all.
+/// Describes the last drop of an address, and the number of its drops.
 pub(crate) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
     let when = format!(
         "last drop: {} by {}",

@@ -55,9 +55,9 @@ enum Command {
     Run(run::RunArgs),
     /// Check a configuration and show its meaning; changes nothing
     Check(check::CheckArgs),
-    /// Show the policy in force, its interfaces and its counters
+    /// Show the enforced policy, where and since when, and the counters
     Status(status::StatusArgs),
-    /// Show the limits that apply to an address, and its buckets
+    /// Show which limits apply to an address and the levels of its buckets
     Explain(explain::ExplainArgs),
     /// Show the lists: their size, their age and their uses
     Lists(lists::ListsArgs),
@@ -69,7 +69,7 @@ enum Command {
     Ban(bans::ban::BanArgs),
     /// Lift bans, so that only the limits apply again
     Unban(bans::unban::UnbanArgs),
-    /// Show the bans: their origin, their reason and their end
+    /// Show who is banned, by which origin, why, and until when
     Bans(bans::list::BansArgs),
     /// Trust addresses: their sources are proven, 30 days by default
     #[command(alias = "know")]
@@ -90,7 +90,7 @@ enum Command {
     Reload(reload::ReloadArgs),
     /// Keep the policy that `run --confirm` would revert
     Confirm(confirm::ConfirmArgs),
-    /// Detach every program, remove all pins and end the daemon
+    /// Detach every program, remove the pins, and end the daemon
     Detach(detach::DetachArgs),
     /// Refill buckets, so that an address passes again; bans stay
     Reset(reset::ResetArgs),
@@ -98,9 +98,9 @@ enum Command {
     Refund(refund::RefundArgs),
     /// Show live the sources with the most drops
     Top(top::TopArgs),
-    /// Show the effect of a configuration on a capture
+    /// Show the effect of a configuration on a capture; changes nothing
     Replay(replay::ReplayArgs),
-    /// Suggest limits from the traffic of each service
+    /// Suggest limits, in observe mode, from the packets that the sources of each service really send
     Suggest(suggest::SuggestArgs),
     /// Show the names that the clients of a capture ask for
     Names(names::NamesArgs),
@@ -108,8 +108,7 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// Runs the command that the arguments name; the exit code is 0, or 1 with a message on stderr, or 2
-/// if the usage is wrong.
+/// Runs the command in the arguments. The exit code is 0, or 1 with a message on stderr, or 2 for wrong usage.
 #[must_use]
 pub fn run() -> ExitCode {
     let matches = Cli::command().get_matches();
@@ -169,7 +168,7 @@ impl Cli {
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
-            // The reader of the pipe has closed it.
+            // The reader of the pipe has closed it, which is no error.
             Err(error)
                 if error
                     .downcast_ref::<io::Error>()

@@ -41,11 +41,11 @@ pub(super) struct OffendersArgs {
 /// Selects the rows of a list of offenders.
 #[derive(Debug, Args)]
 pub(super) struct RowsArgs {
-    /// Only what this limit dropped
+    /// Only drops by this limit
     #[arg(long, value_name = "NAME")]
     pub(super) limit: Option<String>,
 
-    /// What a row stands for
+    /// The meaning of a row
     #[arg(long, value_enum, value_name = "WHAT", default_value = "address")]
     pub(super) by: Grouping,
 }

@@ -13,14 +13,14 @@ use limiter_policy::{
 };
 use serde::Serialize;
 
-/// The output of a command. Much of it comes from others, such as the names of interfaces and the errors of a
-/// store: on a terminal it is text, and does nothing.
+/// A command's output. Foreign text in it, such as names of interfaces and errors of a store, is escaped on a
+/// terminal, so that it has no effect there.
 pub(super) struct Printed<W> {
     to: W,
     shown: fn(&str) -> String,
 }
 
-/// Returns where a command prints its result.
+/// Returns the output for a command's result.
 pub(super) fn stdout() -> Printed<Stdout> {
     Printed {
         to: io::stdout(),
@@ -28,7 +28,7 @@ pub(super) fn stdout() -> Printed<Stdout> {
     }
 }
 
-/// Returns where a command prints it as JSON.
+/// Returns the output for a result in JSON.
 pub(super) fn stdout_of_json() -> Printed<Stdout> {
     Printed {
         to: io::stdout(),
@@ -36,7 +36,7 @@ pub(super) fn stdout_of_json() -> Printed<Stdout> {
     }
 }
 
-/// Returns where a command prints its errors.
+/// Returns the output for errors.
 pub(super) fn stderr() -> Printed<Stderr> {
     Printed {
         to: io::stderr(),
@@ -46,7 +46,7 @@ pub(super) fn stderr() -> Printed<Stderr> {
 
 impl<W: Write> Write for Printed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Texts are formatted piece by piece, each of which is whole.
+        // A formatted text arrives in pieces, each valid UTF-8 by itself.
         let text = String::from_utf8_lossy(bytes);
         self.to.write_all((self.shown)(&text).as_bytes())?;
         Ok(bytes.len())
@@ -60,9 +60,9 @@ impl<W: Write> Write for Printed<W> {
 /// Whether the command was given `--json`; set once, before it runs.
 static JSON: OnceLock<bool> = OnceLock::new();
 
-/// Says whether errors and warnings are printed as JSON.
+/// Sets whether errors and warnings are printed as JSON.
 pub(super) fn speak_json(json: bool) {
-    // Nothing else sets it.
+    // This is the only setter.
     let _ = JSON.set(json);
 }
 
@@ -71,7 +71,7 @@ pub(super) fn speak_json(json: bool) {
 struct Told<'t> {
     level: &'static str,
     message: &'t str,
-    /// Where it is, in a configuration.
+    /// Its place in a configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'t str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ struct Told<'t> {
 }
 
 fn tell(told: &Told<'_>) {
-    // If stderr is gone too, nobody is left to tell.
+    // Ignore errors: without stderr, there is nowhere to report them.
     if let Ok(line) = serde_json::to_string(told) {
         let _ = writeln!(stderr(), "{}", visible_json(&line));
     }

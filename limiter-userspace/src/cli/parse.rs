@@ -1,4 +1,4 @@
-//! Parses what several commands are given.
+//! Parsers for values that several commands take.
 
 use std::{fmt, net::IpAddr, time::Duration};
 
@@ -12,21 +12,21 @@ use limiter_policy::{
 
 use super::output::warn;
 
-/// A value that a program hands over or a person asks about.
+/// A value from a program or a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noted<T> {
     pub(super) value: T,
-    /// How its reading differs from its spelling; `None`: it does not.
+    /// A note if the value differs from its spelling; `None`: it does not.
     pub(super) note: Option<String>,
 }
 
 impl<T> Noted<T> {
-    /// Takes a value as it was written.
+    /// Wraps a value without a note.
     pub(super) const fn plain(value: T) -> Self {
         Self { value, note: None }
     }
 
-    /// Notes that a text means something else, which is shown as `meant`.
+    /// Adds a note that a text means something else, shown as `meant`.
     pub(super) fn corrected(value: T, text: &str, meant: impl fmt::Display) -> Self {
         Self {
             value,
@@ -41,7 +41,7 @@ impl<T> Noted<T> {
         }
     }
 
-    /// Joins two parts of a text, with the notes of both.
+    /// Joins two parts of a text, with both notes.
     pub(super) fn and<U>(self, other: Noted<U>) -> Noted<(T, U)> {
         let notes = self.note.into_iter().chain(other.note);
         Noted {
@@ -52,7 +52,7 @@ impl<T> Noted<T> {
 }
 
 impl<T: Clone> Noted<T> {
-    /// Warns of a corrected value, so that the user sees which address the answer is about.
+    /// Warns of a corrected value, so that the user sees the address that the answer is about.
     pub(super) fn told(&self) -> T {
         if let Some(note) = &self.note {
             warn(&one_line(note));

@@ -1,5 +1,5 @@
-//! Answers requests from what is pinned when no daemon runs, and applies changes there. A command
-//! reports that nothing is pinned only if it was able to look and no program of ours is attached.
+//! Answers requests from pinned maps if no daemon runs, and applies changes there. A command reports the
+//! absence of pins only if it can see the directory and none of the limiter's programs is attached.
 
 use std::{
     thread,
@@ -18,14 +18,14 @@ use crate::{
     protocol::{Answer, Request},
 };
 
-/// How long another process may hold the pins: a daemon that starts takes them before it answers.
+/// How long another process may hold the pins: a starting daemon takes them before it answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The interval between attempts to take the pins.
 const PACE: Duration = Duration::from_millis(100);
 
 impl ReadArgs {
-    /// Finds what is pinned; `None`: nothing is pinned, and nothing enforces.
+    /// Finds the pins; `None`: there are none, and no program enforces.
     pub(super) fn pins(&self) -> anyhow::Result<Option<Pins>> {
         let found = Pins::look(&self.pin)?;
         if found.is_none() {
@@ -34,7 +34,7 @@ impl ReadArgs {
         Ok(found)
     }
 
-    /// Fails if a program that is or may be ours is attached.
+    /// Fails if a program is attached that is, or may be, the limiter's.
     fn nothing_enforces(&self) -> anyhow::Result<()> {
         let mut ours = Vec::new();
         let (mut unknown, mut links) = (Vec::new(), Vec::new());
@@ -89,7 +89,7 @@ impl ReadArgs {
         Ok(())
     }
 
-    /// Sends a change to the daemon or, if none runs, makes it in what is pinned.
+    /// Sends a change to the daemon or, if none runs, makes it in the pinned maps.
     pub(super) fn change(
         &self,
         request: &Request,
@@ -124,7 +124,7 @@ impl ReadArgs {
         }
     }
 
-    /// Asks what only a daemon can answer.
+    /// Sends a request that only a daemon can answer.
     pub(super) fn ask_daemon(&self, request: Request) -> anyhow::Result<Answer> {
         match client::ask(&self.control.socket, request) {
             Err(error @ ClientError::NotRunning(_)) => match self.pins()? {

@@ -14,7 +14,7 @@ use crate::{
     protocol::{Answer, RefillList, Request},
 };
 
-/// Refills through the daemon or in what is pinned, and prints the result.
+/// Refills buckets through the daemon or in the pinned maps, and prints the result.
 pub(super) fn refill(
     read: &ReadArgs,
     output: &OutputArgs,
@@ -42,7 +42,7 @@ fn print(list: &RefillList) -> anyhow::Result<()> {
             "remaining before",
             "remaining",
         ];
-        // The interface column is shown if each interface has its own buckets.
+        // Show the interface column if each interface has its own buckets.
         let is_for_all = list
             .of_address
             .iter()

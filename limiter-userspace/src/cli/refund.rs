@@ -23,8 +23,7 @@ pub(super) struct RefundArgs {
     #[arg(long, value_name = "NAME")]
     limit: String,
 
-    /// How many tokens: packets, bytes or new connections, as the limit counts; at most what was
-    /// spent
+    /// How many tokens: packets, bytes or new connections, as the limit counts; at most the tokens spent
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     cost: u64,
 

@@ -18,7 +18,7 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number as u64))
 }
 
-/// Formats how many packets bans have dropped: `1 hit`, `2 048 hits`.
+/// Formats the number of packets that bans dropped: `1 hit`, `2 048 hits`.
 pub(crate) fn hits(number: u64) -> String {
     counted(usize::try_from(number).unwrap_or(usize::MAX), "hit")
 }

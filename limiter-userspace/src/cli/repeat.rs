@@ -20,7 +20,7 @@ pub(super) fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::
     ended
 }
 
-/// Fetches something at an interval and shows it, until the user stops it or something fails.
+/// Fetches and shows a value at an interval, until the user stops it or an error occurs.
 pub(super) async fn repeat<T: Send + 'static>(
     end: &mut End,
     every: Duration,
@@ -28,7 +28,7 @@ pub(super) async fn repeat<T: Send + 'static>(
     mut show: impl FnMut(T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut ticks = interval(every);
-    // After a late answer, do not ask twice in a row.
+    // After a late answer, wait a whole interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -43,7 +43,7 @@ pub(super) async fn repeat<T: Send + 'static>(
     }
 }
 
-/// The signals by which the user ends a command: Ctrl-C, SIGTERM, or the terminal is gone.
+/// The signals that end a command: Ctrl-C, SIGTERM, and the loss of the terminal.
 pub(super) struct End {
     interrupt: Signal,
     terminate: Signal,
@@ -51,7 +51,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Begins to catch these signals, so that they no longer end the process.
+    /// Catches these signals from now on, so that they no longer end the process.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,

@@ -14,8 +14,8 @@ use crate::protocol::{BucketSelector, Request, ResetQuery};
 #[command(group = ArgGroup::new("one of them").required(true).multiple(true)
     .args(["whose", "all", "dns_name", "server_name"]))]
 pub(super) struct ResetArgs {
-    /// The address or prefix whose buckets to refill: all that its packets are charged to, as
-    /// `limiter explain` shows them, including those it shares with others. It may be left out with
+    /// The address or prefix with the buckets to refill: all that its packets are charged to, as
+    /// `limiter explain` shows them, including buckets it shares with others. It may be left out with
     /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
     whose: Option<Noted<BucketSelector>>,

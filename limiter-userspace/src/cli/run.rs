@@ -120,7 +120,7 @@ fn parse_patience(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `None`: off.
+/// The address of metrics; `None`: off.
 #[derive(Clone, Copy, Debug)]
 struct MetricsAddress(Option<SocketAddr>);
 
@@ -142,14 +142,14 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     if format == Format::Human {
         return fail(&error);
     }
-    // A program that reads the log finds the final error there too.
+    // Log the final error as well, for programs that read the log.
     for line in error.to_string().lines() {
         error!("{line}");
     }
     ExitCode::FAILURE
 }
 
-/// Returns the first name that occurred before.
+/// Returns the first duplicate name.
 fn duplicate(names: &[InterfaceName]) -> Option<&InterfaceName> {
     let mut each = names.iter().enumerate();
     let (_, name) = each.find(|(index, name)| names[..*index].contains(name))?;

@@ -16,7 +16,7 @@ use crate::protocol::{
     sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
 };
 
-/// How many of a list's busiest addresses are shown; JSON has more.
+/// The busiest addresses shown of a list; JSON has more.
 const SHOWN: usize = 3;
 
 /// Shown for a sieve without a use that is on.
@@ -155,8 +155,7 @@ fn rejected(pressure: Option<u8>) -> String {
     }
 }
 
-/// Lays out the lists of a sieve, from list 0 to the entry list, and marks those that `pressure`
-/// rejects.
+/// Lays out the lists of a sieve, from list 0 to the entry list, and marks the lists that `pressure` rejects.
 pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> String {
     let entry_list = lists.last().map_or(0, |list| list.list);
     let rows = lists.iter().map(|list| {
@@ -193,7 +192,7 @@ pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> St
     table(header, [0, 2, 3], rows)
 }
 
-/// Describes on one line what a sieve does to an address.
+/// Describes a sieve's effect on an address, on one line.
 pub(crate) fn explained(explanation: &SieveExplanation) -> String {
     let sieve = &explanation.sieve;
     let listed = match (explanation.list, &explanation.entry) {

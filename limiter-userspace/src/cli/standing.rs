@@ -1,4 +1,4 @@
-//! Formats what sources of each standing got, and what is known of one.
+//! Formats the traffic of sources by standing, and the standing of one source.
 
 use limiter_common::standing::Standing;
 use limiter_policy::text::short;
@@ -9,7 +9,7 @@ use crate::protocol::{
     counted_name,
 };
 
-/// Says whether there is a shortage.
+/// Describes the present shortage, or its absence.
 pub(crate) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
     match shortage {
         None => "no shortage: no packet is refused for a reserve".to_owned(),
@@ -21,7 +21,7 @@ pub(crate) fn shortage_line(shortage: Option<&ShortageStatus>) -> String {
     }
 }
 
-/// Says what queries said by their DNS cookies; `None`: none are looked for.
+/// Formats the results of DNS cookies; `None`: cookies are not checked.
 pub(crate) fn cookies_line(status: &StandingStatus) -> Option<String> {
     let of_each = status.dns_cookies.iter();
     let of_each = of_each.map(|(check, number)| format!("{} {check}", count(*number)));
@@ -34,7 +34,7 @@ pub(crate) fn cookies_line(status: &StandingStatus) -> Option<String> {
     })
 }
 
-/// Lays out what each standing got of each limit that reserves, in packets.
+/// Lays out the packets of each standing at each limit with a reserve.
 pub(super) fn traffic_table(status: &StandingStatus) -> String {
     const WOULD_DROP: usize = 4;
     let header = ["limit", "standing", "passed", "dropped", "would drop"];
@@ -58,7 +58,7 @@ pub(super) fn traffic_table(status: &StandingStatus) -> String {
     table_without(hidden, header, [2, 3, 4], rows)
 }
 
-/// Says what the standing of an address is, and what it changes.
+/// Describes the standing of an address, and its effects.
 pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
     let Some(standing) = &explanation.standing else {
         return Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-/// Says why a source has its standing.
+/// Describes why a source has its standing.
 pub(super) fn because(explanation: &StandingExplanation) -> String {
     let StandingExplanation { standing, why, .. } = explanation;
     let occasions = || counted(explanation.visits as usize, "occasion");
@@ -114,7 +114,7 @@ fn standing_line(explanation: &StandingExplanation) -> String {
     line
 }
 
-/// Says what a standing changes at a limit; `None`: nothing.
+/// Describes a standing's effect at a limit; `None`: it has none.
 fn change_line(limit: &LimitExplanation, standing: Standing) -> Option<String> {
     let (name, standing) = (&limit.limit, standing.name());
     if limit.other_standing {

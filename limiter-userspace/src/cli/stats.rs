@@ -39,8 +39,8 @@ pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns every counter under its own flat name, `limiter.…`, and those of limits with `metrics`
-/// also under the names of Traffic Server's plugin.
+/// Returns every counter under its flat name, `limiter.…`. The counters of limits with `metrics` also come
+/// under the names of Traffic Server's plugin.
 fn flat(status: &Status) -> BTreeMap<String, u64> {
     let mut numbers = BTreeMap::new();
     for (reason, packets) in &status.reasons {
@@ -72,8 +72,8 @@ fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatu
         return;
     };
     let (prefix, tag) = (&metrics.prefix, &metrics.tag);
-    // As in the plugin, whoever cannot wait is rejected, and nobody else is if there is no queue. That
-    // includes what the limit's sieve drops.
+    // As in the plugin, clients that cannot wait count as rejected; without a queue, all dropped packets do,
+    // including drops by the limit's sieve.
     let without = QueueStatus {
         rejected: limit.dropped_packets,
         ..QueueStatus::default()

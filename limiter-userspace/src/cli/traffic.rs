@@ -14,8 +14,8 @@ pub(super) struct LimitRow {
     pub(super) traffic: LimitTraffic,
 }
 
-/// Lays out the table. Strategies are shown only if a limit does not use the default; modes, and
-/// what would have been dropped, only if a limit does less than enforce.
+/// Lays out the table. Strategies are shown only if a limit does not use the default; modes and would-be drops
+/// only if a limit does less than enforce.
 pub(super) fn limits_table(rows: &[LimitRow]) -> String {
     const STRATEGY: usize = 1;
     const MODE: usize = 2;

@@ -1,5 +1,4 @@
-//! Opens a capture: standard input or a file, with a progress bar if it is long and stderr is a
-//! terminal.
+//! Opens a capture: standard input or a file, with a progress bar for a long one if stderr is a terminal.
 
 use std::{
     fs::File,
@@ -11,12 +10,12 @@ use anyhow::{Context as _, anyhow, bail};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use limiter_capture::{Capture, decompressed};
 
-/// The length from which a file gets a progress bar, in bytes; shorter ones are replayed too fast.
+/// The least length of a file with a progress bar, in bytes; shorter ones are replayed too fast.
 const LONG: u64 = 64 * 1024 * 1024;
 
 const BAR: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-/// Opens it, compressed or not. An error names the file.
+/// Opens a capture, compressed or not. An error names the file.
 pub(super) fn open(path: &Path) -> anyhow::Result<Capture<Box<dyn Read>>> {
     let named = |error| anyhow!("{}: {error}", path.display());
     Capture::new(decompressed(bytes(path)?)?).map_err(named)

@@ -78,7 +78,7 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     none_is_refused(&prefixes, &changed)
 }
 
-/// Bans one prefix as the command does, unless that takes force; says what came of it.
+/// Bans one prefix like the command without `--force`; returns the outcome in words.
 pub(in crate::cli) fn ban_one(
     read: &ReadArgs,
     prefix: IpNet,
@@ -135,7 +135,7 @@ fn none_is_refused(prefixes: &[IpNet], changed: &BansChanged) -> anyhow::Result<
     Ok(())
 }
 
-/// Describes a ban that was made; `None` if it was refused.
+/// Describes a made ban; `None`: it was refused.
 fn line(prefix: IpNet, outcome: &BanOutcome, for_ns: Option<u64>) -> Option<String> {
     let BanOutcome::Banned {
         times,

@@ -49,11 +49,11 @@ pub(in crate::cli) struct BansArgs {
 /// The bans in force.
 #[derive(Serialize)]
 struct List {
-    /// The most bans there is room for.
+    /// The configured maximum of bans.
     capacity: u32,
-    /// How many were found.
+    /// The number of bans found.
     found: usize,
-    /// Sorted by prefix, those of a prefix by their ends, the longest first.
+    /// Sorted by prefix; bans of the same prefix by their ends, longest first.
     bans: Vec<BanStatus>,
 }
 
@@ -77,8 +77,8 @@ pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Fetches the bans that contain a prefix or lie within it, or all, a few thousand per answer; returns
-/// the most there is room for, and the bans.
+/// Fetches all bans, or the bans that contain a prefix or lie within it, a few thousand per request. Returns
+/// the configured maximum, and the bans.
 pub(in crate::cli) fn fetch(
     read: &ReadArgs,
     prefix: Option<IpNet>,
@@ -102,7 +102,7 @@ pub(in crate::cli) fn fetch(
             break page.capacity;
         }
     };
-    // A ban that was renewed or took another place between two answers is in both.
+    // A ban that was renewed or moved between two answers is in both.
     all.sort_unstable_by(|one: &BanStatus, other| {
         (one.prefix, &one.origin).cmp(&(other.prefix, &other.origin))
     });
@@ -121,13 +121,13 @@ const REASONS: usize = 6;
 /// The columns to leave out on a narrow terminal, in this order.
 const LESS_WANTED: [usize; 3] = [2, 4, 5];
 
-/// The columns of numbers, which are aligned right.
+/// The columns of numbers, which are right-aligned.
 const RIGHT: [usize; 3] = [3, 4, 5];
 
-/// The room that reasons need.
+/// The width that reasons need.
 const REASON: usize = 20;
 
-/// Prints line by line: laying out half a million bans as one table takes much memory.
+/// Prints line by line, as laying out half a million bans as one table takes much memory.
 fn print(out: &mut impl Write, list: &List, room: Option<usize>) -> anyhow::Result<()> {
     if !list.bans.is_empty() {
         let mut widths = HEADER.map(str::len);
@@ -152,7 +152,7 @@ fn print(out: &mut impl Write, list: &List, room: Option<usize>) -> anyhow::Resu
     Ok(())
 }
 
-/// Returns the columns for which there is room.
+/// Returns the columns that fit.
 fn shown(mut widths: [usize; 7], room: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
     widths[REASONS] = widths[REASONS].min(REASON);

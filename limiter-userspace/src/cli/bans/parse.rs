@@ -9,8 +9,8 @@ use crate::{
     protocol::bans::BanReason,
 };
 
-/// From this time on, in nanoseconds, a ban is for ever: programs say so by a number that is the
-/// largest they have, and no node of a fleet believes in an end that is further off.
+/// A ban this long or longer, in nanoseconds, has no end: programs express "for ever" by the largest number
+/// they have, and nodes of a fleet accept no later end.
 const FOR_EVER_NS: u64 = LONGEST_MS * 1_000_000;
 
 /// Parses an address or a prefix that may be banned.
@@ -27,19 +27,19 @@ pub(super) fn streamed(text: &str) -> Result<Noted<IpNet>, String> {
     bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
-/// Returns whether a text says that a ban never ends, as fail2ban does.
+/// Returns whether a text means a ban without end, as in fail2ban.
 pub(super) fn is_for_ever(text: &str) -> bool {
     matches!(text, "-1" | "-1s")
 }
 
-/// How long a ban lasts, in nanoseconds.
+/// The length of a ban.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct BanLength {
-    /// `None`: until it is lifted.
+    /// Nanoseconds; `None`: until it is lifted.
     pub(in crate::cli) ns: Option<u64>,
 }
 
-/// Parses how long a ban lasts.
+/// Parses the length of a ban.
 pub(in crate::cli) fn length(text: &str) -> Result<Noted<BanLength>, String> {
     if is_for_ever(text) {
         return Ok(Noted::default());
@@ -47,7 +47,7 @@ pub(in crate::cli) fn length(text: &str) -> Result<Noted<BanLength>, String> {
     limited(text).map_err(|error| error.to_string())
 }
 
-/// Parses how long a ban lasts that has an end, or one too far away.
+/// Parses the length of a ban with an end. A length beyond the maximum becomes a ban without end, with a note.
 pub(super) fn limited(text: &str) -> Result<Noted<BanLength>, InvalidDuration> {
     match duration::parse(text) {
         Ok(ns) if ns < FOR_EVER_NS => Ok(Noted::plain(BanLength { ns: Some(ns) })),
@@ -60,7 +60,7 @@ pub(super) fn limited(text: &str) -> Result<Noted<BanLength>, InvalidDuration> {
     }
 }
 
-/// Parses the reason for a ban, of which only the beginning is kept if it is long.
+/// Parses the reason for a ban, and cuts a long one.
 pub(in crate::cli) fn reason(text: &str) -> Result<BanReason, String> {
     BanReason::cut(text).map_err(|error| error.to_string())
 }
@@ -86,7 +86,7 @@ mod tests {
         for text in ["0.0.0.0/0", "::/0", "192.0.2.7/0", "::ffff:0:0/96"] {
             check(text, Err("it would ban everybody"));
         }
-        // A query may name all of IPv6.
+        // A query may be for all of IPv6.
         assert_eq!(prefix("::/0"), Ok(Noted::plain("::/0".parse().unwrap())));
         for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
@@ -123,7 +123,7 @@ mod tests {
     fn reasons_are_one_short_line() {
         assert_eq!(reason("").unwrap().as_str(), "");
         assert_eq!(reason(&"é".repeat(44)).unwrap().as_str().len(), 88);
-        // Between two characters.
+        // The cut falls between two characters.
         assert_eq!(reason(&"é".repeat(45)).unwrap().as_str(), "é".repeat(44));
         let long = format!("x{}", "é".repeat(44));
         assert_eq!(reason(&long).unwrap().as_str().len(), 87);

@@ -1,4 +1,4 @@
-//! How long a ban lasts, why it was made, and who makes it.
+//! The length, reason and origin of a ban.
 
 use clap::Args;
 use limiter_policy::policy::bans::Origin;
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Terms {
     )]
     pub(in crate::cli) length: Noted<BanLength>,
 
-    /// The reason for the ban, of which 88 bytes less those of --origin are kept
+    /// The reason for the ban, of which 88 bytes less the bytes of --origin are kept
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]
     pub(in crate::cli) reason: BanReason,
 

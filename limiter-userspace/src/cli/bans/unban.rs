@@ -62,13 +62,13 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
         }
     }
     if args.origin.is_some() {
-        // What else bans it was not to be lifted, and each line says so.
+        // Bans by other origins stay on purpose, and each line names them.
         return Ok(());
     }
     none_is_still_banned(&prefixes, &outcomes)
 }
 
-/// Lifts everybody's bans of one prefix as the command does, and says what came of it.
+/// Lifts the bans of one prefix by all origins, like the command; returns the outcome in words.
 pub(in crate::cli) fn unban_one(read: &ReadArgs, prefix: IpNet) -> anyhow::Result<String> {
     let outcomes = lift(read, &[prefix], None)?;
     let lines = outcomes.iter().map(|outcome| line(prefix, outcome, None));
@@ -119,7 +119,7 @@ fn none_is_still_banned(prefixes: &[IpNet], outcomes: &[BanOutcome]) -> anyhow::
     Ok(())
 }
 
-/// Says whose bans of a prefix were lifted, and whose hold that were not to be lifted.
+/// Names the origins of the lifted bans of a prefix, and the origins with bans still in force.
 fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String {
     let prefix = short(prefix);
     let (mut line, still_by, still_in) = match outcome {

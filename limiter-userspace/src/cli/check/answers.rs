@@ -1,4 +1,4 @@
-//! Answers, and those that forgers can have sent to others, in `limiter check`.
+//! Answers in `limiter check`, and warnings of answers that forgers can direct at others.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use limiter_policy::policy::{Deny, Forgeable, Limit, Policy, configured_name};
 
 use crate::cli::output;
 
-/// Prints what each limit answers, and how many answers are sent at most; nothing if none does.
+/// Prints the answers of each limit, and their maximum rates; prints nothing if no limit answers.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for limit in &policy.limits {
         if let Some(deny) = limit.answers() {
@@ -20,7 +20,7 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Warns on stderr of limits that answer whoever is named as the source.
+/// Warns on stderr of limits that answer sources which may be forged.
 pub(super) fn warn(policy: &Policy) {
     for warning in policy.limits.iter().filter_map(backscatter) {
         output::warn(&warning);
@@ -32,8 +32,8 @@ pub(super) fn warn(policy: &Policy) {
     }
 }
 
-/// Warns of a limit that sends what somebody else gets if the source is forged. A truncated answer
-/// is worth that: it is no longer than the query.
+/// Warns of a limit that sends answers to a forged source. Truncated DNS answers are excepted: they are no
+/// longer than the query.
 fn backscatter(limit: &Limit) -> Option<String> {
     let deny = limit.answers().filter(|_| limit.is_first_part())?;
     let answer = [Answer::Reset, Answer::Prohibited];
@@ -49,7 +49,7 @@ fn backscatter(limit: &Limit) -> Option<String> {
     ))
 }
 
-/// Returns whether a source of which little is known gets that answer.
+/// Returns whether a hardly known source gets that answer.
 fn reaches_strangers(limit: &Limit, deny: &Deny, answer: Answer) -> bool {
     let counted = &limit.matching.standing;
     [Standing::Unknown, Standing::Retried]

@@ -1,4 +1,4 @@
-//! What automatic rates mean.
+//! Explains automatic rates in `limiter check`.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::{
     cli::render::count,
 };
 
-/// Prints a line for each limit whose rate is automatic.
+/// Prints a line for each limit with an automatic rate.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for line in policy.limits.iter().filter_map(line) {
         writeln!(out, "{line}")?;

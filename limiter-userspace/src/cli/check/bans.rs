@@ -1,4 +1,4 @@
-//! The limits that ban, when, and for how long.
+//! The limits that ban, in `limiter check`: when, and for how long.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use limiter_policy::{
 
 use crate::cli::render::{count, table_without};
 
-/// The column that is shown if a limit does not ban all sources.
+/// This column is shown if a limit does not ban all sources.
 const ONLY: usize = 8;
 
-/// Prints a table of the limits that ban; nothing if none does.
+/// Prints a table of the limits that ban; prints nothing if none does.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     let limits = policy.limits.iter();
     let rows: Vec<_> = limits
@@ -60,7 +60,7 @@ fn row(limit: &Limit, ban: &AutomaticBan) -> [String; 10] {
         ban.only.map_or("all", BanOnly::name).to_owned(),
         match limit.mode {
             Mode::Enforce => ban.mode.name().to_owned(),
-            // Such a limit drops nobody.
+            // Such a limit drops no packet.
             Mode::Observe | Mode::Off => format!("none: the limit's is {}", limit.mode.name()),
         },
     ]

@@ -1,5 +1,5 @@
-//! Warns of limits on connections open at once where this host forwards, and they do not count what it
-//! forwards, or late.
+//! Warns of limits on open connections if this host forwards, but forwarded connections do not count, or count
+//! late.
 
 use std::io::Write as _;
 
@@ -33,7 +33,7 @@ pub(super) fn warn(policy: &Policy) {
     }
 }
 
-/// Returns the limits that may be meant for connections that are not counted.
+/// Returns the limits that may be meant for connections which are not counted.
 fn overlooking(policy: &Policy) -> impl Iterator<Item = &Limit> {
     let are_forwarded_counted = policy.connections == CountedConnections::Tracked;
     let limits = policy.limits.iter().filter(move |_| !are_forwarded_counted);

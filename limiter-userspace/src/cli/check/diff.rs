@@ -1,4 +1,4 @@
-//! `limiter check --diff`: how a configuration differs from that of the running daemon.
+//! `limiter check --diff`: the differences between a configuration and the running daemon's.
 
 use std::io::Write;
 
@@ -17,15 +17,15 @@ use crate::{
 
 #[derive(Serialize)]
 struct Differences {
-    /// What a reload would change in the policy.
+    /// Changes to the policy by a reload.
     reload: Diff,
-    /// What it would change in other settings.
+    /// Changes to other settings by a reload.
     settings: Vec<SettingDiff>,
-    /// What also differs but needs a restart.
+    /// Other differences, which need a restart.
     restart: Vec<SettingDiff>,
 }
 
-/// Shows what loading `config` would change.
+/// Shows the changes that loading `config` would make.
 pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
     let (Answer::Policy(policy), Answer::Status(status)) =
         (read.ask(&Request::Policy)?, read.ask(&Request::Status)?)
@@ -42,7 +42,7 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
     } else {
         print(&differences)?;
     }
-    // A reload would be refused.
+    // Fails if a reload would be refused.
     let daemon = status.daemon.as_ref();
     daemon.map_or(Ok(()), |daemon| Ok(settings::check_step(config, daemon)?))
 }

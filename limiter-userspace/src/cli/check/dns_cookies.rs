@@ -10,7 +10,7 @@ use limiter_policy::{
 
 use super::super::output::stderr;
 
-/// Prints which cookies prove sources; nothing if none do.
+/// Prints which cookies prove sources; prints nothing if none do.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     if let Some(cookies) = policy.dns_cookies_in_use() {
         writeln!(out, "dns-cookies: {cookies}")?;
@@ -18,12 +18,12 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Warns on stderr of cookies that prove nobody, and of secrets that are none.
+/// Warns on stderr of cookies that prove no source, and of secrets that every user can read.
 pub(super) fn warn(config: &Config) {
     let secrets = config.secrets.as_ref();
     let others_can_read = secrets.is_some_and(|secrets| secrets.others_can_read);
     for warning in warnings(&config.policy, others_can_read) {
-        // If stderr is gone, nobody is left to warn.
+        // Ignore errors: without stderr, there is nowhere to warn.
         let _ = writeln!(stderr(), "warning: {warning}");
     }
 }

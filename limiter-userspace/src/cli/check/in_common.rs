@@ -1,4 +1,4 @@
-//! The meaning of budgets that the fleet has in common.
+//! The budgets that the nodes of a fleet share, in `limiter check`.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use limiter_policy::policy::{Limit, Policy};
 
 use crate::cli::render::counted;
 
-/// Prints a line for each limit whose budget the fleet has in common.
+/// Prints a line for each limit with a shared budget.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for line in policy.limits.iter().filter_map(line) {
         writeln!(out, "{line}")?;

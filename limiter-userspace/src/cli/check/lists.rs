@@ -53,7 +53,7 @@ impl<'a> CheckedLists<'a> {
         }
     }
 
-    /// Warns on stderr of what is probably a mistake.
+    /// Warns on stderr of probable mistakes.
     pub(super) fn warn(&self, config: &Config, now: Timestamp) {
         let sources = config.lists.iter();
         let of_feeds = sources.flat_map(|source| {
@@ -106,7 +106,7 @@ impl<'a> CheckedList<'a> {
     fn new(list: &'a List, used_by: Vec<ListUse<'a>>, files: Vec<&'a FeedReport>) -> Self {
         let of = |is_of: fn(&&IpNet) -> bool| {
             let prefixes = list.prefixes.iter().filter(is_of);
-            // The size of all of IPv6 is one more than `u128::MAX`.
+            // The size of all of IPv6 exceeds `u128::MAX` by one.
             prefixes.fold((0, 0_u128), |(prefixes, addresses), prefix| {
                 (prefixes + 1, addresses.saturating_add(size(*prefix)))
             })
@@ -125,8 +125,8 @@ impl<'a> CheckedList<'a> {
     }
 }
 
-/// Warns if the lists that apply to all packets together cover more than the feeds of one list may:
-/// each alone may be harmless, while together they disable the limiter or cut off the host.
+/// Warns if the lists that apply to all packets together cover more than the feeds of one list may. Each alone
+/// may be harmless, while together they disable the limiter or cut off the host.
 fn wide(policy: &Policy) -> Vec<String> {
     let mut warnings = Vec::new();
     let standing = policy.standing_in_use().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the policy would do on this machine, as it is now.
+//! Checks a policy against this machine in its present state.
 
 use std::io::Write as _;
 
@@ -15,8 +15,8 @@ use crate::{
     syn_cookies,
 };
 
-/// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN
-/// cookies that it does not make. Returns the peers whom the machine asks and whose answers limits count.
+/// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN cookies
+/// that the machine does not make. Returns the machine's peers with answers that limits count.
 ///
 /// # Errors
 ///

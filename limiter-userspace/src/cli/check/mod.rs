@@ -49,7 +49,7 @@ pub(super) struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Show what a reload of the file would change in what the daemon enforces
+    /// Show the changes that a reload of the file would make
     #[arg(long)]
     diff: bool,
 
@@ -67,12 +67,12 @@ struct Interned<'a> {
     limit: &'a str,
     mode: &'static str,
     id_format: &'static str,
-    /// The length of the ranges; `None` if the ids are not ranges.
+    /// The length of the ranges; `None`: the ids are not ranges.
     prefix_length: Option<u8>,
-    /// The part of a DNS question that each owner has a bucket for.
+    /// The part of a DNS question with a bucket of its own for each owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_name: Option<&'static str>,
-    /// The two above, for a table.
+    /// The two fields above, for a table.
     #[serde(skip)]
     owners: String,
     cost: &'static str,
@@ -80,10 +80,10 @@ struct Interned<'a> {
     /// `None`: it matches every packet.
     #[serde(rename = "match")]
     matching: Option<&'a Match>,
-    /// How many connections may be open at once; `None`: the limit is not on them.
+    /// How many connections may be open at once; `None`: the limit does not count connections.
     #[serde(rename = "connections_limit", skip_serializing_if = "Option::is_none")]
     connections: Option<u64>,
-    /// How clients wait for it; `None`: they do not.
+    /// The settings of its queue; `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<Queue>,
     /// `None`: it has no rate, or it is a window, which admits `count`.
@@ -92,13 +92,13 @@ struct Interned<'a> {
     period_ns: Option<u64>,
     /// `None`: it has no rate, or it is a window, which may admit its whole count at once.
     emission_interval_ns: Option<u64>,
-    /// The most that is admitted in any span of `period_ns`.
+    /// The most that it admits in any span of `period_ns`.
     at_worst: Option<u64>,
-    /// If the rate is automatic, its highest value in tokens a second; `burst`, `count` and
-    /// `period_ns` are those of its floor.
+    /// The highest value of an automatic rate, in tokens a second; `burst`, `count` and `period_ns` describe
+    /// its floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<u64>,
-    /// If the fleet has its budget in common, among how many nodes.
+    /// The number of nodes that share its budget; `None`: the fleet does not share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fleet_nodes: Option<u32>,
     overrides: usize,
@@ -106,7 +106,7 @@ struct Interned<'a> {
     reserve: Option<Reserve>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deny: Option<Deny>,
-    /// `None`: it bans nobody.
+    /// `None`: it does not ban.
     ban: Option<AutomaticBan>,
     exclude: &'a [String],
     block: &'a [String],
@@ -130,10 +130,10 @@ struct Checked<'a> {
     /// `None`: no limit uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<StandingSettings>,
-    /// `None`: none prove anybody.
+    /// `None`: no source is proven by cookies.
     #[serde(skip_serializing_if = "Option::is_none")]
     dns_cookies: Option<&'a DnsCookies>,
-    /// Those whom this host asks, and whose answers limits count.
+    /// The host's own peers with answers that limits count.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counted_peers: &'a [CountedPeer<'a>],
 }
@@ -141,7 +141,7 @@ struct Checked<'a> {
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let config = config::load(args.config.path(), now)?;
-    // Try everything that does not need the kernel.
+    // Test the parts of loading that do not need the kernel.
     CompiledPolicy::new(&config.policy, possible_cpus())?;
     let lists = CheckedLists::of(&config);
     lists.warn(&config, now);

@@ -1,11 +1,11 @@
-//! Names of zones or servers that no limit tells apart.
+//! Warns of configured zones or server names that no limit uses.
 
 use limiter_common::limit::{IdFormat, NameKind};
 use limiter_policy::policy::{Limit, Mode, Policy};
 
 use crate::cli::output;
 
-/// Warns on stderr where names are not used.
+/// Warns on stderr of unused names.
 pub(super) fn warn(policy: &Policy) {
     for (section, id) in unused(policy) {
         output::warn(&format_args!(
@@ -14,7 +14,7 @@ pub(super) fn warn(policy: &Policy) {
     }
 }
 
-/// Returns the sections that nothing uses, with the ids that would.
+/// Returns the unused sections, with the ids that would use them.
 fn unused(policy: &Policy) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_used = |is_by: fn(&Limit) -> bool| {
         let mut limits = policy.limits.iter();

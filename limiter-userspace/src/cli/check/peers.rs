@@ -1,13 +1,13 @@
-//! The host's own peers whose answers limits count.
+//! The host's own peers with answers that limits count.
 
 use std::io::Write;
 
 use crate::guard::CountedPeer;
 
-/// How many peers are told.
+/// The most peers to print.
 const SHOWN: usize = 10;
 
-/// Prints a line for each, and what to do.
+/// Prints a line for each peer, and a remedy.
 pub(super) fn print(out: &mut impl Write, peers: &[CountedPeer<'_>]) -> anyhow::Result<()> {
     if peers.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How clients wait for limits on connections.
+//! The queues of limits on connections, in `limiter check`.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use limiter_policy::policy::{Limit, Policy};
 
 use crate::cli::render::{count, duration};
 
-/// Prints a line for each limit that clients wait for.
+/// Prints a line for each limit with a queue.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for line in policy.limits.iter().filter_map(line) {
         writeln!(out, "{line}")?;

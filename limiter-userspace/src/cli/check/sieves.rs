@@ -1,4 +1,4 @@
-//! The sieves of a configuration.
+//! The sieves of a configuration, in `limiter check`.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ pub(super) struct CheckedSieve<'a> {
     pressure: Option<&'a PressureOf>,
     /// Whether it scores any address.
     on: bool,
-    /// How many addresses its lists hold, from list 0 to the entry list.
+    /// The capacities of its lists, from list 0 to the entry list.
     capacities: Vec<u32>,
     uses: Vec<CheckedUse<'a>>,
 }
@@ -80,7 +80,7 @@ pub(super) fn sieves(policy: &Policy) -> Vec<CheckedSieve<'_>> {
     checked.collect()
 }
 
-/// Warns on stderr of sieves that score packets whose sources anybody can forge.
+/// Warns on stderr of sieves that score packets with sources which anybody can forge.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
         output::warn(&warning);
@@ -93,7 +93,7 @@ fn warnings(policy: &Policy) -> Vec<String> {
         let sieve = policy.sieves.get(used.sieve?)?;
         let mut limits = policy.limits.iter();
         let limit = limits.find(|limit| Some(limit.id) == used.limit);
-        // Whoever asks for a name has completed a handshake.
+        // A client completes a handshake before it sends a name.
         let is_of_known =
             |limit: &Limit| limit.counts_by_server_name() && limit.counts_connections();
         if limit.is_some_and(|limit| limit.mode != Mode::Enforce || is_of_known(limit)) {
@@ -204,7 +204,7 @@ mod tests {
         check(&format!("{udp}, mode: observe"), "", &[]);
         check(&format!("{udp}, mode: \"off\""), "", &[]);
         check("ip-rep: main", "", &[told]);
-        // No flag proves that a connection is established.
+        // No flag proves an established connection.
         check(
             "match: {protocol: tcp, tcp-flags: [ack, '!syn']}, ip-rep: main",
             "",

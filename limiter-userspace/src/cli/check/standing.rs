@@ -1,4 +1,4 @@
-//! What limits reserve and how sources get their standing, in `limiter check`.
+//! Reserves and the ways to standing, in `limiter check`, with warnings.
 
 use std::io::Write;
 
@@ -17,13 +17,13 @@ use crate::cli::{
     render::{count, duration, table},
 };
 
-/// Fewer tokens than this do not hold what clients send together.
+/// Clients send more than this at once: a smaller reserve does not hold it.
 const LEAST_TOKENS: u64 = 100;
 
-/// Likewise in bytes: as many full Ethernet frames.
+/// [`LEAST_TOKENS`] for byte limits: as many full Ethernet frames.
 const LEAST_BYTES: u64 = LEAST_TOKENS * 1514;
 
-/// Warns on stderr where standing is not used, or not well.
+/// Warns on stderr if standing is unused, or badly used.
 pub(super) fn warn(policy: &Policy) {
     for warning in warnings(policy) {
         output::warn(&warning);
@@ -57,11 +57,11 @@ fn warnings(policy: &Policy) -> Vec<String> {
 fn without_reserve(limit: &Limit) -> Option<String> {
     let named_by = limit.id_format.named_by();
     let is_total = named_by.is_some_and(NamedBy::is_of_all_sources);
-    // Nobody can forge a connection, or a handshake.
+    // Connections and handshakes cannot be forged.
     let drops =
         limit.mode == Mode::Enforce && limit.default.is_some() && limit.is_spent_by_packets();
     let is_alike = limit.reserve.is_none() && limit.matching.standing.is_empty();
-    // Clients send no such segments.
+    // Clients send no segments of this state.
     let has_clients = limit.matching.tcp_states != [TcpState::None];
     (is_total && drops && is_alike && has_clients && limit.is_first_part()).then(|| {
         let strategy = if limit.strategy.why_no_reserve().is_some() {
@@ -78,11 +78,11 @@ fn without_reserve(limit: &Limit) -> Option<String> {
     })
 }
 
-/// Warns of a reserve that does not hold what clients send together.
+/// Warns of a reserve that is too small for the packets that clients send at once.
 fn too_small(limit: &Limit) -> Option<String> {
     let reserve = limit.reserve.filter(|_| limit.mode != Mode::Off)?;
     if limit.cost == Cost::Connections {
-        // Clients do not give places back by waiting: any number may be meant.
+        // Waiting does not give clients' places back, so any number may be intended.
         return None;
     }
     let overridden = limit.overrides.iter().map(|other| &other.rate);
@@ -118,8 +118,8 @@ fn too_small(limit: &Limit) -> Option<String> {
     })
 }
 
-/// Warns of a limit of which a forger of few known sources of a family, prefixes of that length,
-/// takes all.
+/// Warns of a limit that a forger can use up with few known sources of a family. `prefix`: the length of a
+/// source.
 fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> String {
     let TakenByFew { limit, by } = taken_by_few;
     if let Some(by) = by {
@@ -164,8 +164,7 @@ fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> Str
     )
 }
 
-/// Prints a table of what limits reserve, in tokens, and how sources get their standing; nothing if
-/// no limit uses it.
+/// Prints a table of reserves, in tokens, and the ways to standing; prints nothing if no limit uses standing.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     let reserving = policy.limits.iter();
     let rows: Vec<_> = reserving
@@ -188,7 +187,7 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Returns what each standing must leave: tokens, or without a default what the file says.
+/// Returns the tokens that each standing must leave; without a default rate, the values in the file.
 fn row(limit: &Limit, reserve: &Reserve, rate: Option<Rate>) -> [String; 6] {
     let left = |standing| {
         let reserved = reserve.from(standing);
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What bounds each source.
+    /// Limits that bound each source.
     const RANGES: &str = "PacketsPerIPAddress: {burst: 9, count: 9, period: 1s}, \
                           PacketsPerIPv6Range: {burst: 9, count: 9, period: 1s}";
 
@@ -239,7 +238,7 @@ mod tests {
         check(&total(900, ""), &[alike]);
         check(&total(900, ", mode: observe"), &[]);
         check(&total(900, ", reserve: {unknown: 50%}"), &[]);
-        // Nobody can forge a connection.
+        // Connections cannot be forged.
         for reserve in ["", ", reserve: {unknown: 1}"] {
             let web = "id: total, cost: connections, limit: 9";
             check(&format!("limits: {{Web: {{{web}{reserve}}}}}"), &[]);
@@ -339,7 +338,7 @@ mod tests {
         ] {
             let both = [of_ipv4(advised), told(64, advised)];
             check(&reserving(cost, ""), &both.each_ref().map(String::as_str));
-            // What it advises ends it.
+            // The advised limits end the warning.
             let added = [
                 "Own: {id: ipAddress",
                 "Range: {id: ipv6RangeCIDR, prefix-length: 64",

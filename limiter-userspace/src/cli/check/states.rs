@@ -1,5 +1,5 @@
-//! Warns of limits on segments of no connection where this host forwards: to it, those of others'
-//! connections are of none.
+//! Warns of limits on segments of no connection if this host forwards: it sees no connection for segments it
+//! forwards.
 
 use std::io::Write as _;
 
@@ -24,8 +24,7 @@ pub(super) fn warn(policy: &Policy) {
     }
 }
 
-/// Returns whether a limit may drop segments of connections that this host forwards, or that its containers
-/// have.
+/// Returns whether a limit may drop segments of connections that this host forwards, or of its containers.
 fn takes_others(limit: &Limit) -> bool {
     limit.is_first_part()
         && limit.mode == Mode::Enforce

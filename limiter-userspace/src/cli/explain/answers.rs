@@ -1,10 +1,10 @@
-//! What limits answer to the packets of an address.
+//! The answers of limits to packets of an address.
 
 use limiter_common::answer::Answer;
 
 use crate::protocol::{Explanation, LimitExplanation};
 
-/// Says what the sender of a refused packet gets, for each limit that answers.
+/// Describes the answer to a refused packet, for each limit that answers.
 pub(crate) fn answers(explanation: &Explanation) -> Vec<String> {
     let limits = explanation.limits.iter();
     limits.filter_map(line).collect()

@@ -1,11 +1,11 @@
-//! What of an address passes although the rest does not: its answers to this host.
+//! Describes the exempt packets of an address: segments of connections that this host opened.
 
 use limiter_policy::lists::Extent;
 
 use crate::{cli::render::counted, protocol::Explanation};
 
-/// Says what becomes of the connections that this host began to the address; `None`: there are none
-/// that fare otherwise than its other packets.
+/// Describes the treatment of this host's own connections to the address; `None`: there are none, or a list
+/// excludes the address anyway.
 pub(super) fn own_connections(explanation: &Explanation) -> Option<String> {
     let count = explanation.own_connections.filter(|count| *count > 0)?;
     let connections = counted(usize::try_from(count).unwrap_or(usize::MAX), "connection");

@@ -11,12 +11,11 @@ use crate::{
     protocol::{Explanation, LimitExplanation, bans::BanStatus},
 };
 
-/// Returns the line.
 pub(crate) fn headline(explanation: &Explanation) -> String {
     format!("{} {}", explanation.address, fate(explanation))
 }
 
-/// Says what happens to a packet, by the first that decides on it.
+/// Describes a packet's fate, by the first rule that decides on it.
 fn fate(explanation: &Explanation) -> String {
     let Extents { excluded, blocked } = explanation.lists.listing;
     if excluded == Some(Extent::All) || blocked == Some(Extent::All) {
@@ -25,7 +24,7 @@ fn fate(explanation: &Explanation) -> String {
         } else {
             "is dropped"
         };
-        // The first consequence says which list, before a colon what that means.
+        // The first consequence names the list and, after a colon, the effect.
         let why = consequences(&explanation.lists).into_iter().next();
         let why = why.unwrap_or_default();
         let why = why.split(": ").next().unwrap_or_default();
@@ -81,7 +80,7 @@ fn banned(ban: &BanStatus) -> String {
     format!("banned by {by} as {}, {until}", short(ban.prefix))
 }
 
-/// Returns for how long a limit refuses a packet from now on, in nanoseconds.
+/// Returns how long a limit refuses packets from now on, in nanoseconds.
 fn refused_for(limit: &LimitExplanation) -> u64 {
     let reserve = limit.reserve.as_ref().filter(|reserve| !reserve.passes);
     let reserve = reserve.map_or(0, |reserve| reserve.retry_in_ns);

@@ -23,19 +23,19 @@ const HEADER: [&str; 13] = [
     "reset in",
 ];
 
-/// The columns that are aligned right.
+/// The right-aligned columns.
 const RIGHT: [usize; 6] = [7, 8, 9, 10, 11, 12];
 
-/// The column that is shown if a limit does not use the default strategy.
+/// This column is shown if a limit does not use the default strategy.
 const STRATEGY: usize = 1;
 
-/// The column that is shown if each interface has its own buckets.
+/// This column is shown if each interface has its own buckets.
 const INTERFACE: usize = 5;
 
-/// The column that is shown if a limit has a burst.
+/// This column is shown if a limit has a burst.
 const BURST: usize = 8;
 
-/// The column that is shown if a limit reserves.
+/// This column is shown if a limit has a reserve.
 const RESERVE: usize = 10;
 
 /// Lays the limits out as a table.
@@ -80,7 +80,7 @@ fn row(limit: &LimitExplanation) -> [String; HEADER.len()] {
     ]
 }
 
-/// Says what must be left, and whether that refuses a packet now.
+/// Formats the tokens that must be left, and whether a packet passes now.
 fn reserve(reserve: &ReserveExplanation) -> String {
     let now = if reserve.passes { '✓' } else { '✗' };
     format!("{} {now}", count(reserve.tokens))
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::cli::top::testing;
 
-    /// The limit of an address, and that of all together, which reserves.
+    /// A limit of the address, and a shared one with a reserve.
     fn limits(passes: bool) -> Vec<LimitExplanation> {
         let one = || testing::explanation("198.51.100.200").limits.remove(0);
         let all = LimitExplanation {
@@ -112,7 +112,7 @@ mod tests {
         vec![one(), all]
     }
 
-    /// Returns the cells of the last row of the last table, in which only numbers have spaces.
+    /// Returns the cells of the last row of the last table. Only its numbers contain spaces.
     fn last_row(limits: &[LimitExplanation]) -> Vec<String> {
         let table = table(limits);
         let row = table.lines().last().unwrap();

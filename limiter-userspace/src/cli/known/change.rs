@@ -1,4 +1,4 @@
-//! Changes what is known through the daemon or, if none runs, in the pinned maps.
+//! Changes known sources through the daemon or, if none runs, in the pinned maps.
 
 use anyhow::bail;
 use limiter_datapath::kernel::Datapath;
@@ -24,7 +24,7 @@ pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<K
     }
 }
 
-/// Says which part of a change was not done; `None`: all of it was.
+/// Describes the part of a change that was not made; `None`: all of it was.
 pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<String> {
     let prefix = short(change.prefix());
     match outcome {

@@ -1,4 +1,4 @@
-//! Parses how long somebody vouches, from the command line or a stream.
+//! Parses how long an operator vouches, from the command line or a stream.
 
 use limiter_policy::config::duration;
 
@@ -11,10 +11,10 @@ use crate::protocol::known::KnownChange;
 const SECOND_NS: u64 = 1_000_000_000;
 const YEAR_NS: u64 = 365 * 86_400 * SECOND_NS;
 
-/// Parses how long somebody vouches, in nanoseconds.
+/// Parses how long an operator vouches, in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     let ns = duration::parse(text).map_err(|error| error.to_string())?;
-    // The datapath counts in ticks of a second, and four and a half years at most.
+    // The datapath counts in ticks of a second, for at most four and a half years.
     if (10 * SECOND_NS..=4 * YEAR_NS).contains(&ns) {
         Ok(ns)
     } else {
@@ -25,7 +25,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
 /// vouches, `-ADDRESS|PREFIX` forgets.
 pub(super) fn line(line: &str, for_ns: u64) -> Result<Noted<KnownChange>, String> {
-    // The user does not see the line.
+    // Quote the text, as the user does not see the line.
     let prefix =
         |text: &str| parse::prefix(text).map_err(|error| format!("invalid '{text}': {error}"));
     let (whom, rest) = word(line);

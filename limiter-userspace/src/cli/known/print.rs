@@ -1,4 +1,4 @@
-//! What is known of sources, as text.
+//! Known sources as text.
 
 use std::{
     io::{self, Write},
@@ -17,7 +17,7 @@ use crate::{
     protocol::{StandingExplanation, Why, known::KnownList},
 };
 
-/// Prints how many sources are known, and the newest.
+/// Prints the number of known sources, and the newest.
 pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     if let Some(error) = &list.handshakes_error {
         writeln!(out, "HANDSHAKES PROVE NO SOURCE: {error}")?;
@@ -64,7 +64,7 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     writeln!(out, "\n{}", table(header, [], rows))
 }
 
-/// Prints what is known of the source of an address.
+/// Prints the standing of an address's source.
 pub(super) fn source(
     out: &mut impl Write,
     address: IpAddr,
@@ -97,7 +97,7 @@ pub(super) fn source(
     Ok(())
 }
 
-/// Names what a source has its standing from.
+/// Returns the origin of a standing, for a table.
 const fn by(why: Why) -> &'static str {
     match why {
         Why::List => "list",

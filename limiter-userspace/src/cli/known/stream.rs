@@ -19,7 +19,7 @@ use crate::{
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
 };
 
-/// Applies what arrives on stdin until it ends.
+/// Applies changes from stdin until it ends.
 pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result<()> {
     let applier = KnownApplier {
         read,
@@ -27,7 +27,7 @@ pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result
         ends_with_daemon: false,
     };
     stream::apply(applier, json, move |input, sink| {
-        // If the receiver is gone, nobody is left to tell.
+        // Ignore errors: the receiver is gone, so there is no reason to read on.
         let _ = lines::read(input, |line| parse::line(line, for_ns), sink);
     })
 }
@@ -35,17 +35,17 @@ pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result
 /// The number of sources or lines with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Counts {
-    /// Sources that are vouched for.
+    /// Sources that became proven.
     known: u64,
-    /// Sources that are forgotten.
+    /// Forgotten sources.
     forgotten: u64,
-    /// Lines that were refused, or for whose sources there was not room.
+    /// Refused lines, and lines with sources that found no room.
     refused: u64,
-    /// Lines that could not be parsed.
+    /// Lines that cannot be parsed.
     bad: u64,
 }
 
-/// `known 12, forgotten 3, refused 0, bad 0`.
+/// Formats as `known 12, forgotten 3, refused 0, bad 0`.
 impl fmt::Display for Counts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -70,7 +70,7 @@ impl Applier for KnownApplier<'_> {
     type Change = KnownChange;
     type Counts = Counts;
 
-    /// A source takes about as long as the rest of a change by a 64th.
+    /// Applying one source takes about a 64th of a change's fixed time.
     fn weight(change: &KnownChange) -> usize {
         1 + (most_sources(change.prefix()) >> 6)
     }
@@ -101,7 +101,7 @@ impl Applier for KnownApplier<'_> {
         self.counts.bad += 1;
     }
 
-    /// Every line asks for a change.
+    /// Every line is a change, so none is skipped.
     fn count_skipped(&mut self) {}
 
     fn counts(&self) -> &Counts {
@@ -117,7 +117,7 @@ impl Applier for KnownApplier<'_> {
     }
 }
 
-/// Returns how many sources a prefix has at most that may be vouched for.
+/// Returns the most sources in a prefix that can be vouched for.
 const fn most_sources(prefix: IpNet) -> usize {
     let length = match prefix {
         IpNet::V4(prefix) => 32 - prefix.prefix_len(),

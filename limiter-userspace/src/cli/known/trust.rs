@@ -96,7 +96,7 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes the sources that are vouched for from now on; `None`: there are none.
+/// Describes newly proven sources; `None`: there are none.
 fn line(prefix: IpNet, outcome: &KnownOutcome, for_ns: u64) -> Option<String> {
     let KnownOutcome::Known {
         sources, part_of, ..

@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TrustedArgs {
-    /// Show what is known of the source of this address
+    /// Show the standing of the source of this address
     #[arg(value_name = "ADDRESS", value_parser = parse::address, conflicts_with = "limit")]
     address: Option<Noted<IpAddr>>,
 

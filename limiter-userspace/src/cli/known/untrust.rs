@@ -61,7 +61,7 @@ pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes the sources that are forgotten.
+/// Describes the forgotten sources.
 fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     let KnownOutcome::Forgotten {
         sources, part_of, ..
@@ -79,7 +79,7 @@ fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     })
 }
 
-/// Says by which list a prefix stays proven; `None`: by none.
+/// Names the list that keeps a prefix proven; `None`: no list does.
 fn still_proven(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     match outcome {
         KnownOutcome::Forgotten {

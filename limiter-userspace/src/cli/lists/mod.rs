@@ -30,7 +30,7 @@ pub(super) struct ListsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ListsCommand {
-    /// Show which lists contain an address or a prefix, and what they do to it
+    /// Show which lists contain an address or a prefix, and their effect on it
     Test(test::TestArgs),
 
     /// Put in force the feeds of a list that were held back because they grew or shrank too fast

@@ -7,7 +7,7 @@ use limiter_policy::lists::{ListState, ListStatus};
 use super::test::uses;
 use crate::cli::render::{count, duration, table};
 
-/// Prints a table of all lists, and what is wrong with their files.
+/// Prints a table of all lists, and the errors of their files.
 pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Result<()> {
     let header = [
         "list",
@@ -49,7 +49,7 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
     Ok(())
 }
 
-/// Describes what is wrong with the files of a list, one line each.
+/// Describes the errors of a list's files, one line each.
 pub(crate) fn troubles(list: &ListStatus) -> Vec<String> {
     let mut lines = Vec::new();
     for file in &list.files {

@@ -1,4 +1,4 @@
-//! Where `limiter lists` reads the lists: a configuration file, or the daemon.
+//! The source of lists for `limiter lists`: a configuration file, or the daemon.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::{
 /// Where the lists are read from.
 #[derive(Debug, Args)]
 pub(super) struct SourceArgs {
-    /// Use the lists of this configuration file instead of those in force
+    /// Use the lists of this configuration file instead of the lists in force
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -27,7 +27,7 @@ pub(super) struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// Answers from the given configuration or, if there is none, from what is in force.
+    /// Answers from the given configuration, otherwise from the policy in force.
     pub(super) fn ask<T>(
         &self,
         request: &Request,

@@ -1,16 +1,16 @@
-//! Describes in words what lists mean for an address or a prefix.
+//! Describes the effects of lists on an address or a prefix.
 
 use limiter_policy::{
     lists::{Extent, Extents, Findings},
     policy::{Mode, Purpose},
 };
 
-/// Describes what its lists do to it, the strongest first.
+/// Describes the effects of the lists that contain it, the strongest first.
 pub(in crate::cli) fn consequences(findings: &Findings) -> Vec<String> {
     let listing = findings.listing;
     let mut lines: Vec<String> = of_policy(findings).into_iter().flatten().collect();
     if listing.excluded == Some(Extent::All) || listing.blocked == Some(Extent::All) {
-        // No limit is consulted.
+        // Packets skip all limits.
         return lines;
     }
     for limit in &findings.limits {

@@ -42,7 +42,7 @@ struct Document {
 pub(super) fn names(args: &NamesArgs) -> anyhow::Result<()> {
     let mut capture = traffic_file::open(&args.capture)?;
     let mut collector = Collector::new();
-    // Report what was read even if the rest cannot be.
+    // Report the packets so far even if reading fails.
     let end = loop {
         match capture.next_packet() {
             Ok(Some(packet)) => collector.take(&packet),

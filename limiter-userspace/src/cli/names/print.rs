@@ -10,10 +10,10 @@ use crate::{
     names::Summary,
 };
 
-/// The longest name that is shown whole. The end of a longer one is shown, which says whose it is.
+/// The longest name shown whole. Of a longer name the end is shown, which tells its owner.
 const LONGEST: usize = 40;
 
-/// Prints what a capture's clients ask for, with at most so many names.
+/// Prints the names that a capture's clients ask for, `most` of them.
 pub(super) fn summary(summary: &Summary, most: usize) -> anyhow::Result<()> {
     let (names, unread) = (summary.names(), summary.unread());
     let mut out = stdout();
@@ -73,9 +73,8 @@ fn notes(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// Shortens a name.
 fn shown(name: &str) -> String {
-    // A name has ASCII alone.
+    // A name is ASCII, so any byte offset is valid.
     match name.len().checked_sub(LONGEST) {
         Some(more) if more > 0 => format!("…{}", &name[more + 1..]),
         _ => name.to_owned(),

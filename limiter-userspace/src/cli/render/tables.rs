@@ -13,7 +13,7 @@ pub(in crate::cli) const GAP: usize = 2;
 /// The least width of a text that is wrapped.
 const LEAST_TEXT: usize = 20;
 
-/// Lays out a table with a header; the columns at `right` are aligned right.
+/// Lays out a table with a header; the columns in `right` are right-aligned.
 pub(in crate::cli) fn table<const N: usize, const R: usize>(
     header: [&str; N],
     right: [usize; R],
@@ -22,10 +22,10 @@ pub(in crate::cli) fn table<const N: usize, const R: usize>(
     table_without(&[], header, right, rows)
 }
 
-/// Like [`table`], without the columns at `hidden`.
+/// Like [`table`], without the columns in `hidden`.
 ///
-/// On a terminal that is too narrow, the last column is wrapped if it is a text; or the columns are
-/// laid out as several tables, one below the other, each of which begins with the first column.
+/// On a terminal that is too narrow, the last column is wrapped if it is a text. Otherwise the columns are
+/// split into several tables, one below the other, each beginning with the first column.
 pub(in crate::cli) fn table_without<const N: usize, const R: usize>(
     hidden: &[usize],
     header: [&str; N],
@@ -36,7 +36,7 @@ pub(in crate::cli) fn table_without<const N: usize, const R: usize>(
     within(terminal_width(), hidden, header, right, &rows)
 }
 
-/// Returns how many columns there are room for; `None`: nobody limits them.
+/// Returns the width of the terminal in columns; `None`: there is no limit.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     let said = env::var("COLUMNS").ok().and_then(|said| said.parse().ok());
     let terminal = || {
@@ -78,7 +78,7 @@ fn within<const N: usize, const R: usize>(
             return lay_out(&shown, Some(left));
         }
     }
-    // A number alone does not name a row.
+    // A number alone does not name a row, so the second column is repeated too.
     let keys = 1 + usize::from(shown.first().is_some_and(|first| right.contains(first)));
     let (key, others) = shown.split_at(keys.min(shown.len()));
     let mut parts = vec![key.to_vec()];
@@ -96,7 +96,7 @@ fn within<const N: usize, const R: usize>(
     tables.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Lays out some columns, the last one wrapped to a width, if there is one.
+/// Lays out some columns; the last one is wrapped to a width, if given.
 fn one<const N: usize, const R: usize>(
     columns: &[usize],
     last: Option<usize>,
@@ -160,7 +160,7 @@ mod tests {
             .unwrap_or(0)
     }
 
-    /// Returns all words but blanks, of which each must be shown.
+    /// Returns all words, to check that each is shown.
     fn words(text: &str) -> Vec<&str> {
         text.split_whitespace().collect()
     }

@@ -1,7 +1,7 @@
-//! The capture of what would be sent back: pcap, with times in nanoseconds.
+//! The capture of answers: pcap, with times in nanoseconds.
 //!
-//! This is our own code, because it takes 24 bytes for the file and 16 for a packet, and the crates
-//! that write them cost more than that:
+//! The format takes 24 bytes for the file and 16 for a packet, so this is our own code. The crates that write
+//! it cost more:
 //!
 //! * pcap-file 2.0 brings a second thiserror and a third syn, which `deny.toml` refuses; 3.0, which is
 //!   not released yet, brings that syn, too.
@@ -36,7 +36,7 @@ impl AnswersFile {
             &NANOSECONDS.to_le_bytes()[..],
             &major.to_le_bytes(),
             &minor.to_le_bytes(),
-            // The time zone and the accuracy, which nobody uses.
+            // The time zone and the accuracy, which readers ignore.
             &[0; 8],
             &SNAPSHOT_LENGTH.to_le_bytes(),
             &ETHERNET.to_le_bytes(),
@@ -46,8 +46,7 @@ impl AnswersFile {
         Ok(Self(file))
     }
 
-    /// Writes a frame that is sent so many nanoseconds after 1970; times beyond the format's 136
-    /// years are those of its ends.
+    /// Writes a frame, sent `time_ns` after 1970. Times outside the format's 136 years are clamped.
     pub(super) fn write(&mut self, time_ns: i128, frame: &[u8]) -> anyhow::Result<()> {
         let (seconds, fraction) = (
             time_ns.div_euclid(NS_PER_SECOND),
@@ -57,7 +56,7 @@ impl AnswersFile {
             let number = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
             number.to_le_bytes()
         };
-        // An answer is hardly longer than a frame that a capture may have.
+        // An answer is hardly longer than a captured frame.
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX).to_le_bytes();
         let header = [word(seconds), word(fraction), length, length];
         self.0
@@ -66,7 +65,6 @@ impl AnswersFile {
         self.0.write_all(frame).map_err(|error| failed(&error))
     }
 
-    /// Ends the file.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.0.flush().map_err(|error| failed(&error))
     }

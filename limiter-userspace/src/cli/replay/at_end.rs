@@ -1,4 +1,4 @@
-//! What there is at the end of a replay besides packets.
+//! The results of a replay besides packets.
 
 use super::sieves::SievesAt;
 use crate::replay::ConnectionCounts;
@@ -6,6 +6,6 @@ use crate::replay::ConnectionCounts;
 /// The sieves and the connections at the end.
 pub(super) struct AtEnd {
     pub(super) sieves: SievesAt,
-    /// `None`: no limit is on connections.
+    /// `None`: no limit counts connections.
     pub(super) connections: Option<ConnectionCounts>,
 }

@@ -1,4 +1,4 @@
-//! The rates of limits whose rate the daemon finds: a capture shows no distress.
+//! Automatic rates in a replay. A capture shows no overload, so each rate stays at an assumed value.
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -10,8 +10,7 @@ use limiter_policy::policy::{
 
 use crate::cli::render::count;
 
-/// Has every automatic rate of a policy stay at `rate`, as far as its bounds allow; at the floor
-/// without one.
+/// Holds every automatic rate at `rate`, within its bounds; without a value, at its floor.
 pub(super) fn assume(policy: &mut Policy, rate: Option<u64>) -> anyhow::Result<()> {
     let Some(rate) = rate else {
         return Ok(());
@@ -29,14 +28,14 @@ pub(super) fn assume(policy: &mut Policy, rate: Option<u64>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Returns the rates, in tokens a second, at which limits with automatic rates are judged.
+/// Returns the assumed automatic rates, in tokens a second.
 pub(super) fn rates(policy: &Policy) -> BTreeMap<&str, u64> {
     let limits = policy.limits.iter();
     let rates = limits.filter_map(|limit| Some((limit.name.as_str(), limit.automatic()?.0)));
     rates.collect()
 }
 
-/// Says what is assumed.
+/// Prints the assumed rates.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for (limit, rate) in rates(policy) {
         writeln!(

@@ -15,18 +15,17 @@ use crate::{
     replay::ReplayedBans,
 };
 
-/// How many bans are shown.
+/// The most bans to print.
 const SHOWN: usize = 20;
 
 /// The bans, for JSON.
 #[derive(Serialize)]
 pub(super) struct Bans<'a> {
-    /// How many there were.
+    /// The number of all bans.
     total: u64,
-    /// The first ones, as many as the replay keeps.
+    /// The first bans, as many as the replay keeps.
     first: Vec<Ban<'a>>,
-    /// How many offenders were not banned because they were not proven, by limit; each counts once
-    /// in ten seconds.
+    /// By limit, how many offenders were spared because they were not proven; each counts once in ten seconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     not_proven: BTreeMap<&'a str, u64>,
 }
@@ -80,7 +79,7 @@ pub(super) fn print(
     Ok(())
 }
 
-/// Returns how many offenders each limit did not ban because they were not proven.
+/// Returns by limit how many offenders were spared because they were not proven.
 fn not_proven<'a>(
     policy: &'a Policy,
     bans: ReplayedBans<'a>,

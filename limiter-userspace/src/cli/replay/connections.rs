@@ -9,7 +9,7 @@ use crate::{
     replay::ConnectionCounts,
 };
 
-/// Those of the last line in JSON.
+/// The connections in the last line of JSON.
 #[derive(Serialize)]
 pub(super) struct Connections {
     opened: u64,
@@ -32,7 +32,7 @@ impl From<ConnectionCounts> for Connections {
     }
 }
 
-/// Says how many there were, and that this is an approximation, if limits are on them.
+/// Prints the number of connections, with a note that it is approximate, if limits count connections.
 pub(super) fn print(out: &mut impl Write, counts: Option<ConnectionCounts>) -> anyhow::Result<()> {
     let Some(counts) = counts else {
         return Ok(());

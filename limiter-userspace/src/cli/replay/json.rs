@@ -27,10 +27,10 @@ struct Packet<'a> {
     remaining: Option<u64>,
     retry_in_ns: Option<u64>,
     reset_in_ns: Option<u64>,
-    /// What is sent back, if anything.
+    /// The answer sent back, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<&'static str>,
-    /// The standing of its source, if anybody asked for it.
+    /// The standing of its source, if it was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<Standing>,
     /// The observing limits that would have dropped it.
@@ -38,7 +38,7 @@ struct Packet<'a> {
     would_drop: Vec<&'a str>,
 }
 
-/// `names`: of the owner of the packet's bucket.
+/// Writes a packet. `names`: the names of the owner of its bucket.
 pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
@@ -85,10 +85,10 @@ struct Counts<'a> {
     dropped: u64,
     by_reason: ByReason<'a>,
     by_limit: ByLimit<'a>,
-    /// The answers that were sent, by kind.
+    /// The number of sent answers, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     answered: BTreeMap<&'static str, u64>,
-    /// The rates at which limits with automatic rates are judged, in tokens a second.
+    /// The assumed automatic rates, in tokens a second.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     automatic_rates: BTreeMap<&'a str, u64>,
     /// Present if limits ban.
@@ -97,20 +97,20 @@ struct Counts<'a> {
     /// Present if limits use standing.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_standing: Option<ByStanding<'a>>,
-    /// What the standings rest on; likewise.
+    /// The proofs of sources; present if limits use standing.
     #[serde(skip_serializing_if = "Option::is_none")]
     known_by: Option<Proofs>,
-    /// If limits are on connections.
+    /// Present if limits count connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     connections: Option<Connections>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sieves: Vec<SieveEnd<'a>>,
-    /// If there are sieves.
+    /// Present if there are sieves.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpus: Option<u32>,
 }
 
-/// All reasons, including those that did not occur, in the order of their table.
+/// All reasons, including unused ones, in the order of their table.
 struct ByReason<'a>(&'a Summary);
 
 impl Serialize for ByReason<'_> {
@@ -149,11 +149,11 @@ impl Serialize for ByStanding<'_> {
 struct Proofs {
     assumed_prefixes: usize,
     handshakes: u64,
-    /// Those that clients began and did not complete: they prove nobody.
+    /// Handshakes that clients began and did not complete, which prove no source.
     handshakes_not_completed: u64,
-    /// Those of which the capture lacks the servers' answers.
+    /// Handshakes without the server's segments in the capture.
     handshakes_without_answer: u64,
-    /// Present if DNS cookies are looked for.
+    /// Present if the policy checks DNS cookies.
     #[serde(skip_serializing_if = "Option::is_none")]
     valid_dns_cookies: Option<u64>,
 }

@@ -40,10 +40,11 @@ use crate::replay::{
     engine::{Engine, KernelEngine, NativeEngine},
 };
 
-/// The interface of all packets, which a capture does not name: a limit on each has one bucket.
+/// The name of the single interface in a replay, as a capture names none: a limit on each interface has one
+/// bucket.
 const ALL_INTERFACES: &str = "total";
 
-/// As many as Linux may have on any architecture.
+/// The most CPUs of Linux on any architecture.
 const MOST_CPUS: i64 = 8192;
 
 #[derive(Debug, Args)]
@@ -55,7 +56,7 @@ pub(super) struct ReplayArgs {
     /// input
     capture: PathBuf,
 
-    /// What judges the packets
+    /// The judge of the packets
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
 
@@ -92,7 +93,7 @@ enum EngineChoice {
     Kernel,
 }
 
-/// Parses the name of an SVG, which may end in nothing, such as `/dev/stdout`.
+/// Parses the name of an SVG. A name without an extension, such as `/dev/stdout`, is valid.
 fn svg(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension() {
@@ -107,7 +108,7 @@ fn svg(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Refuses to count connections in the kernel: only its own network stack opens any there.
+/// Refuses to count connections in the kernel: only the connections of its own network stack exist there.
 fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
     let counts = |limit: &&Limit| limit.cost == Cost::Connections && limit.mode != Mode::Off;
     match policy.limits.iter().find(counts) {
@@ -120,7 +121,7 @@ fn refuse_connections(policy: &Policy) -> anyhow::Result<()> {
     }
 }
 
-/// Warns on stderr of limits by server name: a replay reads no names.
+/// Warns on stderr of limits by server name, as a replay reads no names.
 fn warn_of_server_names(policy: &Policy) {
     let counts = |limit: &&Limit| limit.counts_by_server_name() && limit.mode != Mode::Off;
     for limit in policy.limits.iter().filter(counts) {
@@ -146,7 +147,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     }
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let mut tables = CompiledPolicy::new(&config.policy, cpus)?;
-    // How many packets each CPU will get is not in the capture.
+    // The capture does not tell how many packets each CPU will get.
     tables.shape.standing.noted_visits = u64::MAX;
     let mut capture = traffic_file::open(&args.capture)?;
     let engine = engine(args.engine, &tables, &config)?;
@@ -175,7 +176,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         sources: Sources::default(),
         plot: plot.map(|file| Plot::new(file, limits)),
     };
-    // Report what was read even if the rest cannot be.
+    // Report the packets so far even if reading fails.
     let end: anyhow::Result<()> = loop {
         let packet = match capture.next_packet() {
             Ok(Some(packet)) => packet,
@@ -237,7 +238,7 @@ fn engine(
     tables: &CompiledPolicy,
     config: &Config,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    // A replay reports every source by itself; only bans need the record of offenders.
+    // A replay reports sources by itself, so only bans need the record of offenders.
     let records = config.policy.limits.iter().any(|limit| limit.ban.is_some());
     Ok(match choice {
         EngineChoice::Native => Box::new(NativeEngine::new(tables, records)),
@@ -253,10 +254,10 @@ fn engine(
     })
 }
 
-/// Where the packets' verdicts go.
+/// The receiver of verdicts.
 struct Output<'a, W> {
     policy: &'a Policy,
-    /// The zones by the numbers that name their buckets.
+    /// The zones, by the numbers of their buckets.
     zones: HashMap<u64, DnsName>,
     json: bool,
     writer: W,
@@ -265,7 +266,7 @@ struct Output<'a, W> {
     plot: Option<Plot>,
 }
 
-/// The data to draw, and the file to draw to.
+/// The data of the plot, and its file.
 struct Plot {
     file: File,
     timeline: Timeline,
@@ -283,7 +284,7 @@ impl Plot {
 }
 
 impl<W: Write> Output<'_, W> {
-    /// `asked`: the texts of the packet's question, if limits have buckets of such.
+    /// Reports a packet. `asked`: the texts of its question, if limits have buckets of questions.
     fn packet(&mut self, packet: &Judged, asked: Option<&QuestionNames>) -> anyhow::Result<()> {
         self.summary.add(packet);
         if let Some(plot) = &mut self.plot {
@@ -294,7 +295,7 @@ impl<W: Write> Output<'_, W> {
             let names = OwnerNames {
                 interface: ALL_INTERFACES,
                 zones: Some(&self.zones),
-                // A replay reads none.
+                // A replay reads no server names.
                 server_names: None,
                 asked,
             };

@@ -14,7 +14,7 @@ use super::super::{
 };
 use crate::replay::{DroppedSource, Sources, Summary};
 
-/// How many sources are named.
+/// The most sources to name.
 const NAMED: usize = 10;
 
 pub(super) fn summary(
@@ -172,8 +172,8 @@ fn held(source: &DroppedSource) -> String {
     }
 }
 
-/// Names the limits that dropped a source, with their shares if there are several. Drops by lists,
-/// bans and sieves for all packets belong to no limit, nor do malformed packets.
+/// Names the limits that dropped a source, with their shares if there are several. Drops by lists, bans and
+/// sieves for all packets belong to no limit, nor do malformed packets.
 fn by(policy: &Policy, source: &DroppedSource) -> String {
     let limits = source.by_limit.iter().filter_map(|(limit_index, packets)| {
         let limit = policy.limits.get(*limit_index as usize)?;

@@ -1,4 +1,4 @@
-//! What the sieves would have done to a capture.
+//! The sieves' results in a replay.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::{
     replay::{SieveReplay, UnderPressure},
 };
 
-/// What became of sieves, and the CPUs that they were laid out for: others have other shards.
+/// The sieves' results, and the number of CPUs that sets their layout: another number means other shards.
 pub(super) struct SievesAt {
     pub(super) cpus: u32,
     pub(super) sieves: Vec<SieveReplay>,
@@ -33,7 +33,7 @@ pub(super) struct SieveEnd<'a> {
 struct UsedBy<'a> {
     /// `None`: all packets.
     limit: Option<&'a str>,
-    /// How long the pressure was above 0, so that some list was rejected.
+    /// How long the pressure was above 0, so that a list was rejected.
     under_pressure_ns: u64,
     highest_pressure: u8,
     arrived: u64,

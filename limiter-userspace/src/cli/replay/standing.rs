@@ -1,4 +1,4 @@
-//! Who is known in a replay, and what sources of each standing got.
+//! Known sources in a replay, and the traffic of each standing.
 
 use std::{fs, io::Write, path::Path};
 
@@ -12,26 +12,26 @@ use limiter_policy::{
 use super::super::render::{count, counted, table};
 use crate::replay::{HandshakeCounts, Summary};
 
-/// The name of the list of those who are assumed to be known: no configuration can use it.
+/// The name of the list of assumed known sources; no configuration can use it.
 const ASSUMED: &str = "--assume-known";
 
-/// What a replay assumes of sources.
+/// The assumptions of a replay about sources.
 #[derive(Clone, Copy)]
 pub(super) struct Assumed {
-    /// How many prefixes are assumed to be proven.
+    /// The number of prefixes assumed to be proven.
     pub(super) known: usize,
 }
 
-/// By what sources are known, besides their visits and retries.
+/// The proofs of known sources, besides their visits and retries.
 #[derive(Clone, Copy)]
 pub(super) struct KnownBy {
     pub(super) assumed: Assumed,
     pub(super) handshakes: HandshakeCounts,
-    /// How many DNS cookies were valid; `None`: none are looked for.
+    /// The number of valid DNS cookies; `None`: cookies are not checked.
     pub(super) valid_cookies: Option<u64>,
 }
 
-/// Makes a policy treat the sources in a file as proven, as if somebody had vouched for them.
+/// Makes a policy treat the sources in a file as proven, as if an operator had vouched for them.
 pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
     let Some(file) = file else {
         return Ok(Assumed { known: 0 });
@@ -46,7 +46,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     if let Some(bad) = content.first_bad.first() {
         bail!("{named}, line {}: {}", bad.line, bad.message);
     }
-    // To vouch for an address is to vouch for its source.
+    // Vouching for an address means vouching for its source.
     let sources: Vec<_> = (content.prefixes.iter())
         .filter_map(|prefix| {
             let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
@@ -62,7 +62,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     Ok(Assumed { known })
 }
 
-/// Prints a row for each standing, and what was assumed; nothing if no limit uses standing.
+/// Prints a row for each standing, and the assumptions; prints nothing if no limit uses standing.
 pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,
@@ -96,7 +96,7 @@ pub(super) fn print(
     Ok(())
 }
 
-/// Says what the standings rest on.
+/// Describes the basis of the standings.
 fn assumptions(known: KnownBy) -> Vec<String> {
     let KnownBy {
         assumed,

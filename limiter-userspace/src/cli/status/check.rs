@@ -37,7 +37,8 @@ pub(super) fn check(read: &ReadArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns the worst level, and what is wrong, or what is in force, with counters behind a bar.
+/// Returns the worst level, and a line with the troubles or else the policy in force, and with counters behind
+/// a bar.
 fn line(status: &Status) -> (Level, String) {
     let troubles = health::all(status);
     let worst = troubles.iter().map(|(level, _)| *level).max();

@@ -1,11 +1,11 @@
-//! The troubles of a limiter, found in its status.
+//! Finds the troubles of a limiter in its status.
 
 use crate::{
     cli::{lists::troubles, render::duration},
     protocol::{DaemonStatus, InterfaceStatus, Status},
 };
 
-/// How bad it is; the numbers are the exit codes of Nagios' plugins.
+/// The severity; the numbers are the exit codes of Nagios' plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Ok = 0,
@@ -23,7 +23,7 @@ impl Level {
     }
 }
 
-/// Says why an interface that should be attached is not; `None`: it is.
+/// Describes why an interface that should be attached is not; `None`: it is.
 pub(crate) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static str> {
     if interface.mode.is_none() {
         Some("waiting for it to appear")
@@ -36,7 +36,7 @@ pub(crate) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static
     }
 }
 
-/// Returns what needs somebody, the worst first.
+/// Returns the troubles, the worst first.
 pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     let interfaces = status.interfaces.iter();
     let detached = interfaces.filter_map(|interface| {

@@ -63,7 +63,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says on one line whether all is well.
+/// Prints on one line whether all is well.
 pub(super) fn check(args: &StatusArgs) -> ExitCode {
     check::check(&args.read)
 }

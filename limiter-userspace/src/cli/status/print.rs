@@ -104,7 +104,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what came of connections and QUIC flows whose names limits count by.
+/// Prints the outcomes of connections and QUIC flows under limits on server names.
 fn print_server_names(out: &mut impl Write, names: &ServerNamesStatus) -> anyhow::Result<()> {
     writeln!(
         out,
@@ -198,7 +198,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     }
 
     let malformed = status.policy.malformed;
-    // In the order of the table of reasons, without those that never occurred.
+    // In the order of the table of reasons, without reasons that never occurred.
     let reasons = Reason::ALL.iter().filter_map(|reason| {
         let packets = status
             .reasons
@@ -290,7 +290,7 @@ fn print_connections(out: &mut impl Write, connections: &ConnectionsStatus) -> a
     Ok(())
 }
 
-/// Prints how many connections each limit on them counts.
+/// Prints the number of open connections that each limit counts.
 fn print_open(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     let rows = status.limits.iter().filter_map(|(name, limit)| {
         let each = limit.connections.map_or_else(|| "–".to_owned(), count);
@@ -301,7 +301,7 @@ fn print_open(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the lines in which clients wait, if any limit has one.
+/// Prints the queues of clients, if a limit has one.
 fn print_queues(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     let queues = status.limits.iter();
     let queues = queues.filter_map(|(name, limit)| Some((name, limit.queue.as_ref()?)));

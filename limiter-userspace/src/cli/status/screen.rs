@@ -13,19 +13,18 @@ use crossterm::{
 };
 use limiter_policy::text::one_line;
 
-/// The terminal's alternate screen; dropping it restores what was there before.
+/// The terminal's alternate screen; dropping it restores the earlier content.
 pub(super) struct Screen(Stdout);
 
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
-        // Comes first, so that what follows is undone even if it fails halfway.
+        // First, so that a later failure undoes the changes.
         let mut screen = Self(io::stdout());
         execute!(screen.0, EnterAlternateScreen, Hide, DisableLineWrap)?;
         Ok(screen)
     }
 
-    /// Redraws without flicker; a line that does not fit is cut, and lines that do not fit are
-    /// counted.
+    /// Redraws without flicker. Long lines are cut; lines beyond the height are counted.
     pub(super) fn show(&mut self, text: &str) -> io::Result<()> {
         let (_, height) = size()?;
         let mut out = self.0.lock();
@@ -44,7 +43,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing anyway.
+        // Ignore errors: the terminal is gone.
         let _ = execute!(self.0, EnableLineWrap, Show, LeaveAlternateScreen);
     }
 }

@@ -6,9 +6,9 @@ use crate::cli::parse::Noted;
 
 /// An item of a stream of changes.
 pub(in crate::cli) enum Item<C> {
-    /// A change, and the line or decision that asked for it.
+    /// A change, and the number of its line or decision.
     Change(ItemNumber, C),
-    /// A line or decision whose reading differs from its spelling, and how.
+    /// A line or decision with a value that differs from its spelling, and a note.
     Note(ItemNumber, String),
     /// A line or decision that cannot be applied, and why.
     Bad(ItemNumber, String),

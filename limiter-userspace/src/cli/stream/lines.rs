@@ -8,7 +8,7 @@ use crate::cli::parse::Noted;
 /// The longest line, in bytes.
 const LONGEST: u64 = 4_096;
 
-/// Reads changes line by line. Empty lines and comments, which start with `#`, ask for nothing.
+/// Reads changes line by line. Empty lines and comments, which start with `#`, are skipped.
 pub(in crate::cli) fn read<C>(
     input: &mut impl BufRead,
     parse: impl Fn(&str) -> Result<Noted<C>, String>,

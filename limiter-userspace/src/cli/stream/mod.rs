@@ -1,5 +1,5 @@
-//! Applies changes as they arrive on stdin, on a pipe that may stay open for years. What has
-//! arrived is applied at once, up to a thousand changes together.
+//! Applies changes from stdin, from a pipe that may stay open for years. Changes are applied as they arrive, up
+//! to a thousand together.
 
 pub(super) mod item;
 pub(super) mod lines;
@@ -21,14 +21,14 @@ use self::item::{Item, ItemNumber, Sink};
 use super::output::{print_json, stderr, stdout};
 use crate::protocol::MAX_CHANGES;
 
-/// How long to wait for more changes: at a thousand lines a second, a request per line costs the
-/// daemon ten times as much as a request per twenty lines.
+/// How long to wait for more changes: at a thousand lines a second, a request per line costs the daemon ten
+/// times as much as a request per twenty lines.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How many items may be read ahead.
+/// The most items to read ahead.
 const AHEAD: usize = 4 * MAX_CHANGES;
 
-/// Applies changes, and counts what becomes of them.
+/// Applies changes, and counts the results.
 pub(super) trait Applier {
     /// A change.
     type Change: Send + 'static;
@@ -36,38 +36,38 @@ pub(super) trait Applier {
     /// The number of changes with each result.
     type Counts: Display + Serialize;
 
-    /// Returns how many changes this one is worth, if applying it takes longer than others.
+    /// Returns the cost of a change in ordinary changes.
     fn weight(_change: &Self::Change) -> usize {
         1
     }
 
-    /// Applies changes. Returns those that were refused, by their index, and why.
+    /// Applies changes. Returns the refused ones by index, each with the reason.
     fn apply(&mut self, changes: Vec<Self::Change>) -> anyhow::Result<Vec<(usize, String)>>;
 
     /// Counts an item that cannot be applied.
     fn count_bad(&mut self);
 
-    /// Counts an item that asks for no change.
+    /// Counts an item without a change.
     fn count_skipped(&mut self);
 
-    /// Returns what was counted.
+    /// Returns the counts.
     fn counts(&self) -> &Self::Counts;
 
-    /// Whether everything was applied.
+    /// Returns whether everything was applied.
     fn is_complete(&self) -> bool;
 
-    /// Returns what else to tell at the end.
+    /// Returns a further message for the end.
     fn notice(&self) -> Option<&'static str>;
 }
 
-/// Applies what `read` finds on stdin until that ends.
+/// Applies the changes that `read` finds on stdin until it ends.
 pub(super) fn apply<A: Applier>(
     applier: A,
     json: bool,
     read: impl FnOnce(&mut StdinLock<'_>, &Sink<A::Change>) + Send + 'static,
 ) -> anyhow::Result<()> {
     let (sender, items) = sync_channel(AHEAD);
-    // In a thread of its own, so that this one can apply changes while that one waits for more.
+    // Reads on a thread of its own, so that waiting for input does not delay changes.
     thread::spawn(move || read(&mut io::stdin().lock(), &Sink(sender)));
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
     let mut applying = Applying { applier, bar };
@@ -145,8 +145,8 @@ impl<A: Applier> Applying<A> {
 
     fn say(&self, item_number: ItemNumber, what: &str) {
         let line = format!("{item_number}: {what}");
-        // The line may quote arbitrary text from the stream. If stderr is gone, nobody is left to
-        // tell.
+        // The line may quote arbitrary text from the stream. Ignore errors: without stderr, there is nowhere to
+        // report them.
         self.bar
             .suspend(|| _ = writeln!(stderr(), "{}", one_line(&line)));
     }

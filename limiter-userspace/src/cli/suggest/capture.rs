@@ -7,7 +7,7 @@ use crate::{
     suggest::{Frames, Host, Observed, Observer},
 };
 
-/// Collects a capture's packets; also returns why they end early, if they do.
+/// Collects a capture's packets; also returns the error that ends them early, if any.
 pub(super) fn read(
     path: &Path,
     host: Option<Host>,

@@ -1,4 +1,4 @@
-//! `limiter suggest --check`: how a configuration fits a capture.
+//! `limiter suggest --check`: the fit of a configuration's limits to a capture.
 
 use std::{io::Write as _, path::Path};
 
@@ -35,13 +35,13 @@ pub(super) fn check(
     let mut policy = config.policy.clone();
     observing(&mut policy);
     let mut tables = CompiledPolicy::new(&policy, possible_cpus())?;
-    // As in a replay: the capture does not say which CPU gets a packet.
+    // As in a replay: the capture does not tell which CPU gets a packet.
     tables.shape.standing.noted_visits = u64::MAX;
     let mut capture = traffic_file::open(capture)?;
     let engine = NativeEngine::new(&tables, false);
     let replay = Replay::new(&policy, tables, Box::new(engine), false);
     let mut frames = Frames::new(Verdicts::new(replay, &policy), host);
-    // The packets before an error count, and are reported.
+    // Packets before an error count, and the error is reported.
     let end: anyhow::Result<()> = loop {
         match capture.next_packet() {
             Ok(Some(packet)) => frames.sort(&packet)?,
@@ -52,7 +52,7 @@ pub(super) fn check(
     drop(capture);
     let (verdicts, _) = frames.finish()?;
     let (packets, would_drop) = verdicts.all();
-    // With the modes of the file.
+    // `config.policy` has the modes of the file; in `policy` all limits observe.
     let limits = verdicts.judgements(&config.policy, most_dropped);
     if json {
         print_json(&Checked {
@@ -73,7 +73,7 @@ pub(super) fn check(
     end
 }
 
-/// Prints how limits fit; without the column of what nobody knows.
+/// Prints the fit of limits, without the column of usage if it is unknown.
 pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<()> {
     const USED: usize = 5;
     let header = [

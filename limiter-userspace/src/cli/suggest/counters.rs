@@ -1,5 +1,5 @@
-//! `limiter suggest --running`: how the limits in force fit, by their counters. Those say what each
-//! dropped, or would drop, but not who sent how much when: no rate follows from them.
+//! `limiter suggest --running`: the fit of the limits in force, by their counters. Counters tell the packets
+//! that each limit dropped, or would drop, but not their sources and times: no rate follows from them.
 
 use std::io::Write as _;
 

@@ -29,24 +29,22 @@ use crate::{
     suggest::{Frames, Host, Observed, Observer},
 };
 
-/// Longer than any frame that the kernel puts together.
+/// More bytes than any frame that the kernel merges.
 const LONGEST: usize = 1 << 20;
 
-/// How much the kernel may hold until it is read, in bytes; to users other than root the
-/// system may allow less.
+/// The socket's receive buffer, in bytes. The system may allow less to users other than root.
 const ROOM: usize = 32 << 20;
 
-/// How long to wait for a packet before anything else gets its turn.
+/// The longest wait for a packet before other events are checked.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The packets that were seen, and what speaks against relying on them.
+/// The packets, and warnings against relying on them.
 pub(super) struct Watched {
     pub(super) observed: Observed,
     pub(super) warnings: Vec<String>,
 }
 
-/// Watches an interface for a time, or until the user ends it. `observer` begins with the link's
-/// MTU.
+/// Watches an interface for a time, or until the user ends it. `observer` gets the link's MTU.
 pub(super) fn watch(
     name: &str,
     length: Duration,
@@ -93,7 +91,7 @@ async fn watch_until_end(
     Ok(Watched { warnings, ..read })
 }
 
-/// Reads packets for a time, or until the user has ended it.
+/// Reads packets for a time, or until the user ends it.
 fn read(
     socket: &Socket,
     name: &str,
@@ -167,11 +165,11 @@ async fn find(name: &str) -> anyhow::Result<Interface> {
     })?)
 }
 
-/// Asks for the Ethernet address of an interface.
+/// Looks up the Ethernet address of an interface.
 async fn hardware_address(interface: &Interface) -> anyhow::Result<[u8; 6]> {
     let name = &interface.name;
     let (connection, handle, _) = rtnetlink::new_connection()?;
-    // Ends when the handle is dropped.
+    // The task ends when the handle is dropped.
     tokio::spawn(connection);
     let mut links = handle.link().get().match_index(interface.index).execute();
     let link = links.try_next().await;
@@ -196,10 +194,10 @@ async fn hardware_address(interface: &Interface) -> anyhow::Result<[u8; 6]> {
     }
 }
 
-/// Opens a socket that gets all packets of an interface, both ways.
+/// Opens a socket for all packets of an interface, both ways.
 fn open(interface: &Interface) -> anyhow::Result<Socket> {
     let name = &interface.name;
-    // With protocol 0 it gets nothing until it is bound.
+    // With protocol 0 it receives nothing until it is bound.
     let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)));
     let socket = socket.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -221,7 +219,8 @@ fn open(interface: &Interface) -> anyhow::Result<Socket> {
 /// Returns the address of all packets of an interface.
 fn address(index: u32) -> anyhow::Result<SockAddr> {
     let mut storage = SockAddrStorage::zeroed();
-    // SAFETY: sockaddr_ll is the address of AF_PACKET, fits into the storage, and any bytes are one.
+    // SAFETY: sockaddr_ll is the address of AF_PACKET and fits into the storage; any bytes are a valid
+    // sockaddr_ll.
     let link = unsafe { storage.view_as::<libc::sockaddr_ll>() };
     link.sll_family = libc::sa_family_t::try_from(libc::AF_PACKET)?;
     link.sll_protocol = u16::try_from(libc::ETH_P_ALL)?.to_be();
@@ -231,15 +230,15 @@ fn address(index: u32) -> anyhow::Result<SockAddr> {
     Ok(unsafe { SockAddr::new(storage, length) })
 }
 
-/// Returns how many packets the socket had no room for.
+/// Returns how many packets found no room in the socket's buffer.
 fn lost(socket: &Socket) -> anyhow::Result<u64> {
     let mut statistics = libc::tpacket_stats {
         tp_packets: 0,
         tp_drops: 0,
     };
     let mut length = libc::socklen_t::try_from(size_of::<libc::tpacket_stats>())?;
-    // SAFETY: the kernel writes at most `length` bytes to `statistics`, which has as many, and the
-    // socket is open.
+    // SAFETY: the kernel writes at most `length` bytes to `statistics`, which has that size, and the socket is
+    // open.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -255,7 +254,7 @@ fn lost(socket: &Socket) -> anyhow::Result<u64> {
     Ok(u64::from(statistics.tp_drops))
 }
 
-/// How far it is, on a terminal.
+/// The progress, on a terminal.
 struct Progress(ProgressBar);
 
 impl Progress {

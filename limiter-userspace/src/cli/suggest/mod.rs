@@ -23,7 +23,7 @@ use super::{
 };
 use crate::suggest::{self, Host, Margin, Observed, Observer, Service, Suggestion};
 
-/// The largest IP packet of a link of which nothing is known, in bytes.
+/// The MTU of links without a known one, in bytes.
 const ETHERNET_MTU: u32 = 1500;
 
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(super) struct SuggestArgs {
     )]
     headroom: f64,
 
-    /// What the limits count
+    /// The units that the limits count
     #[arg(
         long,
         value_enum,
@@ -78,8 +78,8 @@ pub(super) struct SuggestArgs {
     )]
     cost: Vec<CostChoice>,
 
-    /// Suggest limits for these services alone, such as tcp/443,udp/53,icmp; without it, for those
-    /// that this host is seen to serve
+    /// Suggest limits for these services alone, such as tcp/443,udp/53,icmp; without it, for the services that
+    /// this host is seen to serve
     #[arg(
         long,
         value_name = "SERVICES",
@@ -146,7 +146,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
             let (observed, end) = capture::read(path, host, args.observer(ETHERNET_MTU))?;
             let from = path.display().to_string();
             args.suggest(&observed, &from, None, Vec::new())?;
-            // The packets before an error count, and are reported.
+            // Packets before an error count, and the error is reported.
             end
         }
         (None, Some(interface), _) => {
@@ -170,7 +170,7 @@ impl SuggestArgs {
         )
     }
 
-    /// Prints the limits for what was seen.
+    /// Prints the limits suggested for the observed packets.
     fn suggest(
         &self,
         observed: &Observed,
@@ -191,7 +191,7 @@ impl SuggestArgs {
             bail!("{}", wording::why_nothing(&suggestion, from));
         }
         for warning in &warnings {
-            // If stderr is gone, nobody is left to warn.
+            // Ignore errors: without stderr, there is nowhere to warn.
             let _ = writeln!(stderr(), "warning: {warning}");
         }
         if self.output.json {

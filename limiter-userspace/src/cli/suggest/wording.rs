@@ -1,4 +1,4 @@
-//! What the output says in several places.
+//! Phrases that the output uses in several places.
 
 use limiter_policy::text::one_line;
 
@@ -22,7 +22,7 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
-/// Says what was looked at.
+/// Describes the observed packets.
 pub(super) fn seen(suggestion: &Suggestion, from: &str) -> String {
     format!(
         "{} in {} of {}, {} to {}",
@@ -34,7 +34,7 @@ pub(super) fn seen(suggestion: &Suggestion, from: &str) -> String {
     )
 }
 
-/// Says why there is no limit.
+/// Describes why there is no limit.
 pub(super) fn why_nothing(suggestion: &Suggestion, from: &str) -> String {
     let ways = &suggestion.ways;
     let from = one_line(from);

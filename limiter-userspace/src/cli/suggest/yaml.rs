@@ -1,4 +1,4 @@
-//! A suggestion as a configuration, with comments that say what it rests on.
+//! A suggestion as a configuration, with comments that give its basis.
 
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ pub(super) fn write(
         comment(&format!("Warning: {}.", one_line(warning)), out)?;
     }
     match interface {
-        // JSON's strings are YAML's, too.
+        // JSON strings are valid YAML.
         Some(interface) => writeln!(
             out,
             "interfaces: [{}]",
@@ -150,7 +150,7 @@ fn proposal(out: &mut impl Write, proposed: &Proposed, limit: &Proposal) -> io::
     writeln!(out, "    mode: {}", Mode::Observe.name())
 }
 
-/// Says what the busiest owners sent.
+/// Describes the peaks of the busiest owners.
 fn peaks(limit: &Proposal, is_total: bool) -> String {
     let cost = match limit.cost.name() {
         "new-connections" => "new connections",
@@ -217,7 +217,7 @@ fn terms(terms: Terms) -> String {
     )
 }
 
-/// Writes a comment, in lines that are not too long.
+/// Writes a comment, wrapped.
 fn comment(out: &mut impl Write, indent: &str, text: &str) -> io::Result<()> {
     let start = format!("{indent}#");
     let mut line = start.clone();

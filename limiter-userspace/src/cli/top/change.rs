@@ -1,4 +1,4 @@
-//! The changes of bans that keys ask for, each confirmed before it is made.
+//! Changes of bans that keys request, each confirmed before it is made.
 
 use std::fmt;
 
@@ -20,14 +20,13 @@ use crate::{
     protocol::bans::BanStatus,
 };
 
-/// How long a ban lasts unless the user says otherwise: it is made in a hurry, and nobody has to
-/// remember to lift it.
+/// The default length of a ban. It has an end, because a ban made in a hurry is easily forgotten.
 const LENGTH: &str = "1h";
 
 /// The longest text of a duration, in bytes.
 const MAX_LENGTH: usize = 20;
 
-/// A change that waits for its confirmation.
+/// A change that waits for confirmation.
 #[derive(Debug)]
 pub(super) enum Asked {
     Ban(Banning),
@@ -40,7 +39,7 @@ pub(super) struct Banning {
     pub(super) prefix: IpNet,
     pub(super) length: String,
     pub(super) reason: String,
-    /// What is being typed.
+    /// The field being typed.
     pub(super) field: Field,
 }
 
@@ -55,7 +54,7 @@ pub(super) enum Field {
 #[derive(Debug)]
 pub(super) struct Unbanning {
     pub(super) prefix: IpNet,
-    /// Those of the prefix and of wider ones; `None`: the daemon has not answered yet.
+    /// Bans of the prefix and of wider prefixes; `None`: the daemon has not answered yet.
     pub(super) bans: Option<Vec<BanStatus>>,
 }
 
@@ -67,7 +66,7 @@ pub(super) enum Wanted {
 }
 
 impl Asked {
-    /// Asks whether to ban what `dropper` drops.
+    /// Asks whether to ban a prefix that `dropper` drops.
     pub(super) fn ban(prefix: IpNet, dropper: &str) -> Result<Self, String> {
         let prefix = bannable(&short(prefix))
             .map_err(|error| format!("{prefix}: {error}"))?
@@ -87,7 +86,7 @@ impl Asked {
         Self::Unban(Unbanning { prefix, bans: None })
     }
 
-    /// Adds a character to the part that is being typed, as far as there is room.
+    /// Adds a character to the field being typed, if there is room.
     pub(super) fn push(&mut self, character: char) {
         if let Self::Ban(ban) = self {
             let (text, most) = ban.typed();
@@ -97,14 +96,14 @@ impl Asked {
         }
     }
 
-    /// Removes the last character of that part.
+    /// Removes the last character of that field.
     pub(super) fn pop(&mut self) {
         if let Self::Ban(ban) = self {
             ban.typed().0.pop();
         }
     }
 
-    /// Turns to the other part.
+    /// Moves to the other field.
     pub(super) fn next_field(&mut self) {
         if let Self::Ban(ban) = self {
             ban.field = match ban.field {
@@ -114,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// Takes the bans in force that concern a prefix.
+    /// Takes the bans in force for a prefix.
     pub(super) fn take(&mut self, of: IpNet, bans: Vec<BanStatus>) {
         if let Self::Unban(unban) = self
             && unban.prefix == of
@@ -125,7 +124,7 @@ impl Asked {
         }
     }
 
-    /// Returns the prefix whose bans must be known before the user can confirm.
+    /// Returns the prefix of the bans to fetch before the user can confirm.
     pub(super) const fn waits_for(&self) -> Option<IpNet> {
         match self {
             Self::Unban(Unbanning { prefix, bans: None }) => Some(*prefix),
@@ -133,7 +132,7 @@ impl Asked {
         }
     }
 
-    /// Returns what to do if the user confirms, or why there is nothing to confirm.
+    /// Returns the change to make if the user confirms, or why there is none.
     pub(super) fn wanted(&self) -> Result<Wanted, String> {
         match self {
             Self::Ban(ban) => Ok(Wanted::Ban(ban.prefix, ban.terms()?)),
@@ -143,7 +142,7 @@ impl Asked {
 }
 
 impl Banning {
-    /// Returns the text that is being typed, and how many bytes it may have.
+    /// Returns the text being typed, and its maximum in bytes.
     const fn typed(&mut self) -> (&mut String, usize) {
         match self.field {
             Field::Length => (&mut self.length, MAX_LENGTH),
@@ -181,7 +180,7 @@ impl Unbanning {
 }
 
 impl Wanted {
-    /// Makes the change; returns what came of it. Blocks until the daemon has answered.
+    /// Makes the change; returns the outcome in words. Blocks until the daemon has answered.
     pub(super) fn make(&self, read: &ReadArgs) -> anyhow::Result<String> {
         match self {
             Self::Ban(prefix, terms) => ban_one(read, *prefix, terms),
@@ -190,7 +189,7 @@ impl Wanted {
     }
 }
 
-/// Says what will happen.
+/// Describes the change.
 impl fmt::Display for Wanted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -309,7 +308,7 @@ mod tests {
         };
         let refused = |bans: &[&str]| asked(bans).wanted().unwrap_err();
         assert_eq!(refused(&[]), "192.0.2.0/24 is not banned");
-        // A ban of one of its addresses is another row's.
+        // A ban of one of its addresses belongs to another row.
         assert_eq!(refused(&["192.0.2.7/32"]), "192.0.2.0/24 is not banned");
         assert_eq!(
             refused(&["192.0.0.0/16"]),

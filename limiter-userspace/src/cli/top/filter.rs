@@ -1,4 +1,4 @@
-//! Selects the rows that are shown.
+//! Selects the rows to show.
 
 use std::fmt;
 
@@ -6,8 +6,7 @@ use ipnet::IpNet;
 
 use super::rates::Row;
 
-/// What the user typed: a prefix that contains the rows to show, or a part of the limit's name or
-/// id.
+/// The user's filter: a prefix that contains the rows to show, or a part of the limit's name or id.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     text: String,
@@ -21,14 +20,14 @@ impl Filter {
         }
     }
 
-    /// Shows the rows whose limit's name or id has this text.
+    /// Shows the rows with this text in the limit's name or the id.
     pub(super) fn text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
         }
     }
 
-    /// Whether all rows are shown.
+    /// Returns whether all rows are shown.
     pub(super) const fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -45,7 +44,7 @@ impl Filter {
         self.text.clear();
     }
 
-    /// Whether a row is shown.
+    /// Returns whether a row is shown.
     pub(super) fn shows(&self, row: &Row) -> bool {
         if let (Ok(prefix), Some(addresses)) = (self.text.parse::<IpNet>(), &row.addresses) {
             return prefix.contains(addresses);
@@ -53,7 +52,7 @@ impl Filter {
         self.is_in(&row.offender.dropper()) || self.is_in(&row.offender.id)
     }
 
-    /// Whether a name has the text, in small letters or capitals.
+    /// Returns whether a name contains the text, regardless of case.
     pub(super) fn is_in(&self, name: &str) -> bool {
         name.to_lowercase().contains(&self.text.to_lowercase())
     }

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::subject::Subject;
 
-/// An action that the user asks for.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -27,15 +27,15 @@ pub(super) enum Action {
     Ban,
     /// Asks whether to lift the bans of the selected row.
     Unban,
-    /// Adds a character to what is typed.
+    /// Adds a character to the text being typed.
     Type(char),
-    /// Removes its last character.
+    /// Removes the last character.
     Erase,
-    /// Turns to the next text to type.
+    /// Moves to the next text field.
     NextField,
     /// Keeps the filter, or confirms a change.
     Accept,
-    /// Closes what is in front of the table; if nothing is, clears the filter.
+    /// Closes the element in front of the table; without one, clears the filter.
     Back,
 }
 
@@ -45,9 +45,9 @@ pub(super) enum Front {
     Nothing,
     /// The line where the filter is typed.
     Filter,
-    /// The help, an explanation, or what came of a change.
+    /// The help, an explanation, or the outcome of a change.
     Page,
-    /// A change that waits for its confirmation.
+    /// A change that waits for confirmation.
     Confirmation,
 }
 
@@ -77,8 +77,8 @@ pub(super) const HELP: [(&str, &str); 15] = [
 pub(super) const HINTS: &str =
     "q quit  ? help  v view  e explain  b ban  u unban  s sort  / filter  g group";
 
-/// Returns the keys that an event reports. A terminal sends Alt and a key as Esc and that key, so
-/// Esc with another key soon after it reads as Alt: `top` has no use for Alt, and takes both keys.
+/// Returns the keys of an event. A terminal sends Alt with a key as Esc followed by the key, so a fast Esc and
+/// key look like Alt. `top` does not use Alt, and takes both keys.
 pub(super) fn apart(key: KeyEvent) -> impl Iterator<Item = KeyEvent> {
     let is_alt = key.modifiers.contains(KeyModifiers::ALT);
     let escape = is_alt.then_some(KeyEvent::from(KeyCode::Esc));

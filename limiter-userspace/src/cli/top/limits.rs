@@ -1,4 +1,4 @@
-//! What each limit does, and how fast.
+//! The traffic of each limit, and its rates.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,21 +9,21 @@ use serde::Serialize;
 use super::rise::per_second;
 use crate::protocol::LimitStatus;
 
-/// What a limit does to packets.
+/// A limit's traffic.
 #[derive(Debug, Serialize)]
 pub(super) struct LimitRates {
-    /// Whether it drops packets.
+    /// The mode, which decides whether it drops packets.
     pub(super) mode: Mode,
-    /// What it counts.
+    /// The unit it counts.
     pub(super) cost: String,
     /// The rate of an owner without an override; `None`: such an owner has none.
     pub(super) rate: Option<Rate>,
-    /// How many connections such an owner may have open at once; `None`: it does not say.
+    /// How many connections such an owner may have open at once; `None`: the limit has no such number.
     pub(super) connections: Option<u64>,
-    /// How many are open that it counts, of all owners together; `None`: it counts none.
+    /// How many open connections it counts, of all owners together; `None`: it counts none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open: Option<u64>,
-    /// How many clients wait for them; `None`: nobody can.
+    /// How many clients wait for connections to end; `None`: the limit has no queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<u64>,
     /// Packets that it passed.
@@ -36,7 +36,7 @@ pub(super) struct LimitRates {
     pub(super) refused_packets_per_second: Option<f64>,
 }
 
-/// How many packets passed and were refused at one time, by limit.
+/// By limit, the packets that passed and that were refused.
 pub(super) type LimitCounts = BTreeMap<String, [u64; 2]>;
 
 /// Returns the counts of limits.
@@ -46,7 +46,7 @@ pub(super) fn counts(limits: &BTreeMap<String, LimitStatus>) -> LimitCounts {
     counts.collect()
 }
 
-/// Returns what limits do, with the rates since the counts `before`.
+/// Returns the limits' traffic, with rates since the counts `before`.
 pub(super) fn rates(
     limits: &BTreeMap<String, LimitStatus>,
     before: Option<(&LimitCounts, Duration)>,
@@ -76,7 +76,7 @@ pub(super) fn rates(
 }
 
 impl LimitRates {
-    /// Whether it limits how many connections are open at once.
+    /// Returns whether it limits open connections.
     pub(super) fn is_of_connections(&self) -> bool {
         self.cost == Cost::Connections.name()
     }

@@ -16,7 +16,7 @@ use crate::cli::repeat::End;
 pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     let mut end = End::new()?;
     let mut ticks = interval(args.interval);
-    // After a late answer, do not ask twice in a row.
+    // After a late answer, wait a whole interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let ask = |model: &Model| {
         let (read, query) = (args.read.clone(), model.query());
@@ -55,7 +55,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
             }
             outcome = answer(&mut changing) => {
                 changing = None;
-                // Also a refusal is for the user to read.
+                // The user reads refusals as well.
                 model.tell(outcome.map_err(|error| format!("{error:#}")));
             }
             event = events.next() => match event {
@@ -70,7 +70,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Waits for the daemon's answer; forever if nothing was asked.
+/// Waits for the daemon's answer; forever without a pending request.
 async fn answer<T>(asking: &mut Option<JoinHandle<anyhow::Result<T>>>) -> anyhow::Result<T> {
     match asking {
         Some(answer) => answer.await?,

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::protocol::{Explanation, Grouping, OwnerStatus};
 
-/// What the screen shows and what the user has chosen. It depends on neither a terminal nor a
-/// daemon.
+/// The screen's data and the user's choices. It depends on neither a terminal nor a daemon.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) interval: Duration,
@@ -54,25 +53,25 @@ pub(super) enum Page {
         /// `None`: the daemon has not answered yet.
         explanation: Option<Box<Explanation>>,
     },
-    /// The table, below a change that waits for its confirmation.
+    /// The table, below a change that waits for confirmation.
     Asked(Asked),
-    /// The same while the daemon makes the change.
+    /// The table, while the daemon makes the change.
     Changing(Wanted),
-    /// The table, below what came of a change, or why there can be none.
+    /// The table, below the outcome of a change, or why it is impossible.
     Told(Result<String, String>),
 }
 
-/// The selected row, which stays selected wherever it is sorted to.
+/// The selected row, which stays selected when rows are sorted.
 #[derive(Debug, Default)]
 struct Selection {
-    /// What drops it, and its id; `None`: the row at `index`.
+    /// The limit or sieve that drops it, and its id; `None`: the row at `index`.
     key: Option<(String, String)>,
     /// Its index when it was selected, used once the row is gone.
     index: usize,
 }
 
 impl Model {
-    /// Returns the initial state, as the command line asks for.
+    /// Returns the initial state, by the command line.
     pub(super) fn new(args: &TopArgs) -> Self {
         Self {
             interval: args.interval,
@@ -91,7 +90,7 @@ impl Model {
         }
     }
 
-    /// Returns what to ask the daemon.
+    /// Returns the next query for the daemon.
     pub(super) fn query(&self) -> Query {
         Query {
             interval: self.interval,
@@ -108,7 +107,7 @@ impl Model {
         }
     }
 
-    /// Returns the change that the user has confirmed, until it is made.
+    /// Returns the confirmed change, until it is made.
     pub(super) fn wanted(&self) -> Option<Wanted> {
         match &self.page {
             Page::Changing(wanted) => Some(wanted.clone()),
@@ -116,12 +115,12 @@ impl Model {
         }
     }
 
-    /// Tells the user what came of a change.
+    /// Shows the outcome of a change.
     pub(super) fn tell(&mut self, outcome: Result<String, String>) {
         self.page = Page::Told(outcome);
     }
 
-    /// Whether the user looks at something that the daemon has not answered yet.
+    /// Returns whether the user waits for an answer of the daemon.
     pub(super) fn waits(&self) -> bool {
         let unexplained = matches!(
             self.page,
@@ -134,8 +133,8 @@ impl Model {
         unexplained || unsure || !self.is_grouped()
     }
 
-    /// Takes the daemon's answer: only what is missing while paused, and nothing that answers an
-    /// outdated question.
+    /// Takes the daemon's answer. While paused, it takes only missing parts; answers to outdated queries are
+    /// ignored.
     pub(super) fn take(&mut self, mut snapshot: Snapshot) {
         if let (
             Page::Explanation {
@@ -166,7 +165,7 @@ impl Model {
         match action {
             Action::Quit => return ControlFlow::Break(()),
             Action::Move(rows) => self.select(self.selected().saturating_add_signed(rows)),
-            // Selects whichever row is first from now on.
+            // From now on, the row on top is selected.
             Action::First => (self.selection, self.line) = (Selection::default(), 0),
             Action::Last => self.select(usize::MAX),
             Action::NextColumn => self.order = self.order.next(),
@@ -199,7 +198,7 @@ impl Model {
                 }
             }
             Action::Accept => self.accept(),
-            // A change that is being made cannot be taken back.
+            // A change being made cannot be cancelled.
             Action::Back if matches!(self.page, Page::Changing(_)) => {}
             Action::Back => {
                 if matches!(self.page, Page::Table | Page::Filter) {
@@ -211,7 +210,7 @@ impl Model {
         ControlFlow::Continue(())
     }
 
-    /// Returns what is in front of the table, which decides what keys do.
+    /// Returns the element in front of the table, which decides the meaning of keys.
     pub(super) const fn front(&self) -> Front {
         match self.page {
             Page::Table => Front::Nothing,
@@ -223,7 +222,7 @@ impl Model {
         }
     }
 
-    /// Returns the limits that are shown.
+    /// Returns the limits to show.
     pub(super) fn limits(&self) -> Vec<(&str, &LimitRates)> {
         let all = self.sample.iter().flat_map(|sample| &sample.limits);
         all.map(|(name, rates)| (name.as_str(), rates))
@@ -231,21 +230,21 @@ impl Model {
             .collect()
     }
 
-    /// Returns the limits on open connections that are shown.
+    /// Returns the limits on open connections to show.
     pub(super) fn limits_on_connections(&self) -> Vec<(&str, &LimitRates)> {
         let mut limits = self.limits();
         limits.retain(|(_, rates)| rates.is_of_connections());
         limits
     }
 
-    /// Returns those who have the most connections open, of those that are shown.
+    /// Returns the owners to show with the most open connections.
     pub(super) fn owners(&self) -> Vec<&OwnerStatus> {
         let all = self.sample.iter().flat_map(|sample| &sample.owners);
         all.filter(|owner| self.filter.is_in(&owner.limit) || self.filter.is_in(&owner.id))
             .collect()
     }
 
-    /// Returns what sources of each standing get of the limits that are shown.
+    /// Returns the traffic of each standing, for the limits to show.
     pub(super) fn standings(&self) -> Vec<(&str, &StandingRate)> {
         let standing = self
             .sample
@@ -258,7 +257,7 @@ impl Model {
             .collect()
     }
 
-    /// Returns the rows that are shown, in order.
+    /// Returns the rows to show, in order.
     pub(super) fn rows(&self) -> Vec<&Row> {
         let all = self.sample.iter().flat_map(|sample| &sample.offenders);
         let mut rows: Vec<_> = all.filter(|row| self.filter.shows(row)).collect();
@@ -266,7 +265,7 @@ impl Model {
         rows
     }
 
-    /// Returns the selected row's index among those shown; 0 if there are none.
+    /// Returns the selected row's index among the rows to show; 0 if there are none.
     pub(super) fn selected(&self) -> usize {
         if self.subject != Subject::Offenders {
             return self.line.min(self.names().len().saturating_sub(1));
@@ -309,7 +308,7 @@ impl Model {
         self.selection = Selection::default();
     }
 
-    /// Asks for the confirmation of a change that concerns the selected offender.
+    /// Asks for confirmation of a change to the selected offender.
     fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<Asked, String>) {
         if self.subject != Subject::Offenders {
             self.tell(Err(
@@ -377,7 +376,7 @@ impl Model {
         }
     }
 
-    /// Whether the sample is grouped as the user wants it.
+    /// Returns whether the sample has the chosen grouping.
     fn is_grouped(&self) -> bool {
         self.sample
             .as_ref()

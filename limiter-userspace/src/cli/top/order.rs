@@ -38,7 +38,7 @@ impl Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
     pub(super) column: Column,
-    /// Whether the fastest, most, latest or alphabetically first is at the bottom, not on top.
+    /// Whether the fastest, most, latest or alphabetically first row is at the bottom, not on top.
     pub(super) reversed: bool,
 }
 

@@ -33,17 +33,17 @@ pub(super) struct Sample {
     pub(super) passed_packets_per_second: Option<f64>,
     /// Packets that were dropped for any reason, per second; `None`: not known yet.
     pub(super) dropped_packets_per_second: Option<f64>,
-    /// What each limit does.
+    /// The traffic of each limit.
     pub(super) limits: BTreeMap<String, LimitRates>,
-    /// The connections that limits count; `None`: none limits them.
+    /// The connections that limits count; `None`: no limit counts them.
     pub(super) connections: Option<ConnectionsStatus>,
-    /// Those who have the most of them open.
+    /// The owners with the most open connections.
     pub(super) owners: Vec<OwnerStatus>,
     /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
     pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
-    /// The rates of limits whose rate is automatic, by limit.
+    /// Automatic rates, by limit.
     pub(super) automatic: BTreeMap<String, AutomaticRate>,
-    /// What sources of each standing get; `None`: no limit uses standing.
+    /// The traffic of sources of each standing; `None`: no limit uses standing.
     pub(super) standing: Option<StandingRates>,
     /// Whether the offenders' drops are lower bounds.
     pub(super) lower_bound: bool,
@@ -57,19 +57,19 @@ pub(super) struct Sample {
     pub(super) offenders: Vec<Row>,
 }
 
-/// A source that one limit dropped, and how fast its drops rise.
+/// A source that one limit dropped, and the rate of its drops.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
     pub(super) offender: OffenderStatus,
     /// Drops per second since the previous snapshot; `None`: not known yet.
     pub(super) drops_per_second: Option<f64>,
-    /// The addresses of the row; `None`: its id does not stand for addresses.
+    /// The addresses of the row; `None`: its id is not an address or a range.
     #[serde(skip)]
     pub(super) addresses: Option<IpNet>,
 }
 
-/// What sources of each standing get of the limits that reserve.
+/// The traffic of sources of each standing at the limits with a reserve.
 #[derive(Debug, Serialize)]
 pub(super) struct StandingRates {
     /// The present shortage; `None`: there is none.
@@ -78,10 +78,10 @@ pub(super) struct StandingRates {
     pub(super) limits: BTreeMap<String, Vec<StandingRate>>,
 }
 
-/// What sources of a standing get of a limit.
+/// The traffic of sources of one standing at a limit.
 #[derive(Debug, Serialize)]
 pub(super) struct StandingRate {
-    /// The standing; `None`: nobody asked for it.
+    /// The standing; `None`: it was not looked up.
     pub(super) standing: Option<Standing>,
     /// Packets that passed, per second; `None`: not known yet.
     pub(super) passed_packets_per_second: Option<f64>,
@@ -90,7 +90,7 @@ pub(super) struct StandingRate {
     pub(super) refused_packets_per_second: Option<f64>,
 }
 
-/// Remembers the previous counts.
+/// Keeps the previous counts.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     before: Option<Counts>,
@@ -177,7 +177,7 @@ struct Counts {
     drops: HashMap<(String, String), u64>,
     /// Packets that passed and that were refused, by limit and standing.
     standings: HashMap<(String, Option<Standing>), [u64; 2]>,
-    /// Answers that were sent, by limit and kind.
+    /// Sent answers, by limit and kind.
     answers: HashMap<(String, String), u64>,
 }
 
@@ -209,7 +209,7 @@ impl Counts {
 }
 
 impl Sample {
-    /// Returns how many answers all limits send per second; `None`: not known yet.
+    /// Returns the rate of answers of all limits, per second; `None`: not known yet.
     pub(super) fn all_answers_per_second(&self) -> Option<f64> {
         let of_limits = self.answers_per_second.values();
         of_limits.flat_map(BTreeMap::values).copied().sum()
@@ -238,7 +238,7 @@ impl StandingRate {
     }
 }
 
-/// Returns how many packets passed and how many were refused.
+/// Returns the number of passed and of refused packets.
 const fn outcomes(traffic: &StandingTraffic) -> [u64; 2] {
     let StandingTraffic {
         passed_packets,
@@ -249,8 +249,8 @@ const fn outcomes(traffic: &StandingTraffic) -> [u64; 2] {
     [*passed_packets, *dropped_packets + *would_drop_packets]
 }
 
-/// The time between two snapshots. A count that fell has restarted meanwhile: the daemon was
-/// restarted, or an offender was forgotten and came back.
+/// The time between two snapshots. A count that fell was reset: the daemon restarted, or an offender was
+/// forgotten and came back.
 struct Since<'c> {
     before: &'c Counts,
     elapsed: Duration,
@@ -265,9 +265,9 @@ impl Since<'_> {
         let before = self.before.drops.get(&key(now));
         let rose = match before.and_then(|before| now.drops.checked_sub(*before)) {
             Some(rose) => rose,
-            // All of them are new.
+            // The row is new, so all its drops are.
             None if u128::from(now.first_drop_ago_ns) <= self.elapsed.as_nanos() => now.drops,
-            // It existed before but was not listed, because others had more drops.
+            // It existed before, but was not listed because other rows had more drops.
             None => return None,
         };
         self.per_second(rose)
@@ -405,7 +405,7 @@ mod tests {
             ("Web", &[("prohibited", 3), ("reset", 4)]),
         ];
         let second = all.advance(at(4, &later));
-        // One that is new is not known, nor is the sum.
+        // The rate of a new count is unknown, and so is the sum.
         assert_eq!(second.all_answers_per_second(), None);
         let last = [
             ("Dns", &[("truncate", 12)][..]),

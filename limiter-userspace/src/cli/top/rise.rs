@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Returns by how much a count rose per second; `None`: no time has passed.
+/// Returns the rise of a count per second; `None`: no time has passed.
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 pub(super) fn per_second(rose: u64, elapsed: Duration) -> Option<f64> {
     (!elapsed.is_zero()).then(|| rose as f64 / elapsed.as_secs_f64())

@@ -7,8 +7,8 @@ use ratatui::DefaultTerminal;
 
 use super::{model::Model, view::View};
 
-/// The terminal's alternate screen, in raw mode. Dropping it restores the terminal; so does a
-/// panic, before it writes its message.
+/// The terminal's alternate screen, in raw mode. Dropping it restores the terminal; a panic restores it before
+/// the message.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
     view: View,
@@ -17,7 +17,7 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         Ok(Self {
-            // Undoes a failed attempt, which may have got halfway.
+            // Undo a failed attempt, which may have got halfway.
             terminal: ratatui::try_init().inspect_err(|_| leave())?,
             view: View::for_terminal(),
         })
@@ -35,10 +35,10 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal once: doing so again after a panic would overwrite its message.
+/// Restores the terminal once: a second time, after a panic, would overwrite the message.
 fn leave() {
     if is_raw_mode_enabled().unwrap_or(true) {
-        // A terminal that is gone shows nothing anyway.
+        // Ignore errors: the terminal is gone.
         let _ = ratatui::try_restore();
     }
 }

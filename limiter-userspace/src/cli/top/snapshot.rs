@@ -17,26 +17,26 @@ use crate::{
     },
 };
 
-/// Offenders that were not dropped for longer than this or the interval are hidden: those that once
-/// had the most drops would otherwise take the place of those that are dropped now.
+/// Hides offenders without a drop for longer than this and the interval: past offenders with many drops would
+/// otherwise displace present ones.
 const RECENT: Duration = Duration::from_mins(1);
 
-/// What to ask the daemon each time.
+/// The queries for a snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    /// The interval between questions.
+    /// The interval between snapshots.
     pub(super) interval: Duration,
-    /// What a row stands for.
+    /// The meaning of a row.
     pub(super) by: Grouping,
     /// Only offenders that this limit dropped; `None`: all.
     pub(super) limit: Option<String>,
     /// The address to explain.
     pub(super) explain: Option<IpAddr>,
-    /// The prefix whose bans to tell.
+    /// The prefix of the bans to fetch.
     pub(super) bans_of: Option<IpNet>,
 }
 
-/// What the daemon answered.
+/// The daemon's answers.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// The time of the answer.
@@ -45,15 +45,15 @@ pub(super) struct Snapshot {
     pub(super) by: Grouping,
     pub(super) status: Status,
     pub(super) list: OffenderList,
-    /// Those who have the most connections open.
+    /// The owners with the most open connections.
     pub(super) owners: Vec<OwnerStatus>,
-    /// Explains the address in the query.
+    /// The explanation of the address in the query.
     pub(super) explanation: Option<Explanation>,
-    /// The prefix in the query, and the bans that concern it.
+    /// The prefix in the query, and its bans.
     pub(super) bans: Option<(IpNet, Vec<BanStatus>)>,
 }
 
-/// Asks the daemon, or reads what is pinned; blocks until all answers are there.
+/// Asks the daemon, or reads pinned maps; blocks until all answers are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
     let explain = |address| explain::fetch(read, address, None, None);
     let explanation = query.explain.map(explain).transpose()?;
@@ -66,7 +66,7 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
                 limit: None,
                 count: u32::MAX,
             };
-            // A daemon of an earlier version does not know the question.
+            // A daemon of an earlier version does not know the request.
             connections::fetch(read, all).map_or_else(|_| Vec::new(), |list| list.owners)
         }
         None => Vec::new(),
@@ -77,7 +77,7 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
             limit: query.limit,
             within_ns: Some(nanoseconds(query.interval.max(RECENT))),
             by: query.by,
-            // The sources dropped fastest now may not be those dropped most so far.
+            // All of them: the sources dropped fastest now may not have the most drops so far.
             count: MAX_OFFENDERS,
         },
     )?;

@@ -1,21 +1,21 @@
-//! What the table is about.
+//! The tables of `limiter top`.
 
-/// What the table is about.
+/// A table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The sources dropped within the last minute.
     #[default]
     Offenders,
-    /// What each limit passes and refuses.
+    /// The passed and refused packets of each limit.
     Limits,
-    /// The same by the standing of sources.
+    /// The passed and refused packets by the standing of sources.
     Standing,
-    /// The limits on connections that are open at once.
+    /// The limits on open connections.
     Connections,
 }
 
 impl Subject {
-    /// All of them, in the order of their keys.
+    /// All tables, in the order of their keys.
     const ALL: [Self; 4] = [
         Self::Offenders,
         Self::Limits,
@@ -23,13 +23,12 @@ impl Subject {
         Self::Connections,
     ];
 
-    /// Returns the one whose key is a digit.
+    /// Returns the table with a digit as its key.
     pub(super) fn of_digit(digit: char) -> Option<Self> {
         let number = digit.to_digit(10)?.checked_sub(1)?;
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Returns its name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Offenders => "offenders",
@@ -39,7 +38,7 @@ impl Subject {
         }
     }
 
-    /// Returns the next one; after the last comes the first.
+    /// Returns the next table; after the last comes the first.
     pub(super) const fn next(self) -> Self {
         match self {
             Self::Offenders => Self::Limits,

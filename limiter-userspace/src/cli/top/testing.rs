@@ -74,7 +74,7 @@ pub(super) fn snapshot(
     }
 }
 
-/// A limit of packets that passed so many and dropped so many.
+/// A limit on packets with these numbers of passed and dropped packets.
 pub(super) fn limit(passed: u64, dropped: u64) -> LimitStatus {
     LimitStatus {
         mode: Mode::Enforce,
@@ -100,7 +100,7 @@ pub(super) fn limit(passed: u64, dropped: u64) -> LimitStatus {
     }
 }
 
-/// A limit whose rate is automatic, and was never lowered.
+/// A limit with an automatic rate that was never lowered.
 pub(super) fn automatic(rate: u64) -> LimitStatus {
     LimitStatus {
         automatic: Some(AutomaticRate {
@@ -123,7 +123,7 @@ pub(super) fn model(arguments: &[&str]) -> Model {
     }
 }
 
-/// Explains an address that its only limit dropped.
+/// The explanation of an address that its only limit dropped.
 pub(crate) fn explanation(address: &str) -> Explanation {
     Explanation {
         address: address.parse().unwrap(),

@@ -10,18 +10,18 @@ use crate::protocol::bans::BanOutcome;
 /// The number of changes with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
-    /// Bans that were made, including those that replaced another.
+    /// Made bans, including replacements of earlier ones.
     pub(super) banned: u64,
-    /// Bans that were lifted.
+    /// Lifted bans.
     pub(super) lifted: u64,
     /// Requests to lift a ban that did not exist.
     pub(super) not_banned: u64,
-    /// Bans that were refused.
+    /// Refused bans.
     pub(super) refused: u64,
-    /// Lines or decisions that could not be parsed.
+    /// Lines or decisions that cannot be parsed.
     pub(super) bad: u64,
-    /// Decisions that are not bans of addresses or ranges, have expired, or end no later than
-    /// another of the same prefix.
+    /// Decisions that are not bans of addresses or ranges, have expired, or end no later than another of the
+    /// same prefix.
     pub(super) skipped: u64,
 }
 
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-/// `banned 12, lifted 3, refused 0, bad 0`; other counts appear only if they are not zero.
+/// Formats as `banned 12, lifted 3, refused 0, bad 0`; other counts appear only if they are not zero.
 impl fmt::Display for Counts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,7 +1,6 @@
-//! Reads CrowdSec decisions, one JSON document after another: new and deleted decisions, as from
-//! the streaming API; lists of decisions; alerts with their decisions, as from `cscli decisions
-//! list -o json`; and single decisions with an action, as the custom bouncer feeds them to a
-//! command.
+//! Reads CrowdSec decisions, one JSON document after another: new and deleted decisions, as from the streaming
+//! API; lists of decisions; alerts with their decisions, as from `cscli decisions list -o json`; and single
+//! decisions with an action, as the custom bouncer feeds them to a command.
 
 use std::{cmp::Reverse, io::BufRead};
 
@@ -55,7 +54,7 @@ struct Decision {
     action: Option<Action>,
 }
 
-/// What to do with a decision.
+/// The change that a decision asks for.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Action {
@@ -78,7 +77,7 @@ pub(super) fn read(
             Ok(Document::New(new)) => reader.all(new, Action::Add)?,
             Ok(Document::One(one)) => reader.all(vec![one], Action::Add)?,
             Ok(Document::Changes { new, deleted }) => {
-                // An address in both stays banned, by another decision.
+                // New decisions come last: an address in both lists stays banned, by the new one.
                 reader.all(deleted.unwrap_or_default(), Action::Del)?;
                 reader.all(new.unwrap_or_default(), Action::Add)?;
             }
@@ -93,15 +92,15 @@ pub(super) fn read(
 struct Reader<'s> {
     terms: &'s Terms,
     sink: &'s Sink<BanChange>,
-    /// How many decisions were read so far.
+    /// The number of decisions so far.
     number: u64,
 }
 
 impl Reader<'_> {
     /// Applies entries; `action` applies to decisions without one of their own.
     ///
-    /// The longest come first: then a shorter one for the same prefix changes nothing, and is not
-    /// counted as one more ban.
+    /// The longest decisions come first: a shorter one for the same prefix then changes nothing, and does not
+    /// count as a repeated ban.
     fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
         let mut decisions = Vec::new();
         self.collect(entries, action, &mut decisions);
@@ -139,7 +138,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns how long a decision bans, in nanoseconds; [`u64::MAX`]: until it is lifted.
+/// Returns the length of a decision's ban, in nanoseconds; [`u64::MAX`]: until it is lifted.
 fn lasts_ns(change: &Read) -> u64 {
     match change {
         Ok(Some(Noted {

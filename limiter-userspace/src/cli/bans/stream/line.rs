@@ -1,5 +1,5 @@
-//! Parses lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban
-//! ADDRESS|PREFIX` lifts the ban of the stream's origin.
+//! Parses lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban ADDRESS|PREFIX` lifts
+//! the ban of the stream's origin.
 
 use crate::{
     cli::{
@@ -35,8 +35,8 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, Strin
         };
     }
     let prefix = parse::streamed(whom)?;
-    // A reason that begins with a number is taken for a malformed duration: better an error than a
-    // ban that never ends.
+    // A reason that begins with a number counts as a malformed duration: an error is better than a ban without
+    // end.
     let (duration, after) = word(rest);
     let has_duration =
         duration.starts_with(|first: char| first.is_ascii_digit()) || parse::is_for_ever(duration);

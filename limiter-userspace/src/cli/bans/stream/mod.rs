@@ -23,7 +23,7 @@ use crate::{
     protocol::bans::{BanChange, BanChanges, BanOutcome, Session},
 };
 
-/// Applies what arrives on stdin until it ends.
+/// Applies changes from stdin until it ends.
 pub(super) fn stream(
     read: &ReadArgs,
     terms: &Terms,
@@ -63,7 +63,7 @@ fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink<BanChange>) {
             }
         }
     };
-    // If the receiver is gone, nobody is left to tell.
+    // Ignore errors: the receiver is gone, so there is no reason to read on.
     let _ = if is_json {
         crowdsec::read(input, terms, sink)
     } else {

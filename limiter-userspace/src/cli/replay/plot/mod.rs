@@ -1,6 +1,6 @@
-//! Draws packets over time as an SVG: the packets that passed, stacked with those dropped by each
-//! limit and for each other reason. For a capture of one source, also draws how much each limit
-//! that dropped some of it let pass in its period.
+//! Draws packets over time as an SVG: passed packets, stacked with the packets dropped by each limit and for
+//! each other reason. For a capture of one source, it also draws the usage of each limit that dropped packets,
+//! within its period.
 
 mod scale;
 mod usage;
@@ -27,12 +27,12 @@ const GAP: u64 = 32;
 /// The title and its subtitle; the legend is below.
 const TITLE: u64 = 68;
 const LEGEND_LINE: u64 = 20;
-/// How many entries of the legend are on a line.
+/// The entries on a line of the legend.
 const COLUMNS: u64 = 2;
 /// The labels and the title of the time axis.
 const BOTTOM: u64 = 60;
 
-/// A calm colour for what passed; the colour-blind can tell the others apart (after Okabe and Ito).
+/// A calm colour for passed packets. The other colours are distinct for the colour-blind (after Okabe and Ito).
 const PASSED: &str = "#8dbbd9";
 const DROPPED: [&str; 6] = [
     "#d55e00", "#e69f00", "#cc79a7", "#4d4d9f", "#009e73", "#b8a800",
@@ -54,7 +54,7 @@ struct Entry<'a> {
     label: &'a str,
 }
 
-/// Draws a timeline and, if there is only one source, what the limits let pass from it.
+/// Draws a timeline and, for a single source, the usage of limits.
 pub(super) fn draw(
     out: &mut impl Write,
     title: &str,
@@ -88,7 +88,7 @@ pub(super) fn draw(
     legend(out, TITLE, COLUMNS, entries)?;
 
     let rates = Rates::new(timeline, &layers);
-    // The whole last bin, even if the last packet is the first in it.
+    // The whole last bin, even if it has only one packet.
     let end = rates
         .bin_ends
         .last()
@@ -121,8 +121,7 @@ const fn tenths(pixels: u64) -> u64 {
     pixels * 10
 }
 
-/// Returns a layer for what passed, for every limit that dropped something, and for every other
-/// reason for which something was dropped.
+/// Returns a layer for passed packets, for every limit with drops, and for every other reason with drops.
 fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
     let mut colours = DROPPED.into_iter().cycle();
     let mut layers = Vec::new();
@@ -194,7 +193,7 @@ fn legend<'a>(
 struct Rates {
     /// The end of each bin, in nanoseconds; the last bin ends with the last packet.
     bin_ends: Vec<u64>,
-    /// The lower edge of the first layer, its upper edge, that of the second, …, by bin.
+    /// The edges of the layers from the lowest up, by bin.
     tops: Vec<Vec<u64>>,
     highest: u64,
 }
@@ -207,8 +206,7 @@ impl Rates {
             .take(bins)
             .map(|bin: u64| {
                 let end = bin * width;
-                // The last bin ends with the capture, unless that would make a rate out of a few
-                // packets.
+                // The last bin ends with the capture, except if that would turn a few packets into a rate.
                 let cut = timeline.end_ns().max(end - width / 2);
                 if bin > 1 { end.min(cut) } else { end }
             })
@@ -365,7 +363,7 @@ impl fmt::Display for Text<'_> {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
-                // XML allows no control characters, not even escaped.
+                // XML allows no control characters, not even escaped ones.
                 control if control.is_control() => f.write_str("\u{fffd}")?,
                 character => write!(f, "{character}")?,
             }

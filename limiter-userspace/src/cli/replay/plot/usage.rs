@@ -1,5 +1,5 @@
-//! Draws how much of each limit's count has passed within its last period: a curve for each limit,
-//! and a mark for each packet that it dropped.
+//! Draws each limit's usage within its last period: a curve for each limit, and a mark for each packet that it
+//! dropped.
 
 use std::io::{self, Write};
 
@@ -12,23 +12,23 @@ use super::{
 };
 use crate::replay::{Fate, Timeline, Usage};
 
-/// How many entries of the legend are on a line: their labels are long.
+/// The entries on a line of the legend: their labels are long.
 pub(super) const COLUMNS: u64 = 1;
 
 /// The height of a dropped packet's mark, in pixels.
 const MARK: u64 = 10;
 
-/// What one limit let pass.
+/// The usage of one limit.
 pub(super) struct Curve {
     label: String,
     colour: &'static str,
-    /// The start of each step, in nanoseconds, and the share of the count from then on, in percent.
+    /// The start of each step, in nanoseconds, and from there on the passed share of the count, in percent.
     steps: Vec<(u64, u64)>,
     dropped_ns: Vec<u64>,
 }
 
-/// Returns the curves of the limits among `layers` that have no overrides; none if the capture has
-/// several sources or is too long.
+/// Returns the curves of limits among `layers` without overrides; none if the capture has several sources or is
+/// too long.
 pub(super) fn curves(
     policy: &Policy,
     layers: &[Layer],

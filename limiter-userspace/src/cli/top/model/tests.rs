@@ -86,7 +86,7 @@ fn paused_only_what_is_missing_is_taken() {
 
     apply(&mut model, &[Action::Group]);
     assert!(model.waits());
-    // The answer to the question before.
+    // The answer to the query before.
     model.take(drops(2, &[30, 50]));
     assert!(model.waits());
     assert_eq!(model.query().by, Grouping::Range);
@@ -115,7 +115,7 @@ fn an_address_is_explained() {
         explanation: Some(explanation(address)),
         ..drops(second, &[30, 20])
     };
-    // The answer for another address, asked about before.
+    // The answer for another address, from the query before.
     model.take(answer(1, "192.0.2.0"));
     assert!(model.waits());
     model.take(answer(2, "192.0.2.1"));
@@ -149,16 +149,16 @@ fn ban_of(prefix: &str) -> BanStatus {
 #[test]
 fn nothing_is_banned_without_confirmation() {
     let mut model = model(&[]);
-    // Nobody to ban.
+    // There is no row to ban.
     apply(&mut model, &[Action::Ban, Action::Accept]);
     assert!(model.wanted().is_none());
     model.take(drops(0, &[30, 20]));
     apply(&mut model, &[Action::Ban]);
     assert_eq!(model.front(), Front::Confirmation);
     assert!(model.wanted().is_none());
-    // Other rows come first meanwhile, which changes nothing.
+    // Other rows come first meanwhile, which does not matter.
     model.take(drops(1, &[30, 50]));
-    // Not while the duration is none.
+    // An invalid duration cannot be confirmed.
     apply(&mut model, &[Action::Type('x'), Action::Accept]);
     assert!(model.wanted().is_none());
     apply(&mut model, &[Action::Erase, Action::Accept]);
@@ -166,7 +166,7 @@ fn nothing_is_banned_without_confirmation() {
         panic!("{model:?}")
     };
     assert_eq!(prefix.to_string(), "192.0.2.0/32");
-    // It is on its way.
+    // The change is being made.
     apply(&mut model, &[Action::Back]);
     assert!(model.wanted().is_some());
     model.tell(Ok("banned".to_owned()));

@@ -1,4 +1,4 @@
-//! The rates in force of limits whose rate is automatic, above the offenders.
+//! Automatic rates in force, above the offenders.
 
 use ratatui::text::{Line, Span};
 
@@ -11,10 +11,10 @@ use crate::{
     protocol::AutomaticRate,
 };
 
-/// The width of the names. With rates of six digits a whole line has 80 columns.
+/// The width of the names: with rates of six digits, a whole line has 80 columns.
 const NAMES: usize = 22;
 
-/// Returns a line for each such limit, as far as a screen of that height has room.
+/// Returns a line for each automatic rate, as far as a screen of this height has room.
 pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'static>> {
     let rates = model.sample.iter().flat_map(|sample| &sample.automatic);
     rates

@@ -22,7 +22,7 @@ use crate::{
 const KEYS_OF_BAN: &str = "Enter: do it  Tab: the other text  Esc: change nothing";
 const KEYS_OF_UNBAN: &str = "Enter: do it  Esc: change nothing";
 
-/// Returns what is above the table; empty unless a change is asked for.
+/// Returns the lines above the table; empty without a requested change.
 pub(super) fn lines(page: &Page, width: u16, palette: &Palette) -> Vec<Line<'static>> {
     let width = usize::from(width);
     match page {
@@ -109,7 +109,7 @@ fn styled(text: &str, width: usize, style: Style) -> Vec<Line<'static>> {
     lines.map(|line| Line::styled(line, style)).collect()
 }
 
-/// Breaks a line at its spaces, so that no part is wider than `width` if its words are not.
+/// Breaks a line at spaces, so that no part is wider than `width` unless a word is.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut parts = vec![String::new()];
     for word in line.split(' ') {

@@ -1,4 +1,4 @@
-//! The limits on connections that are open at once, and who has the most.
+//! The limits on open connections, and the owners with the most.
 
 use ratatui::{
     Frame,
@@ -18,7 +18,7 @@ use crate::{
     protocol::OwnerStatus,
 };
 
-/// Draws the limits on connections, how many are open, and who waits for one.
+/// Draws the limits on connections, with open connections and waiting clients.
 pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let limits = model.limits_on_connections();
     let open = model
@@ -38,7 +38,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
         let error = format!("  COUNTED ONCE A SECOND: {error}");
         head.push_span(Span::styled(error, palette.alarm));
     }
-    // Last: where there is no room, what is in capitals stays.
+    // Last, so that a narrow screen cuts this before the capitals.
     if let Some(tracked) = open.tracked {
         head.push_span(Span::raw(format!("  {} of them forwarded", count(tracked))));
     }
@@ -63,7 +63,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
         ),
         Column::new("refused", cells(&|limit| count(limit.refused_packets))),
     ]);
-    // The heading, a line of each limit, and a blank one. A filter may leave owners alone.
+    // The heading, a line for each limit, and a blank line. A filter may leave only owners.
     let height = limits.len() + 2;
     let height = u16::try_from(height).unwrap_or(u16::MAX);
     let height = if limits.is_empty() { 0 } else { height };
@@ -73,7 +73,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     draw_owners(frame, of_owners, model, palette);
 }
 
-/// Draws those who have the most connections open.
+/// Draws the owners with the most open connections.
 fn draw_owners(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let owners = model.owners();
     if owners.is_empty() {

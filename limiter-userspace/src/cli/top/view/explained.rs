@@ -14,7 +14,7 @@ use crate::{
     protocol::{Explanation, LimitExplanation},
 };
 
-/// What `limiter explain` prints, for a narrow page: two lines per limit.
+/// The output of `limiter explain`, for a narrow page: two lines per limit.
 pub(super) fn lines<'e>(
     address: IpAddr,
     explanation: Option<&'e Explanation>,
@@ -24,7 +24,7 @@ pub(super) fn lines<'e>(
         return vec![Line::raw("asking the daemon …")];
     };
     let mut lines = Vec::new();
-    // First, so that it is visible even on a small page.
+    // First, so that a small page shows it.
     if let Some(last) = &explanation.last_drop {
         lines.extend(last_drop_lines(last).map(Line::raw));
         lines.push(Line::default());

@@ -1,4 +1,4 @@
-//! The tables of limits: what they pass and refuse, by standing, too.
+//! The tables of limits: passed and refused packets, also by standing.
 
 use limiter_policy::{policy::Mode, text::period};
 use ratatui::{
@@ -19,7 +19,7 @@ use crate::{
     protocol::counted_name,
 };
 
-/// Draws what each limit grants, passes and refuses.
+/// Draws each limit's rate, and its passed and refused packets.
 pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let limits = model.limits();
     if limits.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     table::draw(frame, area, columns, model.selected(), palette);
 }
 
-/// Draws what sources of each standing get.
+/// Draws the traffic of sources of each standing.
 pub(super) fn draw_standings(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let standing = model
         .sample
@@ -102,7 +102,7 @@ pub(super) fn names<T>(lines: &[(&str, T)]) -> Vec<String> {
     lines.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Says what a limit grants each owner without an override.
+/// Describes the rate of each owner without an override.
 pub(super) fn granted(limit: &LimitRates) -> String {
     if let Some(connections) = limit.connections {
         return count(connections);
@@ -127,7 +127,7 @@ pub(super) fn headed<'l>(frame: &mut Frame, area: Rect, line: impl Into<Line<'l>
     below
 }
 
-/// Says why there is no line.
+/// Shows why there is no line.
 pub(super) fn nothing(frame: &mut Frame, area: Rect, model: &Model, why: &'static str) {
     let text = match &model.sample {
         None => "",

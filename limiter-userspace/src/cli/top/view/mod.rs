@@ -44,7 +44,7 @@ impl View {
         }
     }
 
-    /// Fills the frame; what does not fit is cut.
+    /// Fills the frame, and cuts the rest.
     pub(super) fn draw(&self, frame: &mut Frame, model: &Model) {
         let sparkline = if frame.area().height < ROOMY { 0 } else { 3 };
         let height = frame.area().height;
@@ -52,7 +52,7 @@ impl View {
         let automatic_height = u16::try_from(automatic.len()).unwrap_or(u16::MAX);
         let left = height.saturating_sub(automatic_height);
         let standing = match model.subject {
-            // The table says it all.
+            // The table has all of it.
             Subject::Standing => Vec::new(),
             _ => standing::lines(model, left, &self.palette),
         };

@@ -38,7 +38,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     );
 }
 
-/// The line below the table: how it is grouped and filtered, and how much that hides.
+/// Returns the line below the table: grouping, filter, and the number of hidden rows.
 pub(super) fn choices<'m>(model: &'m Model, palette: &Palette) -> Paragraph<'m> {
     if matches!(model.page, Page::Filter) {
         return Paragraph::new(format!("filter: {}▏", model.filter));
@@ -129,7 +129,7 @@ const fn title_of(by: Grouping) -> &'static str {
     }
 }
 
-/// `▼` for the usual direction.
+/// Returns `▼` for the usual direction.
 const fn arrow(order: Order) -> &'static str {
     if order.reversed { "▲" } else { "▼" }
 }

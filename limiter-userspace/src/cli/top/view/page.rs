@@ -7,7 +7,7 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph},
 };
 
-/// Draws lines in a box; those that do not fit are counted.
+/// Draws lines in a box, and counts the lines that do not fit.
 pub(super) fn draw(frame: &mut Frame, area: Rect, title: &str, mut lines: Vec<Line>) {
     let block = Block::bordered().title(title).title_bottom(" Esc: back ");
     let height = block.inner(area).height.into();

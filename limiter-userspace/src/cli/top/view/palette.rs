@@ -10,7 +10,7 @@ pub(in super::super) struct Palette {
     pub(super) heading: Style,
     /// Dropped packets.
     pub(super) drops: Style,
-    /// What needs attention.
+    /// Text that needs attention.
     pub(super) alarm: Style,
     /// The selected row.
     pub(super) selected: Style,

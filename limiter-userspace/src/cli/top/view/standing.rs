@@ -1,4 +1,4 @@
-//! What sources of each standing get of the limits that reserve, above the offenders.
+//! The traffic of sources by standing at limits with a reserve, above the offenders.
 
 use ratatui::text::{Line, Span};
 
@@ -20,8 +20,8 @@ use crate::{
 const NAMES: usize = 26;
 const COLUMN: usize = 9;
 
-/// Returns a line of titles and two lines for each limit, as far as a screen of that height has
-/// room; none if no limit reserves.
+/// Returns a line of titles and two lines for each limit, as far as a screen of this height has room; none if
+/// no limit has a reserve.
 pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'static>> {
     let sample = model.sample.as_ref();
     let Some(standing) = sample.and_then(|sample| sample.standing.as_ref()) else {

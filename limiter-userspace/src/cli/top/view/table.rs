@@ -1,4 +1,4 @@
-//! A table whose columns fit the screen.
+//! A table with columns that fit the screen.
 
 use ratatui::{
     Frame,
@@ -18,14 +18,14 @@ const SHORTEST_NAME: u16 = 12;
 /// A column.
 pub(super) struct Column {
     title: &'static str,
-    /// The sign behind the title of a column by which rows can be sorted, for which there is always
-    /// room: empty unless they are.
+    /// The sign behind the title of a sortable column. There is always room for it; it is empty unless rows are
+    /// sorted by it.
     sign: Option<&'static str>,
     alignment: Alignment,
     cells: Vec<String>,
     /// Whether it has names of limits, which may be cut.
     is_name: bool,
-    /// Whether it is left out for lack of room, and in which order: the lowest first.
+    /// The order in which columns are left out for lack of room, the lowest first; `None`: never.
     spared: Option<u8>,
 }
 
@@ -79,7 +79,7 @@ impl Column {
         u16::try_from(widest).unwrap_or(u16::MAX)
     }
 
-    /// Returns the least width it needs.
+    /// Returns its least width.
     fn least(&self) -> u16 {
         if self.is_name {
             self.width().min(SHORTEST_NAME)
@@ -89,7 +89,7 @@ impl Column {
     }
 }
 
-/// Draws the columns that fit, with the selected row in view; `None`: no row can be.
+/// Draws the columns that fit, with the selected row in view; `None`: no row is selectable.
 pub(super) fn draw(
     frame: &mut Frame,
     area: Rect,
@@ -143,7 +143,7 @@ fn fitting(mut columns: Vec<Column>, width: u16) -> Vec<Column> {
     columns
 }
 
-/// Cuts a text to so many characters, the last of which is then `…`.
+/// Cuts a text to this many characters, ending in `…`.
 fn cut(text: &mut String, characters: usize) {
     if text.chars().count() > characters {
         let kept = text.chars().take(characters.saturating_sub(1));

@@ -110,7 +110,7 @@ fn what_each_standing_gets() {
             "No drops.",
         ]
     );
-    // Without room for it, the offenders come first.
+    // If there is no room for both, offenders come first.
     assert_eq!(screen(&model, (80, 17))[5], "No drops.");
 }
 
@@ -166,7 +166,7 @@ fn what_an_automatic_rate_is() {
         told(&model),
         "AllPacketsToThisServer  auto 52 000/s  NOT FOUND: no daemon runs"
     );
-    // Without room for it, the offenders come first.
+    // If there is no room for both, offenders come first.
     assert_eq!(screen(&model, (80, 17))[5], "No drops.");
 }
 
@@ -509,7 +509,7 @@ fn who_has_the_most_connections() {
         lines[9],
         "owner                    limit                 open  at most"
     );
-    // A part of an owner finds it, though of no limit.
+    // A part of an owner's id finds the owner, but no limit.
     let typed = "192.0".chars().map(Action::Type);
     let actions = [Action::EditFilter].into_iter().chain(typed);
     for action in actions.chain([Action::Accept]) {

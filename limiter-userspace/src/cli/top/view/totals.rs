@@ -1,4 +1,4 @@
-//! The head of the screen: the interfaces, and how fast packets are dropped.
+//! The head of the screen: the interfaces, and the rates of packets.
 
 use ratatui::{
     Frame,
@@ -55,7 +55,8 @@ fn interface_state<'m>(interface: &'m InterfaceStatus, palette: &Palette) -> Spa
     }
 }
 
-/// The rates of all packets, and of answers if any limit sends some; `most` is the value of the sparkline's highest column.
+/// Returns the rates of all packets, and of answers if a limit sends some. `most`: the value of the sparkline's
+/// highest column.
 fn traffic<'m>(model: &Model, width: u16, palette: &Palette) -> Line<'m> {
     let (passed, dropped) = model.sample.as_ref().map_or((None, None), |sample| {
         (
