@@ -25,7 +25,6 @@ const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 /// A spare descriptor for when the process has no other left; `None`: it is in use.
 static RESERVE: Mutex<Option<File>> = Mutex::new(None);
 
-/// The connections that are being served.
 pub(crate) struct Connections {
     /// The listener's name in messages.
     listener: &'static str,

@@ -36,7 +36,6 @@ use crate::{
     },
 };
 
-/// The most connections at once.
 const MOST: usize = 64;
 
 /// The timeout of a request's head.

@@ -60,7 +60,6 @@ async fn listening() -> Result<BTreeSet<u16>, DumpError> {
     Ok(ports)
 }
 
-/// Returns whether a policy answers with SYN cookies.
 #[must_use]
 pub(crate) fn are_used(policy: &Policy) -> bool {
     policy.limits.iter().any(makes_cookies)

@@ -2,7 +2,6 @@
 
 use limiter_policy::{config, policy::Policy};
 
-/// Returns the policy of a configuration.
 #[track_caller]
 pub(crate) fn policy(configuration: &str) -> Policy {
     let config = config::parse(configuration, "test");

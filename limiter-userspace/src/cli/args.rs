@@ -58,7 +58,6 @@ pub(super) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// Returns the configuration file.
     pub(super) fn path(&self) -> &Path {
         self.file.as_deref().unwrap_or(&self.option.config)
     }
@@ -122,7 +121,6 @@ pub(super) struct AskedArgs {
 }
 
 impl AskedArgs {
-    /// Returns the requested name.
     pub(super) fn of(&self) -> Option<AskedFor> {
         if let Some(name) = self.server_name.clone() {
             return Some(AskedFor::ServerName(name));

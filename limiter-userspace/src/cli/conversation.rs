@@ -18,7 +18,6 @@ impl ReadArgs {
         self.conversation().ask(request)
     }
 
-    /// Begins a series of requests.
     pub(super) const fn conversation(&self) -> Conversation<'_> {
         Conversation {
             with: self,

@@ -119,7 +119,6 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Returns whether the command was given `--json`.
 fn wants_json(matches: &ArgMatches) -> bool {
     let mut innermost = matches;
     while let Some((_, matches)) = innermost.subcommand() {

@@ -66,7 +66,6 @@ pub(super) fn speak_json(json: bool) {
     let _ = JSON.set(json);
 }
 
-/// An error or a warning as JSON.
 #[derive(Serialize)]
 struct Told<'t> {
     level: &'static str,

@@ -66,7 +66,6 @@ pub(super) fn all_told<T: Clone>(all: &[Noted<T>]) -> Vec<T> {
     all.iter().map(Noted::told).collect()
 }
 
-/// Parses an address or a prefix.
 pub(super) fn prefix(text: &str) -> Result<Noted<IpNet>, String> {
     read(
         text,
@@ -74,7 +73,6 @@ pub(super) fn prefix(text: &str) -> Result<Noted<IpNet>, String> {
     )
 }
 
-/// Parses an address.
 pub(super) fn address(text: &str) -> Result<Noted<IpAddr>, String> {
     const EXPECTED: &str = "one address, such as 192.0.2.1 or 2001:db8::1";
     let prefix = read(text, EXPECTED)?;
@@ -95,7 +93,6 @@ fn read(text: &str, expected: &str) -> Result<Noted<IpNet>, String> {
     })
 }
 
-/// Parses a type of DNS questions.
 pub(super) fn dns_type(text: &str) -> Result<u16, String> {
     let number = DnsMatch::type_of(text).or_else(|| text.parse().ok());
     number.ok_or_else(|| "expected a type, such as ANY, 257 or TYPE257".to_owned())

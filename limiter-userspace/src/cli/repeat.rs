@@ -60,7 +60,6 @@ impl End {
         })
     }
 
-    /// Waits for one of these signals.
     pub(super) async fn wanted(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -149,7 +149,6 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns the first duplicate name.
 fn duplicate(names: &[InterfaceName]) -> Option<&InterfaceName> {
     let mut each = names.iter().enumerate();
     let (_, name) = each.find(|(index, name)| names[..*index].contains(name))?;

@@ -5,7 +5,6 @@ use limiter_policy::policy::Mode;
 
 use super::render::{count, table_without};
 
-/// One limit's row.
 pub(super) struct LimitRow {
     pub(super) name: String,
     /// The name of its [`Strategy`].

@@ -64,7 +64,6 @@ pub(super) async fn peers(by_tcp: bool) -> Result<BTreeSet<Peer>, PeersError> {
     Ok(peers)
 }
 
-/// Returns the name servers in a resolver's configuration.
 fn name_servers(text: &str) -> impl Iterator<Item = IpAddr> {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

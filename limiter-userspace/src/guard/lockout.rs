@@ -49,7 +49,6 @@ const CONNECTION_BYTES: Rate = Rate {
     ..CONNECTIONS
 };
 
-/// The port of BGP.
 const BGP: u16 = 179;
 
 /// The source ports of clients: all but the privileged ones.

@@ -5,7 +5,6 @@ use std::{net::IpAddr, ops::RangeInclusive};
 use limiter_common::{limit::Cost, packet::TcpState};
 use limiter_policy::policy::{Limit, TcpFlags};
 
-/// Packets of one kind.
 pub(super) struct Packets {
     pub(super) protocol: u8,
     pub(super) ports: Option<Ports>,
@@ -17,14 +16,12 @@ pub(super) struct Packets {
     pub(super) destination: Option<IpAddr>,
 }
 
-/// The ports of such packets.
 pub(super) struct Ports {
     pub(super) source: RangeInclusive<u16>,
     pub(super) destination: RangeInclusive<u16>,
 }
 
 impl Packets {
-    /// Returns whether the packets open connections.
     pub(super) fn open_connections(&self) -> bool {
         self.tcp_flags == Some(TcpFlags::SYN)
     }

@@ -18,7 +18,6 @@ use super::{
 /// The default range of a host's ephemeral ports.
 const EPHEMERAL: RangeInclusive<u16> = 32_768..=u16::MAX;
 
-/// The port of DNS.
 const DNS: u16 = 53;
 
 /// A peer of this host, and the destination of its answers.
@@ -127,7 +126,6 @@ impl Peer {
         if self.by_tcp { "tcp" } else { "udp" }
     }
 
-    /// Returns the packets of its answers.
     fn answers(&self) -> Packets {
         let (destination, ports) = match self.local {
             Some((address, port)) => (Some(address), port..=port),

@@ -61,7 +61,6 @@ fn environment(process: u32) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
-/// Returns a process's parent.
 fn parent(process: &str) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;

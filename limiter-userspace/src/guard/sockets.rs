@@ -30,7 +30,6 @@ pub(super) struct Connection {
     pub(super) port: u16,
 }
 
-/// Returns the ports on which root listens.
 pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, DumpError> {
     let mut ports = BTreeSet::new();
     for family in [AF_INET, AF_INET6] {

@@ -313,7 +313,6 @@ fn the_environment_of_a_session() {
     check("203.0.113.9 50000 192.0.2.1", None);
 }
 
-/// An address of this machine.
 const OWN: &str = "192.0.2.254";
 
 /// Checks the warnings of lists.

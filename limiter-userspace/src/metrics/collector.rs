@@ -34,7 +34,6 @@ use crate::{
     protocol::{History, StateStatus},
 };
 
-/// The daemon's counters as metrics.
 pub(super) struct DaemonCollector {
     daemon: Arc<Daemon>,
     failure: Failure,

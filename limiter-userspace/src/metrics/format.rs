@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-/// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Prometheus' own, version 0.0.4, which every client reads.

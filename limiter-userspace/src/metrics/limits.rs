@@ -44,7 +44,6 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
     Ok(())
 }
 
-/// Encodes the number of overrides of each limit.
 pub(super) fn overrides(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_overrides_active",

@@ -23,7 +23,6 @@ pub(super) struct Asked {
     pub(super) visitors: Visitors,
 }
 
-/// Serves forever.
 pub(super) async fn serve(listener: Listening, asked: Arc<Asked>, pulse: &Pulse) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
         let response = answer(&request, &asked);

@@ -27,7 +27,6 @@ pub(crate) struct Collector {
     summary: Summary,
 }
 
-/// A followed flow.
 struct Followed {
     /// The sequence number of the client's first byte, if known.
     first: Option<u32>,

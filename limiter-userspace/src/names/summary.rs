@@ -44,7 +44,6 @@ pub(crate) struct NameRow {
     pub(crate) applications: Vec<&'static str>,
 }
 
-/// A reason why there is no name.
 #[derive(Debug, Serialize)]
 pub(crate) struct UnreadRow {
     pub(crate) reason: &'static str,
@@ -62,7 +61,6 @@ impl Sum {
 }
 
 impl Summary {
-    /// Adds a flow with a name.
     pub(super) fn add(&mut self, found: Found, traffic: Traffic) {
         let sum = self.named.entry((found.name, found.how)).or_default();
         sum.add(traffic);
@@ -70,7 +68,6 @@ impl Summary {
         sum.applications.extend(found.applications);
     }
 
-    /// Adds a flow without a name.
     pub(super) fn add_unread(&mut self, reason: NoName, traffic: Traffic) {
         self.unread.entry(reason).or_default().add(traffic);
     }

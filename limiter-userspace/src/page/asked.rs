@@ -55,7 +55,6 @@ impl BansAsked {
     }
 }
 
-/// Selects an address.
 #[derive(Deserialize)]
 pub(super) struct ExplainAsked {
     pub(super) address: String,
@@ -75,7 +74,6 @@ pub(super) struct HistoryAsked {
     pub(super) window: Window,
 }
 
-/// A part of the history.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Window {

@@ -11,7 +11,6 @@ use axum::{
 /// The query of links to assets: browsers fetch another build's files anew.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A file of the page.
 pub(super) struct Asset {
     pub(super) path: &'static str,
     content_type: &'static str,

@@ -23,7 +23,6 @@ const LASTS: Duration = TO_END.saturating_sub(Duration::from_secs(3));
 /// The pause before browsers reconnect.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The numbers of one second.
 #[derive(Serialize)]
 struct Second<'r> {
     at: i64,
@@ -73,7 +72,6 @@ pub(super) fn stream(
     })
 }
 
-/// The data of the plot.
 #[derive(Serialize)]
 struct Shown {
     /// The length of a slot, in seconds.

@@ -4,7 +4,6 @@ use std::{collections::VecDeque, time::Duration};
 
 use limiter_common::reason::Reason;
 
-/// The number of reasons.
 pub(super) const REASONS: usize = Reason::ALL.len();
 
 /// A number for each reason, in the order of [`Reason::ALL`].

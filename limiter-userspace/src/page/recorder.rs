@@ -32,7 +32,6 @@ pub(super) struct Recorder {
     events: watch::Sender<Arc<str>>,
 }
 
-/// The data kept from the reads.
 pub(super) struct Recorded {
     pub(super) history: History,
     pub(super) rates: Rates,
@@ -57,18 +56,15 @@ impl Recorder {
         }
     }
 
-    /// Locks the data.
     pub(super) fn recorded(&self) -> MutexGuard<'_, Recorded> {
         // The numbers stay usable after a panic elsewhere, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Subscribes to the events.
     pub(super) fn follow(&self) -> watch::Receiver<Arc<str>> {
         self.events.subscribe()
     }
 
-    /// Reads forever.
     pub(super) async fn record(&self) -> Infallible {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

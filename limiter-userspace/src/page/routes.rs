@@ -57,7 +57,6 @@ impl Pages {
     }
 }
 
-/// Returns the routes, for these visitors.
 pub(super) fn routes(pages: Arc<Pages>, visitors: Visitors) -> Router {
     let mut router = Router::new()
         .route("/", get(overview))

@@ -48,7 +48,6 @@ pub(super) enum ReadError {
     Datapath(#[from] DatapathError),
 }
 
-/// The data of the overview.
 pub(super) struct Snapshot {
     pub(super) at: Timestamp,
     pub(super) status: Status,
@@ -67,14 +66,12 @@ pub(super) struct Snapshot {
     pub(super) fleet: Option<FleetStatus>,
 }
 
-/// Dropped sources.
 pub(super) struct Offenders {
     pub(super) list: OffenderList,
     /// The end of the drops and the reason; `None`: the row is not an address.
     pub(super) holds: Vec<Option<Hold>>,
 }
 
-/// A limit.
 pub(super) struct LimitRow {
     pub(super) name: String,
     /// A text of the unit it counts, the owner and the matched packets.
@@ -212,7 +209,6 @@ fn told(limit: &Limit, rate: Rate) -> String {
     }
 }
 
-/// Sends a request to the daemon.
 pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadError> {
     match daemon.look(request) {
         Answer::Error(why) => Err(ReadError::Refused(why)),
@@ -225,7 +221,6 @@ pub(super) fn unexpected() -> ReadError {
     ReadError::Refused("the daemon gave an unexpected answer".to_owned())
 }
 
-/// Lists offenders.
 pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<OffenderList, ReadError> {
     match ask(daemon, &Request::Offenders(query))? {
         Answer::Offenders(list) => Ok(list),
@@ -261,7 +256,6 @@ pub(super) fn holds(
     offenders.iter().map(hold).collect()
 }
 
-/// Reads some bans.
 pub(super) fn bans(daemon: &Daemon, query: BansQuery) -> Result<BansPage, ReadError> {
     match ask(daemon, &Request::Bans(query))? {
         Answer::Bans(page) => Ok(page),

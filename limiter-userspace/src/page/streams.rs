@@ -14,7 +14,6 @@ use crate::http::Peer;
 /// The most streams at once.
 const MOST: usize = 16;
 
-/// The open streams.
 #[derive(Default)]
 pub(super) struct Streams {
     /// Oldest first.

@@ -233,7 +233,6 @@ impl AutomaticBans {
         Some(self.made.len() - 1)
     }
 
-    /// Returns the bans so far.
     pub(super) fn made(&self) -> ReplayedBans<'_> {
         ReplayedBans {
             first: &self.made,

@@ -18,7 +18,6 @@ const MOST: usize = 1 << 18;
 /// The FIN flag: the segment's sender sends no more.
 const FLAG_FIN: u8 = 0x01;
 
-/// The open connections of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     open: HashMap<Connection, Open>,
@@ -36,7 +35,6 @@ pub struct ConnectionCounts {
     pub open: u64,
 }
 
-/// An open connection.
 #[derive(Debug)]
 struct Open {
     ends: Ends,
@@ -104,7 +102,6 @@ impl Connections {
         Some(Change::Closed(closed.ends))
     }
 
-    /// Returns whether a connection is open.
     pub(super) fn are_open(&self, connection: &Connection) -> bool {
         self.open.contains_key(connection)
     }

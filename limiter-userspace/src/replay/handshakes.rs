@@ -18,7 +18,6 @@ use super::connection::Connection;
 /// The most half-open connections; beyond it, the oldest are forgotten.
 const HALF_OPEN: usize = 1 << 18;
 
-/// The handshakes of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
     half_open: HashMap<Connection, HalfOpen>,

@@ -35,7 +35,6 @@ impl Drops {
         ratio(self.dropped, self.packets)
     }
 
-    /// Spends the entries' packets, in order.
     pub(super) fn of<'a>(
         entries: impl Iterator<Item = &'a Entry>,
         owners: &Owners,

@@ -34,7 +34,6 @@ pub struct Frames<S> {
     first: Option<First>,
 }
 
-/// The buffered first packets.
 #[derive(Default)]
 struct First {
     kept: Vec<Kept>,

@@ -13,7 +13,6 @@ use limiter_common::{
     packet::{FLAG_ACK, FLAG_SYN, Facts, Frame as _, Transport},
 };
 
-/// An Ethernet address.
 type Hardware = [u8; 6];
 
 /// The group bit of an Ethernet address's first byte.

@@ -48,7 +48,6 @@ pub struct Ways {
     pub merged: u64,
 }
 
-/// The incoming packets of one service.
 pub(super) struct Seen {
     pub(super) packets: u64,
     pub(super) bytes: u64,

@@ -34,7 +34,6 @@ impl Owners {
         }
     }
 
-    /// Returns the number of owners.
     pub(super) const fn count(&self) -> usize {
         self.count
     }

@@ -93,7 +93,6 @@ pub(super) struct Entry {
     pub(super) sent: Sent,
 }
 
-/// The record of a service's packets.
 pub(super) struct Record<H = RandomState> {
     most_entries: usize,
     hash: H,

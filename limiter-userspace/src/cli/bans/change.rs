@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// Makes and lifts bans.
 pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BansChanged> {
     let pinned = |datapath: &Datapath| {
         let runtime = tokio::runtime::Builder::new_current_thread()

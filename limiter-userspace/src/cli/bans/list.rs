@@ -46,7 +46,6 @@ pub(in crate::cli) struct BansArgs {
     output: OutputArgs,
 }
 
-/// The bans in force.
 #[derive(Serialize)]
 struct List {
     /// The configured maximum of bans.
@@ -152,7 +151,6 @@ fn print(out: &mut impl Write, list: &List, room: Option<usize>) -> anyhow::Resu
     Ok(())
 }
 
-/// Returns the columns that fit.
 fn shown(mut widths: [usize; 7], room: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
     widths[REASONS] = widths[REASONS].min(REASON);

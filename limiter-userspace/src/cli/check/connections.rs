@@ -9,7 +9,6 @@ use limiter_policy::policy::{CountedConnections, Limit, Mode, Policy, configured
 use super::super::output::stderr;
 use crate::{forwarding, netlink::conntrack::host};
 
-/// Warns on stderr.
 pub(super) fn warn(policy: &Policy) {
     if policy.connections == CountedConnections::Tracked
         && let Some(silence) = host::silence()

@@ -4,7 +4,6 @@ use limiter_policy::policy::Policy;
 
 use crate::{cli::output, guard::forged};
 
-/// Names these limits on stderr.
 pub(super) fn warn(policy: &Policy) {
     for ban in forged::bans(policy) {
         output::warn(&ban);

@@ -5,7 +5,6 @@ use limiter_policy::policy::{Limit, Mode, Policy};
 
 use crate::cli::output;
 
-/// Warns on stderr of unused names.
 pub(super) fn warn(policy: &Policy) {
     for (section, id) in unused(policy) {
         output::warn(&format_args!(

@@ -7,7 +7,6 @@ use limiter_policy::{
 
 use crate::cli::output;
 
-/// Names redundant rates on stderr.
 pub(super) fn warn(policy: &Policy) {
     let text = |rate: Option<Rate>| {
         let rate = rate.map(|rate| written(rate.count, rate.period_ns));

@@ -14,7 +14,6 @@ use crate::{
     reputation::pressure::Threshold,
 };
 
-/// A sieve and its uses.
 #[derive(Serialize)]
 pub(super) struct CheckedSieve<'a> {
     sieve: &'a str,

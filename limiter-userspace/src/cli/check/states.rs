@@ -9,7 +9,6 @@ use limiter_policy::policy::{Limit, Mode, Policy, configured_name};
 use super::super::output::stderr;
 use crate::forwarding;
 
-/// Warns on stderr.
 pub(super) fn warn(policy: &Policy) {
     let Some(setting) = forwarding::setting() else {
         return;

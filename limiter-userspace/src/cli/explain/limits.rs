@@ -38,7 +38,6 @@ const BURST: usize = 8;
 /// This column is shown if a limit has a reserve.
 const RESERVE: usize = 10;
 
-/// Lays the limits out as a table.
 pub(super) fn table(limits: &[LimitExplanation]) -> String {
     let all = |is: fn(&LimitExplanation) -> bool| limits.iter().all(is);
     let is_usual = |limit: &LimitExplanation| limit.strategy == Strategy::default().name();

@@ -13,7 +13,6 @@ use crate::{
     },
 };
 
-/// Vouches for sources and forgets them.
 pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownChanged> {
     let pinned = |datapath: &Datapath| Ok(daemon::change_known_pinned(datapath, wanted));
     match read.change(&Request::ChangeKnown(wanted.clone()), pinned)? {

@@ -64,7 +64,6 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     writeln!(out, "\n{}", table(header, [], rows))
 }
 
-/// Prints the standing of an address's source.
 pub(super) fn source(
     out: &mut impl Write,
     address: IpAddr,

@@ -59,7 +59,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Vouches for sources and forgets them.
 struct KnownApplier<'r> {
     read: &'r ReadArgs,
     counts: Counts,

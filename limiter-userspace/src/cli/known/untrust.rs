@@ -61,7 +61,6 @@ pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes the forgotten sources.
 fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     let KnownOutcome::Forgotten {
         sources, part_of, ..

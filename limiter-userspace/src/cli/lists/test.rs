@@ -27,7 +27,6 @@ pub(super) struct TestArgs {
     source: SourceArgs,
 }
 
-/// The answer in JSON.
 #[derive(Serialize)]
 struct Tested<'f> {
     /// An address, or a prefix.

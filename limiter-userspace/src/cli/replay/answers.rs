@@ -24,11 +24,9 @@ const SNAPSHOT_LENGTH: u32 = 262_144;
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
 
-/// The file.
 pub(super) struct AnswersFile(BufWriter<File>);
 
 impl AnswersFile {
-    /// Writes the header.
     pub(super) fn begin(file: File) -> anyhow::Result<Self> {
         let mut file = BufWriter::new(file);
         let [major, minor] = VERSION;

@@ -35,7 +35,6 @@ pub(super) fn rates(policy: &Policy) -> BTreeMap<&str, u64> {
     rates.collect()
 }
 
-/// Prints the assumed rates.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
     for (limit, rate) in rates(policy) {
         writeln!(
@@ -48,7 +47,6 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Reads the rate on the command line.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
     let rate = text
         .parse()

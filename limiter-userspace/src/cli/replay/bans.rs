@@ -18,7 +18,6 @@ use crate::{
 /// The most bans to print.
 const SHOWN: usize = 20;
 
-/// The bans, for JSON.
 #[derive(Serialize)]
 pub(super) struct Bans<'a> {
     /// The number of all bans.
@@ -62,7 +61,6 @@ impl<'a> Bans<'a> {
     }
 }
 
-/// Prints the first bans.
 pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,

@@ -21,7 +21,6 @@ pub(super) struct SievesAt {
     pub(super) sieves: Vec<SieveReplay>,
 }
 
-/// A sieve at the end of a replay.
 #[derive(Serialize)]
 pub(super) struct SieveEnd<'a> {
     sieve: &'a str,

@@ -37,7 +37,6 @@ impl fmt::Display for ItemNumber {
 /// The receiver is gone.
 pub(in crate::cli) struct Ended;
 
-/// Sends items to the thread that applies them.
 pub(in crate::cli) struct Sink<C>(pub(in crate::cli) SyncSender<Item<C>>);
 
 impl<C> Sink<C> {

@@ -30,7 +30,6 @@ const AHEAD: usize = 4 * MAX_CHANGES;
 
 /// Applies changes, and counts the results.
 pub(super) trait Applier {
-    /// A change.
     type Change: Send + 'static;
 
     /// The number of changes with each result.
@@ -50,10 +49,8 @@ pub(super) trait Applier {
     /// Counts an item without a change.
     fn count_skipped(&mut self);
 
-    /// Returns the counts.
     fn counts(&self) -> &Self::Counts;
 
-    /// Returns whether everything was applied.
     fn is_complete(&self) -> bool;
 
     /// Returns a further message for the end.
@@ -90,7 +87,6 @@ pub(super) fn apply<A: Applier>(
     Ok(())
 }
 
-/// Applies the items of the stream.
 struct Applying<A> {
     applier: A,
     bar: ProgressBar,

@@ -165,7 +165,6 @@ async fn find(name: &str) -> anyhow::Result<Interface> {
     })?)
 }
 
-/// Looks up the Ethernet address of an interface.
 async fn hardware_address(interface: &Interface) -> anyhow::Result<[u8; 6]> {
     let name = &interface.name;
     let (connection, handle, _) = rtnetlink::new_connection()?;
@@ -254,7 +253,6 @@ fn lost(socket: &Socket) -> anyhow::Result<u64> {
     Ok(u64::from(statistics.tp_drops))
 }
 
-/// The progress, on a terminal.
 struct Progress(ProgressBar);
 
 impl Progress {

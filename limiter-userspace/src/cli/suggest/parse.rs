@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use limiter_policy::config::duration;
 
-/// Parses for how long to watch.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const FROM: Duration = Duration::from_secs(1);
     const TO: Duration = Duration::from_hours(24 * 30);
@@ -17,13 +16,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a percentage of packets.
 pub(super) fn pass(text: &str) -> Result<f64, String> {
     within(text.strip_suffix('%').unwrap_or(text), 50.0, 100.0)
         .ok_or_else(|| "expected a percentage from 50 to 100, such as 99.9".to_owned())
 }
 
-/// Parses a factor.
 pub(super) fn headroom(text: &str) -> Result<f64, String> {
     within(text, 1.0, 100.0)
         .ok_or_else(|| "expected a factor from 1 to 100, such as 1.5".to_owned())

@@ -22,7 +22,6 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
-/// Describes the observed packets.
 pub(super) fn seen(suggestion: &Suggestion, from: &str) -> String {
     format!(
         "{} in {} of {}, {} to {}",
@@ -34,7 +33,6 @@ pub(super) fn seen(suggestion: &Suggestion, from: &str) -> String {
     )
 }
 
-/// Describes why there is no limit.
 pub(super) fn why_nothing(suggestion: &Suggestion, from: &str) -> String {
     let ways = &suggestion.ways;
     let from = one_line(from);

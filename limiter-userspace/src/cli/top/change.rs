@@ -58,7 +58,6 @@ pub(super) struct Unbanning {
     pub(super) bans: Option<Vec<BanStatus>>,
 }
 
-/// A confirmed change.
 #[derive(Clone, Debug)]
 pub(super) enum Wanted {
     Ban(IpNet, Terms),
@@ -103,7 +102,6 @@ impl Asked {
         }
     }
 
-    /// Moves to the other field.
     pub(super) fn next_field(&mut self) {
         if let Self::Ban(ban) = self {
             ban.field = match ban.field {

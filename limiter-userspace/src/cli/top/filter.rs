@@ -27,7 +27,6 @@ impl Filter {
         }
     }
 
-    /// Returns whether all rows are shown.
     pub(super) const fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -44,7 +43,6 @@ impl Filter {
         self.text.clear();
     }
 
-    /// Returns whether a row is shown.
     pub(super) fn shows(&self, row: &Row) -> bool {
         if let (Ok(prefix), Some(addresses)) = (self.text.parse::<IpNet>(), &row.addresses) {
             return prefix.contains(addresses);

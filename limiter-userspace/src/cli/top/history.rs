@@ -12,7 +12,6 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds the newest rate.
     pub(super) fn push(&mut self, packets_per_second: f64) {
         #[expect(
             clippy::cast_possible_truncation,

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::rise::per_second;
 use crate::protocol::LimitStatus;
 
-/// A limit's traffic.
 #[derive(Debug, Serialize)]
 pub(super) struct LimitRates {
     /// The mode, which decides whether it drops packets.
@@ -39,7 +38,6 @@ pub(super) struct LimitRates {
 /// By limit, the packets that passed and that were refused.
 pub(super) type LimitCounts = BTreeMap<String, [u64; 2]>;
 
-/// Returns the counts of limits.
 pub(super) fn counts(limits: &BTreeMap<String, LimitStatus>) -> LimitCounts {
     let counts = limits.iter();
     let counts = counts.map(|(name, status)| (name.clone(), outcomes(status)));
@@ -76,7 +74,6 @@ pub(super) fn rates(
 }
 
 impl LimitRates {
-    /// Returns whether it limits open connections.
     pub(super) fn is_of_connections(&self) -> bool {
         self.cost == Cost::Connections.name()
     }

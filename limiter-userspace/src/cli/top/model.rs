@@ -39,7 +39,6 @@ pub(super) struct Model {
     line: usize,
 }
 
-/// The page in front of the table.
 #[derive(Debug)]
 pub(super) enum Page {
     /// The table itself.
@@ -71,7 +70,6 @@ struct Selection {
 }
 
 impl Model {
-    /// Returns the initial state, by the command line.
     pub(super) fn new(args: &TopArgs) -> Self {
         Self {
             interval: args.interval,
@@ -90,7 +88,6 @@ impl Model {
         }
     }
 
-    /// Returns the next query for the daemon.
     pub(super) fn query(&self) -> Query {
         Query {
             interval: self.interval,
@@ -115,7 +112,6 @@ impl Model {
         }
     }
 
-    /// Shows the outcome of a change.
     pub(super) fn tell(&mut self, outcome: Result<String, String>) {
         self.page = Page::Told(outcome);
     }
@@ -297,7 +293,6 @@ impl Model {
         self.line = 0;
     }
 
-    /// Shows the offenders of the selected limit.
     fn open_limit(&mut self) {
         let names = self.names();
         let Some(name) = names.get(self.selected()) else {

@@ -51,12 +51,10 @@ impl Order {
         }
     }
 
-    /// Sorts by the next column.
     pub(super) const fn next(self) -> Self {
         Self::by(self.column.next())
     }
 
-    /// Reverses the direction.
     pub(super) const fn reverse(self) -> Self {
         Self {
             reversed: !self.reversed,

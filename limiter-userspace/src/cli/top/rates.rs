@@ -163,7 +163,6 @@ impl Rates {
     }
 }
 
-/// The counts at one time.
 #[derive(Debug)]
 struct Counts {
     at: Instant,

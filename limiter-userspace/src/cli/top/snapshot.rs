@@ -36,7 +36,6 @@ pub(super) struct Query {
     pub(super) bans_of: Option<IpNet>,
 }
 
-/// The daemon's answers.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// The time of the answer.

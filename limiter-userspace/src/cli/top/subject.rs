@@ -1,6 +1,5 @@
 //! The tables of `limiter top`.
 
-/// A table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The sources dropped within the last minute.

@@ -114,7 +114,6 @@ pub(super) fn automatic(rate: u64) -> LimitStatus {
     }
 }
 
-/// The model of `limiter top` with these arguments.
 pub(super) fn model(arguments: &[&str]) -> Model {
     let arguments = [&["limiter", "top"], arguments].concat();
     match Cli::try_parse_from(arguments).map(|cli| cli.command) {

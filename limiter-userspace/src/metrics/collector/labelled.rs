@@ -7,10 +7,8 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-/// A value with its labels.
 pub(super) type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
 
-/// Encodes counters as one family.
 pub(super) fn counters<const N: usize>(
     encoder: &mut DescriptorEncoder,
     name: &str,

@@ -9,7 +9,6 @@ use super::*;
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// The request of an HTTP client.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
 
 fn to_server() -> Result<Frame> {

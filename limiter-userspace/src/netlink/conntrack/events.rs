@@ -30,7 +30,6 @@ const LONGEST: usize = 8 << 10;
 /// The most events taken per call.
 const AT_ONCE: usize = 512;
 
-/// An event.
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// The connection exists.

@@ -17,7 +17,6 @@ const DELETE: u16 = SUBSYSTEM | 2;
 /// The length of `struct nfgenmsg` before the attributes, in bytes. All zero means every family.
 pub(super) const HEADER: usize = 4;
 
-/// A message.
 #[derive(Debug)]
 pub(super) enum Message {
     /// The request for all connections.

@@ -60,7 +60,6 @@ impl Tuple {
     }
 }
 
-/// A tracked TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tracked {
     /// The kernel's id, a keyed hash.

@@ -15,7 +15,6 @@ use crate::{
     protocol::{Explanation, LimitExplanation},
 };
 
-/// Returns the page.
 pub(in crate::page) fn page(explanation: &Explanation) -> Markup {
     let lines = [standing::explained(explanation), answers(explanation)].concat();
     frame(

@@ -14,7 +14,6 @@ use crate::{
     protocol::{InterfaceStatus, StateStatus, Status},
 };
 
-/// Returns the section.
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let status = &snapshot.status;
     let troubles = all(status);

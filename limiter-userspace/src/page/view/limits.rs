@@ -18,7 +18,6 @@ use crate::{
     protocol::LimitExplanation,
 };
 
-/// Returns the section.
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let columns = [
         Column("Limit", Kind::Text),

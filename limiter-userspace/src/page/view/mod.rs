@@ -22,7 +22,6 @@ pub(super) use self::{
 };
 use super::snapshot::Snapshot;
 
-/// Returns the overview.
 pub(super) fn overview(snapshot: &Snapshot) -> Markup {
     let status = &snapshot.status;
     frame(

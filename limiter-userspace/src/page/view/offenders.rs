@@ -13,7 +13,6 @@ use crate::{
     protocol::{Grouping, OffenderList, OffenderStatus},
 };
 
-/// Returns the section of the overview.
 pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
     html! {
         section #offenders data-live aria-labelledby="offenders-title" {

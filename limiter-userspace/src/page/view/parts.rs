@@ -11,7 +11,6 @@ pub(super) const NONE: &str = "–";
 /// A column of a table: its heading, and the kind of its cells.
 pub(super) struct Column(pub(super) &'static str, pub(super) Kind);
 
-/// The kind of a column's cells.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// A name or a time, on one line.
@@ -86,7 +85,6 @@ pub(super) fn time(at: Timestamp) -> Markup {
     html! { time datetime=(at) { (at) } }
 }
 
-/// Returns the end of a ban.
 pub(super) fn until(ban: &BanStatus) -> Markup {
     match (ban.until, ban.ends_in_ns) {
         (Some(at), Some(ns)) => html! { (time(at)) ", for " (duration(ns)) " more" },

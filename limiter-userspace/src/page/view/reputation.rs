@@ -13,7 +13,6 @@ use crate::{
     protocol::{StandingTraffic, Status, counted_name, sieves::SieveBrief},
 };
 
-/// Returns the section about lists.
 pub(super) fn lists(lists: &[ListStatus]) -> Markup {
     let columns = [
         Column("List", Kind::Text),
@@ -58,7 +57,6 @@ pub(super) fn lists(lists: &[ListStatus]) -> Markup {
     }
 }
 
-/// Returns the section about standing.
 pub(super) fn standing(status: &Status) -> Markup {
     let columns = [
         Column("Limit", Kind::Text),
@@ -97,7 +95,6 @@ pub(super) fn standing(status: &Status) -> Markup {
     }
 }
 
-/// Returns the section about sieves.
 pub(super) fn sieves(sieves: &[SieveBrief]) -> Markup {
     html! {
         section #sieves data-live aria-labelledby="sieves-title" {

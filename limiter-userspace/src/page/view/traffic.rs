@@ -9,10 +9,8 @@ use super::{
 };
 use crate::cli::render::{count, number};
 
-/// How many incidents are shown.
 const INCIDENTS: usize = 20;
 
-/// Returns the section.
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     html! {
         section #traffic aria-labelledby="traffic-title" {

@@ -152,7 +152,6 @@ fn lasts_ns(change: &Read) -> u64 {
 /// A decision; `None`: it is not a ban of addresses, is simulated, or has expired.
 type Read = Result<Option<Noted<BanChange>>, String>;
 
-/// Converts a decision.
 fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();

@@ -71,7 +71,6 @@ fn read_all(input: &mut impl BufRead, terms: &Terms, sink: &Sink<BanChange>) {
     };
 }
 
-/// Makes and lifts bans.
 struct BanApplier<'r> {
     read: &'r ReadArgs,
     force: bool,

@@ -48,7 +48,6 @@ struct Layer {
     packets: Vec<u64>,
 }
 
-/// An entry of the legend.
 struct Entry<'a> {
     colour: &'static str,
     label: &'a str,
@@ -233,12 +232,10 @@ impl Rates {
     }
 }
 
-/// Returns the horizontal position of a time.
 fn x(time: Scale, ns: u64) -> Pixels {
     Pixels(tenths(LEFT) + time.distance(ns).min(tenths(area_width())))
 }
 
-/// The coordinates of one area.
 struct Plot {
     top: u64,
     height: u64,
@@ -287,7 +284,6 @@ impl Plot {
         )
     }
 
-    /// Draws the base line.
     fn base(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,

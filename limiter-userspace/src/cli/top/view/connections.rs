@@ -73,7 +73,6 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     draw_owners(frame, of_owners, model, palette);
 }
 
-/// Draws the owners with the most open connections.
 fn draw_owners(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let owners = model.owners();
     if owners.is_empty() {

@@ -48,7 +48,6 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     table::draw(frame, area, columns, model.selected(), palette);
 }
 
-/// Draws the traffic of sources of each standing.
 pub(super) fn draw_standings(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let standing = model
         .sample

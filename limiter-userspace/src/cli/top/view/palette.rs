@@ -3,7 +3,6 @@
 use crossterm::style::Colored;
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles by their purpose.
 #[derive(Debug)]
 pub(in super::super) struct Palette {
     /// A title or label.

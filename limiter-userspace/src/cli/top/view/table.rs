@@ -15,7 +15,6 @@ const GAP: u16 = 2;
 /// A limit's name is cut to this length before any column is left out.
 const SHORTEST_NAME: u16 = 12;
 
-/// A column.
 pub(super) struct Column {
     title: &'static str,
     /// The sign behind the title of a sortable column. There is always room for it; it is empty unless rows are
@@ -42,7 +41,6 @@ impl Column {
         }
     }
 
-    /// Makes a column of the names of limits.
     pub(super) fn of_limits(cells: Vec<String>) -> Self {
         Self {
             is_name: true,
