@@ -137,8 +137,7 @@ pub struct PassedOver {
 /// The most ports that a notice names.
 const MOST_PORTS: usize = 4;
 
-/// Returns a notice of frames that an interface among `all` forwards and the program there does not see;
-/// `None`: there are none.
+/// Describes the frames that an interface among `all` forwards past the program; `None`: there are none.
 #[must_use]
 pub fn unseen(interface: &Interface, all: &[Interface]) -> Option<String> {
     if interface.kind != Kind::Bridge {

@@ -17,7 +17,7 @@ pub struct Reloaded {
     pub overrides: usize,
     /// The limits with a changed strategy: their buckets begin anew.
     pub begun_anew: Vec<String>,
-    /// What happened to the known sources; `None`: all stay, or there were none.
+    /// The effect on the known sources; `None`: all stay, or there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_sources: Option<KnownFate>,
     /// The interfaces that do not exist yet.

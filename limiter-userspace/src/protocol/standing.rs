@@ -94,7 +94,7 @@ pub struct StandingExplanation {
     pub visits: u32,
     /// Nanoseconds since it gained its standing; `None`: it has none, or the time is not recorded.
     pub gained_ago_ns: Option<u64>,
-    /// Nanoseconds until its standing ends; `None`: it stays as long as the source comes.
+    /// Nanoseconds until its standing ends; `None`: it stays as long as the source keeps coming.
     pub ends_in_ns: Option<u64>,
     /// Nanoseconds since its last visit; `None`: the time is not recorded.
     pub last_visit_ago_ns: Option<u64>,

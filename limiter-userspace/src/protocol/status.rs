@@ -120,15 +120,15 @@ pub struct DaemonStatus {
     pub guard: GuardStatus,
     /// Why no limit sends answers, though its `deny` asks for them; `None`: they do.
     pub silence: Option<String>,
-    /// Why answers through an interface are lost or may be, by its name.
+    /// Why answers through an interface are lost or may be; keyed by the interface's name.
     pub lost_answers: BTreeMap<String, String>,
-    /// Why the policy in force does not fit an interface as it is now, by its name.
+    /// Why the policy in force does not fit an interface in its present state; keyed by the interface's name.
     #[serde(default)]
     pub misfits: BTreeMap<String, String>,
     /// The patterns that no interface matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched: Vec<String>,
-    /// The frames of an interface that no limit sees, by its name.
+    /// The frames of an interface that no limit sees; keyed by the interface's name.
     #[serde(default)]
     pub unseen: BTreeMap<String, String>,
     /// Why the secrets of DNS cookies differ from their file; `None`: they do not, or none are needed.
@@ -186,7 +186,7 @@ pub struct InterfaceStatus {
     pub renamed: Option<String>,
     /// Whether it is in another network namespace now.
     pub elsewhere: bool,
-    /// Whether another interface, which is not limited yet, now has this name.
+    /// Whether another interface, not limited yet, now has this name.
     pub replaced: bool,
     /// When the program was attached.
     pub since: Option<Timestamp>,

@@ -71,7 +71,7 @@ pub(super) struct AutomaticBans {
     more: u64,
     /// By limit, how many bans were not made because the offender was not proven.
     not_proven: BTreeMap<LimitId, u64>,
-    /// The parts of the policy that keep limits from banning a source.
+    /// The exemptions of a policy, by which limits never ban a source.
     never: Policy,
 }
 

@@ -1,4 +1,4 @@
-//! Follows the handshakes and connections of a capture, for a policy that asks for them.
+//! Follows the handshakes and connections of a capture, for policies that need them.
 
 use limiter_capture::CapturedFrame;
 use limiter_common::{

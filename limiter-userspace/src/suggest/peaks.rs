@@ -85,8 +85,8 @@ pub(super) fn peaks<'a>(
     peaks
 }
 
-/// Returns the tokens of the busiest window such that busier ones hold at most `share` of all tokens, and the
-/// tokens of the busiest window; `None`: there are no windows.
+/// Skips the busiest windows that together hold at most `share` of all tokens. Returns the tokens of the next
+/// window, and of the busiest of all; `None`: there are no windows.
 pub(super) fn busy<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     owners: &Owners,
