@@ -1,4 +1,4 @@
-//! The section `answers`: how many answers are sent to the senders of refused packets.
+//! The section `answers`: the rates at which answers go to the senders of refused packets.
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
@@ -12,7 +12,6 @@ use crate::policy::{AnswerRates, Rate};
 const PER_PREFIX: &str = "per-prefix";
 const TOTAL: &str = "total";
 
-/// Reads `answers`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AnswerRates {
     let mut rates = AnswerRates::default();
     let expected = format!("a map with '{PER_PREFIX}' and '{TOTAL}'");

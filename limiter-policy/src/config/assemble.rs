@@ -1,4 +1,6 @@
-//! Makes the policy from the sections: checks what they need of each other, and interns ids.
+//! Builds the policy from the parsed sections. Checks here span sections: they run after all sections are
+//! read, because a limit may name a list, a sieve or a subscriber that the file defines later. Interns limit
+//! ids.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -29,18 +31,17 @@ use crate::policy::{
     OwnConnections, Policy, UntilKnown,
 };
 
-/// The sections that make a policy.
 pub(super) struct Parts<'l> {
     pub(super) limits: Limits,
     pub(super) overrides: overrides::Section,
-    /// Whether these are all overrides: none was unreadable.
+    /// Whether every override was readable. If not, a limit without overrides is no error.
     pub(super) overrides_known: bool,
     pub(super) subscribers: Subscribers,
-    /// Whether the file has no section `subscribers`.
+    /// Whether the file lacks the section `subscribers`.
     pub(super) subscribers_missing: bool,
     pub(super) ip_rep: IpRep,
-    /// Whether the file has the section `bans`: then a policy without limits still serves
-    /// operators' bans.
+    /// Whether the file has the section `bans`: then a policy without limits is still useful, for operators'
+    /// bans.
     pub(super) bans: bool,
     pub(super) malformed: Action,
     pub(super) own_connections: OwnConnections,
@@ -63,7 +64,7 @@ pub(super) struct Parts<'l> {
     /// Sorted; `None`: the file has no such section.
     pub(super) server_names: Option<Vec<DnsName>>,
     pub(super) public_suffixes: public_suffixes::Section,
-    /// How many nodes the fleet has; `None`: the file does not say.
+    /// The fleet's number of nodes; `None`: the file does not say.
     pub(super) fleet_nodes: Option<u32>,
 }
 
@@ -160,7 +161,7 @@ pub(super) fn policy(
     })
 }
 
-/// Returns the limits that a definition makes: one for each rate.
+/// Returns one limit for each rate of a definition.
 fn limits_of(
     index: LimitIndex,
     definition: &Definition,
@@ -200,7 +201,7 @@ fn limits_of(
         .collect()
 }
 
-/// Notes what a limit needs from other sections and does not find.
+/// Notes uses of sections that are missing: overrides, subscribers, zones, server names, nodes of a fleet.
 fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
     let needed = if limit.cost == Cost::Connections {
@@ -243,7 +244,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     }
 }
 
-/// Notes limits on connections and handshakes of which the datapath cannot count so many.
+/// Notes limits on connections and handshakes beyond the number that the datapath can count.
 fn check_connections(limits: &Limits, problems: &mut Problems) {
     for (cost, most) in [
         (Cost::Connections, MAX_CONNECTION_LIMITS),
@@ -262,7 +263,7 @@ fn check_connections(limits: &Limits, problems: &mut Problems) {
     }
 }
 
-/// Notes limits on handshakes if each interface has buckets of its own.
+/// Notes limits on handshakes if each interface has its own buckets.
 pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Problems) {
     if buckets.scope == Scope::Host {
         return;
@@ -280,7 +281,7 @@ pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Prob
     }
 }
 
-/// Notes limits whose metrics would get the same names.
+/// Notes limits with clashing metric names.
 fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
     let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {

@@ -14,7 +14,6 @@ use crate::{
     text,
 };
 
-/// The field's name.
 pub(super) const FIELD: &str = "ban";
 
 const AFTER: &str = "after";
@@ -52,13 +51,13 @@ const WITHIN_NS: RangeInclusive<u64> = SECOND_NS..=24 * HOUR_NS;
 /// At most a year.
 const LENGTH_NS: RangeInclusive<u64> = SECOND_NS..=8_760 * HOUR_NS;
 
-/// The maximum exceeds what can be recorded in the longest `within`.
+/// The upper bound exceeds the drops that the longest `within` can record.
 const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
 
 /// A single address or network is not a range.
 const MEMBERS: RangeInclusive<u64> = 2..=65_536;
 
-/// In place of a number: no range is banned as one.
+/// Stands for the number if ranges are never banned.
 const OFF: u32 = 0;
 
 /// Reads `ban`, under the field's `name`. If `id_format` is unknown (`None`), checks that depend on
@@ -149,7 +148,7 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Notes a ban of proven sources alone by a limit that counts none of them.
+/// Notes `only: proven` in a limit that counts no proven source.
 pub(super) fn check_counted(
     reader: &mut Reader<'_, '_>,
     name: Name<'_>,
@@ -169,7 +168,7 @@ pub(super) fn check_counted(
     }
 }
 
-/// Notes a ban by a limit whose budget several sources share.
+/// Notes a ban by a limit with budgets that several sources share: a ban would hit all of them.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
     let Some(number) = id_format.named_by() else {
         return;
@@ -221,7 +220,7 @@ fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Esc
     factor
 }
 
-/// Returns the thousandths of a decimal number; `None`: the text is not one, or has more decimals.
+/// Returns the thousandths of a decimal number; `None`: not a number, or more than three decimals.
 fn thousandths(written: &str) -> Option<u32> {
     let (whole, decimals) = written.split_once('.').unwrap_or((written, ""));
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -236,7 +235,7 @@ fn thousandths(written: &str) -> Option<u32> {
         .checked_add(decimals)
 }
 
-/// Reads how many addresses or networks make a range, or [`OFF`].
+/// Reads the number of addresses or networks that make a range, or [`OFF`].
 fn members<'n>(
     reader: &mut Reader<'n, '_>,
     field: &str,

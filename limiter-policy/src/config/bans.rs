@@ -1,4 +1,4 @@
-//! The section `bans`: how many addresses and ranges may be banned.
+//! The section `bans`: the number of addresses and ranges that may be banned.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
 
-/// How many addresses and ranges may be banned.
+/// The capacity for bans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bans {
-    /// How many may be banned at once.
+    /// The most bans at once.
     pub capacity: u32,
 }
 
@@ -35,7 +35,6 @@ impl fmt::Display for Bans {
     }
 }
 
-/// Reads `bans`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Bans {
     let mut bans = Bans::default();
     let Some(fields) = reader.fields(node, "a map with 'capacity'", &["capacity"]) else {

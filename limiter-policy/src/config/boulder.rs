@@ -1,7 +1,7 @@
-//! Boulder's names of limits and ids, and what they mean for packets.
+//! Boulder's names of limits and ids, translated to packets.
 //!
-//! Boulder's own file says neither what a limit counts nor whose budgets it has: its names say so. A file of ours
-//! must say both, since what Boulder counts (accounts, orders, certificates) is in no packet.
+//! In Boulder's file a limit's name implies its unit and its owners. Here a file must state both, since
+//! Boulder's units (accounts, orders, certificates) appear in no packet.
 
 use limiter_common::limit::{IPV6_RANGE, IdFormat};
 
@@ -11,7 +11,7 @@ pub(super) const FQDN_SET: &str = "fqdnSet";
 /// The id of the pair of an account and a domain.
 pub(super) const REG_ID_DOMAIN: &str = "regId:domain";
 
-/// The limits, each with the id that its owners have here; `None`: no packet shows what it counts.
+/// The limits, each with the matching id here; `None`: no packet shows the limit's unit.
 const LIMITS: [(&str, Option<&str>); 9] = [
     (
         "NewRegistrationsPerIPAddress",
@@ -38,8 +38,7 @@ const LIMITS: [(&str, Option<&str>); 9] = [
     ),
 ];
 
-/// Returns the error for a limit of Boulder that the file does not define; `None`: the name is not one of
-/// Boulder's.
+/// Returns the error for a limit of Boulder that the file does not define; `None`: not a name of Boulder's.
 pub(super) fn undefined(name: &str) -> Option<String> {
     let (_, id) = LIMITS.iter().find(|(limit, _)| *limit == name)?;
     Some(match id {

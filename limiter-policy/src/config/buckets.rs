@@ -1,4 +1,4 @@
-//! The section `buckets`: where the state of limits is kept.
+//! The section `buckets`: the storage of limits' state.
 
 use std::{fmt, ops::RangeInclusive};
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
 
-/// Where the state of limits is kept.
+/// The storage of limits' state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
     /// The kind of map.
     pub store: Store,
-    /// The most buckets at once, all limits together.
+    /// The most buckets at once, over all limits.
     pub capacity: u32,
-    /// What [`Store::Table`] does when it has no room for another bucket.
+    /// The behaviour of a full [`Store::Table`].
     pub when_full: WhenFull,
-    /// Which interfaces share them.
+    /// The interfaces that share buckets.
     pub scope: Scope,
 }
 
-/// Which interfaces share buckets.
+/// The interfaces that share buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// All: a source has one budget, on whichever interface it arrives.
+    /// All: a source has one budget on this host, across all interfaces.
     #[default]
     Host,
-    /// None: a source has a budget of its own on each interface.
+    /// None: a source has a separate budget on each interface.
     Interface,
 }
 
@@ -110,7 +110,6 @@ impl fmt::Display for Buckets {
     }
 }
 
-/// Reads `buckets`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Buckets {
     const FIELDS: [&str; 4] = ["store", "capacity", "when-full", "scope"];
     const EXPECTED: &str = "a map with store, capacity, when-full, scope";

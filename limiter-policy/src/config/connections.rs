@@ -1,4 +1,4 @@
-//! The fields of limits on connections open at once, whose rate is only a number.
+//! The fields of limits on open connections. Their rate is a plain number.
 
 use limiter_common::limit::Cost;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::policy::Rate;
 
-/// How many connections may be open at once.
+/// The number of connections that may be open at once.
 pub(super) const LIMIT: &str = "limit";
 
-/// The most that a limit may allow: the datapath counts no more.
+/// The datapath's counter ends here.
 pub(super) const MOST: u64 = 1_000_000;
 
-/// Reads the number of connections that an owner may have open, if there is one, and notes the fields
-/// that have no meaning beside it.
+/// Reads the number of connections that an owner may have open, if present. Notes fields that have no meaning
+/// beside it.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<Rate> {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
@@ -37,7 +37,8 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
     fields.get(LIMIT).and_then(|node| number(reader, node))
 }
 
-/// Notes the fields of a limit with a cost that no packet spends which need that, `more` among them.
+/// Notes fields that need packets to spend tokens (`strategy`, `ban` and `more`), in a limit with another
+/// kind of cost.
 pub(super) fn refuse_spent(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -56,8 +57,8 @@ pub(super) fn refuse_spent(
     }
 }
 
-/// Notes the fields in a limit with another cost, or in an override of one; returns whether there is a
-/// number of connections.
+/// Notes these fields in a limit with another cost, or in an override of such a limit. Returns whether the
+/// field `limit` is present.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
     if let Some((name, _)) = fields.named(queue::FIELD) {
         let message = format!(

@@ -29,7 +29,7 @@ pub(super) const DNS_RD: &str = "dns-rd";
 pub(super) const EDNS: &str = "edns";
 pub(super) const SERVER_NAME: &str = "server-name";
 
-/// The parts of a match that are of a DNS question.
+/// The parts of a match on the DNS question.
 const OF_QUESTION: [&str; 5] = [DNS_NAME, DNS_TYPE, DNS_OPCODE, DNS_RD, EDNS];
 
 /// Notes the contradictions within a match and with its limit. A part that is already wrong is not
@@ -72,7 +72,7 @@ pub(super) fn check(
     if !matching.icmp_types.is_empty() {
         check_icmp_types(matching, id_format, &mut error);
     }
-    // The fields that a later fragment may not reveal; in IPv4 it does reveal its protocol.
+    // A later fragment may lack these fields; in IPv4 it still has the protocol.
     let hidden: &[&str] = match id_format {
         Some(id_format) if !id_format.is_for(Family::V6) => {
             &[DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS, ICMP_TYPE]
@@ -144,14 +144,14 @@ pub(super) fn counts_by_server_name(matching: &Match, id_format: Option<IdFormat
     id_format == Some(IdFormat::ServerName) || !matching.server_names.is_empty()
 }
 
-/// Notes a match that no connection with a server name fits.
+/// Notes a match that fits no connection with a server name.
 fn check_server_name(
     matching: &Match,
     cost: Option<Cost>,
     error: &mut impl FnMut(&'static str, String),
 ) {
     if cost == Some(Cost::Connections) {
-        // The rest that these lack is told of all.
+        // `check_connections` reports the remaining contradictions.
         return;
     }
     let has_names = |protocol: &u8| [Match::TCP, Match::UDP].contains(protocol);
@@ -176,12 +176,11 @@ fn check_server_name(
     }
 }
 
-/// Returns whether what costs is over before a connection has its server name: its SYN, and its handshake.
+/// Returns whether the cost's event (SYN, completed handshake) comes before the server name.
 pub(super) const fn precedes_server_name(cost: Cost) -> bool {
     matches!(cost, Cost::NewConnections | Cost::Handshakes)
 }
 
-/// Returns the error for a limit by server name with such a cost.
 pub(super) fn no_server_name_yet(cost: Cost) -> String {
     format!(
         "the server name is not known yet when cost {} is decided on: set 'cost' to packets, bytes or \
@@ -190,7 +189,7 @@ pub(super) fn no_server_name_yet(cost: Cost) -> String {
     )
 }
 
-/// Notes a match that no DNS question fits.
+/// Notes a match that fits no DNS question.
 fn check_question(
     matching: &Match,
     cost: Option<Cost>,
@@ -227,14 +226,14 @@ fn check_question(
     }
 }
 
-/// Notes a match on ICMP types that no message fits. Of the protocols that it names, each has such types.
+/// Notes a match on ICMP types that fits no message. Each protocol that the match names has ICMP types.
 fn check_icmp_types(
     matching: &Match,
     id_format: Option<IdFormat>,
     error: &mut impl FnMut(&'static str, String),
 ) {
     if !matching.protocols.is_empty() {
-        // Told of the protocol.
+        // The protocol's own error already tells.
         return;
     }
     for field in [DESTINATION_PORT, SOURCE_PORT, TCP_FLAGS, STATE] {
@@ -257,7 +256,7 @@ fn check_icmp_types(
     }
 }
 
-/// Notes a match on states of connections that no segment fits, or fragments do not.
+/// Notes a match on connection states that fits no segment, and fields without effect beside it.
 fn check_states(
     matching: &Match,
     cost: Option<Cost>,
@@ -286,7 +285,7 @@ fn check_states(
     }
 }
 
-/// Notes a match that excludes new connections: TCP segments with SYN and without ACK.
+/// Notes a match that excludes all new connections: TCP segments with SYN and without ACK.
 fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
     if !is_tcp(matching) {
         error(PROTOCOL, "cost new-connections counts only tcp".to_owned());
@@ -302,7 +301,7 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
     }
 }
 
-/// Notes a match on what a connection does not have, only its packets.
+/// Notes conditions on packets: a connection as a whole has no flags, fragments or state.
 fn check_connections(matching: &Match, cost: Cost, error: &mut impl FnMut(&'static str, String)) {
     let name = cost.name();
     let counted = if cost == Cost::Connections {

@@ -1,5 +1,4 @@
-//! The fields `deny` and `slip` of a limit: what it sends back to the senders of packets that it
-//! refuses.
+//! The fields `deny` and `slip` of a limit: the answers to the senders of refused packets.
 
 use std::ops::RangeInclusive;
 
@@ -17,31 +16,31 @@ use super::{
 };
 use crate::policy::{Deny, Match};
 
-/// The field's name.
 pub(super) const FIELD: &str = "deny";
 
-/// The name of the field that says how many get a truncated answer.
+/// Its value n: one of n refused queries gets a truncated answer.
 pub(super) const SLIP: &str = "slip";
 
-/// The name for all standings that the map does not name.
+/// Covers all standings that the map leaves out.
 const ELSE: &str = "else";
 
 const EXPECTED: &str = "'drop', 'truncate', 'reset', 'prohibited', 'syn-cookie', or a map, \
                         such as {unknown: truncate, else: drop}";
 
-/// As in Knot DNS and BIND, where 0 means that none is answered.
+/// As in Knot DNS and BIND, except for their 0, which disables answers.
 const SLIPS: RangeInclusive<u64> = 1..=10;
 
 /// A TCP segment with this flag gets no answer.
 const RST: u8 = 0x04;
 
-/// The protocols with pings, and the type of these.
+/// The protocols with pings, each with the type of an echo request.
 const PINGS: [(u8, u8); 2] = [(Match::ICMP, 8), (Match::ICMPV6, 128)];
 
 /// The flag of a TCP segment that opens a connection.
 const SYN: u8 = 0x02;
 
-/// Which packets a limit counts; what is unknown (`None`) is not checked.
+/// The packets that a limit counts, to reject answers that none of them can get. Unknown parts (`None`) are
+/// not checked.
 #[derive(Clone, Copy)]
 pub(super) struct Counted<'m> {
     pub(super) matching: &'m Match,
@@ -49,7 +48,7 @@ pub(super) struct Counted<'m> {
     pub(super) cost: Option<Cost>,
 }
 
-/// Reads what the limit sends back; `None`: nothing.
+/// Reads the answers; `None`: the limit drops silently.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -81,7 +80,7 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Reads an answer for each of several standings.
+/// Reads a map of standings to answers.
 fn read_map<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -114,7 +113,7 @@ fn read_map<'n>(
         unknown,
         ..Deny::everybody(other.unwrap_or(Answer::Drop))
     };
-    // One spelling for what answers nobody.
+    // Normalise: all maps without an answer are equal to a plain `drop`.
     let is_silent = Standing::ALL.map(|standing| deny.to(standing)) == [Answer::Drop; 5];
     Some(if is_silent && deny.other == Answer::Drop {
         Deny::everybody(Answer::Drop)
@@ -123,7 +122,7 @@ fn read_map<'n>(
     })
 }
 
-/// Reads an answer, which some packet that the limit counts must get.
+/// Reads an answer. Notes an answer that no counted packet can get.
 fn read_answer<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -143,7 +142,7 @@ fn read_answer<'n>(
 }
 
 impl Counted<'_> {
-    /// Says why no packet that the limit counts gets an answer; `None`: some do.
+    /// Says why no counted packet can get an answer; `None`: some packet can.
     fn why_never(self, answer: Answer) -> Option<&'static str> {
         let counts = |number| self.counts(number);
         match answer {
@@ -180,7 +179,7 @@ impl Counted<'_> {
             && flags.is_none_or(|flags| flags.set & !SYN == 0 && flags.clear & SYN == 0)
     }
 
-    /// Returns whether the limit may count packets of a protocol that get answers.
+    /// Returns whether the limit may count packets of a protocol that can be answered.
     fn counts(self, number: u8) -> bool {
         let Self { matching, cost, .. } = self;
         let is_named = matching.protocols.is_empty() || matching.protocols.contains(&number);
@@ -199,7 +198,7 @@ impl Counted<'_> {
     }
 }
 
-/// Returns whether a limit with ids of that format sees a protocol, if that is of one family.
+/// Returns whether a limit with this id format sees a protocol. Some protocols belong to one family.
 fn sees(format: IdFormat, number: u8) -> bool {
     match number {
         Match::ICMP => format.is_for(Family::V4),

@@ -26,11 +26,11 @@ impl fmt::Display for Position {
 /// One thing that is wrong: `file:line:column: message`, on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file's name, as it was given.
+    /// The file's name, as given.
     pub file: Arc<str>,
-    /// Where in it; `None`: the file as a whole.
+    /// The position; `None`: the file as a whole.
     pub at: Option<Position>,
-    /// The error, and what would be right.
+    /// The error and its correction.
     pub message: String,
 }
 
@@ -80,10 +80,10 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// The most errors that are told.
+/// The most errors that are reported.
 const MOST: usize = 100;
 
-/// The most characters of an error: a name that it quotes may be as long as the file.
+/// The most characters of an error. A quoted name may be as long as the file.
 const LONGEST: usize = 2_000;
 
 /// Collects errors while a configuration is read.
@@ -92,19 +92,17 @@ pub(super) struct Problems {
     /// The files, in the order in which they were opened; a [`FileNumber`] is an index into them.
     files: Vec<Arc<str>>,
     noted: Vec<(FileNumber, Diagnostic)>,
-    /// How many were noted, told or not.
+    /// How many errors were noted, reported or not.
     count: usize,
     /// The files that can be read again.
     read: Vec<PathBuf>,
-    /// The file that another node pushes, which may name no others; `None`: there is none.
+    /// The file that another node pushes, which may name no other files.
     pushed: Option<FileNumber>,
 }
 
-/// One of a configuration's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileNumber(usize);
 
-/// A position in one of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilePosition {
     pub(super) file: FileNumber,
@@ -112,7 +110,6 @@ pub(super) struct FilePosition {
 }
 
 impl Problems {
-    /// Adds a file.
     pub(super) fn open(&mut self, name: &str) -> FileNumber {
         self.files.push(Arc::from(name));
         FileNumber(self.files.len() - 1)
@@ -125,12 +122,12 @@ impl Problems {
         file
     }
 
-    /// Returns whether another node pushes a file.
+    /// Returns whether another node pushed the file.
     pub(super) fn is_pushed(&self, file: FileNumber) -> bool {
         self.pushed == Some(file)
     }
 
-    /// Notes that a file is read, whether or not that succeeds.
+    /// Notes that a file is opened, even if reading it fails.
     pub(super) fn note_read(&mut self, path: &Path) {
         if !file::is_descriptor(path) {
             self.read.push(path.to_owned());
@@ -142,7 +139,6 @@ impl Problems {
         &self.read
     }
 
-    /// Notes an error in a file.
     pub(super) fn note(&mut self, file: FileNumber, at: Option<Position>, message: String) {
         self.count += 1;
         if self.noted.len() == MOST {
@@ -160,12 +156,11 @@ impl Problems {
         ));
     }
 
-    /// Notes an error at a position in a file.
     pub(super) fn note_at(&mut self, position: FilePosition, message: String) {
         self.note(position.file, Some(position.at), message);
     }
 
-    /// Tells a position to somebody who reads an error in a file, which need not be named again.
+    /// Formats a position for an error in the file `reads`: a position in the same file needs no file name.
     pub(super) fn told(&self, position: FilePosition, reads: Option<FileNumber>) -> String {
         let at = position.at;
         if reads == Some(position.file) {
@@ -175,22 +170,19 @@ impl Problems {
         }
     }
 
-    /// Returns how many errors were noted.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns whether no further error would be told, so that nothing need look for one.
+    /// Returns whether the errors noted so far fill the report, so further checks are useless.
     pub(super) const fn are_too_many(&self) -> bool {
         self.count > MOST
     }
 
-    /// Returns whether no error was noted.
     pub(super) fn is_empty(&self) -> bool {
         self.noted.is_empty()
     }
 
-    /// Returns the noted errors, in order.
     pub(super) fn into_diagnostics(mut self) -> Diagnostics {
         self.noted
             .sort_by_key(|(file, diagnostic)| (*file, diagnostic.at));

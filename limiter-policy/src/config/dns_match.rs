@@ -1,4 +1,4 @@
-//! The parts of `match` that are of a DNS question.
+//! The parts of `match` on the DNS question.
 
 use super::{
     contradictions::{DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS},
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::policy::{DnsMatch, NamePattern};
 
-/// The most names of a limit.
+/// The most names of one limit.
 const MOST_NAMES: usize = 10_000;
 
 /// The highest OPCODE.
 const MOST_OPCODE: u64 = 15;
 
-/// Reads the parts that a match has. Parts with an error are left out.
+/// Reads the parts that are present. Leaves out invalid parts.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> DnsMatch {
     let mut flag = |field| {
         let node = fields.get(field)?;

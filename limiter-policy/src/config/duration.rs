@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 10] = [
 /// Go's durations are signed 64-bit nanoseconds.
 const MAX_NS: u128 = i64::MAX as u128;
 
-/// Why a text is not a duration for a limit.
+/// The reason why a text is not a duration for a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDuration {
     /// It is not a duration.

@@ -10,7 +10,7 @@ use crate::policy::TcpFlags;
 
 const EXPECTED: &str = "TCP flags, such as 'syn,!ack'";
 
-/// Reads a list of flags, or a text with commas between them; `None` if anything is wrong.
+/// Reads a list of flags, or a text with commas between them; `None`: invalid.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<TcpFlags> {
     let mut flags = TcpFlags { set: 0, clear: 0 };
     let mut right = true;
@@ -33,7 +33,6 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     right.then_some(flags)
 }
 
-/// Adds a flag. Returns whether it is valid.
 fn add(reader: &mut Reader<'_, '_>, flags: &mut TcpFlags, word: &str, at: Position) -> bool {
     let (name, clear) = match word.strip_prefix('!') {
         Some(name) => (name, true),

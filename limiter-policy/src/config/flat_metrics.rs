@@ -16,7 +16,7 @@ const DEFAULT_PREFIX: &str = "plugin.rate_limiter";
 /// The longest prefix or tag in bytes: the maximum for a domain name.
 const LONGEST: usize = 253;
 
-/// Reads the metrics of the limit with this name; `None` if anything is wrong.
+/// Reads the metrics of the limit with this name; `None`: invalid.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     limit: Name<'n>,

@@ -1,4 +1,4 @@
-//! The section `fleet`: where the store is, who this node is, and the files with the secrets.
+//! The section `fleet`: the store, this node's name, and the files with the secrets.
 
 use std::{
     fmt::Display,
@@ -32,7 +32,7 @@ const CA_FILE: &str = "ca-file";
 const ACCEPT_POLICY: &str = "accept-policy";
 const KNOWN_SOURCES: &str = "known-sources";
 
-/// Reads `fleet`, and looks whether the files that it names hold what they should.
+/// Reads `fleet`, and reads each named file once to check its content.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -154,7 +154,7 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     None
 }
 
-/// Reads the nodes and those that take their place: this one is among both.
+/// Reads the current nodes and the next nodes, for a change of membership. This node must be in both lists.
 fn read_between<'n>(
     reader: &mut Reader<'n, '_>,
     before: Option<&'n Node<'n>>,
@@ -177,7 +177,7 @@ fn read_between<'n>(
     Members::between(before, after).ok()
 }
 
-/// Reads the names of all nodes, among which this one's must be.
+/// Reads the names of all nodes. They must include this node.
 fn read_members<'n>(
     reader: &mut Reader<'n, '_>,
     (field, node): (&str, &'n Node<'n>),
@@ -202,13 +202,13 @@ fn read_members<'n>(
     Some(members)
 }
 
-/// Returns the secret by which names are numbered as on all nodes; `None`: no limit needs that.
+/// Returns the secret for numbering names alike on all nodes; `None`: no limit needs it.
 pub(super) fn names_key(of_fleet: Option<(&Fleet, Keys)>, policy: &Policy) -> Option<HashKey> {
     let (fleet, keys) = of_fleet.filter(|_| policy.needs_names_alike())?;
     Some(fleet.names_key(&keys))
 }
 
-/// Notes limits that the fleet cannot have in common as the other sections are.
+/// Notes shared limits (`scope: fleet`) that the other sections rule out.
 pub(super) fn check_limits(
     (limits, overrides): (&Limits, &Overrides),
     fleet: Option<&Fleet>,
@@ -277,7 +277,7 @@ fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Returns the path of a file, and what it holds, as it should; `None`, which is noted: it does not.
+/// Returns the file's path and content. `Some(None)`: the field is absent. `None`: an error was noted.
 #[expect(
     clippy::option_option,
     reason = "a file may be wrong, or not be named, which is right for some"

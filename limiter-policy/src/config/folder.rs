@@ -1,4 +1,4 @@
-//! The folder beside a configuration file, whose files are joined to it.
+//! The folder beside a configuration file: its files extend the configuration.
 
 use std::{
     fs, io,
@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The end of the names of files that are read.
+/// The ending of file names that are read.
 const ENDS: &[u8] = b".yaml";
 
-/// The right of everybody to write.
+/// The write permission for all users.
 const BY_EVERYBODY: u32 = 0o002;
 
-/// Why the files of a folder are not read, or one of them.
+/// The reason why a folder, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unusable {
     #[error("cannot be read: {0}")]
@@ -25,24 +25,23 @@ pub(super) enum Unusable {
     Yml,
 }
 
-/// Returns the folder of a configuration file: `/etc/limiter/limiter.d` of
-/// `/etc/limiter/limiter.yaml`.
+/// Returns the folder of a configuration file: `/etc/limiter/limiter.d` for `/etc/limiter/limiter.yaml`.
 pub(super) fn of(file: &Path) -> PathBuf {
     file.with_extension("d")
 }
 
-/// Returns whether a file of that name is joined where it is in the folder.
+/// Returns whether a file of this name in the folder is read.
 pub(super) fn is_name(name: &str) -> bool {
     let name = name.as_bytes();
     name.ends_with(ENDS) && !name.starts_with(b".") && !name.contains(&b'/')
 }
 
-/// Returns the files in a folder that are to be joined, in the order of their names' bytes; none if it
+/// Returns the folder's files that extend the configuration, in byte order of their names; none if the folder
 /// does not exist.
 ///
 /// # Errors
 ///
-/// What cannot be used, and why.
+/// The unusable path and the reason.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> {
     let unusable = |error: Unusable| (folder.to_owned(), error);
     let found = match fs::metadata(folder) {
@@ -60,7 +59,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> 
     for entry in fs::read_dir(folder).map_err(|error| unusable(error.into()))? {
         let entry = entry.map_err(|error| unusable(error.into()))?;
         let (name, path) = (entry.file_name(), entry.path());
-        // What editors and packages leave behind begins with a dot, or ends otherwise.
+        // Left-overs of editors and packages begin with a dot, or have another ending.
         if name.as_bytes().starts_with(b".") {
             continue;
         }
@@ -70,7 +69,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> 
         if !name.as_bytes().ends_with(ENDS) {
             continue;
         }
-        // What is missing or no file is said when it is read.
+        // A missing or special file is reported when it is read.
         if fs::metadata(&path).is_ok_and(|found| found.mode() & BY_EVERYBODY != 0) {
             return Err((path, Unusable::Writable));
         }

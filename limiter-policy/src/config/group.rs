@@ -1,4 +1,4 @@
-//! The field `group` of limits on connections: those of one name share a count.
+//! The field `group` of limits on connections: all limits of a group share one count.
 
 use super::{
     diagnostics::FilePosition,
@@ -7,10 +7,9 @@ use super::{
     spelling,
 };
 
-/// The field's name.
 pub(super) const FIELD: &str = "group";
 
-/// Reads the group's name, and where it is; `None`: the limit has a count of its own.
+/// Reads the group's name and its position; `None`: the limit has its own count.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -1,10 +1,10 @@
-//! What limits of one group need of each other.
+//! Checks groups of limits.
 
 use std::ptr;
 
 use super::{diagnostics::Problems, limit::Definition, limits::Limits};
 
-/// Notes groups of one limit, and groups whose limits have different owners.
+/// Notes groups with a single limit, and groups with different kinds of owners.
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let of_groups = || {
         limits

@@ -10,8 +10,7 @@ use crate::policy::{IcmpTypes, Match, NamedIcmpType};
 
 const PROTOCOLS: [(&str, u8); 2] = [("icmp", Match::ICMP), ("icmpv6", Match::ICMPV6)];
 
-/// Reads one type or a list; `None` if any has an error. `protocols` are those of the match, if it names
-/// any.
+/// Reads one type or a list; `None`: invalid. `protocols` are the protocols of the match, if it names any.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -47,7 +46,7 @@ pub(super) fn read<'n>(
     Some(types)
 }
 
-/// Reads a type, as far as the protocols have it.
+/// Reads a type. It must exist in one of the protocols.
 fn read_type<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -1,4 +1,4 @@
-//! The ids of overrides: the owners whose budget they change.
+//! The ids of overrides: the owners with a changed budget.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The error, and what would be right.
+/// The error and its correction.
 pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> {
     let id = match format.named_by() {
         None => match format.range() {
@@ -51,7 +51,7 @@ pub(super) fn expectation(format: IdFormat) -> String {
     expected.to_owned()
 }
 
-/// Parses a subscriber's number: 1 or more, which has only one valid spelling.
+/// Parses a subscriber's number: 1 or more, in its only valid spelling.
 pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits || text.starts_with('0') {

@@ -1,7 +1,7 @@
-//! Says what is wrong with a line's indentation, where the YAML parser only knows that something is.
+//! Explains a wrong indentation. The YAML parser reports only that a line is wrong.
 
-/// Returns what is wrong with the indentation of a line, which counts from 1; `None`: nothing that
-/// can be told from this line and those above it.
+/// Explains the indentation error in a line (counted from 1); `None`: this line and the lines above do not
+/// show the cause.
 pub(super) fn hint(text: &str, number: u64) -> Option<String> {
     let count = usize::try_from(number).ok()?;
     let lines = text.lines().take(count).enumerate();
@@ -21,7 +21,7 @@ pub(super) fn hint(text: &str, number: u64) -> Option<String> {
     let previous = above.next()?;
     let blanks = line.blanks;
     if blanks > previous.blanks {
-        // Below `name:` and `- name: value` a line may be indented further.
+        // A line may be indented further below `name:` and `- name: value`.
         let is_open = previous.content.ends_with(':') || previous.content.starts_with("- ");
         return (!is_open && previous.is_entry()).then(|| {
             format!(
@@ -31,7 +31,7 @@ pub(super) fn hint(text: &str, number: u64) -> Option<String> {
             )
         });
     }
-    // The indentations of what is open at this line.
+    // The indentations of the maps and lists still open at this line.
     let mut open = vec![previous.blanks];
     for line in above {
         if open.last().is_some_and(|last| line.blanks < *last) {
@@ -53,9 +53,9 @@ pub(super) fn hint(text: &str, number: u64) -> Option<String> {
 
 struct Line<'t> {
     number: usize,
-    /// How many blanks it begins with.
+    /// The number of leading blanks.
     blanks: usize,
-    /// What follows them, without a comment.
+    /// The text after the blanks, without a comment.
     content: &'t str,
 }
 
@@ -79,7 +79,7 @@ impl<'t> Line<'t> {
         self.content.is_empty() || self.content.starts_with('#')
     }
 
-    /// Returns whether it is a name with a value.
+    /// Returns whether the line is a name with a value.
     fn is_entry(&self) -> bool {
         self.content.contains(": ")
     }

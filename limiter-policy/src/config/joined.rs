@@ -1,7 +1,7 @@
-//! The files that are one configuration: their texts end to end, and their sections joined.
+//! Joins the files of one configuration: their texts end to end, and their sections.
 //!
-//! Positions count through all of them, so that what reads a section need not know of files. Errors
-//! are noted at the position in the one file that has it.
+//! Positions count through the joined text, so readers of sections need not know about files. Errors are
+//! translated back to a position in one file.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -17,29 +17,28 @@ pub(super) struct Texts {
     parts: Vec<Part>,
 }
 
-/// The sections that several files may have.
+/// The sections that may occur in several files.
 pub(super) struct Sections {
-    /// All of them.
+    /// All such sections.
     pub(super) joinable: &'static [&'static str],
-    /// Those of them of which one item may stand without a list.
+    /// The sections of this kind that accept a single item in place of a list.
     pub(super) list_names: &'static [&'static str],
 }
 
-/// The part of a file.
 #[derive(Debug)]
 pub(super) struct Part {
     file: FileNumber,
-    /// The number that its lines count from.
+    /// The number of its first line.
     line: u64,
     bytes: Range<usize>,
 }
 
-/// The files whose lines positions count.
+/// Maps positions to files.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lines<'t> {
-    /// All lines are of one file.
+    /// All lines belong to one file.
     Of(FileNumber),
-    /// They are of several, in the order of their lines.
+    /// The parts of several files, in the order of their lines.
     Joined(&'t [Part]),
 }
 
@@ -69,23 +68,20 @@ impl Texts {
         });
     }
 
-    /// Returns how many bytes there are.
     pub(super) const fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Returns all texts as one.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns whose lines they are.
     pub(super) fn lines(&self) -> Lines<'_> {
         Lines::Joined(&self.parts)
     }
 
-    /// Parses the texts, of which only the first must not be empty, into one tree, whose sections are
-    /// those of all files; `None`, which is noted: that cannot be.
+    /// Parses the texts into one tree with the sections of all files. Only the first text must have content.
+    /// `None`: errors were noted.
     pub(super) fn parse<'t>(
         &'t self,
         sections: &Sections,
@@ -111,7 +107,7 @@ impl Texts {
                 Value::Null if number == 0 => {
                     problems.note(part.file, None, Unreadable::Empty.to_string());
                 }
-                // All of it may be commented out.
+                // A file may consist of comments alone.
                 Value::Null => {}
                 _ if self.parts.len() == 1 => all = Some(root),
                 _ => joining.add(&mut all, root, problems),
@@ -122,7 +118,7 @@ impl Texts {
 }
 
 impl Lines<'_> {
-    /// Returns the file and the position in it.
+    /// Returns a position's file, and the position in that file.
     pub(super) fn position(self, at: Position) -> FilePosition {
         match self {
             Self::Of(file) => FilePosition { file, at },
@@ -145,12 +141,13 @@ impl Lines<'_> {
 struct Joining<'t, 's> {
     lines: Lines<'t>,
     sections: &'s Sections,
-    /// The index of each joinable section, and where it was last, by its name.
+    /// The index and the latest position of each joinable section, by name.
     seen: HashMap<String, (usize, FilePosition)>,
 }
 
 impl Joining<'_, '_> {
-    /// Adds the sections of a file. The reader refuses what may be in one file only, or has no meaning.
+    /// Adds the sections of a file. The reader later refuses sections that are unknown or may occur only
+    /// once.
     fn add<'t>(&mut self, all: &mut Option<Node<'t>>, root: Node<'t>, problems: &mut Problems) {
         let (at, value) = (root.at, root.value);
         let Value::Mapping(entries) = value else {

@@ -1,4 +1,4 @@
-//! What limits of one kind need of each other, if one of them counts what the others do not.
+//! Checks the limits with `otherwise`, which count the packets that no other limit of their kind counts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::policy::Mode;
 
-/// Notes such limits without others of their kind, or with another of it that is such a limit.
+/// Notes a limit with `otherwise` that has no other limits of its kind, or has a rival with `otherwise`.
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let all = || {
         let limits = limits.iter().map(|(_, limit)| limit);
@@ -63,7 +63,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
 
 /// Returns the names of a limit's id and cost.
 fn kind(limit: &Definition) -> (String, &'static str) {
-    // Whatever the length of ranges.
+    // Ranges of different lengths are one kind.
     let id = match limit.per_name {
         Some(name_kind) => format!("[{}, {}]", limit.id_format.name(), name_kind.name()),
         None => limit.id_format.name().to_owned(),

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::text;
 
-/// Reads a duration in nanoseconds, if the field is there; `parse` says in which notation.
+/// Reads a duration in nanoseconds, if the field is present. `parse` knows the notation.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -1,4 +1,4 @@
-//! One limit of the section `limits`: a built-in one, or one that the file defines.
+//! One limit of the section `limits`: built in, or defined by the file.
 
 use limiter_common::{
     answer::Answer,
@@ -33,7 +33,7 @@ pub(super) const METRICS: &str = "metrics";
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
 
-/// The port of limits that count packets by their server name, unless they name others.
+/// The port of limits by server name, unless they match other ports.
 pub(super) const HTTPS_PORT: u16 = 443;
 
 /// The fields that a built-in limit already defines.
@@ -42,46 +42,46 @@ const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
 /// A limit without its overrides.
 pub(super) struct Definition {
     pub(super) name: String,
-    /// Where it is first named.
+    /// The position of its first mention.
     pub(super) position: FilePosition,
     pub(super) id_format: IdFormat,
-    /// The part of a packet's DNS question that each of these owners has a bucket for.
+    /// The part of a packet's DNS question that splits each owner's bucket.
     pub(super) per_name: Option<NameKind>,
     pub(super) cost: Cost,
-    /// `None`: it has an error.
+    /// `None`: invalid.
     pub(super) strategy: Option<Strategy>,
     pub(super) matching: Match,
     pub(super) mode: Mode,
-    /// What sources must leave in its buckets, by their standing.
+    /// The tokens that sources must leave in its buckets, by standing.
     pub(super) reserve: Option<Reserve>,
-    /// What it sends back to the senders of packets that it refuses.
+    /// The answers to the senders of refused packets.
     pub(super) deny: Option<Deny>,
-    /// When it bans the sources it drops, and where the file says so.
+    /// Its automatic bans, and the field's position.
     pub(super) ban: Option<(AutomaticBan, FilePosition)>,
-    /// How clients wait for it.
+    /// The queue of clients that wait for room.
     pub(super) queue: Option<Queue>,
-    /// The group of limits that it shares a count with, and where the file says so.
+    /// The group of limits that share one count, and the field's position.
     pub(super) group: Option<(String, FilePosition)>,
-    /// The rates of owners without an override; empty if there are none, or they have an error.
+    /// The rates of owners without an override; empty: none, or invalid.
     pub(super) rates: Vec<Rate>,
-    /// If the rate is automatic, the highest, in tokens a second.
+    /// The highest value of an automatic rate, in tokens a second.
     pub(super) ceiling: Option<u64>,
-    /// Where the file says that the fleet has its budget in common; `None`: each host has it.
+    /// The position of `scope: fleet`; `None`: each host has its own budget.
     pub(super) fleet: Option<FilePosition>,
-    /// Whether it has no field of a rate.
+    /// Whether all fields of a rate are absent.
     pub(super) lacks_rate: bool,
-    /// The lists whose packets it does not count.
+    /// The lists with packets that it does not count.
     pub(super) exclude: ListNames,
-    /// The lists whose packets it drops.
+    /// The lists with packets that it drops.
     pub(super) block: ListNames,
-    /// Whether it does nothing without overrides.
+    /// Whether it has no effect without overrides.
     pub(super) needs_overrides: bool,
     pub(super) ip_rep: Option<NamedSieve>,
     pub(super) metrics: Option<(FlatMetrics, FilePosition)>,
 }
 
 impl Definition {
-    /// Returns a built-in limit that is configured only by overrides.
+    /// Returns a built-in limit that occurs only in overrides.
     pub(super) fn of(limit: &BuiltIn, position: FilePosition) -> Self {
         Self {
             id_format: limit.id_format,
@@ -118,12 +118,11 @@ impl Definition {
         }
     }
 
-    /// Returns what of a packet's DNS question names its buckets, alone or beside the source.
+    /// Returns the part of a packet's DNS question that names its buckets, alone or beside the source.
     pub(super) fn name_kind(&self) -> Option<NameKind> {
         self.per_name.or(self.id_format.name_kind())
     }
 
-    /// Returns the owners of its budgets.
     pub(super) const fn owners(&self) -> LimitOwners {
         LimitOwners {
             format: self.id_format,
@@ -136,7 +135,7 @@ impl Definition {
         self.name_kind() == Some(NameKind::Domain)
     }
 
-    /// Returns how many limits it makes, one of each rate; `None`: unknown.
+    /// Returns the number of its rates, each a limit of its own; `None`: unknown.
     pub(super) fn parts(&self) -> Option<usize> {
         match self.rates.len() {
             0 if self.lacks_rate => Some(1),
@@ -145,7 +144,7 @@ impl Definition {
         }
     }
 
-    /// Returns whether it sends anything to the senders of packets that it drops.
+    /// Returns whether it answers the senders of dropped packets.
     pub(super) fn answers(&self) -> bool {
         self.deny.is_some() && self.mode == Mode::Enforce
     }
@@ -155,13 +154,13 @@ impl Definition {
         self.answers() && self.deny.is_some_and(|deny| deny.sends(Answer::SynCookie))
     }
 
-    /// Returns the names of the limits that it makes.
+    /// Returns the names of the limits that its rates make.
     pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
         let parts = self.parts().unwrap_or(1);
         (0..parts).map(|part| policy::part_name(&self.name, part))
     }
 
-    /// Returns what its rates and those of its overrides must fit.
+    /// Returns the constraints on its rates and on the rates of its overrides.
     pub(super) const fn context(&self) -> RateContext {
         RateContext {
             cost: Some(self.cost),
@@ -175,7 +174,6 @@ pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|limit| limit.name == name)
 }
 
-/// Returns the fields that every limit may have.
 fn known_fields() -> [&'static str; 21] {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
@@ -204,7 +202,6 @@ fn known_fields() -> [&'static str; 21] {
     ]
 }
 
-/// Reads the limit with this name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
@@ -312,7 +309,7 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Returns whose budgets it has and what it counts: what it is built in for, or what the file says.
+/// Returns its owners and its cost: fixed for a built-in limit, otherwise from the file.
 fn owners_and_cost<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
@@ -351,7 +348,8 @@ fn read_match<'n>(
     if contradictions::counts_by_question(&matching, id, cost) {
         with_service(matching, &[Match::UDP], DNS_PORT)
     } else if contradictions::counts_by_server_name(&matching, id.map(|id| id.format)) {
-        // Anybody can forge a flow of QUIC, and so spend what connections of the name need, too.
+        // QUIC flows are easy to forge. A flood would spend the budget of the name's TCP connections, so UDP
+        // must be asked for.
         let protocols = match &matching.protocols[..] {
             [] => vec![Match::TCP],
             named => named.to_vec(),
@@ -362,8 +360,8 @@ fn read_match<'n>(
     }
 }
 
-/// Returns a match on DNS questions or server names with the protocols that have them, and with their usual
-/// port unless it has others.
+/// Restricts a match on DNS questions or server names to the given protocols, and to the usual port unless it
+/// names ports.
 fn with_service(mut matching: Match, protocols: &[u8], port: u16) -> Match {
     matching.protocols = protocols.to_vec();
     if matching.destination_ports.is_empty() {
@@ -372,7 +370,7 @@ fn with_service(mut matching: Match, protocols: &[u8], port: u16) -> Match {
     matching
 }
 
-/// Notes an id that a DNS question or a server name names if the limit counts something else than packets.
+/// Notes an id by DNS question or server name if the cost's events have none.
 fn check_cost<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -439,7 +437,7 @@ fn of_connections<'n>(
     }
 }
 
-/// Reads the name of the sieve that scores the sources of its packets.
+/// Reads the name of the sieve that scores its sources.
 pub(super) fn read_sieve<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -451,8 +449,7 @@ pub(super) fn read_sieve<'n>(
     })
 }
 
-/// Reads the rates of owners without an override, none if they have an error, and the ceiling of an
-/// automatic one.
+/// Reads the rates of owners without an override (none if invalid), and the ceiling of an automatic rate.
 fn read_rates<'n>(
     reader: &mut Reader<'n, '_>,
     limit: Name<'n>,
@@ -470,7 +467,7 @@ fn read_rates<'n>(
     (rates.flatten().unwrap_or_default(), None)
 }
 
-/// Notes that no limit has this name.
+/// Notes an unknown limit, with the nearest known name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     if let Some(message) = boulder::undefined(name.text) {
         reader.error(name.at, message);
@@ -511,7 +508,7 @@ fn refuse_definition(reader: &mut Reader<'_, '_>, limit: &BuiltIn, fields: &Fiel
     }
 }
 
-/// Reads the fields that define a limit that is not built in.
+/// Reads the fields that define a new limit.
 fn read_definition<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,

@@ -1,4 +1,4 @@
-//! The field `id` of a limit: whose budgets it has.
+//! The field `id` of a limit: the owners of its budgets.
 
 use limiter_common::{
     limit::{IdFormat, NameKind, NamedBy},
@@ -31,12 +31,12 @@ const BOULDER_IDS: [(&str, LimitOwners); 2] = [
 #[derive(Clone, Copy)]
 pub(super) struct LimitOwners {
     pub(super) format: IdFormat,
-    /// The part of a packet's DNS question that each of these owners has a bucket for.
+    /// The part of a packet's DNS question that splits each owner's bucket.
     pub(super) per_name: Option<NameKind>,
 }
 
 impl LimitOwners {
-    /// Owners that have one bucket each.
+    /// Owners with one bucket each.
     pub(super) const fn of(format: IdFormat) -> Self {
         Self {
             format,
@@ -44,18 +44,18 @@ impl LimitOwners {
         }
     }
 
-    /// Returns what names the buckets, alone or beside the source, if that is a name.
+    /// Returns the kind of name that identifies the buckets, alone or beside the source, if any.
     pub(super) fn named_by(self) -> Option<NamedBy> {
         named_by(self.format, self.per_name)
     }
 
-    /// Returns what of a packet's DNS question names the buckets, alone or beside the source.
+    /// Returns the part of a packet's DNS question that names the buckets, alone or beside the source.
     pub(super) fn name_kind(self) -> Option<NameKind> {
         self.per_name.or(self.format.name_kind())
     }
 }
 
-/// Reads a format, or a list of one for sources and of what has a name.
+/// Reads a format, or a list of two: one for the source and one for a name.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<LimitOwners> {
     let Value::Sequence(items) = &node.value else {
         if let Value::Text(text) = &node.value
@@ -99,15 +99,15 @@ fn formats() -> [(&'static str, IdFormat); IdFormat::ALL.len()] {
     IdFormat::ALL.map(|format| (format.name(), format))
 }
 
-/// Returns whether the source names the owners.
+/// Returns whether the owners are sources.
 fn is_of_sources(format: IdFormat) -> bool {
     format
         .named_by()
         .is_none_or(|named_by| !named_by.is_of_all_sources())
 }
 
-/// Returns the owners with the configured prefix length. If they are unknown (`None`), the length is
-/// not checked.
+/// Returns the owners with the configured prefix length. The length of unknown owners (`None`) is not
+/// checked.
 pub(super) fn read_prefix_length<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

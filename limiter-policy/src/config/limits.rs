@@ -14,17 +14,16 @@ use super::{
 };
 use crate::policy;
 
-/// The limits that are named in `limits` or in `overrides`.
+/// The limits named in `limits` or in `overrides`.
 #[derive(Default)]
 pub(super) struct Limits {
     definitions: Vec<Definition>,
-    /// The index of a name's definition; `None`: it has an error, which was noted.
+    /// The index of a name's definition; `None`: invalid, and already noted.
     by_name: HashMap<String, Option<LimitIndex>>,
-    /// Whether the section could not be read and may define any name.
+    /// Whether the section is unreadable, so it may define any name.
     unreadable: bool,
 }
 
-/// The index of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LimitIndex(usize);
 
@@ -57,12 +56,12 @@ impl Limits {
         }
     }
 
-    /// Notes that there may be more limits, in what could not be read.
+    /// Notes that unreadable items may hide further limits.
     pub(super) const fn lack_some(&mut self) {
         self.unreadable = true;
     }
 
-    /// Adds a limit of the section `selector`; `None`: it has an error, which was noted.
+    /// Adds a limit of the section `selector`; `None`: invalid, and already noted.
     pub(super) fn add(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -81,7 +80,6 @@ impl Limits {
         self.by_name.insert(name.text.to_owned(), index);
     }
 
-    /// Returns every limit, in the order in which they are named.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LimitIndex, &Definition)> {
         self.definitions
             .iter()
@@ -89,7 +87,6 @@ impl Limits {
             .map(|(index, limit)| (LimitIndex(index), limit))
     }
 
-    /// Takes out every limit.
     pub(super) fn into_iter(self) -> impl Iterator<Item = (LimitIndex, Definition)> {
         self.definitions
             .into_iter()
@@ -97,13 +94,12 @@ impl Limits {
             .map(|(index, limit)| (LimitIndex(index), limit))
     }
 
-    /// Returns a limit.
     pub(super) fn get(&self, index: LimitIndex) -> &Definition {
         &self.definitions[index.0]
     }
 
-    /// Returns the limit with this name, adding it if it is built in and not in the section;
-    /// `None`: it has an error, which was noted.
+    /// Returns the limit with this name. Adds a built-in limit that the section lacks. `None`: invalid, and
+    /// already noted.
     pub(super) fn named(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -133,12 +129,11 @@ impl Limits {
         Some(index)
     }
 
-    /// Returns whether there is a limit with this name.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name) || limit::built_in(name).is_some()
     }
 
-    /// Returns whether there may be more limits, in what could not be read.
+    /// Returns whether unreadable items may hide further limits.
     pub(super) fn are_incomplete(&self) -> bool {
         self.unreadable || self.by_name.values().any(Option::is_none)
     }
@@ -152,7 +147,7 @@ impl Limits {
             .collect()
     }
 
-    /// Notes too many limits, at the first that does not fit.
+    /// Notes too many limits, at the first one above the maximum.
     pub(super) fn check_number(&self, problems: &mut Problems) {
         let mut of_answers = 0;
         let mut beside = "";

@@ -9,50 +9,46 @@ use super::{
     reader::{Fields, Reader, Seen},
 };
 
-/// The named lists, each once, and where they are named.
+/// The named lists, each once, and their positions.
 #[derive(Default)]
 pub(super) struct ListNames {
     named: Vec<(String, FilePosition)>,
-    /// The list of the addresses that stand among the names.
+    /// The list of the addresses among the names.
     written: Option<WrittenList>,
 }
 
-/// A list of addresses that are written where lists are named.
+/// A list made of the addresses in a field that names lists.
 #[derive(Clone)]
 pub(super) struct WrittenList {
-    /// Its name, which no list of the section `lists` can have.
+    /// Its name, which is invalid in the section `lists`, so it cannot clash.
     pub(super) name: String,
     pub(super) cidr: Vec<IpNet>,
 }
 
 impl ListNames {
-    /// Returns whether no list is named.
     pub(super) const fn is_empty(&self) -> bool {
         self.named.is_empty() && self.written.is_none()
     }
 
-    /// Returns the names of lists in the section `lists`, and where they stand.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, FilePosition)> {
         self.named
             .iter()
             .map(|(name, position)| (name.as_str(), *position))
     }
 
-    /// Returns the names of all lists.
     pub(super) fn to_names(&self) -> Vec<String> {
         let named = self.named.iter().map(|(name, _)| name);
         let written = self.written.iter().map(|list| &list.name);
         named.chain(written).cloned().collect()
     }
 
-    /// Returns the list of the addresses that stand among the names.
     pub(super) const fn written(&self) -> Option<&WrittenList> {
         self.written.as_ref()
     }
 }
 
-/// Reads a field that names one or more lists or addresses; none if the field is absent. `place`
-/// tells the field from others of its name.
+/// Reads a field that names one or more lists or addresses; none if absent. `place` distinguishes fields with
+/// the same name.
 pub(super) fn read_field<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -94,8 +90,8 @@ pub(super) fn read_field<'n>(
     names
 }
 
-/// Returns whether an item stands for an address, if a wrong one, rather than for a list's name,
-/// which begins with a letter and has no colon.
+/// Returns whether an item is meant as an address, even a wrong one. A list's name begins with a letter and
+/// has no colon.
 fn is_address<'n>(reader: &Reader<'n, '_>, item: &'n Node<'n>) -> bool {
     let text = reader.scalar(item).unwrap_or_default();
     text.starts_with(|first: char| first.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Reads the address and port that a part of the daemon listens on, and its names.
+//! Reads a listening service's address and port, and its host names.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use super::{
     reader::Reader,
 };
 
-/// Reads an address and port. `None`: it is `off`, or not what is `expected`, which is noted.
+/// Reads an address and port. `None`: `off`, or an error, which is noted with the `expected` value.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -33,7 +33,7 @@ pub(super) fn read<'n>(
     None
 }
 
-/// Reads the names by which clients may ask for a listening service, in lower case.
+/// Reads the host names that clients may use for a listening service, in lower case.
 pub(super) fn read_hosts<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<String> {
     let mut hosts = Vec::new();
     for item in reader.one_or_more(node, "hosts") {

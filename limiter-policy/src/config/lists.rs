@@ -47,21 +47,19 @@ const FIELDS: [&str; 9] = [
 /// The factor by which a feed may grow within a day.
 const GROWTH: RangeInclusive<u64> = 2..=1000;
 
-/// The lists.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// Each list's configuration.
     pub(super) sources: Vec<ListSource>,
     /// The content of their files.
     pub(super) feeds: Feeds,
-    /// Every list's name, even if the list has an error.
+    /// Every list's name, even of an invalid list.
     names: Vec<String>,
-    /// Whether the section could not be read and may define any name.
+    /// Whether the section is unreadable, so it may define any name.
     unreadable: bool,
 }
 
 impl Lists {
-    /// Stands for a section that cannot be read.
+    /// Stands for an unreadable section.
     pub(super) fn unreadable() -> Self {
         Self {
             unreadable: true,
@@ -69,7 +67,7 @@ impl Lists {
         }
     }
 
-    /// Notes names that no list has.
+    /// Notes unknown names of lists.
     pub(super) fn check(&self, named: &ListNames, problems: &mut Problems) {
         let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
         for (name, position) in named.iter() {
@@ -88,7 +86,7 @@ impl Lists {
         }
     }
 
-    /// Adds the list of the addresses that stand where lists are named.
+    /// Adds the list of the addresses in a field that names lists.
     pub(super) fn add_written(&mut self, named: &ListNames) {
         if let Some(list) = named.written() {
             self.sources.push(ListSource {
@@ -103,7 +101,7 @@ impl Lists {
         }
     }
 
-    /// Reads a list's files, which the configuration names at these positions.
+    /// Reads a list's files. The configuration names them at these positions.
     fn read_feeds(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -134,7 +132,7 @@ impl Lists {
         }
     }
 
-    /// Returns the lists as they are at a time.
+    /// Returns the lists as of `now`: a feed may be stale by then.
     pub(super) fn lists(&self, now: Timestamp) -> Vec<List> {
         let feeds =
             |source: &ListSource| self.feeds.get(&source.name).map_or(&[][..], Vec::as_slice);

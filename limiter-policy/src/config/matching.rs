@@ -35,8 +35,8 @@ const FIELDS: [&str; 15] = [
     SERVER_NAME,
 ];
 
-/// Reads a limit's match. If its id or cost is unknown (`None`), checks that depend on it
-/// are skipped. Parts with an error are left out.
+/// Reads a limit's match. Checks that depend on an unknown id or cost (`None`) are skipped. Invalid parts are
+/// left out.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -48,7 +48,7 @@ pub(super) fn read<'n>(
     let Some(fields) = reader.fields(node, &expected, &FIELDS) else {
         return matching;
     };
-    // Names that it does not have were told already.
+    // Unknown names were reported already.
     if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
         reader.error(
             node.at,
@@ -68,7 +68,7 @@ pub(super) fn read<'n>(
         matching.tcp_flags = flags::read(reader, node);
     }
     if let Some(node) = fields.get(ICMP_TYPE) {
-        // What numbers mean is not known if the protocol is wrong.
+        // With a wrong protocol, a type's number is ambiguous.
         if fields.is_missing(PROTOCOL) || !matching.protocols.is_empty() {
             let types = icmp_types::read(reader, node, &matching.protocols);
             matching.icmp_types = types.unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) fn read<'n>(
     matching
 }
 
-/// Reads one protocol or a list, sorted; `None` if any has an error.
+/// Reads one protocol or a list, sorted; `None`: invalid.
 fn read_protocols<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
     let mut seen = Seen::default();
     read_list(reader, node, "protocols", |reader, item| {
@@ -128,7 +128,7 @@ fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Reads one prefix or a list, sorted; `None` if any has an error.
+/// Reads one prefix or a list, sorted; `None`: invalid.
 fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<IpNet>> {
     let mut seen = Seen::default();
     read_list(reader, node, "destinations", |reader, item| {
@@ -140,7 +140,7 @@ fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Opt
     })
 }
 
-/// Reads one standing or a list, sorted; `None` if any has an error.
+/// Reads one standing or a list, sorted; `None`: invalid.
 fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<Standing>> {
     let known = Standing::ALL.map(|standing| (standing.name(), standing as u32));
     let mut seen = Seen::default();
@@ -157,7 +157,7 @@ fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option
     Some(numbers.into_iter().map(Standing::of_number).collect())
 }
 
-/// Reads one state of connections or a list, sorted; `None` if any has an error.
+/// Reads one connection state or a list, sorted; `None`: invalid.
 fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<TcpState>> {
     let known = TcpState::NAMED.map(|state| (state.name(), state));
     let mut seen = Seen::default();

@@ -8,7 +8,7 @@ use super::{
 
 pub(super) const FIELD: &str = "max-age";
 
-/// Reads an age in nanoseconds; 0: nothing gets too old.
+/// Reads an age in nanoseconds; 0: no limit.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> u64 {
     const EXPECTED: &str = "seconds, or a duration such as '5m'";
     let Some(node) = fields.get(FIELD) else {

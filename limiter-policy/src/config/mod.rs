@@ -1,8 +1,7 @@
 //! Reads and checks configuration files: returns a [`Config`], or every error.
 //!
-//! `node` parses a file into a tree with positions, `reader` walks the tree and notes errors, and
-//! each section has a module that says what belongs there. A [`Config`] is valid: nothing is
-//! checked again.
+//! `node` parses a file into a tree with positions, `reader` walks the tree and notes errors, and each
+//! section has its own module. A [`Config`] is valid: later code checks nothing again.
 
 mod answers;
 mod assemble;
@@ -104,43 +103,43 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// The interfaces to attach to; may be empty, since the command line can name them too.
     pub interfaces: Vec<InterfaceName>,
-    /// How to attach.
+    /// The way of attaching.
     pub mode: AttachMode,
-    /// Where the state of limits is kept.
+    /// The storage of limits' state.
     pub buckets: Buckets,
-    /// How many offenders are recorded.
+    /// The capacity for offenders.
     pub offenders: Offenders,
-    /// How many addresses and ranges may be banned.
+    /// The capacity for bans.
     pub bans: Bans,
-    /// Where debts are kept while the daemon does not run; `None`: nowhere.
+    /// The file for debts while the daemon does not run; `None`: debts are lost.
     pub state: Option<PathBuf>,
-    /// Where Prometheus finds the metrics.
+    /// The address of the metrics.
     pub metrics: Metrics,
-    /// Where the page is.
+    /// The address of the page.
     pub page: Page,
-    /// The users that may ask the daemon.
+    /// The users that may query the daemon.
     pub control: Control,
-    /// The fleet that this host belongs to; `None`: it is alone.
+    /// The fleet of this host; `None`: it is alone.
     pub fleet: Option<Fleet>,
-    /// The secret by which all its nodes number the names that packets ask for; `None`: no limit needs that, and
-    /// each host has a secret of its own.
+    /// The secret for numbering names alike on all nodes; `None`: no limit needs it, and each host makes its
+    /// own.
     pub names_key: Option<HashKey>,
-    /// Where the policy's lists get their addresses, in the policy's order.
+    /// The sources of the lists' addresses, in the policy's order.
     pub lists: Vec<ListSource>,
     /// The content of each list's files, by the list's name, in the order of the files.
     pub feeds: Feeds,
-    /// The secrets of the DNS server whose cookies prove sources; `None`: no cookies do.
+    /// The secrets of the DNS server for checking its cookies; `None`: cookies prove no source.
     pub secrets: Option<Secrets>,
     /// The limits and lists, at least one of either. Limit names are interned without regard to
     /// earlier policies; [`Policy::with_names`] keeps another policy's interned ids.
     pub policy: Policy,
 }
 
-/// Reads a configuration file, the files in the folder of its name (`limiter.d` of `limiter.yaml`), and
-/// the files they name, of which feeds may be stale `now`.
+/// Reads a configuration file, the files in its folder (`limiter.d` for `limiter.yaml`), and the files that
+/// they name. `now` decides which feeds are stale.
 ///
-/// The paths of the latter are relative to the configuration file's directory, or to the current directory if
-/// the configuration comes through an open file such as `/dev/stdin`.
+/// Paths are relative to the configuration file's directory, or to the current directory if the configuration
+/// comes through an open file such as `/dev/stdin`.
 ///
 /// # Errors
 ///
@@ -149,8 +148,8 @@ pub fn load(path: &Path, now: Timestamp) -> Result<Config, Diagnostics> {
     load_again(path, &Feeds::new(), now)
 }
 
-/// Reads a configuration file like [`load`], but keeps the `old` content of a feed file that must
-/// be refused; the feed's report says so.
+/// Reads a configuration file like [`load`], but a refused feed file keeps its `old` content, and its report
+/// says so.
 ///
 /// # Errors
 ///
@@ -159,7 +158,7 @@ pub fn load_again(path: &Path, old: &Feeds, now: Timestamp) -> Result<Config, Di
     load_pushed(path, old, now, None)
 }
 
-/// Reads a configuration file like [`load_again`], with a pushed file in place of that of its folder.
+/// Reads a configuration file like [`load_again`], with a pushed file in place of the one in the folder.
 ///
 /// # Errors
 ///
@@ -200,11 +199,11 @@ pub fn load_pushed(
     checked(config, problems)
 }
 
-/// Checks whether a text may be pushed at all, before any node looks what it means there.
+/// Checks whether a text may be pushed to any node. Only each node can check it against its other files.
 ///
 /// # Errors
 ///
-/// It is no YAML, or has sections about a node.
+/// The text is not YAML, or has sections about a single node.
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
@@ -216,30 +215,30 @@ pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     }
 }
 
-/// Returns the files in a folder that a configuration beside it is joined with, or why it cannot be.
-/// Others that come into the folder, as while a package is upgraded, change no configuration.
+/// Returns the files in a folder that extend a configuration, or the reason why they cannot. Other files,
+/// such as the left-overs of a package upgrade, change no configuration.
 ///
 /// # Errors
 ///
-/// What cannot be used, and why.
+/// The unusable path and the reason.
 pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     folder::files(folder).map_err(|(path, unusable)| format!("{}: {unusable}", path.display()))
 }
 
-/// Returns the folder whose files a configuration file is joined with.
+/// Returns the folder with the files that extend a configuration file.
 #[must_use]
 pub fn folder_of(path: &Path) -> PathBuf {
     folder::of(path)
 }
 
-/// Appends the files of a folder; notes those that cannot be read.
+/// Appends the files of a folder; notes unreadable files.
 fn join_folder(
     folder: &Path,
     pushed: Option<Pushed<'_>>,
     texts: &mut Texts,
     problems: &mut Problems,
 ) {
-    // A file that is added changes the folder.
+    // A new file changes only the folder, so a retry must look at the folder, too.
     problems.note_read(folder);
     let mut files = match folder::files(folder) {
         Ok(files) => files,
@@ -276,8 +275,7 @@ fn join_folder(
     }
 }
 
-/// Reads a configuration from a text, which errors call `name`. It may not name other files: only
-/// the text is read.
+/// Reads a configuration from a text; `name` stands for its file in errors. The text may not name files.
 ///
 /// # Errors
 ///

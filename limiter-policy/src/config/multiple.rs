@@ -1,6 +1,6 @@
 //! Numbers with a letter for thousands, millions or billions: `10k`, `5M`, `1G`.
 
-/// The letters, and what they multiply by.
+/// The letters and their factors.
 const MULTIPLES: [(char, u64); 4] = [
     ('k', 1_000),
     ('K', 1_000),
@@ -8,14 +8,13 @@ const MULTIPLES: [(char, u64); 4] = [
     ('G', 1_000_000_000),
 ];
 
-/// Returns what a letter multiplies by; `None`: it is none of these.
+/// Returns a letter's factor; `None`: an unknown letter.
 pub(super) fn of(letter: char) -> Option<u64> {
     let (_, times) = MULTIPLES.iter().find(|(known, _)| *known == letter)?;
     Some(*times)
 }
 
-/// Parses digits and one of these letters; `u64::MAX` stands for more. `None`: the text is
-/// anything else.
+/// Parses digits followed by one of these letters, saturating at `u64::MAX`. `None`: any other text.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let letter = text.chars().next_back()?;
     let times = of(letter)?;
@@ -23,7 +22,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // It has only digits, but perhaps too many.
+    // Only digits: an error means too many.
     let number = digits.parse().unwrap_or(u64::MAX);
     Some(number.saturating_mul(times))
 }

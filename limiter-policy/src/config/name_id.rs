@@ -1,4 +1,4 @@
-//! The ids of overrides by name: what a limit's owners are called, and which names it can have.
+//! The ids of overrides by name: zones, domains, questions and server names.
 
 use limiter_common::limit::{IdFormat, NamedBy};
 
@@ -18,7 +18,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The error, and what would be right.
+/// The error and its correction.
 pub(super) fn parse(text: &str, owners: LimitOwners) -> Result<OverrideId, String> {
     let Some(named_by) = owners.named_by() else {
         return id::parse(text, owners.format);
@@ -64,7 +64,7 @@ const fn name_expectation(named_by: NamedBy) -> &'static str {
     }
 }
 
-/// Returns whether a text can only be meant as the sources that a format names, whatever is wrong with it.
+/// Returns whether a text can only be meant as a source, even an invalid one.
 fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
     match format.named_by() {
         Some(_) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
@@ -72,7 +72,6 @@ fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
     }
 }
 
-/// Parses the name of an owner.
 fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
     let invalid = |why: String| Err(format!("invalid id '{text}', {why}"));
     if named_by == NamedBy::Question && text.contains(',') {
@@ -87,7 +86,7 @@ fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
     }
 }
 
-/// The names that sections have, by which overrides may name owners.
+/// The names in other sections that overrides may refer to.
 pub(super) struct Known<'k> {
     /// Sorted; `None`: unknown.
     pub(super) zones: Option<&'k [DnsName]>,
@@ -95,7 +94,7 @@ pub(super) struct Known<'k> {
     pub(super) server_names: Option<&'k [DnsName]>,
 }
 
-/// Notes zones and server names that have no bucket.
+/// Notes zones and server names without a bucket.
 pub(super) fn check_owned(
     by_name: &[NamedId],
     limits: &Limits,
@@ -117,7 +116,7 @@ pub(super) fn check_owned(
     }
 }
 
-/// Notes domains that are not registered, by these rules.
+/// Notes names that are not registered domains by these rules.
 pub(super) fn check_domains(
     by_name: &[NamedId],
     limits: &Limits,
@@ -128,7 +127,7 @@ pub(super) fn check_domains(
         .iter()
         .filter(|one| {
             let limit = limits.get(one.limit);
-            // The rules are not read for a limit that is off.
+            // The rules are not read for a disabled limit.
             limit.mode != Mode::Off && limit.is_of_domains()
         })
         .collect();

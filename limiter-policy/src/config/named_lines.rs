@@ -1,4 +1,4 @@
-//! Files that a configuration names, with an item on each line.
+//! Files with one item on each line, named by a configuration.
 
 use std::{fmt::Display, path::Path};
 
@@ -8,19 +8,18 @@ use crate::file::read_at_most;
 /// The largest file, in MiB.
 const MAX_MIB: u64 = 32;
 
-/// The items of lines.
+/// The format of the lines.
 pub(super) struct Lines<T, E> {
-    /// Its name in messages.
+    /// The item's name in messages.
     pub(super) item: &'static str,
-    /// Returns what of a line is the item; `None`: it has none.
+    /// Returns the item in a line; `None`: the line is blank or a comment.
     pub(super) find: fn(&str) -> Option<&str>,
-    /// Parses the item.
     pub(super) parse: fn(&str) -> Result<T, E>,
 }
 
 impl<T: Ord, E: Display> Lines<T, E> {
-    /// Reads the items of a file that is named at a position, sorted; one may be there twice. `None`,
-    /// which is noted: something is wrong.
+    /// Reads the items of a file, sorted; duplicates are allowed. `at` is the position of the file's name.
+    /// `None`: an error was noted.
     pub(super) fn read(
         &self,
         reader: &mut Reader<'_, '_>,
@@ -37,7 +36,7 @@ impl<T: Ord, E: Display> Lines<T, E> {
         }
     }
 
-    /// Returns a file's items, sorted, or what is wrong with it.
+    /// Returns a file's items, sorted, or an error message.
     pub(super) fn items(&self, path: &Path) -> Result<Vec<T>, String> {
         let content = read_at_most(path, MAX_MIB).map_err(|error| error.to_string())?;
         let Ok(text) = str::from_utf8(&content.bytes) else {

@@ -1,5 +1,5 @@
-//! The section `names`: what becomes of data of connections until their names are known, and which names of
-//! DNS queries are.
+//! The section `names`: the treatment of a connection's data until its name is known, and the table of known
+//! DNS names.
 
 use std::ops::RangeInclusive;
 
@@ -19,10 +19,9 @@ const CAPACITIES: RangeInclusive<u64> = 1024..=MOST_LINES as u64 * WAYS as u64;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// A name's time is written again after some seconds, and has 24 bits.
+/// A name's time is refreshed only every few seconds, and has 24 bits.
 const KNOWN_FOR_NS: RangeInclusive<u64> = MINUTE_NS..=30 * 24 * 60 * MINUTE_NS;
 
-/// Reads `names`.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -44,7 +43,7 @@ pub(super) fn read<'n>(
     )
 }
 
-/// Reads how many names are known, and for how long.
+/// Reads the size of the table of known names, and the time that a name stays in it.
 fn read_known<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> KnownNames {
     let mut names = KnownNames::default();
     let expected = "a map such as {capacity: 1048576, for: 24h}";

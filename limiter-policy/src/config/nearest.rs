@@ -1,8 +1,8 @@
-//! Suggests the name that was probably meant.
+//! Suggests the probably intended name.
 
 use std::fmt;
 
-/// Words of other programs, and ours for the same thing.
+/// Words of other programs, with our words for the same thing.
 const SYNONYMS: [(&str, &str); 20] = [
     ("proto", "protocol"),
     ("port", "destination-port"),
@@ -26,7 +26,8 @@ const SYNONYMS: [(&str, &str); 20] = [
     ("interval", "period"),
 ];
 
-/// Names that belong elsewhere: if the second name is known here, the third text says where.
+/// Names that belong elsewhere: if the second name is known here, the third text says where the first
+/// belongs.
 const ELSEWHERE: [(&str, &str, &str); 6] = [
     ("source", "source-port", SOURCES),
     ("source-address", "source-port", SOURCES),
@@ -59,17 +60,17 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// A name that is not known.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownName {
-    /// What it should name, such as `limit`.
+    /// The kind of thing, such as `limit`.
     what: &'static str,
     name: String,
     known: Vec<String>,
 }
 
 impl UnknownName {
-    /// Returns the error that `name` is none of those that are known.
+    /// Returns the error for a `name` outside the known names.
     #[must_use]
     pub fn new<'k>(what: &'static str, name: &str, known: impl Iterator<Item = &'k str>) -> Self {
         Self {
@@ -102,8 +103,8 @@ pub(super) fn alternatives(names: &[&str]) -> String {
     }
 }
 
-/// Returns the known name that `name` most likely stands for: another word for it, or one of which
-/// at most a third of the letters differ, ignoring case.
+/// Returns the known name that `name` most likely stands for: a synonym, or a name that differs in at most a
+/// third of its letters, ignoring case.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     /// Far longer than any known name; the distance takes quadratic time.
     const LONGEST: usize = 100;

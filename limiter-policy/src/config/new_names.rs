@@ -7,13 +7,13 @@ use super::{
     reader::{Fields, Reader},
 };
 
-/// Notes an id that has as many buckets as somebody makes up sources, destinations or names. Names become known
-/// as fast as such limits let them pass, so a flood would push out all others; and a bucket for each new name
-/// would never be empty.
+/// Notes an id with unbounded buckets for made-up sources, destinations or names. Each new name would get a
+/// fresh bucket, so the limit would never refuse. As admitted names become known, a flood would then evict
+/// all other names.
 pub(super) fn check_id<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>, id: LimitOwners) {
     let is_bounded = match id.format {
         IdFormat::Total | IdFormat::RegId => matches!(id.per_name, None | Some(NameKind::Zone)),
-        // A server name is in no DNS query: another check tells.
+        // A DNS query has no server name: another check reports it.
         IdFormat::Zone | IdFormat::ServerName => true,
         IdFormat::IpAddress
         | IdFormat::Ipv4RangeCidr { .. }

@@ -1,7 +1,7 @@
-//! YAML as a tree whose nodes know their positions.
+//! YAML as a tree of nodes with positions.
 //!
-//! Types with a derived `Deserialize` stop at the first error and lose a value's position. A tree
-//! with positions lets us report all errors of a file at once.
+//! Types with a derived `Deserialize` stop at the first error and lose a value's position. A tree with
+//! positions lets us report all errors of a file at once.
 
 use std::{borrow::Cow, fmt, mem};
 
@@ -17,18 +17,17 @@ use super::{diagnostics::Position, indentation};
 /// file of 64 MiB can expand to.
 const MAX_NODES: usize = 16_000_000;
 
-/// How much aliases may bring in, in values, and ends of lists and maps: it costs time and memory, but no bytes
-/// of the file.
+/// The most that aliases may bring in, in values and ends of lists and maps: they cost time and memory, but
+/// no bytes of the file.
 const MAX_BY_ALIASES: usize = 100_000;
 
-/// How deep values may nest; an override's comment is six deep. Reading recurses: in a debug build,
-/// 64 levels overflow a thread's stack.
+/// The maximum nesting; an override's comment is six deep. Reading recurses: in a debug build, 64 levels
+/// overflow a thread's stack.
 const MAX_DEPTH: usize = 16;
 
 /// One YAML value.
 #[derive(Debug)]
 pub(super) struct Node<'a> {
-    /// What it is.
     pub(super) value: Value<'a>,
     /// Its position; for a value brought in by an alias, the alias's position.
     pub(super) at: Position,
@@ -52,7 +51,7 @@ impl Written {
     }
 }
 
-/// What a YAML value is.
+/// The kinds of YAML values.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     /// `~`, `null` or nothing.
@@ -105,11 +104,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Moves it by bytes and lines, to where its text is in a longer one.
+    /// Moves its positions by bytes and lines, after its text was appended to a longer text.
     pub(super) fn shift(&mut self, bytes: usize, lines: u64) {
         self.at.line += lines;
         if let Some(written) = &mut self.written {
-            // A start beyond the longest text is in none.
+            // Texts end below 2^32 bytes, so a start beyond fits no text.
             let start = u32::try_from(bytes).unwrap_or(u32::MAX);
             written.start = written.start.saturating_add(start);
         }
@@ -123,7 +122,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Makes a scalar a list of one.
+    /// Wraps a scalar in a list.
     pub(super) fn make_list(&mut self) {
         if matches!(self.value, Value::Sequence(_) | Value::Mapping(_)) {
             return;
@@ -137,8 +136,7 @@ impl<'a> Node<'a> {
         self.value = Value::Sequence(vec![item]);
     }
 
-    /// Appends the entries of another map, or the items of another list; returns whether that could
-    /// be.
+    /// Appends the entries of another map, or the items of another list. Returns whether the kinds fit.
     pub(super) fn join(&mut self, other: Self) -> bool {
         match (&mut self.value, other.value) {
             (Value::Mapping(entries), Value::Mapping(others)) => entries.extend(others),
@@ -172,8 +170,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns the position of a byte of a text; the text's start if it is not written literally in
-    /// `source` on one line (an alias, or with escapes).
+    /// Returns the position of a byte in the scalar's text; the scalar's start if the text is not literally
+    /// in `source` on one line (an alias, or with escapes).
     pub(super) fn within(&self, source: &str, offset: usize) -> Position {
         let column = || {
             let Value::Text(text) = &self.value else {
@@ -193,7 +191,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Why a text is not a YAML document.
+/// The reason why a text is not a YAML document.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
     /// The position, if known.
@@ -275,8 +273,8 @@ fn position(location: &Location) -> Option<Position> {
     (position.line > 0).then_some(position)
 }
 
-/// Returns the parser's options. They restrict aliases and nesting further than the library does, and
-/// allow longer lists.
+/// Returns the parser's options: stricter on aliases and nesting than the library's defaults, and with longer
+/// lists.
 fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
     let mut options = serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -287,7 +285,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
         with_snippet: false,
         duplicate_keys: duplicate_keys,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-        // Otherwise `!ack` tags what follows, and `!ack syn` reads as `syn`.
+        // Otherwise `!ack syn` would read as `syn` with the tag `!ack`.
         reject_unsupported_tags: true,
     };
     options.alias_limits.max_total_replayed_events = MAX_BY_ALIASES;

@@ -1,4 +1,4 @@
-//! The section `offenders`: how many offenders are recorded.
+//! The section `offenders`: the number of offenders that are recorded.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{node::Node, reader::Reader};
 
-/// How many offenders are recorded.
+/// The capacity for offenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offenders {
     /// The most offenders at once, all limits together; 0: none are recorded.
@@ -17,8 +17,7 @@ impl Offenders {
     /// No offenders are recorded.
     pub const OFF: Self = Self { capacity: 0 };
 
-    /// With fewer, the kernel's map would hold little more than the entries it keeps free for each
-    /// CPU.
+    /// With fewer, the kernel's map would hold little more than the spare entries that it keeps for each CPU.
     const LEAST: u64 = 1024;
 
     /// About 150 bytes each: 150 MB.
@@ -38,7 +37,6 @@ impl fmt::Display for Offenders {
     }
 }
 
-/// Reads `offenders`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Offenders {
     let mut offenders = Offenders::default();
     let Some(fields) = reader.fields(node, "a map with 'capacity'", &["capacity"]) else {

@@ -37,19 +37,18 @@ pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 #[derive(Default)]
 pub(super) struct Section {
     pub(super) overrides: Overrides,
-    /// The ids in it that have names, which other sections must have, too.
+    /// The ids with names, which other sections must define.
     pub(super) named: Vec<NamedId>,
 }
 
-/// An id with a name.
 pub(super) struct NamedId {
     pub(super) limit: LimitIndex,
     pub(super) name: OverriddenName,
     pub(super) at: FilePosition,
 }
 
-/// Reads either form. Adds built-in limits that are named only here to `limits`. `subscribers` is
-/// `None` if they are unknown.
+/// Reads either form. Adds built-in limits that occur only here to `limits`. `subscribers` is `None` if
+/// unknown.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -17,10 +17,9 @@ const FILE: &str = "file";
 /// The most names in a section.
 const MOST: usize = 100_000;
 
-/// A section, and what it has in the words of its messages.
+/// A section, and the words for its content in messages.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    /// The section.
     pub(super) section: &'static str,
     one: &'static str,
     several: &'static str,
@@ -38,7 +37,7 @@ pub(super) const SERVER_NAMES: Kind = Kind {
     several: "server names",
 };
 
-/// Reads a list of names, or a map with the file that has them; sorted.
+/// Reads a list of names, or a map that names a file; sorted.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -75,7 +74,7 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
     names
 }
 
-/// Reads the file, which has a name on each line, and comments with `#`; a name may be there twice.
+/// Reads the file: one name on each line, and comments with `#`. Duplicates are allowed.
 fn read_file<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -1,5 +1,4 @@
-//! The section `page`: where the daemon shows its page, and under which names browsers may ask for
-//! it.
+//! The section `page`: the address of the daemon's page, and its host names.
 
 use std::{
     fmt,
@@ -25,22 +24,21 @@ const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471)
 const PLACES: &str = "an address and port, such as '127.0.0.1:9471', a socket's whole path, such as \
                       '/run/limiter/page.sock', or 'off'";
 
-/// The longest path that the kernel lets a socket be bound to, after what it is bound as at first.
+/// `sun_path` holds 108 bytes. The socket is first bound under a longer, temporary name.
 const LONGEST_PATH: usize = 96;
 
 const EXPECTED: &str = "'on', 'off' or a map with 'listen'";
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Where to show it; `None`: nowhere, since every local user reads what is on loopback.
+    /// The address; `None`: off, the default, since every local user can read a page on loopback.
     pub listen: Option<Place>,
-    /// The names under which browsers may ask for it, besides `localhost` and addresses, in lower
-    /// case.
+    /// The host names that browsers may use, besides `localhost` and addresses, in lower case.
     pub hosts: Vec<String>,
 }
 
-/// What the daemon listens on.
+/// The place where the daemon listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Place {
@@ -59,7 +57,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// Reads `page`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page {
     let mut page = Page::default();
     if !matches!(node.value, Value::Mapping(_)) {

@@ -14,8 +14,7 @@ struct Written<'n> {
     at: Position,
 }
 
-/// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; `None`
-/// if any has an error.
+/// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; `None`: invalid.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<PortRange>> {
     let items = reader.one_or_more(node, "ports");
     let mut ports: Vec<Written<'n>> = items
@@ -70,13 +69,13 @@ fn range(text: &str) -> Result<PortRange, String> {
     }
 }
 
-/// Parses a port, which has only one valid spelling.
+/// Parses a port in its only valid spelling.
 fn port(text: &str) -> Option<u16> {
     let port: u16 = text.parse().ok()?;
     (text == port.to_string()).then_some(port)
 }
 
-/// Notes overlaps between ports, which are sorted by their first. Returns whether there are none.
+/// Notes overlaps between ports sorted by their first. Returns whether there are none.
 fn check_apart(reader: &mut Reader<'_, '_>, ports: &[Written<'_>]) -> bool {
     let mut apart = true;
     // The range so far with the highest end.

@@ -1,4 +1,4 @@
-//! Prefixes in the configuration, some of which YAML takes for something else.
+//! Prefixes in the configuration. YAML reads some of them as another type.
 
 use ipnet::IpNet;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::prefix::Written;
 
-/// Reads a prefix; an address alone is a prefix of full length. `what` names its role in errors.
+/// Reads a prefix; an address alone is a prefix of full length. Errors name its role.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

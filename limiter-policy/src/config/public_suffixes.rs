@@ -21,11 +21,11 @@ const LINES: Lines<SuffixRule, InvalidSuffixRule> = Lines {
 
 /// The file that a section names.
 pub(super) enum Section {
-    /// There is no section.
+    /// The section is absent.
     Missing,
-    /// It has an error, which is noted.
+    /// An error was noted.
     Invalid,
-    /// It names a file, whose rules are these.
+    /// The rules in the named file.
     Read(Vec<SuffixRule>),
 }
 
@@ -51,8 +51,8 @@ pub(super) fn read<'n>(
     rules.map_or(Section::Invalid, Section::Read)
 }
 
-/// Returns the rules that the limits need, of the default file unless a section names another; none if
-/// no limit needs any.
+/// Returns the rules that the limits need, from the default file unless the section names another; none if no
+/// limit needs rules.
 pub(super) fn rules(section: Section, limits: &Limits, problems: &mut Problems) -> Vec<SuffixRule> {
     let mut limits = limits.iter().map(|(_, limit)| limit);
     let user = limits.find(|limit| limit.mode != Mode::Off && limit.is_of_domains());

@@ -1,9 +1,8 @@
-//! A file of the configuration's folder as another node of the fleet pushes it, in place of that which is
-//! there.
+//! A file of the configuration's folder, as another node of the fleet pushes it in place of the local file.
 //!
-//! It says what all nodes have alike. So it has no section about this node, such as its interfaces, and
-//! names no other file: what is wrong with a file is told, and nobody elsewhere may read this node's files
-//! by that.
+//! A pushed file holds the settings that all nodes share. It has no section about a single node, such as its
+//! interfaces, and names no other file: error messages quote files, so a remote user could read this node's
+//! files through them.
 
 use std::path::Path;
 
@@ -16,13 +15,13 @@ use crate::file;
 /// A pushed file.
 #[derive(Clone, Copy, Debug)]
 pub struct Pushed<'p> {
-    /// The path of the file in the folder that it is to replace, which need not exist.
+    /// The path of the file in the folder to replace, which need not exist.
     pub path: &'p Path,
     /// Its text.
     pub text: &'p str,
 }
 
-/// Notes what a pushed text may not have: other sections than these.
+/// Notes sections other than these, which a pushed text may not have.
 pub(super) fn check(text: &str, sections: &[&str], file: FileNumber, problems: &mut Problems) {
     if let Err(error) = file::check(text) {
         problems.note(file, None, error.to_string());

@@ -1,4 +1,4 @@
-//! The field `queue` of a limit on connections: how clients wait, as in Traffic Server.
+//! The field `queue` of a limit on connections: waiting clients, as in Traffic Server.
 
 use limiter_common::connection::queue::MOST_TICKETS;
 
@@ -12,14 +12,14 @@ pub(super) const FIELD: &str = "queue";
 
 const SIZE: &str = "size";
 
-/// In Traffic Server a queue without a size has no bound. Here each has one.
+/// Traffic Server's default has no bound.
 const DEFAULT_SIZE: u64 = 1000;
 
-/// In Traffic Server no wait is too long. Here the client's kernel sets the bound: Linux sends its last
-/// SYN 67 s after the first, so a ticket that is older belongs to none.
+/// Traffic Server's default has no bound. The client's kernel sets one: Linux sends its last SYN 67 s after
+/// the first, so an older ticket has no client.
 const DEFAULT_MAX_AGE_NS: u64 = 70_000_000_000;
 
-/// Reads how clients wait; `None`: they do not.
+/// Reads the queue; `None`: clients do not wait.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -41,6 +41,6 @@ pub(super) fn read<'n>(
                        enforce the limit";
         reader.error(name.at, message.to_owned());
     }
-    // As in Traffic Server, nobody waits in a queue of that size.
+    // As in Traffic Server, size 0 disables the queue.
     (size != 0).then_some(Queue { size, max_age_ns })
 }

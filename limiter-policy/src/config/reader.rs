@@ -15,29 +15,27 @@ use super::{
     traffic_server,
 };
 
-/// Reads the nodes of a text, which may be of several files, and notes their errors.
+/// Reads the nodes of a text, possibly joined from several files, and notes their errors.
 ///
-/// Its methods return `None` if there is no usable value, and have then noted why. Once there are too
-/// many errors to tell, they return nothing of any node: a file is read no longer than that.
+/// Methods return `None` for an unusable value, after they noted the error. Once the report of errors is
+/// full, they return `None` for every node, so that reading ends early.
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
     lines: Lines<'n>,
     problems: &'p mut Problems,
 }
 
-/// A name in a mapping.
+/// A name in a mapping, with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name<'n> {
-    /// The name.
     pub(super) text: &'n str,
-    /// Its position.
     pub(super) at: Position,
 }
 
 /// The fields of a mapping with known names, each at most once.
 pub(super) struct Fields<'n> {
     present: Vec<(Name<'n>, &'n Node<'n>)>,
-    /// The known names that unknown names were taken for.
+    /// The known names that misspelt names resemble.
     misspelt: Vec<&'static str>,
 }
 
@@ -53,14 +51,14 @@ impl<'n> Fields<'n> {
         present.find(|(field, _)| field.text == name).copied()
     }
 
-    /// Returns whether a field is absent and not just misspelt, which was already noted.
+    /// Returns whether a field is absent, rather than misspelt, which was already noted.
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.get(name).is_none() && !self.misspelt.contains(&name)
     }
 }
 
 impl<'n, 'p> Reader<'n, 'p> {
-    /// Returns a reader of the nodes that were parsed from `source`, the text of `file`.
+    /// Returns a reader of the nodes parsed from `source`, the text of `file`.
     pub(super) const fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
         Self {
             source,
@@ -69,7 +67,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// Returns a reader of the nodes that were parsed from the texts of several files.
+    /// Returns a reader of the nodes parsed from the texts of several files.
     pub(super) fn of_texts(texts: &'n Texts, problems: &'p mut Problems) -> Self {
         Self {
             source: texts.text(),
@@ -78,23 +76,20 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// Returns the collected errors of all files.
     pub(super) fn problems(&mut self) -> &mut Problems {
         self.problems
     }
 
-    /// Returns a position in its file.
     pub(super) fn position(&self, at: Position) -> FilePosition {
         self.lines.position(at)
     }
 
-    /// Tells where something was before, to somebody who reads an error at another position.
+    /// Formats an earlier position, for an error at the position `at`.
     fn told(&self, before: Position, at: Position) -> String {
         let reads = self.position(at).file;
         self.problems.told(self.position(before), Some(reads))
     }
 
-    /// Notes an error.
     pub(super) fn error(&mut self, at: Position, message: impl Into<String>) {
         let position = self.position(at);
         self.problems.note_at(position, message.into());
@@ -247,7 +242,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         Some(usable)
     }
 
-    /// Returns the entries of a mapping whose names must be among `known`.
+    /// Returns the entries of a mapping that allows only the `known` names.
     pub(super) fn fields(
         &mut self,
         node: &'n Node<'n>,
@@ -257,8 +252,8 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.fields_and(node, expected, known, &[])
     }
 
-    /// Like `fields`, but also returns the names in `refused`, without suggesting them. Names may
-    /// have underscores in place of hyphens.
+    /// Like `fields`, but also returns the `refused` names, without suggesting them. Names may have
+    /// underscores in place of hyphens.
     pub(super) fn fields_and(
         &mut self,
         node: &'n Node<'n>,
@@ -310,12 +305,12 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 }
 
-/// Where each key first occurred in a file.
+/// The first position of each key in a file.
 pub(super) struct Seen<K>(HashMap<K, Position>);
 
 impl<K: Eq + Hash> Seen<K> {
-    /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the
-    /// first position; `what` names it.
+    /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the first
+    /// position; `what` returns the key's description.
     pub(super) fn is_first(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -344,7 +339,7 @@ impl<K> Default for Seen<K> {
     }
 }
 
-/// Reads the items of a list and sorts them; `None` if any has an error.
+/// Reads the items of a list and sorts them; `None`: invalid.
 pub(super) fn read_list<'n, 'p, T: Ord>(
     reader: &mut Reader<'n, 'p>,
     node: &'n Node<'n>,
@@ -366,7 +361,7 @@ fn is_spelled(name: &str, text: &str) -> bool {
 /// Boulder's numbers are signed 64-bit integers.
 const POSITIVE: RangeInclusive<u64> = 1..=i64::MAX.unsigned_abs();
 
-/// Says what a number that is not a whole number of 64 bits must be instead.
+/// Returns the error for a number that is not a whole number of 64 bits.
 fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     let digits = written.bytes().all(|byte| byte.is_ascii_digit());
     if written.starts_with('-') {
@@ -381,7 +376,7 @@ fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// Says what a number below or above the range must be instead.
+/// Returns the error for a number below or above the range.
 fn outside(range: &RangeInclusive<u64>, below: bool) -> String {
     let (least, most) = (range.start(), range.end());
     if *range != POSITIVE {

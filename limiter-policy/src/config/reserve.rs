@@ -1,4 +1,4 @@
-//! The field `reserve` of a limit: what sources must leave in its buckets, by their standing.
+//! The field `reserve` of a limit: the tokens that sources must leave in its buckets, by standing.
 
 use limiter_common::{limit::Cost, standing::Standing};
 
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::policy::{Rate, Reserve, Reserved};
 
-/// The field's name.
 pub(super) const FIELD: &str = "reserve";
 
 /// The standings that may be held back, from the highest.
@@ -26,7 +25,7 @@ const EXPECTED: &str = "a map, such as {familiar: 10%, unknown: 50%}";
 /// Boulder's numbers are signed 64-bit integers.
 const MOST: u64 = i64::MAX.unsigned_abs();
 
-/// Reads the reserve, if there is one. `rates` are those that the limit has.
+/// Reads the reserve, if present. It must fit the limit's `rates`.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -48,7 +47,7 @@ pub(super) fn read<'n>(
         reader.error(name.at, message);
         return None;
     }
-    // What is misspelt was meant to reserve something.
+    // A misspelt field hides a reserve, so its value is unknown.
     let is_misspelt = |name: &str| given.get(name).is_none() && !given.is_missing(name);
     if known.into_iter().any(is_misspelt) {
         return None;
@@ -83,7 +82,7 @@ pub(super) fn read<'n>(
     Some(reserve)
 }
 
-/// Notes the reserve of a limit that does not fit the rate of an override at `owner`.
+/// Notes a limit's reserve that does not fit the rate of an override at `owner`.
 pub(super) fn check_override(
     reader: &mut Reader<'_, '_>,
     limit: &str,
@@ -102,7 +101,7 @@ pub(super) fn check_override(
     }
 }
 
-/// Notes tokens in the reserve of a limit whose rate is automatic.
+/// Notes a reserve in tokens if the limit's rate is automatic: the burst varies, so only shares fit.
 pub(super) fn refuse_tokens(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -156,7 +155,7 @@ fn reserved<'n>(reader: &mut Reader<'n, '_>, name: &str, node: &'n Node<'n>) -> 
     match text.parse() {
         Ok(share) => {
             let share = Reserved::Share(share);
-            // Zero has one spelling.
+            // Normalise zero.
             Some(if share.tokens(MOST) == 0 {
                 Reserved::NOTHING
             } else {
@@ -177,8 +176,8 @@ fn reserved<'n>(reader: &mut Reader<'n, '_>, name: &str, node: &'n Node<'n>) -> 
     }
 }
 
-/// Says why sources of a standing cannot leave what they must in a bucket that holds `burst`;
-/// `None`: they can.
+/// Says why sources of a standing cannot leave their reserve in a bucket that holds `burst`; `None`: they
+/// can.
 fn misfit(reserve: &Reserve, standing: Standing, burst: u64, cost: Option<Cost>) -> Option<String> {
     let above = Standing::ALL[(standing as usize).saturating_sub(1)];
     let tokens = reserve.from(standing).tokens(burst);

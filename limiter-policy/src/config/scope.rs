@@ -1,4 +1,4 @@
-//! The field `scope` of limits: whether each host has the budget, or the fleet has it in common.
+//! The field `scope` of a limit: each host has the budget, or the fleet shares it.
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
@@ -8,14 +8,12 @@ use super::{
     reader::{Fields, Reader},
 };
 
-/// The field's name.
 pub(super) const FIELD: &str = "scope";
 
 const HOST: &str = "host";
 const FLEET: &str = "fleet";
 
-/// Returns where the file says that the fleet has the budget in common; `None`: each host has it, or the
-/// limit cannot be in common, which is noted.
+/// Returns the position of `scope: fleet`; `None`: each host has its own budget, or an error was noted.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -53,7 +51,7 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     }
 }
 
-/// Says what kind of limit the fleet cannot have in common, and why; `None`: it can have this one.
+/// Says why the fleet cannot share a limit of this kind; `None`: it can.
 fn misfit(kind: automatic::Kind) -> Option<String> {
     let automatic::Kind {
         context: RateContext { cost, strategy },

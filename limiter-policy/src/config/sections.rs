@@ -89,7 +89,7 @@ const SECTIONS: [&str; 30] = [
     FLEET,
 ];
 
-/// The sections that several files of a configuration may have: maps and lists of what has a name.
+/// The sections that several files of a configuration may have: maps and lists of named items.
 const JOINED: Sections = Sections {
     joinable: &[
         LIMITS,
@@ -104,7 +104,7 @@ const JOINED: Sections = Sections {
     list_names: &[EXCLUDE, BLOCK, NEVER_BAN],
 };
 
-/// The sections that a node may take from another: none about a host, or with secrets of it.
+/// The sections that a node accepts from another: none about a host, and none with a host's secrets.
 pub(super) const OF_ALL: [&str; 19] = [
     LIMITS,
     SELECTOR,
@@ -127,7 +127,7 @@ pub(super) const OF_ALL: [&str; 19] = [
     NAMES,
 ];
 
-/// Reads a configuration's texts. If any errors are noted, the result is `None` or not valid.
+/// Reads a configuration's texts. If errors are noted, the result is `None` or invalid.
 pub(super) fn read(
     texts: &Texts,
     surroundings: &Surroundings<'_>,
@@ -185,7 +185,7 @@ pub(super) fn read(
         public_suffixes: public_suffixes(&mut reader, &fields, directory),
         limits,
         overrides: overrides.unwrap_or_default(),
-        // An override with an error, or in a section with a misspelt name, is missing from those.
+        // Invalid overrides, and sections with a misspelt name, are missing from `overrides`.
         overrides_known: reader.problems().count() == problems_before
             && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
         subscribers: subscribers.unwrap_or_default(),
@@ -235,7 +235,6 @@ pub(super) fn read(
     })
 }
 
-/// Reads the section `lists`.
 fn lists<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -250,7 +249,7 @@ fn lists<'n>(
     lists.unwrap_or_else(lists::Lists::unreadable)
 }
 
-/// Reads where debts are kept; `None`: nowhere.
+/// Reads the path of the file for debts; `None`: debts are not kept.
 fn state<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -260,7 +259,7 @@ fn state<'n>(
     settings::read_state(reader, node, directory)
 }
 
-/// Reads the fleet that the host belongs to, with its keys; `None`: it is alone, or an error is noted.
+/// Reads the fleet of the host, with its keys; `None`: the host is alone, or an error was noted.
 fn fleet<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -269,7 +268,7 @@ fn fleet<'n>(
     fleet::read(reader, fields.get(FLEET)?, directory)
 }
 
-/// Reads a section of names; `None`: there is no such section.
+/// Reads a section of names; `None`: absent.
 fn names<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -295,7 +294,7 @@ fn public_suffixes<'n>(
     }
 }
 
-/// Reads the section `ip-rep`; `None`: it has an error.
+/// Reads the section `ip-rep`; `None`: invalid.
 fn sieves<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -307,7 +306,7 @@ fn sieves<'n>(
     }
 }
 
-/// Reads the limits of the section `selector`, if there is one.
+/// Reads the limits of the section `selector`, if present.
 fn read_selectors<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -325,24 +324,24 @@ fn read_selectors<'n>(
     }
 }
 
-/// Reads what becomes of malformed packets.
+/// Reads the action for malformed packets.
 fn malformed<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Action {
     let node = fields.get(MALFORMED);
     node.map_or(Action::Drop, |node| settings::read_malformed(reader, node))
 }
 
-/// Reads what becomes of packets of connections that the host began.
+/// Reads the treatment of connections that the host began.
 fn own_connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> OwnConnections {
     let read = settings::read_own_connections;
     setting(reader, fields, OWN_CONNECTIONS, read)
 }
 
-/// Reads which connections limits on them count.
+/// Reads the scope of limits on connections.
 fn connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> CountedConnections {
     setting(reader, fields, CONNECTIONS, settings::read_connections)
 }
 
-/// Reads a section that stands for itself, which has a default.
+/// Reads an unstructured section, or returns its default.
 fn setting<'n, T: Default>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -353,7 +352,7 @@ fn setting<'n, T: Default>(
     node.map(|node| read(reader, node)).unwrap_or_default()
 }
 
-/// Reads a section, from the configuration file or from a file that the section names.
+/// Reads a section inline, or from a file that it names.
 fn section<'n, T>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -376,7 +375,7 @@ fn named_file<'n, T>(
     read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
 ) -> Option<T> {
     reader.problems().note_read(path);
-    // Errors of the file as a whole are noted where it is named.
+    // Errors about the file as a whole are noted at its name's position.
     let mut unreadable = |error: Unreadable| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));
         None

@@ -1,5 +1,5 @@
-//! The section `selector`, as in Traffic Server's `rate_limit` plugin: each of its items is a limit on the connections
-//! open at once whose clients ask for a name.
+//! The section `selector`, as in Traffic Server's `rate_limit` plugin. Each item becomes a limit on the open
+//! connections to a server name.
 
 use limiter_common::limit::{Cost, IdFormat};
 
@@ -18,7 +18,7 @@ const SNI: &str = "sni";
 const ALIASES: &str = "aliases";
 const RATE: &str = "rate";
 
-/// How Traffic Server names the selector for all other names.
+/// Traffic Server's names of the selector for all other names.
 const FALLBACKS: [&str; 2] = ["*", "default"];
 
 const FIELDS: [&str; 8] = [
@@ -32,7 +32,7 @@ const FIELDS: [&str; 8] = [
     EXCLUDE,
 ];
 
-/// Reads the list of selectors, and adds the limit that each is.
+/// Reads the list of selectors, and adds one limit for each.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -107,7 +107,7 @@ fn read_one<'n>(
     }
     let metrics = fields.get(METRICS);
     let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
-    // As in Traffic Server, none and 0 are no bound.
+    // As in Traffic Server, an absent limit or 0 means no bound.
     let most = match fields.get(connections::LIMIT) {
         Some(node) => reader.whole(node, connections::LIMIT, 0..=connections::MOST)?,
         None => 0,
@@ -121,7 +121,7 @@ fn read_one<'n>(
             protocols: vec![Match::TCP],
             destination_ports: vec![HTTPS_PORT..=HTTPS_PORT],
             server_names: patterns,
-            // Alone it is for all names.
+            // A single selector covers all names.
             otherwise: is_fallback && several,
             ..Match::default()
         },

@@ -21,7 +21,7 @@ use crate::{
     policy::{CountedConnections, NAT64_LENGTHS, OwnConnections},
 };
 
-/// How the program is attached to an interface.
+/// The way of attaching the program to an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttachMode {
@@ -48,12 +48,12 @@ impl AttachMode {
     }
 }
 
-/// Where Prometheus finds the metrics.
+/// The address of the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
-    /// The address to serve them on; `None`: nowhere.
+    /// The address to serve them on; `None`: off.
     pub listen: Option<SocketAddr>,
-    /// The names under which clients may ask for them, besides `localhost` and addresses, in lower case.
+    /// The host names that clients may use, besides `localhost` and addresses, in lower case.
     pub hosts: Vec<String>,
 }
 
@@ -70,14 +70,13 @@ impl Default for Metrics {
     }
 }
 
-/// The users that may ask the daemon, besides root.
+/// The users that may query the daemon, besides root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
-    /// The name or number of the group whose members may look; `None`: root alone asks.
+    /// The name or number of the group that may query, but change nothing; `None`: root alone.
     pub group: Option<String>,
 }
 
-/// Reads `interfaces`.
 pub(super) fn read_interfaces<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -103,7 +102,6 @@ pub(super) fn read_interfaces<'n>(
     names
 }
 
-/// Reads `mode`.
 pub(super) fn read_mode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AttachMode {
     reader
         .choice(
@@ -128,7 +126,7 @@ pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) ->
         let Some(prefix) = prefix::read(reader, item, "nat64") else {
             continue;
         };
-        // A translator leaves bits 64 to 71 clear.
+        // RFC 6052: bits 64 to 71 must be zero.
         let is_translator = |prefix: &Ipv6Net| {
             NAT64_LENGTHS.contains(&prefix.prefix_len()) && prefix.network().octets()[8] == 0
         };
@@ -150,7 +148,6 @@ pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) ->
     prefixes
 }
 
-/// Reads `own-connections`.
 pub(super) fn read_own_connections<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -160,7 +157,6 @@ pub(super) fn read_own_connections<'n>(
     read.unwrap_or_default()
 }
 
-/// Reads `connections`.
 pub(super) fn read_connections<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -185,7 +181,6 @@ pub(super) fn read_state<'n>(
     Some(directory.unwrap_or(Path::new("")).join(name))
 }
 
-/// Reads `metrics`.
 pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Metrics {
     let mut metrics = Metrics::default();
     let Some(fields) = reader.fields(node, "a map with 'listen'", &["listen", "hosts"]) else {
@@ -201,7 +196,6 @@ pub(super) fn read_metrics<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) 
     metrics
 }
 
-/// Reads `control`.
 pub(super) fn read_control<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Control {
     let mut control = Control::default();
     let Some(fields) = reader.fields(node, "a map with 'group'", &["group"]) else {

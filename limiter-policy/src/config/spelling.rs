@@ -1,9 +1,9 @@
-//! How limits, lists, sieves and groups may be called.
+//! The valid names of limits, lists, sieves and groups.
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Returns whether a text can be the name of a limit, a list, a sieve or a group.
+/// Returns whether a text is a valid name of a limit, a list, a sieve or a group.
 pub(super) fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     text.len() <= MAX_NAME
@@ -11,7 +11,6 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
-/// Describes such a name.
 pub(super) fn expected_name() -> String {
     format!(
         "expected a letter followed by up to {} letters, digits, '-', '_' or '.'",

@@ -1,4 +1,4 @@
-//! The section `standing`: how sources get their standing.
+//! The section `standing`: the rules for sources' standing.
 
 use std::ops::RangeInclusive;
 
@@ -52,23 +52,22 @@ const PREFIXES: RangeInclusive<u64> = 16..=64;
 
 const REMEMBER_NS: RangeInclusive<u64> = MINUTE_NS..=YEAR_NS;
 
-/// Less would be no hindrance: a flood that pauses for a minute begins another shortage.
+/// A shorter time would not hold back a flood: a pause of a minute would begin another shortage.
 const FRESH_NS: RangeInclusive<u64> = MINUTE_NS..=YEAR_NS;
 
-/// A record has four bits for them.
+/// A record has four bits for occasions.
 const OCCASIONS: RangeInclusive<u64> = 1..=15;
 
 /// A record's times are whole numbers of 2^30 nanoseconds.
 const APART_NS: RangeInclusive<u64> = 2 * SECOND_NS..=YEAR_NS;
 
-/// First tries are remembered by times of 50 ms.
+/// First tries are remembered with a resolution of 50 ms.
 const RETRY_NS: RangeInclusive<u64> = 50_000_000..=Settings::LONGEST_RETRY_NS;
 
-/// The section.
 #[derive(Default)]
 pub(super) struct Section {
     settings: StandingSettings,
-    /// The lists whose sources are proven.
+    /// The lists of proven sources.
     pub(super) proven: ListNames,
 }
 
@@ -82,7 +81,6 @@ impl Section {
     }
 }
 
-/// Reads `standing`.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Section {
     let mut section = Section::default();
     let expected = format!("a map with {}", FIELDS.join(", "));
@@ -124,7 +122,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Secti
     section
 }
 
-/// Reads a whole number, if the field is there.
+/// Reads a whole number, if the field is present.
 fn whole<'n, T: TryFrom<u64>>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -135,7 +133,7 @@ fn whole<'n, T: TryFrom<u64>>(
     T::try_from(number).ok()
 }
 
-/// Reads when a source is familiar; `None`: never.
+/// Reads the condition for familiar sources; `None`: never.
 fn read_visits<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -165,8 +163,7 @@ fn read_visits<'n>(
     Some(visits)
 }
 
-/// Notes that sources are forgotten before their second visit, where the file says nothing of
-/// visits.
+/// Notes that sources are forgotten before their second visit, if the file says nothing about visits.
 fn check_remembered(reader: &mut Reader<'_, '_>, fields: &Fields<'_>, settings: &StandingSettings) {
     if let Some(node) = fields.get(REMEMBER)
         && let Some(visits) = settings.visits
@@ -211,7 +208,7 @@ fn read_retry<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Retry {
     retry
 }
 
-/// Reads what proves a source, in a fixed order.
+/// Reads the accepted proofs of a source, in a fixed order.
 fn read_proofs<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Proof> {
     let known = Proof::ALL.map(|proof| (proof.name(), proof));
     let mut given = Vec::new();

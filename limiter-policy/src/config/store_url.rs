@@ -16,7 +16,7 @@ const MOST_PLACES: usize = 16;
 
 const EXPECTED: &str = "an address, such as 'rediss://user@store.example:6379/0'";
 
-/// Reads an address, of servers, or of the Sentinels that know one by a name.
+/// Reads an address: of servers, or of Sentinels that know a server by its name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
@@ -25,7 +25,7 @@ pub(super) fn read<'n>(
     let text = reader.text(node, EXPECTED)?;
     match parse(text, sentinel) {
         Ok(store) => Some(store),
-        // Nothing of the text is shown: a slip may put a password anywhere.
+        // Show no part of the text: a typo may put the password anywhere.
         Err(Wrong::Password) => {
             let message =
                 "invalid store: its password belongs in 'password-file', not in its address";
@@ -44,7 +44,7 @@ pub(super) fn read<'n>(
     }
 }
 
-/// Why a text is no address.
+/// The reason why a text is not an address.
 #[derive(Debug, PartialEq, Eq)]
 enum Wrong {
     Password,
@@ -83,13 +83,13 @@ fn parse(text: &str, sentinel: Option<&str>) -> Result<StoreAddress, Wrong> {
     })
 }
 
-/// Whether a text is a name without special characters.
+/// Returns whether a text is a name without special characters.
 pub(super) fn is_word(text: &str) -> bool {
     let mut bytes = text.bytes();
     !text.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// Reads a host, of which an IPv6 address is in brackets, and its port; without it, another.
+/// Reads a host (an IPv6 address is in brackets) and its port, or `otherwise` without a port.
 fn parse_place(place: &str, otherwise: u16) -> Option<StorePlace> {
     let (host, port) = if let Some(rest) = place.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;

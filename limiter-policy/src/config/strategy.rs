@@ -1,4 +1,4 @@
-//! The field `strategy` of a limit: the rule by which it decides.
+//! The field `strategy` of a limit: the rule for decisions.
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
@@ -8,18 +8,16 @@ use super::{
     reader::{Fields, Reader},
 };
 
-/// The field's name.
 pub(super) const FIELD: &str = "strategy";
 
-/// Part of the name of the Python library's strategy that we do not have:
-/// `fixed-window-elastic-expiry`.
+/// Part of the name of `fixed-window-elastic-expiry`, a strategy of the Python library that we do not have.
 const ELASTIC: &str = "elastic";
 
 /// The ending of the Python library's class names.
 const CLASS_ENDING: &str = "ratelimiter";
 
-/// Reads the strategy, which has a default; `None`: it has an error, which was noted. If `cost` is
-/// unknown (`None`), it is not checked.
+/// Reads the strategy, or returns the default; `None`: invalid, and already noted. An unknown `cost` (`None`)
+/// is not checked.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -59,7 +57,7 @@ fn named<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy
     found
 }
 
-/// Returns the error for a text that names no strategy.
+/// Returns the error for an unknown strategy.
 fn unknown(text: &str, names: &[&str]) -> String {
     let letters = letters(text);
     let begins = |name: &&&str| !letters.is_empty() && self::letters(name).starts_with(&letters);
@@ -78,7 +76,7 @@ fn unknown(text: &str, names: &[&str]) -> String {
     }
 }
 
-/// Returns a name's letters without what spellings differ by: case, word separators, and the ending
+/// Returns a name's letters without the differences between spellings: case, word separators, and the ending
 /// of a Python class.
 fn letters(name: &str) -> String {
     let letters = name.chars().filter(|character| character.is_alphabetic());

@@ -1,4 +1,4 @@
-//! What surrounds a configuration's text: its file, and the files that it may name.
+//! The context of a configuration's text: its file, and access to the files that it names.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,18 @@ use super::{
 };
 use crate::lists::Feeds;
 
-/// The context of a configuration's text.
 pub(super) struct Surroundings<'s> {
-    /// The text's file.
     pub(super) file: FileNumber,
-    /// The directory of the files that it names; `None`: it may not name files.
+    /// The directory of named files; `None`: the text may not name files.
     pub(super) directory: Option<&'s Path>,
     /// The previous contents of feed files.
     pub(super) feeds: &'s Feeds,
-    /// The time, to tell which feed files are stale. Without a directory it has no effect.
+    /// The time, to find stale feed files. Unused without a directory.
     pub(super) now: Timestamp,
 }
 
-/// Returns the path of a file that is named at a position; `None`, which is noted: no file may be
-/// named there.
+/// Returns the path of a file named at a position; `None`: an error was noted, as the text may not name
+/// files.
 pub(super) fn named_path(
     reader: &mut Reader<'_, '_>,
     at: Position,

@@ -1,6 +1,6 @@
 //! Options of Traffic Server's rate_limit plugin that have no meaning for packets.
 
-/// The options that a Traffic Server user may write, and why we do not have them.
+/// The options that a Traffic Server user may write, and the reasons why we lack them.
 const OPTIONS: [(&str, &str); 9] = [
     ("selector", "it is a section of its own"),
     (
@@ -28,7 +28,7 @@ const OPTIONS: [(&str, &str); 9] = [
     ),
 ];
 
-/// Returns the error for such an option; `None`: the name is not one of them.
+/// Returns the error for such an option; `None`: another name.
 pub(super) fn without_meaning(name: &str) -> Option<String> {
     let (name, why) = OPTIONS.iter().find(|(option, _)| *option == name)?;
     Some(format!("'{name}' has no meaning here: {why}"))

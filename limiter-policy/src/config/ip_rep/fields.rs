@@ -1,5 +1,4 @@
-//! Reads the fields of a sieve, each by itself. A field with an error, which is noted, gets its
-//! default.
+//! Reads the fields of a sieve, each on its own. An invalid field is noted and gets its default.
 
 use std::ops::RangeInclusive;
 
@@ -105,7 +104,7 @@ pub(super) fn ipv6_prefix<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) 
     small(reader, fields, IPV6_PREFIX, IPV6_LENGTHS).unwrap_or(128)
 }
 
-/// Reads what the sieve's pressure is measured by.
+/// Reads the source of the sieve's pressure.
 pub(super) fn pressure<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<PressureOf> {
     const EXPECTED: &str = "{limit: NAME} or {packets-per-second: N}";
     let node = fields.get(PRESSURE)?;

@@ -38,11 +38,11 @@ const FIELDS: [&str; 8] = [
 #[derive(Default)]
 pub(super) struct IpRep {
     definitions: Vec<Definition>,
-    /// Whether there may be more sieves, in what could not be read.
+    /// Whether unreadable items may hide further sieves.
     incomplete: bool,
 }
 
-/// A sieve, and the positions of what must fit other sections.
+/// A sieve, and the positions of its references to other sections.
 struct Definition {
     sieve: Sieve,
     position: FilePosition,
@@ -50,7 +50,7 @@ struct Definition {
 }
 
 impl IpRep {
-    /// Stands for a section with a misspelt name or that cannot be read.
+    /// Stands for a section with a misspelt name, or an unreadable one.
     pub(super) const fn unreadable() -> Self {
         Self {
             definitions: Vec::new(),
@@ -64,13 +64,11 @@ impl IpRep {
         all.any(|definition| definition.sieve.is_on())
     }
 
-    /// Returns the sieve with this name.
     fn definition(&self, name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.sieve.name == name)
     }
 
-    /// Returns the sieves, in the order of the file.
     pub(super) fn into_sieves(self) -> Vec<Sieve> {
         let sieves = self.definitions.into_iter();
         sieves.map(|definition| definition.sieve).collect()

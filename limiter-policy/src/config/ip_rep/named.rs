@@ -2,7 +2,7 @@
 
 use super::super::diagnostics::FilePosition;
 
-/// A sieve that a limit names, and where it does.
+/// A sieve's name in a limit, with its position.
 pub(in super::super) struct NamedSieve {
     pub(in super::super) name: String,
     pub(in super::super) position: FilePosition,

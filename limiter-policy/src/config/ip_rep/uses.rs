@@ -1,4 +1,4 @@
-//! Checks what limits and sieves need of each other.
+//! Checks the references between limits and sieves.
 
 use limiter_common::limit::{Cost, NamedBy};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::policy::PressureOf;
 
-/// Notes what does not fit together.
+/// Notes unusable references, and sieves that nothing uses.
 pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {
     for (_, limit) in limits.iter() {
         if let Some(named) = &limit.ip_rep {
@@ -46,7 +46,6 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
     }
 }
 
-/// Checks a limit's use of a sieve.
 fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &mut Problems) {
     let Some(definition) = ip_rep.definition(&named.name) else {
         if !ip_rep.incomplete {
@@ -83,7 +82,6 @@ fn unknown(ip_rep: &IpRep, name: &str) -> String {
     nearest::unknown("sieve", name, &known)
 }
 
-/// Checks the limit that measures a sieve's pressure.
 fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: &mut Problems) {
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
@@ -110,8 +108,8 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
     problems.note_at(position, message);
 }
 
-/// Notes a limit that measures pressure, but has no rate for that. A limit that only blocks needs
-/// none.
+/// Notes a limit that measures pressure without a rate to measure against. A limit that only blocks needs no
+/// rate.
 fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problems) {
     let rate = if limit.cost == Cost::Handshakes {
         "cost handshakes, of which no packet is one, and no rate"

@@ -1,4 +1,4 @@
-//! `count: auto`: a rate that the daemon finds between a floor and a ceiling.
+//! `count: auto`: the daemon adjusts the rate between a floor and a ceiling.
 
 use limiter_common::limit::{Cost, IdFormat, NamedBy};
 
@@ -17,7 +17,7 @@ use crate::{
 const FLOOR: &str = "floor";
 const CEILING: &str = "ceiling";
 
-/// The fields of an automatic rate alone.
+/// The fields that only an automatic rate has.
 pub(in super::super) const BOUNDS: [&str; 2] = [FLOOR, CEILING];
 
 const AUTO: &str = "auto";
@@ -38,8 +38,7 @@ pub(in super::super) struct Automatic {
     pub(in super::super) ceiling: u64,
 }
 
-/// The other fields of a limit on which it depends whether its rate can be automatic. What is unknown
-/// (`None`) is not checked.
+/// The fields of a limit that an automatic rate depends on. Unknown fields (`None`) are not checked.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Kind {
     pub(in super::super) id_format: Option<IdFormat>,
@@ -54,7 +53,7 @@ pub(in super::super) fn is_meant(fields: &Fields<'_>) -> bool {
     )
 }
 
-/// Returns whether the count is automatic; notes bounds that belong to no automatic one.
+/// Returns whether the count is automatic; notes bounds without an automatic count.
 pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
     if let Some(node) = fields.get(COUNT)
         && let Value::Text(text) = &node.value
@@ -128,7 +127,7 @@ pub(in super::super) fn read<'n>(
     })
 }
 
-/// Says what kind of limit cannot have an automatic rate, and why; `None`: this one can.
+/// Says why a limit of this kind cannot have an automatic rate; `None`: it can.
 fn misfit(kind: Kind) -> Option<String> {
     let Kind {
         id_format,

@@ -10,15 +10,15 @@ use limiter_common::{
 
 use super::{BURST, COUNT, PERIOD, RateContext};
 
-/// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as limits count them: 14
-/// of header and 1500 of payload, without the checksum.
+/// The longest Ethernet frame without jumbo frames or a VLAN tag, in bytes as limits count them: 14 of header
+/// and 1500 of payload, without the checksum.
 pub(in super::super) const LARGEST_FRAME: u64 = 1514;
 
 /// The error for a period.
 const TOO_LONG: &str = "must be at most 1281023h (146 years)";
 
-/// Returns the parts that do not fit the limit or each other, and what would be right. A part that
-/// is missing or already wrong (`None`) is not checked.
+/// Returns the parts that do not fit the limit or each other, each with the correction. A missing or already
+/// wrong part (`None`) is not checked.
 pub(super) fn wrong_parts(
     context: RateContext,
     burst: Option<u64>,
@@ -63,7 +63,7 @@ fn wrong_of_window(
     wrong
 }
 
-/// Returns the error for a period longer than the strategy can count.
+/// Returns the error for a period that overflows the strategy's arithmetic.
 fn too_long(strategy: Strategy) -> String {
     const HOUR: u64 = 3_600_000_000_000;
     if strategy.longest_period() == MAX_BURST_OFFSET {
@@ -115,7 +115,7 @@ fn wrong_of_gcra(
     let Some(burst) = burst else {
         return wrong;
     };
-    // The datapath's own arithmetic decides what fits its 64 bits.
+    // Ask the datapath's own arithmetic, so that both agree on the bound of 64 bits.
     if let Some(one) = Gcra::new(1, count, period_ns) {
         let most = MAX_BURST_OFFSET / one.emission_interval;
         if burst > most {

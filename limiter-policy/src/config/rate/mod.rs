@@ -1,4 +1,4 @@
-//! How much a limit admits: burst, count and period, or rates in one text.
+//! A limit's rate: burst, count and period, or rates in one text.
 
 pub(super) mod automatic;
 mod bounds;
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::policy::Rate;
 
-/// What a rate, or a limit, is expected to have.
+/// The fields that an error names as missing.
 pub(super) const EXPECTED: &str = "burst, count and period, or rate";
 
 /// The fields of a rate.
@@ -30,12 +30,11 @@ const BURST: &str = "burst";
 const COUNT: &str = "count";
 const PERIOD: &str = "period";
 
-/// What a rate belongs to. What is unknown (`None`) is not checked.
+/// The context that constrains a rate. Unknown parts (`None`) are not checked.
 #[derive(Clone, Copy)]
 pub(super) struct RateContext {
-    /// What the limit counts.
     pub(super) cost: Option<Cost>,
-    /// The rule by which it decides.
+    /// The rule for decisions.
     pub(super) strategy: Option<Strategy>,
 }
 
@@ -52,7 +51,7 @@ pub(super) fn is_absent(fields: &Fields<'_>) -> bool {
     FIELDS.iter().all(|name| fields.is_missing(name))
 }
 
-/// Reads the rates in `fields`, at least one, of a limit whose name is at `owner`.
+/// Reads the rates in `fields`, at least one. `owner` is the position of the limit's name.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -61,7 +60,7 @@ pub(super) fn read<'n>(
 ) -> Option<Vec<Rate>> {
     let may_have_burst = refuse_burst(reader, fields, context.strategy);
     let Some((name, node)) = fields.named(RATE) else {
-        // A misspelt name may stand for 'rate'.
+        // `rate` may be present under a misspelt name.
         let rate = fields.is_missing(RATE);
         let rate = rate.then(|| long(reader, fields, owner, context)).flatten();
         return Some(vec![rate.filter(|_| may_have_burst)?]);
@@ -82,8 +81,8 @@ pub(super) fn read<'n>(
     short(reader, fields, node, context).filter(|_| may_have_burst)
 }
 
-/// Like [`read`], for a limit: notes equal rates, since one would do. (An override must have as
-/// many rates as its limit, so its rates may be equal.)
+/// Like [`read`], for a limit. Notes equal rates, since one would do. (An override needs as many rates as its
+/// limit, so its rates may be equal.)
 pub(super) fn read_distinct<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -246,8 +245,8 @@ fn short<'n>(
     all_fit.then_some(found)
 }
 
-/// Returns the burst of a rate in bits: what comes in half a second, and at least the longest frame.
-/// TCP sends a window at once, so with a burst of some frames it gets half of the rate.
+/// Returns the default burst of a rate in bits: half a second of traffic, and at least the longest frame. TCP
+/// sends a window at once: with a burst of a few frames, it reaches only half of the rate.
 fn half_a_second(rate: &text::Written<'_>) -> u64 {
     const HALF_A_SECOND_NS: u128 = 500_000_000;
     let period_ns = u128::from(rate.period_ns.max(1));

@@ -44,7 +44,7 @@ const BITS: [(&str, u64); 4] = [
     ("Gbit", 1_000_000_000),
 ];
 
-/// Why a count is not 0.
+/// The error for a count of 0.
 pub(super) const ZERO: &str = "must be > 0: to refuse everybody, use 'block'";
 
 /// The largest count, as in Boulder.
@@ -53,7 +53,7 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 /// One rate of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written<'t> {
-    /// The rate as it is written.
+    /// The rate as written.
     pub(super) text: &'t str,
     /// The offset in the whole text, in bytes, where it begins.
     pub(super) offset: usize,
@@ -61,18 +61,17 @@ pub(super) struct Written<'t> {
     pub(super) count: u64,
     /// Whether it is written in bits.
     pub(super) in_bits: bool,
-    /// In how many nanoseconds; `u64::MAX` means that many or more.
+    /// The period in nanoseconds, saturating at `u64::MAX`.
     pub(super) period_ns: u64,
 }
 
-/// Why a text is not one or more rates.
+/// The reason why a text is not one or more rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InvalidRate<'t> {
     /// The rate as it is written.
     pub(super) text: &'t str,
-    /// The offset in the whole text, in bytes, where it goes wrong.
+    /// The offset of the error in the whole text, in bytes.
     pub(super) offset: usize,
-    /// The error.
     pub(super) why: String,
 }
 
@@ -115,7 +114,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
         .collect()
 }
 
-/// Formats a rate as such a text, except for a period that is not a whole number of seconds.
+/// Formats a rate in this notation, except for a period that is not a whole number of seconds.
 #[must_use]
 pub fn written(count: u64, period_ns: u64) -> String {
     let unit = UNITS
@@ -138,13 +137,13 @@ pub(in super::super) fn several(rates: &[Rate]) -> String {
     rates.join("; ")
 }
 
-/// The rest of a rate.
+/// The unread rest of a rate.
 struct Scanner<'t> {
     rest: &'t str,
     offset: usize,
 }
 
-/// The offset where the text goes wrong, and why.
+/// The offset of the error, and its message.
 type Wrong = (usize, String);
 
 impl<'t> Scanner<'t> {
@@ -166,7 +165,7 @@ impl<'t> Scanner<'t> {
         Ok((count, in_bits, multiple.saturating_mul(unit_ns)))
     }
 
-    /// Reads a count, and whether it is in bits. It is in bytes then, rounded down.
+    /// Reads a count, and whether it is in bits. Bits become bytes, rounded down.
     fn count(&mut self) -> Result<(u64, bool), Wrong> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
@@ -191,7 +190,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Takes a unit of bits, if it comes next, and returns how many it is.
+    /// Takes a unit of bits, if it comes next, and returns its number of bits.
     fn bits(&mut self) -> Option<u64> {
         let word = self.rest.trim_start();
         let end = word.find(|character: char| !character.is_alphabetic());
@@ -203,7 +202,7 @@ impl<'t> Scanner<'t> {
         Some(*bits)
     }
 
-    /// Takes a letter that multiplies the number before it, and returns by what it does.
+    /// Takes a letter such as `k` after a number, and returns its factor.
     fn multiple_of(&mut self) -> u64 {
         let mut rest = self.rest.chars();
         let times = rest.next().and_then(multiple::of);
@@ -218,7 +217,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads how many units the period has.
+    /// Reads the period's number of units.
     fn multiple(&mut self) -> Result<u64, Wrong> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
@@ -243,7 +242,7 @@ impl<'t> Scanner<'t> {
             let why = format!("its unit is missing: {}", nearest::alternatives(&names));
             return Err((at, why));
         }
-        // For an abbreviation, suggest the unit that it begins, not the most similar one.
+        // An abbreviation suggests the unit that begins with it, not the most similar one.
         let begun = if singular.is_empty() { word } else { singular };
         let begun = begun.to_lowercase();
         let why = match names.iter().find(|name| name.starts_with(&begun)) {
@@ -253,7 +252,7 @@ impl<'t> Scanner<'t> {
         Err((at, why))
     }
 
-    /// Takes what stands in place of a number, up to a letter, a blank or a '/'.
+    /// Takes the text at a number's place, up to a letter, a blank or a '/'.
     fn number(&mut self) -> &'t str {
         self.while_of(|character| {
             !character.is_whitespace() && !character.is_alphabetic() && character != '/'
@@ -288,7 +287,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Parses a number above 0, `u64::MAX` if it is larger. The error says what it must be instead.
+/// Parses a number above 0, saturating at `u64::MAX`. The error states the expected value.
 fn digits(number: &str) -> Result<u64, String> {
     if number.starts_with('-') {
         return Err("must be > 0".to_owned());
@@ -299,7 +298,7 @@ fn digits(number: &str) -> Result<u64, String> {
     match number.parse() {
         Ok(0) => Err("must be > 0".to_owned()),
         Ok(number) => Ok(number),
-        // It has only digits, but too many.
+        // Only digits, but too many.
         Err(_) => Ok(u64::MAX),
     }
 }

@@ -38,7 +38,7 @@ fn what_the_library_reads() {
     );
 }
 
-/// Checks where a text goes wrong, in which rate, and why.
+/// Checks the position of the error, the quoted rate, and the message.
 #[track_caller]
 fn check_error(text: &str, offset: usize, of: &str, why: &str) {
     let expected = InvalidRate {
