@@ -1,9 +1,9 @@
-//! Whether a policy answers, and how much.
+//! The answers that a policy sends: the rates, and the use of SYN cookies.
 
 use super::{AnswerRates, Limit, Policy};
 
 impl Policy {
-    /// Returns how many answers are sent; `None`: no limit answers.
+    /// Returns the rates of answers; `None`: no limit answers.
     #[must_use]
     pub fn answers_in_use(&self) -> Option<AnswerRates> {
         let mut limits = self.limits.iter();

@@ -1,4 +1,4 @@
-//! How many answers are sent, and which limits send any.
+//! The rates of answers, and the limits that send answers.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deny, Limit, Mode, Rate};
 
-/// How many answers are sent.
+/// The rates of answers to the senders of refused packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerRates {
-    /// To each IPv4 range /24 and each IPv6 range /48.
+    /// The rate to each IPv4 /24 and each IPv6 /48.
     pub per_prefix: Rate,
-    /// From each interface.
+    /// The rate from each interface.
     pub total: Rate,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for AnswerRates {
 }
 
 impl Limit {
-    /// Returns what it sends back, if it drops packets.
+    /// Returns the answers to refused packets; `None`: the limit drops silently, or does not enforce.
     #[must_use]
     pub fn answers(&self) -> Option<Deny> {
         self.deny.filter(|_| self.mode == Mode::Enforce)

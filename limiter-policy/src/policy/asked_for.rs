@@ -1,4 +1,4 @@
-//! The names that packets may ask for, by which limits count them.
+//! The names that packets ask for, and that limits count by.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum AskedFor {
 }
 
 impl AskedFor {
-    /// Returns the question; `None`: it is something else.
+    /// Returns the question; `None`: a server name.
     #[must_use]
     pub const fn question(&self) -> Option<&Question> {
         match self {

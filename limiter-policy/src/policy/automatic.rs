@@ -1,4 +1,4 @@
-//! Automatic rates: those that the daemon finds between a floor and a ceiling.
+//! Automatic rates: the daemon adjusts them between a floor and a ceiling.
 
 use std::ops::RangeInclusive;
 
@@ -8,24 +8,24 @@ use super::{Limit, Rate};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A bucket holds this part of what comes back in a second.
+/// A bucket holds the tokens of a second divided by this.
 const BURST_PART: u64 = 10;
 
-/// The rates, in tokens a second, that an automatic rate may have: at the lowest, its bucket holds
-/// ten tokens, and its emission interval still fits the word in which packets find it; at the
-/// highest, an emission interval in nanoseconds is within a hundredth of the rate's.
+/// The valid automatic rates, in tokens a second. At the lowest, the bucket holds ten tokens, and the
+/// emission interval still fits the word that packets read it from. At the highest, an emission interval in
+/// whole nanoseconds is within a hundredth of the rate's.
 pub const AUTOMATIC_RATES: RangeInclusive<u64> = 100..=10_000_000;
 
 const _: () = assert!(interval_of(*AUTOMATIC_RATES.start()) <= CurrentRate::LONGEST_INTERVAL);
 
-/// Returns the emission interval of a rate in tokens a second, in nanoseconds: rounded up, so that
-/// the rate is never exceeded. The rate must not be 0.
+/// Returns the emission interval in nanoseconds for a rate in tokens a second: rounded up, so that buckets
+/// never exceed the rate. The rate must not be 0.
 #[must_use]
 pub const fn interval_of(rate: u64) -> u64 {
     SECOND_NS.div_ceil(rate)
 }
 
-/// Returns the rate of an emission interval in nanoseconds, in whole tokens a second.
+/// Returns the rate, in whole tokens a second, for an emission interval in nanoseconds.
 #[must_use]
 pub const fn rate_of(interval_ns: u64) -> u64 {
     match SECOND_NS.checked_div(interval_ns) {
@@ -44,7 +44,7 @@ pub const fn at_floor(floor: u64) -> Rate {
     }
 }
 
-/// Returns the terms of a bucket with these parameters, those in force of an automatic rate.
+/// Returns the terms in force of an automatic rate, from the parameters of its bucket.
 #[must_use]
 pub const fn in_force(gcra: &Gcra) -> Rate {
     Rate {
@@ -54,7 +54,7 @@ pub const fn in_force(gcra: &Gcra) -> Rate {
     }
 }
 
-/// Formats an automatic rate, by its terms at the floor and its ceiling, as in a configuration file.
+/// Formats an automatic rate as in a configuration file, from its terms at the floor and its ceiling.
 #[must_use]
 pub fn shown(floor: &Rate, ceiling: u64) -> String {
     format!(
@@ -64,7 +64,7 @@ pub fn shown(floor: &Rate, ceiling: u64) -> String {
 }
 
 impl Limit {
-    /// Returns the floor and the ceiling of the rate, in tokens a second, if it is automatic.
+    /// Returns the floor and the ceiling of an automatic rate, in tokens a second; `None`: the rate is fixed.
     #[must_use]
     pub fn automatic(&self) -> Option<(u64, u64)> {
         Some((self.default?.count, self.ceiling?))

@@ -1,4 +1,4 @@
-//! When a limit bans the sources it drops, and for how long.
+//! Automatic bans: a limit bans the sources that it drops, for a time that grows.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::text;
 
-/// When a limit bans the sources it drops, and for how long. Times are in nanoseconds.
+/// The rule by which a limit bans the sources that it drops. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutomaticBan {
-    /// How many dropped packets ban a source; at least 1.
+    /// The number of dropped packets that bans a source; at least 1.
     pub after: u64,
-    /// The time within which they count.
+    /// The time in which these drops must occur.
     pub within_ns: u64,
-    /// How long the first ban lasts.
+    /// The length of the first ban.
     pub for_ns: u64,
-    /// How long a ban lasts at most, after any number of earlier ones; at least `for_ns`.
+    /// The maximum length of a ban, after any number of earlier ones; at least `for_ns`.
     pub at_most_ns: u64,
     /// The factor from each ban to the next, while the previous one is remembered.
     pub escalate: Escalation,
-    /// How many addresses with drops or bans get their whole IPv6 /64 banned; `None`: never.
+    /// The number of addresses with drops or bans that bans their IPv6 /64; `None`: /64s are never banned.
     pub range_after: Option<u32>,
-    /// How many banned /64s get their whole /48 banned; `None`: never. Needs `range_after`.
+    /// The number of banned /64s that bans their /48; `None`: /48s are never banned. Needs `range_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_after: Option<u32>,
-    /// Which sources it bans; `None`: all.
+    /// The sources that it bans; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<BanOnly>,
-    /// Whether it really bans.
+    /// Whether it bans or only reports.
     pub mode: BanMode,
 }
 
@@ -38,11 +38,11 @@ impl AutomaticBan {
     /// The default of `at_most_ns`: a day.
     pub const AT_MOST_NS: u64 = 24 * 3_600_000_000_000;
 
-    /// Returns how long a prefix's ban lasts, the first with `times` 1.
+    /// Returns the length of a prefix's ban; `times` counts its bans, this one included.
     #[must_use]
     pub fn length_ns(&self, times: u16) -> u64 {
         let mut length_ns = self.for_ns;
-        // Stop once it no longer grows, not after thousands of rounds.
+        // Stop at the first repeated length, not after thousands of rounds.
         for _ in 1..times {
             let longer_ns = self.escalate.of(length_ns);
             if longer_ns == length_ns || longer_ns >= self.at_most_ns {
@@ -86,12 +86,11 @@ impl fmt::Display for AutomaticBan {
     }
 }
 
-/// Which sources a limit bans.
+/// The sources that a limit bans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BanOnly {
-    /// Those whose return path was seen to work: proven ones, and those that became so during a
-    /// shortage.
+    /// Sources with a proven return path: proven sources, and sources that became proven during a shortage.
     Proven,
 }
 
@@ -108,7 +107,7 @@ impl BanOnly {
     }
 }
 
-/// What happens to sources that a limit would ban.
+/// The effect on sources that meet the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BanMode {

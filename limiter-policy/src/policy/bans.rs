@@ -1,5 +1,5 @@
-//! What follows from a ban itself: its prefix, how long it is remembered, and its worth; whose it
-//! is; and the places of several bans of a prefix.
+//! Derived properties of a ban: its prefix, the time that it is remembered, and its worth. The submodules
+//! have the origins of bans, and the places of several bans of one prefix.
 
 mod origin;
 mod places;
@@ -17,18 +17,17 @@ pub use self::{
 /// The longest time that an ended ban is remembered, in nanoseconds: a day.
 const LONGEST_MEMORY: u64 = 24 * 3_600_000_000_000;
 
-/// Returns when a ban is forgotten, in nanoseconds of the decision's clock: after its end, it is
-/// remembered for as long as it lasted, at most a day. Until then it counts if its prefix is banned
-/// again.
+/// Returns the time when a ban is forgotten, in nanoseconds of the decision's clock. An ended ban is
+/// remembered for as long as it lasted, at most a day. Until then it lengthens the next ban of its prefix.
 #[must_use]
 pub fn forgotten_at(ban: &Ban) -> u64 {
-    // A ban from before a reboot began before the clock.
+    // A ban from before a reboot has a start before the clock's zero, so the difference wraps.
     let lasted_ns = ban.until_ns.wrapping_sub(ban.since_ns);
     ban.until_ns.saturating_add(lasted_ns.min(LONGEST_MEMORY))
 }
 
-/// Returns a sort key, best first, for bans to keep when there is no room for all: bans by hand
-/// before those of limits, which a forger can cause, then those that end last.
+/// Returns a sort key, best first, for choosing bans when room is short: manual bans, then bans by limits,
+/// as a forger can cause the latter; within both, the latest end first.
 #[must_use]
 pub const fn worth(ban: &Ban) -> (bool, Reverse<u64>) {
     (ban.is_automatic(), Reverse(ban.until_ns))

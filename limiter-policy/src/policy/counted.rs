@@ -1,4 +1,4 @@
-//! Which packets a limit counts, by its match and its cost, compared with another limit's.
+//! The packets that a limit counts, by its match and its cost, compared with another limit's.
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -21,8 +21,8 @@ const OPENS_CONNECTION: TcpFlags = TcpFlags {
 impl Limit {
     /// Returns the protocols that it counts; empty: all.
     ///
-    /// They are the protocols that have the fields it matches on, since a later fragment reveals
-    /// only its protocol.
+    /// A match on a field of the transport header restricts the protocols to the ones with this field, since
+    /// a later fragment reveals only its protocol.
     #[must_use]
     pub fn protocols(&self) -> &[u8] {
         if !self.matching.protocols.is_empty() {
@@ -38,19 +38,19 @@ impl Limit {
         }
     }
 
-    /// Returns whether it counts connections that are open.
+    /// Returns whether it counts open connections.
     #[must_use]
     pub fn counts_connections(&self) -> bool {
         self.cost == Cost::Connections && self.mode != Mode::Off
     }
 
-    /// Returns whether it counts handshakes that are completed.
+    /// Returns whether it counts completed handshakes.
     #[must_use]
     pub fn counts_handshakes(&self) -> bool {
         self.cost == Cost::Handshakes && self.mode != Mode::Off
     }
 
-    /// Returns the states of connections whose segments it counts; empty: it counts any packet.
+    /// Returns the connection states of the segments that it counts; empty: it counts any packet.
     #[must_use]
     pub fn tcp_states(&self) -> &[TcpState] {
         if self.cost == Cost::Handshakes {
@@ -60,7 +60,7 @@ impl Limit {
         }
     }
 
-    /// Returns whether it counts packets by their DNS question, so none without one.
+    /// Returns whether it counts packets by their DNS question. Packets without a question are not counted.
     #[must_use]
     pub fn counts_by_question(&self) -> bool {
         self.name_kind().is_some()
@@ -68,14 +68,14 @@ impl Limit {
             || self.cost == Cost::NewNames
     }
 
-    /// Returns whether it counts packets by the name that their connection's or QUIC flow's client asks for, so
-    /// none of one whose name is not known.
+    /// Returns whether it counts packets by the server name of their connection or QUIC flow. Packets without
+    /// a known name are not counted.
     #[must_use]
     pub fn counts_by_server_name(&self) -> bool {
         self.id_format == IdFormat::ServerName || !self.matching.server_names.is_empty()
     }
 
-    /// Returns whether packets spend anything of it.
+    /// Returns whether packets spend its tokens.
     #[must_use]
     pub const fn is_spent_by_packets(&self) -> bool {
         match self.cost {
@@ -84,7 +84,7 @@ impl Limit {
         }
     }
 
-    /// Returns the conditions on a TCP segment's flags for it to count the segment.
+    /// Returns the conditions on the flags of the TCP segments that it counts.
     pub fn tcp_flags(&self) -> impl Iterator<Item = TcpFlags> {
         let opens_connection = (self.cost == Cost::NewConnections).then_some(OPENS_CONNECTION);
         self.matching.tcp_flags.into_iter().chain(opens_connection)
@@ -93,7 +93,7 @@ impl Limit {
     /// Returns whether it counts a TCP segment with these flags.
     #[must_use]
     pub fn counts_segment(&self, flags: u8) -> bool {
-        // Those that may open a connection: the first, and the last of the handshake.
+        // The segments that may open a connection: the first (SYN), and the last of the handshake (ACK).
         let may_open = match flags & (FLAG_SYN | FLAG_ACK | FLAG_RST) {
             FLAG_SYN | FLAG_ACK => true,
             _ => self.is_spent_by_packets(),
@@ -123,9 +123,9 @@ impl Limit {
             && (protocols.is_empty() || !protocols.iter().all(|one| is_never(family, *one)))
     }
 
-    /// Returns whether it counts every packet of that family from known sources that the other
-    /// counts, and charges at least a token where the other charges one; bytes count as fewer than
-    /// packets. Lists do not matter.
+    /// Returns whether it counts every packet of that family from known sources that the other counts, and
+    /// charges at least a token where the other charges one; bytes count as fewer than packets. Ignores
+    /// lists.
     #[must_use]
     pub fn counts_all(&self, family: Family, other: &Self) -> bool {
         let (mine, its) = (&self.matching, &other.matching);
@@ -181,13 +181,13 @@ const fn is_never(family: Family, protocol: u8) -> bool {
     }
 }
 
-/// Returns whether all of the others' ports are among these. Without any, all packets are.
+/// Returns whether `these` contain all ports of `others`. An empty list has all packets.
 fn has_ports(these: &[PortRange], others: &[PortRange]) -> bool {
     let has = |port: u16| these.iter().any(|range| range.contains(&port));
     these.is_empty() || (!others.is_empty() && others.iter().cloned().flatten().all(has))
 }
 
-/// Returns whether all of the others' types of that family are among these. Without any, all are, except for
+/// Returns whether `these` contain all types of `others` in that family. An empty list has all types except
 /// neighbour discovery.
 fn has_icmp_types(family: Family, these: &IcmpTypes, others: &IcmpTypes) -> bool {
     let protocol = match family {
@@ -202,8 +202,7 @@ fn has_icmp_types(family: Family, these: &IcmpTypes, others: &IcmpTypes) -> bool
     (these.is_empty() || !others.is_empty()) && others.of_protocol(protocol).iter().all(is_here)
 }
 
-/// Returns whether all of the others' addresses of that family are among these. Without any, all
-/// are.
+/// Returns whether `these` contain all addresses of `others` in that family. An empty list has all addresses.
 fn has_destinations(family: Family, these: &[IpNet], others: &[IpNet]) -> bool {
     // Adjacent prefixes may cover another together.
     let merged = IpNet::aggregate(&these.to_vec());
@@ -212,8 +211,8 @@ fn has_destinations(family: Family, these: &[IpNet], others: &[IpNet]) -> bool {
     these.is_empty() || (!others.is_empty() && of_family.all(has))
 }
 
-/// Returns whether all of the others' standings that a known source may have are among these.
-/// Without any, all are.
+/// Returns whether `these` contain all standings of `others` that a known source may have. An empty list has
+/// all standings.
 fn has_known(these: &[Standing], others: &[Standing]) -> bool {
     let mut known = [Standing::Proven, Standing::Familiar, Standing::Fresh].into_iter();
     let is_among = |standing: &Standing, all: &[Standing]| all.is_empty() || all.contains(standing);
@@ -237,7 +236,7 @@ mod tests {
 
     const DNS: &str = "cost: packets, match: {destination-port: 53}";
 
-    /// Checks whether the first of two limits counts all that the second counts.
+    /// Checks whether the first of two limits counts all packets that the second counts.
     #[track_caller]
     fn check(pairs: &[(&str, &str, bool)]) {
         for (one, other, expected) in pairs {
@@ -247,7 +246,7 @@ mod tests {
         }
     }
 
-    /// What names no type counts none of neighbour discovery.
+    /// A match without types does not count neighbour discovery.
     #[test]
     fn icmp_types_that_count_all_of_another() {
         const PINGS: &str = "cost: packets, match: {icmp-type: echo-request}";
@@ -280,7 +279,7 @@ mod tests {
             (DNS, DNS, true),
             ("cost: packets", DNS, true),
             (DNS, "cost: packets", false),
-            // Either way of costs: a frame has many bytes.
+            // Either combination of costs: a frame has many bytes.
             ("cost: packets", "cost: bytes", true),
             ("cost: bytes", "cost: packets", false),
             ("cost: packets", "cost: new-connections", true),
@@ -345,7 +344,7 @@ mod tests {
                 "cost: new-connections",
                 true,
             ),
-            // Destinations; those of IPv4 do not matter.
+            // Destinations. A limit for IPv6 ignores destinations in IPv4.
             (
                 "cost: packets, match: {destination: ['2001:db8::/33', '2001:db8:8000::/33']}",
                 "cost: packets, match: {destination: ['2001:db8::/32', 192.0.2.1]}",
@@ -361,7 +360,7 @@ mod tests {
                 "cost: packets",
                 false,
             ),
-            // Fragments, of which a forger may send as many.
+            // Fragments: a forger can send as many as wanted.
             (
                 "cost: packets, match: {destination-port: 53, fragments: ignore}",
                 DNS,

@@ -1,15 +1,15 @@
-//! Which TCP connections limits on them count.
+//! The TCP connections that limits on connections count.
 
 use serde::{Deserialize, Serialize};
 
-/// Which TCP connections limits on connections open at once count.
+/// The TCP connections that limits on open connections count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedConnections {
-    /// Those of the host's own sockets.
+    /// Connections of the host's own sockets.
     #[default]
     Own,
-    /// Also those that the kernel's connection tracking knows: what the host forwards.
+    /// Forwarded connections, too, as the kernel's connection tracking sees them.
     Tracked,
 }
 

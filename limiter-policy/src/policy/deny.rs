@@ -1,37 +1,37 @@
-//! What a limit sends back to the senders of packets that it refuses.
+//! A limit's answers to the senders of refused packets.
 
 use std::fmt;
 
 use limiter_common::{answer::Answer, standing::Standing};
 use serde::{Deserialize, Serialize};
 
-/// What a limit sends back to the senders of packets that it refuses.
+/// A limit's answers to the senders of refused packets, by standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deny {
-    /// What proven sources get, if not what others get.
+    /// The answer to proven sources; `None`: `other`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<Answer>,
-    /// What familiar sources get, if not what others get.
+    /// The answer to familiar sources; `None`: `other`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub familiar: Option<Answer>,
-    /// What fresh sources get, if not what others get.
+    /// The answer to fresh sources; `None`: `other`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Answer>,
-    /// What retried sources get, if not what others get.
+    /// The answer to retried sources; `None`: `other`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<Answer>,
-    /// What unknown sources get, if not what others get.
+    /// The answer to unknown sources; `None`: `other`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Answer>,
-    /// What the others get.
+    /// The answer to sources of all other standings.
     #[serde(rename = "else")]
     pub other: Answer,
-    /// Of so many refused packets to truncate the answer to, one gets it.
+    /// One of this many refused packets gets the truncated answer.
     pub slip: u8,
 }
 
 impl Deny {
-    /// The same to everybody.
+    /// Returns the same answer for all standings.
     #[must_use]
     pub const fn everybody(answer: Answer) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Deny {
         }
     }
 
-    /// Returns what the limit says of a standing; `None`: nothing in particular.
+    /// Returns the answer configured for a standing by name; `None`: `other` applies.
     #[must_use]
     pub const fn named(&self, standing: Standing) -> Option<Answer> {
         match standing {
@@ -57,20 +57,20 @@ impl Deny {
         }
     }
 
-    /// Returns what sources of a standing get.
+    /// Returns the answer to sources of a standing.
     #[must_use]
     pub fn to(&self, standing: Standing) -> Answer {
         self.named(standing).unwrap_or(self.other)
     }
 
-    /// Returns whether it depends on the standing of a source.
+    /// Returns whether the answer depends on the standing.
     #[must_use]
     pub fn depends_on_standing(&self) -> bool {
         let mut standings = Standing::ALL.into_iter();
         standings.any(|standing| self.to(standing) != self.other)
     }
 
-    /// Returns whether sources of any standing get that answer.
+    /// Returns whether some standing gets that answer.
     #[must_use]
     pub fn sends(&self, answer: Answer) -> bool {
         let mut standings = Standing::ALL.into_iter();

@@ -1,4 +1,4 @@
-//! A policy's digest, by which hosts find out whether they have the same.
+//! A policy's digest: hosts compare digests to find out whether they have the same policy.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Limit, Policy};
 
-/// Returns the first bytes of the SHA-256 of a policy, with the addresses of its lists. Interned ids do
-/// not count: they depend on earlier policies.
+/// Returns the first bytes of the SHA-256 of a policy, with the addresses of its lists. Interned ids do not
+/// count: they depend on earlier policies.
 #[must_use]
 pub fn digest(policy: &Policy) -> u64 {
     let mut limits: Vec<_> = policy.limits.iter().collect();
@@ -18,7 +18,7 @@ pub fn digest(policy: &Policy) -> u64 {
         ..policy.clone()
     };
     let mut hasher = Hasher(Sha256::new());
-    // Neither memory nor what is written fails.
+    // Writing to the hasher cannot fail.
     let _ = serde_json::to_writer(&mut hasher, &rest);
     for limit in limits {
         let limit = Limit {
@@ -34,7 +34,7 @@ pub fn digest(policy: &Policy) -> u64 {
         .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Hashes what is written.
+/// Hashes the bytes written to it.
 struct Hasher(Sha256);
 
 impl io::Write for Hasher {

@@ -1,4 +1,4 @@
-//! Which DNS cookies prove sources.
+//! The DNS cookies that prove sources.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Limit, Policy};
 
-/// Which DNS cookies prove sources. The secrets are in the file alone.
+/// The DNS cookies that prove sources. The secrets are only in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DnsCookies {
     /// The file with the server's secrets.
@@ -36,7 +36,7 @@ impl fmt::Display for DnsCookies {
 }
 
 impl Policy {
-    /// Returns which DNS cookies prove sources; `None`: none do, or no limit reserves anything.
+    /// Returns the DNS cookies that prove sources; `None`: cookies prove none, or no limit has a reserve.
     #[must_use]
     pub fn dns_cookies_in_use(&self) -> Option<&DnsCookies> {
         let mut limits = self.limits.iter();
@@ -44,7 +44,7 @@ impl Policy {
         self.dns_cookies.as_ref().filter(|_| reserves)
     }
 
-    /// Returns the file with the secrets of the cookies that prove sources.
+    /// Returns the file with the secrets of these cookies.
     #[must_use]
     pub fn secret_file(&self) -> Option<&Path> {
         self.dns_cookies_in_use()

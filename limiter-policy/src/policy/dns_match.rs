@@ -1,4 +1,4 @@
-//! Which packets a limit counts by their DNS question.
+//! Conditions on the DNS question of the packets that a limit counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,24 @@ use super::{NamePattern, dns_name::has_names};
 /// Conditions on the DNS message of a packet. An absent part holds for every question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DnsMatch {
-    /// The names that are asked for; empty: all.
+    /// The names in questions; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamePattern>,
-    /// The types that are asked for; empty: all.
+    /// The types in questions; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<u16>,
     /// The OPCODEs of messages, below 16; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opcodes: Vec<u8>,
-    /// Whether recursion must be desired, or must not; `None`: either.
+    /// The required value of the flag RD (recursion desired); `None`: either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_desired: Option<bool>,
-    /// Whether records, among which EDNS's `OPT` is, must follow the question, or must not; `None`: either.
+    /// Whether records (such as EDNS's `OPT`) must follow the question, or must not; `None`: either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edns: Option<bool>,
 }
 
-/// What a type is written as, with its number, if it has no name here (RFC 3597).
+/// The prefix for a type without a name here, before its number (RFC 3597).
 const TYPE: &str = "TYPE";
 
 impl DnsMatch {
@@ -101,7 +101,7 @@ impl DnsMatch {
                 .all(|kind| self.has_kind(kind))
     }
 
-    /// Returns the type of that name, in any case, or such as `TYPE257` (RFC 3597).
+    /// Returns the type with that name, in any case, or in the form `TYPE257` (RFC 3597).
     #[must_use]
     pub fn type_of(text: &str) -> Option<u16> {
         let mut known = Self::TYPES.iter();

@@ -1,4 +1,4 @@
-//! DNS names as a configuration has them, and patterns of them.
+//! DNS names in the notation of configurations, and patterns of names.
 
 use std::{fmt, str::FromStr};
 
@@ -37,7 +37,7 @@ pub enum InvalidDnsName {
          'xn--bcher-kva' for 'bücher'"
     )]
     Unicode,
-    /// It has another character.
+    /// It has another invalid character.
     #[error("must consist of letters, digits, '-', '_', '/' and dots, not '{0}'")]
     Character(char),
     /// A label is too long.
@@ -98,7 +98,7 @@ impl DnsName {
         self.labels().count()
     }
 
-    /// Returns the name as it is on the wire, with the empty label at its end.
+    /// Returns the name in wire format, with the empty label at its end.
     #[must_use]
     pub fn wire(&self) -> Vec<u8> {
         let mut wire = Vec::with_capacity(self.0.len() + 2);
@@ -111,7 +111,7 @@ impl DnsName {
         wire
     }
 
-    /// Returns the name above it; `None`: it is the root.
+    /// Returns the name with its first label removed; `None`: it is the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         if self.0.is_empty() {
@@ -130,34 +130,34 @@ impl DnsName {
         }
     }
 
-    /// Returns it and the names above it, from the longest to the root.
+    /// Returns the name and its ancestors, from the longest to the root.
     pub fn with_ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::once(self.clone()).chain(self.ancestors())
     }
 
-    /// Returns the names above it, from the longest to the root.
+    /// Returns its ancestors, from the longest to the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)
     }
 }
 
-/// Names that a limit counts questions for.
+/// A pattern of names in questions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamePattern {
     /// The name.
     pub name: DnsName,
-    /// Whether the names below it are meant, not the name itself.
+    /// Whether the pattern means the names below `name`, not the name itself.
     pub below: bool,
 }
 
 impl NamePattern {
-    /// Returns whether it is of all names but the root.
+    /// Returns whether it matches all names but the root.
     #[must_use]
     pub fn is_every(&self) -> bool {
         self.below && self.name == DnsName::default()
     }
 
-    /// Returns whether a name is one of them.
+    /// Returns whether it matches a name.
     #[must_use]
     pub fn has(&self, name: &DnsName) -> bool {
         if self.below {
@@ -168,7 +168,7 @@ impl NamePattern {
     }
 }
 
-/// Returns whether all of the others' names are among these. Without any, all are.
+/// Returns whether `these` match all names that `others` match. An empty list matches all names.
 pub(super) fn has_names(these: &[NamePattern], others: &[NamePattern]) -> bool {
     let has = |one: &NamePattern| {
         let mut these = these.iter();
@@ -206,7 +206,7 @@ impl fmt::Display for NamePattern {
     }
 }
 
-/// As texts.
+/// Serializes a type as its text.
 macro_rules! serde_as_text {
     ($($type:ty),*) => {$(
         impl Serialize for $type {

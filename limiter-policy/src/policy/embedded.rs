@@ -1,8 +1,6 @@
-//! IPv6 prefixes whose addresses have IPv4 addresses in them, each of another owner: hosts of one /64
-//! have nothing in common there.
+//! IPv6 prefixes with embedded IPv4 addresses. Their hosts belong to different owners, even in one /64.
 //!
-//! 6to4 (2002::/16) is none of them: each of its /48s is one IPv4 address, so a /64 or a /48 of it is
-//! one site.
+//! 6to4 (2002::/16) is different: each of its /48s is a single IPv4 address, so a /64 or a /48 is one site.
 
 use std::net::Ipv6Addr;
 
@@ -11,18 +9,18 @@ use ipnet::{IpNet, Ipv6Net};
 /// The lengths of a translator's prefix (RFC 6052).
 pub(crate) const NAT64_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 
-/// The prefixes that are such everywhere: translators' (RFC 6052, RFC 8215), and Teredo's (RFC 4380),
-/// of which a /64 has all clients of one server.
+/// The well-known prefixes: NAT64's (RFC 6052, RFC 8215), and Teredo's (RFC 4380), where a /64 has all
+/// clients of one server.
 const KNOWN: [(&str, Ipv6Net); 3] = [
     ("NAT64", known([0x64, 0xff9b, 0, 0], 96)),
     ("NAT64", known([0x64, 0xff9b, 1, 0], 48)),
     ("Teredo", known([0x2001, 0, 0, 0], 32)),
 ];
 
-/// The longest prefix that is taken for one owner's: what a network has at least.
+/// The longest prefix that is taken for a single owner's: networks have a /64 or more.
 const NETWORK: u8 = 64;
 
-/// A prefix with IPv4 addresses, and what puts them there.
+/// A prefix with embedded IPv4 addresses, and the technique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedding {
     /// Its name: `NAT64`, `Teredo`.
@@ -35,8 +33,8 @@ const fn known([a, b, c, d]: [u16; 4], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0), length)
 }
 
-/// Returns the prefix, known everywhere or one of a site's `nat64`, for which a /64 or a larger
-/// network is no one owner's; `None`: it may be one owner's.
+/// Returns the well-known prefix, or one of a site's `nat64`, that makes an `asked` prefix of a /64 or
+/// shorter belong to many owners; `None`: it may have a single owner.
 pub(super) fn among(nat64: &[Ipv6Net], asked: IpNet) -> Option<Embedding> {
     let IpNet::V6(asked) = asked else {
         return None;
@@ -50,7 +48,7 @@ pub(super) fn among(nat64: &[Ipv6Net], asked: IpNet) -> Option<Embedding> {
     Some(Embedding { name, prefix })
 }
 
-/// Returns the prefix known everywhere that has an address; `None`: none has.
+/// Returns the well-known prefix that contains an address, if any.
 #[must_use]
 pub fn embedding_of(address: Ipv6Addr) -> Option<Embedding> {
     let (name, prefix) = KNOWN

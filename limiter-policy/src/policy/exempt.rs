@@ -1,4 +1,4 @@
-//! Whether anything may refuse packets of connections that the host itself began.
+//! Connections that the host itself began, and limits that may refuse their packets.
 
 use limiter_common::{
     limit::Cost,
@@ -8,7 +8,7 @@ use limiter_common::{
 use super::{Limit, Mode, OwnConnections, Policy, PortRange};
 
 impl Policy {
-    /// Returns whether connections that the host began are exempt from something that may refuse
+    /// Returns whether the policy exempts the host's own connections from a limit or sieve that could refuse
     /// their packets.
     #[must_use]
     pub fn exempts_own_connections(&self) -> bool {
@@ -37,8 +37,8 @@ fn may_refuse_answers(limit: &Limit) -> bool {
 /// The first port that programs without privileges may use.
 const FIRST_UNPRIVILEGED: u16 = 1024;
 
-/// Returns whether a connection that the host begins may have a port of these. A single privileged
-/// port is that of a service.
+/// Returns whether a connection that the host begins may use one of these ports. A single privileged port is
+/// a service's.
 fn may_be_of_a_client(ports: &PortRange) -> bool {
     *ports.end() >= FIRST_UNPRIVILEGED || ports.start() != ports.end()
 }
@@ -71,7 +71,7 @@ mod tests {
             assert_eq!(exempts(&limit("packets")), may_refuse, "{matching}");
             assert!(!exempts(&(limit("packets") + "own-connections: limit")));
         }
-        // None is an answer.
+        // None of these counts an answer.
         assert!(!exempts(
             "limits: {A: {id: total, cost: new-connections, rate: 1/s}}"
         ));

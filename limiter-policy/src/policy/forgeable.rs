@@ -1,14 +1,14 @@
-//! Why a packet's source proves nothing: anyone can send it with another's address.
+//! The reason why a packet's source proves nothing: a forger can send it with another's address.
 //!
-//! No match proves that a packet comes from its source address. UDP and ICMP have no handshake, and
-//! a SYN comes before it. A forger may also send segments of connections that others have: it must only
-//! guess the ports, as the program does not check sequence numbers.
+//! No match proves the source address. UDP and ICMP have no handshake, and a SYN comes before it. A forger
+//! may also send segments of other hosts' connections: the program does not check sequence numbers, so
+//! guessing the ports is enough.
 
 use limiter_common::packet::TcpState;
 
 use super::{Match, TcpFlags};
 
-/// Why a packet's source proves nothing.
+/// The reason why a packet's source proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgeable {
     /// It counts packets that are not TCP.
@@ -20,7 +20,7 @@ pub enum Forgeable {
 }
 
 impl Forgeable {
-    /// Returns what a limit with this match counts.
+    /// Returns the most forgeable packets that a limit with this match counts.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
         if matching.protocols != [Match::TCP] && !matching.needs_tcp() {
@@ -35,7 +35,7 @@ impl Forgeable {
         if takes_syn { Self::Syn } else { Self::Segment }
     }
 
-    /// Says it in words.
+    /// Returns the reason in words.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {

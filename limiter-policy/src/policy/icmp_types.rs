@@ -1,20 +1,20 @@
-//! Which packets a limit counts by the type of their ICMP message.
+//! Conditions on the type of the ICMP messages that a limit counts.
 
 use std::fmt;
 
 use limiter_common::packet::{PROTOCOL_ICMP, PROTOCOL_ICMPV6};
 use serde::{Deserialize, Serialize};
 
-/// Types of ICMP and of ICMPv6. Without any, every packet matches, except for neighbour discovery.
+/// Types of ICMP and of ICMPv6. An empty list matches every packet except neighbour discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IcmpTypes {
-    /// Those of ICMP, sorted.
+    /// The types of ICMP, sorted.
     pub icmp: Vec<u8>,
-    /// Those of ICMPv6, sorted.
+    /// The types of ICMPv6, sorted.
     pub icmpv6: Vec<u8>,
 }
 
-/// A type by its name, which is the same in both protocols if both have it.
+/// A named type, with its number in each protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamedIcmpType {
     /// Its number in ICMP.
@@ -77,13 +77,13 @@ impl IcmpTypes {
         ("timestamp-reply", of_icmp(14)),
     ];
 
-    /// Returns whether it names none.
+    /// Returns whether it has no types.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.icmp.is_empty() && self.icmpv6.is_empty()
     }
 
-    /// Returns those of a protocol.
+    /// Returns the types in a protocol.
     #[must_use]
     pub fn of_protocol(&self, protocol: u8) -> &[u8] {
         match protocol {
@@ -93,7 +93,7 @@ impl IcmpTypes {
         }
     }
 
-    /// Returns the protocols that have any of them.
+    /// Returns the protocols that have any of the types.
     #[must_use]
     pub const fn protocols(&self) -> &'static [u8] {
         match (self.icmp.is_empty(), self.icmpv6.is_empty()) {
@@ -104,19 +104,19 @@ impl IcmpTypes {
         }
     }
 
-    /// Returns whether it names a type.
+    /// Returns whether it has a type.
     #[must_use]
     pub fn names(&self, protocol: u8, number: u8) -> bool {
         self.of_protocol(protocol).contains(&number)
     }
 
-    /// Returns whether a message matches that is not of neighbour discovery.
+    /// Returns whether it matches a message that is not neighbour discovery.
     #[must_use]
     pub fn has(&self, protocol: u8, number: u8) -> bool {
         self.is_empty() || self.names(protocol, number)
     }
 
-    /// Returns the type of that name; both `neighbour` and `neighbor` are right.
+    /// Returns the type of that name; `neighbour` and `neighbor` are both valid.
     #[must_use]
     pub fn named(name: &str) -> Option<NamedIcmpType> {
         let name = name.replace("neighbor", "neighbour");

@@ -2,13 +2,12 @@
 
 use super::{Limit, Policy, configured_name};
 
-/// A redundant limit: another rate of the same limit denies all that it denies. (Overrides may
-/// differ.)
+/// A redundant limit: another rate of the same limit denies all its packets, too. (Overrides may differ.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Implied<'p> {
     /// The redundant limit.
     pub limit: &'p Limit,
-    /// The limit that already denies all that it would.
+    /// The limit that already denies them.
     pub by: &'p Limit,
 }
 
@@ -51,11 +50,11 @@ mod tests {
         use Strategy::{FixedWindow, Gcra, MovingWindow};
         let hourly = |count| per_minute(count, 60);
         for (rate, other, by) in [
-            // The same count in a longer time implies it, unless a window may end in between.
+            // The same count in a longer time implies it, unless a fixed window ends in between.
             (per_minute(10, 1), hourly(10), &[Gcra, MovingWindow][..]),
             (per_minute(19, 1), hourly(10), &[Gcra, MovingWindow]),
             (per_minute(20, 1), hourly(10), &Strategy::ALL),
-            // At least what the other's periods add up to.
+            // A longer period's count must reach the sum over the shorter periods.
             (hourly(600), per_minute(10, 1), &[Gcra, MovingWindow]),
             (hourly(599), per_minute(10, 1), &[]),
             (
@@ -64,7 +63,7 @@ mod tests {
                 &[Gcra, FixedWindow, MovingWindow],
             ),
             (hourly(2_400), per_minute(10, 1), &Strategy::ALL),
-            // Either may be the one that denies.
+            // Neither implies the other.
             (per_minute(2, 1), hourly(10), &[]),
             (hourly(10), per_minute(2, 1), &[]),
         ] {

@@ -1,4 +1,4 @@
-//! Budgets that a fleet has in common: each node has a part of the burst and of the rate.
+//! Shared limits (`scope: fleet`): each node has a part of the burst and of the rate.
 
 use limiter_common::{
     limit::{Cost, NameKind},
@@ -11,21 +11,21 @@ use super::{Limit, Policy, Rate};
 /// The length of the longest frame of most networks, in bytes.
 pub const LONGEST_FRAME: u64 = 1_514;
 
-/// Returns a share as the kernel computes with it, rounded down; `None`: it is next to nothing.
+/// Returns a share in the kernel's representation, rounded down; `None`: it rounds to nothing.
 #[must_use]
 pub fn parts(share: Share) -> Option<Parts> {
     Parts::of_ratio(share.in_billionths(), Share::WHOLE.in_billionths())
 }
 
-/// Returns the share of each of so many nodes that it always has.
+/// Returns the minimum share of each node in a fleet of this size.
 #[must_use]
 pub fn floor_of(nodes: u32) -> Parts {
     // A fleet has at most 10 000 nodes.
     parts(floor_among(nodes)).unwrap_or(Parts::LEAST)
 }
 
-/// Returns the smallest burst of a budget that so many nodes can have in common: the floor's part of it holds
-/// a token; of bytes, a frame.
+/// Returns the smallest burst that this many nodes can share: the minimum share of it holds a token, or of
+/// bytes a frame.
 #[must_use]
 pub fn least_burst(cost: Cost, nodes: u32) -> u64 {
     let packet = match cost {
@@ -36,13 +36,13 @@ pub fn least_burst(cost: Cost, nodes: u32) -> u64 {
 }
 
 impl Limit {
-    /// Returns the share that this node always has, if a fleet has the budget in common.
+    /// Returns this node's minimum share; `None`: the limit is not shared.
     #[must_use]
     pub fn floor(&self) -> Option<Parts> {
         self.fleet_nodes.map(floor_of)
     }
 
-    /// Returns whether owners have the same budgets by another limit, in common among as many nodes.
+    /// Returns whether another limit has the same budgets: the same owners, shared among as many nodes.
     #[must_use]
     pub fn has_budget_of(&self, other: &Self) -> bool {
         let owners = |limit: &Self| (limit.id_format, limit.per_name, limit.cost);
@@ -54,8 +54,8 @@ impl Limit {
 }
 
 impl Limit {
-    /// Returns whether a fleet has in common the budgets of owners that are numbered by a secret, which all nodes must
-    /// have alike.
+    /// Returns whether it is shared and its owners are names, which buckets know by keyed hashes: all nodes
+    /// must then use the same key.
     #[must_use]
     pub fn needs_names_alike(&self) -> bool {
         self.fleet_nodes.is_some()
@@ -75,14 +75,14 @@ impl Policy {
 }
 
 impl Rate {
-    /// Returns how many tokens come back in a second, rounded down.
+    /// Returns the whole tokens that come back in a second.
     #[must_use]
     pub fn a_second(self) -> u64 {
         let tokens = u128::from(self.count) * 1_000_000_000 / u128::from(self.period_ns.max(1));
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
-    /// Returns the terms of a share of a budget with these, rounded down.
+    /// Returns the terms of a share of this budget, rounded down.
     #[must_use]
     pub const fn of_share(self, parts: Parts) -> Self {
         let (count, period_ns) = match parts.of(self.count) {

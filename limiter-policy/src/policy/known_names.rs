@@ -1,4 +1,4 @@
-//! How many names are known to limits on new ones, and for how long.
+//! The table of known names, for limits on new names.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// How many names are known to limits on new ones, and for how long.
+/// The size and time of the table of known names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownNames {
-    /// The most names at once; there is room for as many or more, a power of two.
+    /// The most names at once. The table's size is the next power of two.
     pub capacity: u32,
-    /// How long a name is known after it was asked for, in nanoseconds.
+    /// The time that a name stays known after a query, in nanoseconds.
     pub known_for_ns: u64,
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, named_by, serial};
 use crate::text;
 
-/// How fast a bucket refills and how much it holds, as configured.
+/// A bucket's rate and size, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
     /// Tokens in a full bucket; for a window, `count`.
@@ -25,8 +25,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns the rate of a limit on connections, by which so many may be open at once: a burst, and a
-    /// token that comes back each nanosecond.
+    /// Returns the rate of a limit on connections: a burst of `limit`, and a token that comes back each
+    /// nanosecond.
     #[must_use]
     pub const fn of_connections(limit: u64) -> Self {
         const IN_A_SECOND: u64 = 1_000_000_000;
@@ -48,7 +48,7 @@ impl Rate {
     }
 }
 
-/// The terms that a rate grants.
+/// Converts a rate to the terms that strategies compute with.
 impl From<Rate> for Terms {
     fn from(rate: Rate) -> Self {
         Self {
@@ -70,16 +70,16 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What a limit does to packets for which it has too few tokens.
+/// A limit's effect on packets without enough tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It drops them.
+    /// Drops them.
     #[default]
     Enforce,
-    /// It counts them and lets them pass.
+    /// Counts them and lets them pass.
     Observe,
-    /// It counts no packets at all.
+    /// Counts no packets at all.
     Off,
 }
 
@@ -98,10 +98,10 @@ impl Mode {
     }
 }
 
-/// A different rate for one id of a limit.
+/// A separate rate for one id of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
-    /// Its owners. A prefix shorter than the limit's ids gives each id in it a bucket of its own.
+    /// The owners. Within a prefix shorter than the limit's ids, each id has its own bucket.
     pub id: OverrideId,
     /// The rate.
     pub rate: Rate,
@@ -136,62 +136,62 @@ pub struct Limit {
     /// The format of its owners' ids.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
-    /// The part of a packet's DNS question that each of these owners has a bucket for; `None`: they have one.
+    /// The part of a packet's DNS question that splits each owner's bucket; `None`: an owner has one bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_name: Option<NameKind>,
-    /// What it counts.
+    /// Its cost: the unit that it counts.
     pub cost: Cost,
-    /// The rule by which it decides, also with overrides.
+    /// The rule for decisions, also for overrides.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub strategy: Strategy,
-    /// Which packets it counts.
+    /// The packets that it counts.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// What it does to packets above the rate.
+    /// Its effect on packets above the rate.
     pub mode: Mode,
-    /// What sources must leave in its buckets, by their standing; `None`: nothing.
+    /// The tokens that sources must leave in its buckets, by standing; `None`: no reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Reserve>,
-    /// What it sends back to the senders of packets that it refuses; `None`: nothing.
+    /// The answers to the senders of refused packets; `None`: it drops silently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deny: Option<Deny>,
-    /// When it bans the sources it drops; `None`: never.
+    /// Its automatic bans; `None`: it never bans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
-    /// How clients wait for it, if it is on connections; `None`: they do not.
+    /// The queue of waiting clients, for a limit on connections; `None`: clients do not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The name of the limits on connections that share one count; `None`: it has its own.
+    /// The group of limits on connections that share one count; `None`: it has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The rate of ids without an override; `None`: only ids with an override are limited.
     pub default: Option<Rate>,
-    /// If the rate is automatic, its highest value in tokens a second; then `default` is the lowest,
-    /// and nothing has an override.
+    /// The highest value of an automatic rate, in tokens a second; `default` is then the lowest, and there
+    /// are no overrides. `None`: the rate is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
-    /// If the fleet has the budget of each of its owners in common, among how many nodes. `None`: each host
-    /// has its own.
+    /// The number of nodes that share each owner's budget. `None`: each host has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_nodes: Option<u32>,
-    /// The ids with a rate of their own, sorted by id.
+    /// The ids with their own rate, sorted by id.
     pub overrides: Vec<Override>,
-    /// The names of the lists whose packets it does not count.
+    /// The names of the lists with packets that it does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The names of the lists whose packets it drops, among those that it counts, unless excluded.
+    /// The names of the lists with packets that it drops, out of the packets that it counts, unless excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
-    /// The name of the sieve that scores the sources of the packets that it counts.
+    /// The sieve that scores the sources of its packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
-    /// The parts of its metrics' names in Traffic Server; `None`: it has no such metrics.
+    /// The parts of its metrics' names in Traffic Server; `None`: no such metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
 }
 
-/// Returns how many leading bits of a source of the family name a bucket of that format, if each owner has
-/// one for each name of a kind or only one; `None`: something else names it, or it is not for the family.
+/// Returns the number of a source's leading bits that name a bucket in that format. Beside a name
+/// (`per_name`), fewer bits have room. `None`: the source does not name the bucket, or the format excludes
+/// the family.
 pub(crate) fn most_bits(
     id_format: IdFormat,
     per_name: Option<NameKind>,
@@ -205,8 +205,8 @@ pub(crate) fn most_bits(
 }
 
 impl Limit {
-    /// Returns whether two limits count the same for owners with ids of the same name: then one may
-    /// count what the other does not.
+    /// Returns whether two limits have the same cost and kind of id. Then one may have `otherwise`, and count
+    /// packets that the other does not.
     #[must_use]
     pub fn is_of_kind(&self, other: &Self) -> bool {
         self.cost == other.cost
@@ -214,35 +214,35 @@ impl Limit {
             && self.per_name == other.per_name
     }
 
-    /// Returns what names its owners, alone or beside a source, if that is a name; `None`: it is none.
+    /// Returns the kind of name that identifies its owners, alone or beside a source; `None`: no name does.
     #[must_use]
     pub fn named_by(&self) -> Option<NamedBy> {
         named_by(self.id_format, self.per_name)
     }
 
-    /// Returns what of a packet's DNS question names its buckets, alone or beside the source; `None`:
-    /// nothing.
+    /// Returns the part of a packet's DNS question that names its buckets, alone or beside the source;
+    /// `None`: no part.
     #[must_use]
     pub fn name_kind(&self) -> Option<NameKind> {
         self.per_name.or(self.id_format.name_kind())
     }
 
-    /// Returns how many leading bits of a source of the family name the bucket; `None`: something else
-    /// names it, or the limit is not for the family.
+    /// Returns the number of a source's leading bits that name the bucket; `None`: the source does not name
+    /// it, or the limit excludes the family.
     #[must_use]
     pub fn prefix_length(&self, family: Family) -> Option<u8> {
         most_bits(self.id_format, self.per_name, family)
     }
 
-    /// Returns the interned id of the limit that it shares its count of connections with, of all `limits`:
-    /// its own, or that of the first of its group.
+    /// Returns the interned id that holds its count of connections: the id of the first of `limits` in its
+    /// group, or its own.
     #[must_use]
     pub fn counted_as(&self, limits: &[Self]) -> LimitId {
         let first = limits.iter().find(|other| self.shares_count(other));
         first.map_or(self.id, |first| first.id)
     }
 
-    /// Returns whether both are of one group, and count connections.
+    /// Returns whether both are limits on connections in one group.
     #[must_use]
     pub fn shares_count(&self, other: &Self) -> bool {
         self.group.is_some()
@@ -253,7 +253,7 @@ impl Limit {
 }
 
 impl Limit {
-    /// Returns a built-in limit configured only with this rate.
+    /// Returns a built-in limit with this rate and no other settings.
     #[must_use]
     pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
         Self {

@@ -15,7 +15,7 @@ pub struct List {
 }
 
 impl List {
-    /// Returns the list of these prefixes' addresses. They may overlap.
+    /// Returns the list with these prefixes, which may overlap.
     #[must_use]
     pub fn new(name: String, prefixes: &Vec<IpNet>) -> Self {
         Self {
@@ -34,10 +34,10 @@ impl List {
         prefix.contains(&address).then_some(*prefix)
     }
 
-    /// Returns the list's first prefix that has addresses in common with another prefix.
+    /// Returns the list's first prefix that shares addresses with another prefix.
     #[must_use]
     pub fn meeting(&self, other: IpNet) -> Option<IpNet> {
-        // They are disjoint: only the last one that begins before `other` may contain it.
+        // Prefixes are disjoint, so only the last one that begins before `other` may contain it.
         let behind = self
             .prefixes
             .partition_point(|prefix| prefix.network() < other.network());

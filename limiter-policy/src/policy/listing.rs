@@ -1,4 +1,4 @@
-//! What the lists of a policy say about an address.
+//! The effect of a policy's lists on an address.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::{Embedding, Limit, List, Policy, embedded};
 use crate::text;
 
-/// Why no limit bans a prefix, and an operator only by force.
+/// The reason why no limit bans a prefix, and an operator only by force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NeverBanned {
     /// A list forbids it.
@@ -16,14 +16,14 @@ pub enum NeverBanned {
         list: String,
         /// The prefix that was asked for.
         asked: IpNet,
-        /// The list's prefix with some of its addresses.
+        /// The list's prefix that shares addresses with it.
         listed: IpNet,
     },
-    /// Many owners have its addresses.
+    /// Its addresses have many owners.
     Embedded(Embedding),
 }
 
-/// Says why.
+/// Formats the reason.
 impl fmt::Display for NeverBanned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -47,8 +47,7 @@ impl fmt::Display for NeverBanned {
     }
 }
 
-/// What the lists of a policy, or of one limit, say about an address. An excluded address is not
-/// blocked, whatever lists block it.
+/// The effect of lists on an address, before any limit or in one limit. Excluding wins over blocking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing<'p> {
     /// The lists that exclude the address, in the order of the configuration.
@@ -72,15 +71,14 @@ impl Policy {
         self.lists.iter().find(|list| list.name == name)
     }
 
-    /// Returns what the lists say about an address before any limit.
+    /// Returns the effect of the lists that apply before any limit.
     #[must_use]
     pub fn listing_of(&self, address: IpAddr) -> Listing<'_> {
         self.listing(&self.exclude, &self.block, address)
     }
 
-    /// Returns why a prefix must not be banned: the first list under `never-ban` with some of its
-    /// addresses, or the translators whose addresses it has, each of another owner; `None`: it may be
-    /// banned.
+    /// Returns why a prefix must not be banned: the first list under `never-ban` that shares addresses with
+    /// it, or the translators that give its addresses to many owners. `None`: it may be banned.
     #[must_use]
     pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned> {
         let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
@@ -95,9 +93,8 @@ impl Policy {
         listed.or_else(|| embedded::among(&self.nat64, asked).map(NeverBanned::Embedded))
     }
 
-    /// Returns what the lists that a limit names say about an address. It applies only if
-    /// [`Self::listing_of`] says nothing and the address is not banned; a block, only to packets
-    /// that the limit counts.
+    /// Returns the effect of a limit's lists. It applies only if [`Self::listing_of`] has no effect and the
+    /// address is not banned; blocking applies only to packets that the limit counts.
     #[must_use]
     pub fn listing_with(&self, limit: &Limit, address: IpAddr) -> Listing<'_> {
         self.listing(&limit.exclude, &limit.block, address)

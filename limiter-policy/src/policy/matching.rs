@@ -1,4 +1,4 @@
-//! Which packets a limit counts.
+//! The packets that a limit counts.
 
 use std::{fmt, ops::RangeInclusive};
 
@@ -14,8 +14,7 @@ use super::{DnsMatch, IcmpTypes, NamePattern, OverrideId, serial};
 /// Ports from the first to the last, inclusive.
 pub type PortRange = RangeInclusive<u16>;
 
-/// The packets that a limit counts: those that every part matches. An absent part matches every
-/// packet.
+/// Conditions on the packets that a limit counts. All parts must match. An absent part matches every packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Match {
     /// IP protocol numbers; empty: all.
@@ -33,7 +32,7 @@ pub struct Match {
     pub icmp_types: IcmpTypes,
     /// Destination prefixes; empty: all.
     pub destinations: Vec<IpNet>,
-    /// What happens to fragments if we cannot know whether they match.
+    /// The treatment of fragments that lack the matched fields.
     pub fragments: Fragments,
     /// The standings of sources, from the highest; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,12 +46,12 @@ pub struct Match {
     /// The names that clients of connections ask for; empty: all, and connections without a name too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_names: Vec<NamePattern>,
-    /// Whether only packets match that no other limit with its id and cost counts.
+    /// Whether it matches only packets that no other limit with its id and cost counts.
     #[serde(default, skip_serializing_if = "serial::is_default")]
     pub otherwise: bool,
 }
 
-/// TCP flags that must be set or clear. The bits are those of byte 13 of the header (RFC 9293): FIN
+/// TCP flags that must be set or clear. The bits are as in byte 13 of the header (RFC 9293): FIN
 /// is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFlags {
@@ -64,8 +63,8 @@ pub struct TcpFlags {
     pub clear: u8,
 }
 
-/// What a limit does with a datagram's later fragments if it cannot know whether they match: only
-/// the first fragment has ports, flags and a type, and in IPv6 only the first one reveals the protocol.
+/// The treatment of a datagram's later fragments. Only the first fragment has ports, flags and a type, and in
+/// IPv6 only the first one reveals the protocol, so a match is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragments {
@@ -153,7 +152,7 @@ impl Match {
         self.needs_ports() || self.needs_tcp() || !self.icmp_types.is_empty()
     }
 
-    /// Returns whether it depends on what only TCP segments have.
+    /// Returns whether it depends on fields that only TCP has.
     #[must_use]
     pub const fn needs_tcp(&self) -> bool {
         self.tcp_flags.is_some() || !self.tcp_states.is_empty()
@@ -210,12 +209,12 @@ impl fmt::Display for Match {
     }
 }
 
-/// Puts a part after its name, if there is one.
+/// Formats a part after its name, if present.
 fn part(name: &str, value: Option<String>) -> Option<String> {
     value.map(|value| format!("{name} {value}"))
 }
 
-/// Joins items with commas, `None` if there are none.
+/// Joins items with commas; `None` if there are none.
 fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     let texts: Vec<String> = items.iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join(","))

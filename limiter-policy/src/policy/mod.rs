@@ -107,46 +107,46 @@ pub struct Policy {
     pub sieves: Vec<Sieve>,
     /// The action for malformed packets.
     pub malformed: Action,
-    /// What becomes of packets of TCP connections that the host itself began.
+    /// The treatment of TCP connections that the host began.
     #[serde(default, skip_serializing_if = "OwnConnections::is_default")]
     pub own_connections: OwnConnections,
-    /// The fate of data of connections until their names are known.
+    /// The treatment of a connection's data until its name is known.
     #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
     pub until_known: UntilKnown,
-    /// How many names are known to limits on new ones, and for how long.
+    /// The size and time of the table of known names, for limits on new names.
     #[serde(default, skip_serializing_if = "KnownNames::is_default")]
     pub known_names: KnownNames,
-    /// Which TCP connections limits on connections open at once count.
+    /// The TCP connections that limits on open connections count.
     #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
     pub connections: CountedConnections,
     /// The lists, with distinct names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<List>,
-    /// The names of the lists whose addresses are never limited, blocked or banned.
+    /// The lists with addresses that are never limited, blocked or banned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The names of the lists whose addresses are always dropped, unless excluded.
+    /// The lists with addresses that are always dropped, unless excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<String>,
-    /// The names of the lists whose addresses are never banned, but limited like any other.
+    /// The lists with addresses that are never banned, but limited like any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_ban: Vec<String>,
-    /// The prefixes in which this site's translators put IPv4 addresses.
+    /// The prefixes of this site's NAT64 translators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nat64: Vec<Ipv6Net>,
-    /// How sources get their standing, where a limit uses it; `None`: by the defaults.
+    /// The rules for standing; `None`: the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<StandingSettings>,
-    /// How many answers are sent, where a limit answers; `None`: the default number.
+    /// The rates of answers; `None`: the default rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswerRates>,
-    /// Which DNS cookies prove sources; `None`: none do.
+    /// The DNS cookies that prove sources; `None`: cookies prove none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_cookies: Option<DnsCookies>,
     /// The zones that limits with the id `zone` tell apart, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<DnsName>,
-    /// The public suffixes by which limits with the id `domain` tell domains apart, sorted.
+    /// The public suffixes that divide names into domains for limits with the id `domain`, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub public_suffixes: Vec<SuffixRule>,
     /// The names that limits with the id `server-name` tell apart, sorted.
@@ -154,7 +154,7 @@ pub struct Policy {
     pub server_names: Vec<DnsName>,
 }
 
-/// Makes a policy of limits, without subscribers and lists; malformed packets are dropped.
+/// Makes a policy with these limits, without subscribers and lists; malformed packets are dropped.
 impl From<Vec<Limit>> for Policy {
     fn from(limits: Vec<Limit>) -> Self {
         Self {
@@ -182,12 +182,12 @@ impl From<Vec<Limit>> for Policy {
 }
 
 impl Policy {
-    /// Returns the policy with its limits' interned ids taken from `known`, or new ones, and all
-    /// names afterwards. The names `in_force` keep their ids.
+    /// Returns the policy with its limits' interned ids taken from `known`, or new ones; and all names for
+    /// the next policy. The names `in_force` keep their ids.
     ///
     /// # Errors
     ///
-    /// Its limits and those in force are too many.
+    /// The limits and the names in force need too many ids.
     pub fn with_names(
         mut self,
         known: &Names,
@@ -202,13 +202,13 @@ impl Policy {
         Ok((self, names))
     }
 
-    /// Returns how many overrides all limits have together.
+    /// Returns the number of overrides in all limits.
     #[must_use]
     pub fn override_count(&self) -> usize {
         self.limits.iter().map(|limit| limit.overrides.len()).sum()
     }
 
-    /// Returns the subscriber that an address belongs to, by the longest prefix.
+    /// Returns the subscriber of an address, by the longest prefix.
     #[must_use]
     pub fn subscriber_of(&self, address: IpAddr) -> Option<SubscriberNumber> {
         self.subscribers
@@ -219,14 +219,14 @@ impl Policy {
             .map(|(number, _)| number)
     }
 
-    /// Returns the override of a limit that applies to an address, whatever it asks for: the longest prefix.
+    /// Returns a limit's override for an address without regard to names: the longest prefix.
     #[must_use]
     pub fn override_of<'a>(&self, limit: &'a Limit, address: IpAddr) -> Option<&'a Override> {
         self.override_among(limit, address, None)
     }
 
-    /// Returns the override of a limit that applies to packets from an address which ask for a name that the
-    /// limit knows so: that for its source and the name, else that for the name, else that for the source.
+    /// Returns a limit's override for packets from an address that ask for a name: the override for the
+    /// source and the name, else for the name, else for the source.
     #[must_use]
     pub fn override_by_name<'a>(
         &self,
@@ -243,8 +243,8 @@ impl Policy {
             .or_else(|| self.override_of(limit, address))
     }
 
-    /// Returns the name by which a limit charges what is asked for; `None`: no name matters to it, or it is in
-    /// no zone or no name of the section `server-names`. `suffixes` are the policy's.
+    /// Returns the name that a limit charges for a packet's name; `None`: the limit ignores names, or the
+    /// name is in no zone or section `server-names`. `suffixes` are the policy's.
     #[must_use]
     pub fn name_charged(
         &self,
@@ -267,13 +267,12 @@ impl Policy {
         }
     }
 
-    /// Returns the longest zone that has a name.
+    /// Returns the longest zone that contains a name.
     pub(crate) fn zone_of(&self, name: &DnsName) -> Option<DnsName> {
         longest_of(&self.zones, name)
     }
 
-    /// Returns the override of a limit for sources that include an address, and for that name or whatever they
-    /// ask for: the longest prefix.
+    /// Returns a limit's override for an address and a name (`None`: any name), by the longest prefix.
     fn override_among<'a>(
         &self,
         limit: &'a Limit,
@@ -299,7 +298,7 @@ impl Policy {
     }
 }
 
-/// Returns the longest of some names, in order, that a name is or is below.
+/// Returns the longest of some sorted names that is the name itself or an ancestor.
 fn longest_of(names: &[DnsName], name: &DnsName) -> Option<DnsName> {
     let mut ends = name.with_ancestors();
     ends.find(|one| names.binary_search(one).is_ok())

@@ -6,10 +6,10 @@ use limiter_common::limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId, MAX_LIMIT_IDS};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Every interned name, including those that no limit has any more.
+/// Every interned name, including the names of removed limits.
 ///
-/// Pass it from one policy to the next: a bucket belongs to an interned id, so a limit keeps its
-/// buckets and counters across reloads, wherever it is in the file.
+/// Pass it from one policy to the next. A bucket belongs to an interned id, so a limit keeps its buckets and
+/// counters across reloads, wherever it is in the file.
 ///
 /// It can be stored with the buckets, as a map of names to ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +24,7 @@ pub struct TooManyNames;
 const MAX_CUSTOM: u32 = MAX_LIMIT_IDS - FIRST_CUSTOM_ID as u32;
 
 impl Names {
-    /// Returns these names and `current`, the names of one policy. Their ids do not depend on their
-    /// order.
+    /// Returns these names and `current`, the names of one policy. Their order does not affect ids.
     ///
     /// When no id is free, names that are not current lose theirs.
     ///
@@ -39,8 +38,8 @@ impl Names {
         self.intern_beside(current, &[])
     }
 
-    /// Like [`Self::intern`], but the names `in_force` keep their ids, too: packets are still
-    /// charged to them.
+    /// Like [`Self::intern`], but the names `in_force` keep their ids, too: packets are still charged to
+    /// them.
     ///
     /// # Errors
     ///
@@ -80,8 +79,7 @@ impl Names {
             .or_else(|| self.0.get(name).copied())
     }
 
-    /// Returns the name with an interned id, even if no limit has it any more; `None`: no name has
-    /// it.
+    /// Returns the name with an interned id, even of a removed limit; `None`: the id is free.
     #[must_use]
     pub fn name(&self, id: LimitId) -> Option<&str> {
         let built_in = BUILT_IN.iter().find(|limit| limit.id == id);
@@ -92,7 +90,6 @@ impl Names {
         })
     }
 
-    /// Returns the lowest id that no name has.
     fn free(&self) -> Option<LimitId> {
         let taken: BTreeSet<LimitId> = self.0.values().copied().collect();
         (FIRST_CUSTOM_ID..)
@@ -101,14 +98,14 @@ impl Names {
             .find(|id| !taken.contains(id))
     }
 
-    /// Returns the ids that belonged to other names before.
+    /// Returns the ids that other names had in `before`.
     pub fn taken_over_from<'n>(&'n self, before: &'n Self) -> impl Iterator<Item = LimitId> + 'n {
         let given_up = before.0.iter();
         let given_up = given_up.filter(|(name, _)| !self.0.contains_key(*name));
         given_up.map(|(_, id)| *id)
     }
 
-    /// Takes the lowest id of a name that need not be kept.
+    /// Takes the lowest id from a name that need not be kept.
     fn give_up(&mut self, kept: &BTreeSet<&str>) -> Option<LimitId> {
         let (name, id) = self
             .0

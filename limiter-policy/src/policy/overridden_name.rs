@@ -1,4 +1,4 @@
-//! The names that overrides are for.
+//! The names in the ids of overrides.
 
 use std::{fmt, str::FromStr};
 
@@ -10,31 +10,31 @@ use thiserror::Error;
 
 use super::{DnsMatch, DnsName, InvalidDnsName, Question, QuestionText};
 
-/// The class of the Internet, and what the names of others begin with (RFC 3597).
+/// The class of the Internet, and the prefix of other classes' names (RFC 3597).
 const IN: u16 = 1;
 const CLASS: &str = "CLASS";
 
-/// A zone, a domain, a server name or a question that an override is for.
+/// A zone, a domain, a server name or a question in the id of an override.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OverriddenName {
     /// The name.
     pub name: DnsName,
-    /// The numbers of the type and of the class of a question; `None`: it is none.
+    /// The numbers of a question's type and class; `None`: not a question.
     pub question: Option<(u16, u16)>,
 }
 
-/// A text is no such name.
+/// The reason why a text is not such a name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidOverriddenName {
-    /// Its name is none.
+    /// Its name is invalid.
     #[error(transparent)]
     Name(#[from] InvalidDnsName),
-    /// It has something else than a type behind its name.
+    /// The text after its name is not a type.
     #[error("must be a name, or a name and a type, such as 'www.example.com A'")]
     NotAType,
 }
 
-/// A name that is no question.
+/// Converts a name without a question.
 impl From<DnsName> for OverriddenName {
     fn from(name: DnsName) -> Self {
         Self {
@@ -89,15 +89,15 @@ impl FromStr for OverriddenName {
     }
 }
 
-/// Returns the number by which a class in the form for all is counted.
+/// Returns the number in the general form of a class.
 fn class_of(text: &str) -> Option<u16> {
     let upper = text.to_ascii_uppercase();
     let number: u16 = upper.strip_prefix(CLASS)?.parse().ok()?;
     (upper == format!("{CLASS}{number}")).then_some(counted_class(number))
 }
 
-/// Returns what names the owners of a limit, alone or beside a source, if that is a name, by their format and
-/// what each has a bucket for.
+/// Returns the kind of name that identifies the owners of a limit, alone or beside a source; `None`: no name
+/// does.
 pub(crate) fn named_by(id_format: IdFormat, per_name: Option<NameKind>) -> Option<NamedBy> {
     let format = per_name.map_or(id_format, NameKind::alone);
     format.named_by().filter(|of| of.is_name())

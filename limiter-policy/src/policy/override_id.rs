@@ -1,4 +1,4 @@
-//! The owners that an override is for, as files write them.
+//! The owners of an override, as files write them.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -11,23 +11,23 @@ use super::OverriddenName;
 /// A subscriber's number, in place of Boulder's regId.
 pub type SubscriberNumber = u64;
 
-/// The owners that an override is for.
+/// The owners of an override.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverrideId {
     /// The addresses of a prefix; a single address is a /32 or /128. Host bits are zero.
     Prefix(IpNet),
     /// A subscriber.
     Subscriber(SubscriberNumber),
-    /// A name, whatever the source.
+    /// A name, for all sources.
     Name(OverriddenName),
-    /// A name asked for by the addresses of a prefix.
+    /// A name in packets from the addresses of a prefix.
     PrefixAndName(IpNet, OverriddenName),
-    /// A name asked for by a subscriber.
+    /// A name in packets of a subscriber.
     SubscriberAndName(SubscriberNumber, OverriddenName),
 }
 
 impl OverrideId {
-    /// Returns the name that it is for; `None`: it is for every name, if any matters.
+    /// Returns the name; `None`: the override holds for all names.
     #[must_use]
     pub const fn name(&self) -> Option<&OverriddenName> {
         match self {
@@ -38,7 +38,7 @@ impl OverrideId {
         }
     }
 
-    /// Returns the sources that it is for, whatever they ask for; `None`: it is for all.
+    /// Returns the sources, without the name; `None`: the override holds for all sources.
     #[must_use]
     pub const fn source(&self) -> Option<Self> {
         match self {
@@ -50,7 +50,7 @@ impl OverrideId {
         }
     }
 
-    /// Returns the id of the same sources and a name, instead of any that it has.
+    /// Returns the id of the same sources with another name.
     #[must_use]
     pub fn with_name(&self, name: OverriddenName) -> Self {
         match self {
@@ -64,7 +64,6 @@ impl OverrideId {
         }
     }
 
-    /// Parses sources as they are displayed.
     fn of_sources(text: &str) -> Option<Self> {
         let prefix = text.parse::<IpNet>();
         let prefix = prefix.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
@@ -76,8 +75,8 @@ impl OverrideId {
     }
 }
 
-/// Formats the id as in a configuration file: a single address without its prefix length; a name that
-/// could be a source with a dot at its end.
+/// Formats the id as in a configuration file: a single address without its prefix length, and a name that
+/// looks like a source with a trailing dot.
 impl fmt::Display for OverrideId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,8 @@
-//! What becomes of packets of TCP connections that the host itself began.
+//! The treatment of TCP connections that the host began.
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of packets of TCP connections that the host itself began.
+/// The treatment of TCP connections that the host began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnConnections {

@@ -1,4 +1,4 @@
-//! The owners of buckets as people read them.
+//! Formats the owners of buckets for people.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -10,22 +10,22 @@ use limiter_common::{
 
 use super::{DnsName, OverrideId, QuestionNames};
 
-/// The names of owners that buckets know by numbers, as far as the caller has them.
+/// Translations of the numbers in owners, as far as the caller has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnerNames<'a> {
-    /// The name of the owner if it is an interface.
+    /// The name of an owner that is an interface.
     pub interface: &'a str,
     /// The zones by the numbers that name their buckets.
     pub zones: Option<&'a HashMap<u64, DnsName>>,
     /// The names of the section `server-names` by the numbers that name their buckets.
     pub server_names: Option<&'a HashMap<u64, DnsName>>,
-    /// The texts of the question that named the owner. The datapath keeps hashes alone, so only who has
-    /// the question at hand can say what it is.
+    /// The texts of the question that named the owner. The datapath keeps only hashes, so only a caller with
+    /// the question can supply them.
     pub asked: Option<&'a QuestionNames>,
 }
 
-/// Formats a bucket's owner as in a configuration file; a zone or question of which nothing is known as
-/// `#` and its number.
+/// Formats a bucket's owner as in a configuration file. An unknown zone or question becomes `#` and its
+/// number.
 #[must_use]
 pub fn owner_id(owner: &Owner, names: &OwnerNames<'_>) -> String {
     match owner {
@@ -53,7 +53,7 @@ pub fn owner_id(owner: &Owner, names: &OwnerNames<'_>) -> String {
     }
 }
 
-/// Formats what a bucket is for: its owner, and the name if the owner has a bucket for each.
+/// Formats a bucket's key: its owner, and the name if the owner has a bucket for each name.
 #[must_use]
 pub fn bucket_id(key: &BucketKey, names: &OwnerNames<'_>) -> String {
     let owner = owner_id(&key.owner(), names);
@@ -63,8 +63,8 @@ pub fn bucket_id(key: &BucketKey, names: &OwnerNames<'_>) -> String {
     }
 }
 
-/// Formats what a limit's buckets are for: the format of its owners' ids, with the length of ranges, and
-/// what of a packet's DNS question each owner has a bucket for.
+/// Formats a limit's id: the format with the length of ranges, and the part of a packet's DNS question that
+/// splits each owner's bucket.
 #[must_use]
 pub fn id_text(id_format: IdFormat, per_name: Option<NameKind>) -> String {
     let name = id_format.name();
@@ -79,7 +79,7 @@ pub fn id_text(id_format: IdFormat, per_name: Option<NameKind>) -> String {
 }
 
 impl OwnerNames<'_> {
-    /// Formats the name of a kind with that number.
+    /// Formats the name with that number.
     fn of_number(&self, name_kind: NameKind, number: u64) -> String {
         let known = match name_kind {
             NameKind::Zone => {

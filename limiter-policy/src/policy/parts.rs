@@ -1,5 +1,5 @@
-//! Limits with several rates. Each rate makes a limit of its own: the first has the limit's name,
-//! the others add their number, `Web#2`. They are decided together, like any limits.
+//! Limits with several rates. Each rate makes a limit: the first has the limit's name, the others add their
+//! number, `Web#2`. Their decisions combine as for any limits.
 
 use super::{FlatMetrics, Limit};
 
@@ -15,15 +15,15 @@ pub fn part_name(name: &str, part: usize) -> String {
     }
 }
 
-/// Returns the name in the configuration of the limit that a part belongs to.
+/// Returns the configured name of the limit that a part belongs to.
 #[must_use]
 pub fn configured_name(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
 impl Limit {
-    /// Returns whether it represents the configured limit in what all its rates share, such as
-    /// lists.
+    /// Returns whether it stands for the whole configured limit, in settings that all its rates share, such
+    /// as lists.
     #[must_use]
     pub fn is_first_part(&self) -> bool {
         configured_name(&self.name) == self.name

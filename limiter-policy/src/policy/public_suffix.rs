@@ -1,4 +1,4 @@
-//! Public suffixes, below which domains are registered (publicsuffix.org).
+//! Public suffixes: domains are registered directly below them (publicsuffix.org).
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -8,49 +8,49 @@ use thiserror::Error;
 
 use super::{DnsName, InvalidDnsName};
 
-/// The start of what is a comment.
+/// The start of a comment.
 const COMMENT: &str = "//";
 
 /// The start of a rule for all names right below one, and of an exception from such a rule.
 const RIGHT_BELOW: &str = "*.";
 const EXCEPT: &str = "!";
 
-/// A rule of the list: which names are public suffixes.
+/// A rule of the list. It marks names as public suffixes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuffixRule {
-    /// The name, without what the kind is written as.
+    /// The name, without the marker of the kind.
     pub name: DnsName,
-    /// Which names it says something of.
+    /// The names that the rule applies to.
     pub kind: SuffixKind,
 }
 
-/// Which names a rule says something of.
+/// The names that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuffixKind {
     /// The name is a public suffix.
     Name,
     /// Each name that has one label more is a public suffix.
     RightBelow,
-    /// The name is none, although a rule of the kind above says so.
+    /// The name is not a suffix, in spite of the rule of the kind above.
     Except,
 }
 
-/// A text is no rule.
+/// The reason why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidSuffixRule {
-    /// Its name is none.
+    /// Its name is invalid.
     #[error(transparent)]
     Name(#[from] InvalidDnsName),
-    /// Its internationalized labels have no form in which they are asked for.
+    /// Its internationalized labels have no ASCII form.
     #[error("has internationalized labels that are not valid")]
     Unicode,
-    /// Its name is that of the root.
+    /// Its name is the root.
     #[error("must not be the root")]
     Root,
 }
 
 impl SuffixRule {
-    /// Returns how many labels the registered domain of the names below this rule's has.
+    /// Returns the number of labels of registered domains under this rule.
     fn domain_labels(&self) -> u32 {
         let labels = u32::try_from(self.name.label_count()).unwrap_or(u32::MAX);
         match self.kind {
@@ -61,7 +61,7 @@ impl SuffixRule {
     }
 }
 
-/// Parses a rule as the list has it; internationalized labels become those that are asked for.
+/// Parses a rule in the list's notation. Internationalized labels become ASCII, the form in queries.
 impl FromStr for SuffixRule {
     type Err = InvalidSuffixRule;
 
@@ -110,7 +110,7 @@ impl<'d> Deserialize<'d> for SuffixRule {
     }
 }
 
-/// Returns the rule in a line of the list; `None`: it has only a comment, or nothing.
+/// Returns the rule in a line of the list; `None`: the line is blank or a comment.
 #[must_use]
 pub fn rule_in_line(line: &str) -> Option<&str> {
     // "Each line is only read up to the first whitespace."
@@ -118,18 +118,18 @@ pub fn rule_in_line(line: &str) -> Option<&str> {
     (!rule.starts_with(COMMENT)).then_some(rule)
 }
 
-/// How many labels the registered domains below names have.
+/// The number of labels of the registered domains below names.
 #[derive(Clone, Debug, Default)]
 pub struct DomainLabels(BTreeMap<DnsName, u32>);
 
 impl DomainLabels {
-    /// Gathers them from rules.
+    /// Derives the numbers from rules.
     #[must_use]
     pub fn new(rules: &[SuffixRule]) -> Self {
         let mut labels: BTreeMap<DnsName, u32> = BTreeMap::new();
         for rule in rules {
             let of_rule = rule.domain_labels();
-            // The rule with the most labels prevails, and an exception from it.
+            // The rule with the most labels prevails, and an exception over it.
             let known = labels.entry(rule.name.clone()).or_insert(of_rule);
             *known = match rule.kind {
                 SuffixKind::Except => of_rule,
@@ -139,13 +139,13 @@ impl DomainLabels {
         Self(labels)
     }
 
-    /// Returns the names that rules have.
+    /// Returns the names in the rules.
     pub fn names(&self) -> impl Iterator<Item = &DnsName> {
         self.0.keys()
     }
 
-    /// Returns how many labels the registered domain of a name, and of those below it as far as no rule
-    /// has a longer name, has if they have so many.
+    /// Returns the number of labels of the registered domain of a name. It also holds for the names below,
+    /// unless a rule has a longer name. A public suffix has fewer labels.
     #[must_use]
     pub fn of(&self, name: &DnsName) -> u32 {
         let names = name.with_ancestors();

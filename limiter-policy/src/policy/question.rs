@@ -1,4 +1,4 @@
-//! A DNS question that somebody may ask, and questions as texts.
+//! A DNS question that a client may ask, and questions as texts.
 
 use std::fmt;
 
@@ -26,13 +26,13 @@ pub struct Question {
 }
 
 impl Question {
-    /// Returns its texts, by the public suffixes of a policy.
+    /// Returns its texts, with domains by a policy's public suffixes.
     #[must_use]
     pub fn names(&self, suffixes: &DomainLabels) -> QuestionNames {
         QuestionNames::new(self.on_the_wire(&self.name.wire()), suffixes)
     }
 
-    /// Returns it as it is on the wire, with its name, which is `name` there.
+    /// Returns the question in wire format; `name` is its encoded name.
     const fn on_the_wire<'n>(&self, name: &'n [u8]) -> WireQuestion<'n> {
         WireQuestion {
             name,
@@ -41,7 +41,8 @@ impl Question {
         }
     }
 
-    /// Returns messages with the question: one of each kind and with each of the flags that limits may match.
+    /// Returns messages with the question: one of each kind, and with each of the flags that limits may
+    /// match.
     pub fn messages(&self) -> impl Iterator<Item = Vec<u8>> {
         (0..64_u8).map(|kind| {
             let (opcode, recursion_desired, has_opt) = (kind >> 2, kind >> 1 & 1, kind & 1);
@@ -51,7 +52,7 @@ impl Question {
             message.extend(self.of_type.to_be_bytes());
             message.extend(IN.to_be_bytes());
             if has_opt == 1 {
-                // The root's name and the type; the rest matters to no limit.
+                // The root's name and the type `OPT`. Limits ignore the rest.
                 message.extend([0, 0, 41, 0, 0, 0, 0, 0, 0, 0, 0]);
             }
             message
@@ -66,17 +67,17 @@ impl fmt::Display for Question {
     }
 }
 
-/// The texts of a question, by which limits name owners.
+/// The texts of a question that may name owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionNames {
-    /// As [`QuestionText`] has it.
+    /// The text of [`QuestionText`].
     pub question: String,
-    /// The registered domain of its name; `None`: the name has other characters than a configuration's.
+    /// The registered domain; `None`: the name has characters that no configuration has.
     pub domain: Option<String>,
 }
 
 impl QuestionNames {
-    /// Returns those of a question, by the public suffixes of a policy.
+    /// Returns a question's texts, with the domain by a policy's public suffixes.
     #[must_use]
     pub fn new(question: WireQuestion<'_>, suffixes: &DomainLabels) -> Self {
         let mut name = String::new();
@@ -90,12 +91,11 @@ impl QuestionNames {
     }
 }
 
-/// A question as text: `www.example.com A`, and with another class than IN `version.bind CLASS3 TXT`
-/// (RFC 3597).
+/// A question as text: `www.example.com A`, and with another class than IN `version.bind CLASS3 TXT` (RFC
+/// 3597).
 ///
-/// Letters are in lower case, as all cases are one question. The text is visible ASCII, whatever bytes the
-/// name has: others are `\DDD`, their number, and a dot or backslash in a label has a backslash before it
-/// (RFC 4343).
+/// Letters are in lower case, as questions ignore case. The text is visible ASCII: other bytes become `\DDD`,
+/// their number, and a dot or backslash in a label gets a backslash before it (RFC 4343).
 #[derive(Clone, Copy, Debug)]
 pub struct QuestionText<'q>(pub WireQuestion<'q>);
 
@@ -117,15 +117,15 @@ impl fmt::Display for QuestionText<'_> {
 /// A name that buckets know by a hash, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedName {
-    /// The part of a question that it is.
+    /// The part of the question.
     pub kind: NameKind,
     /// The hash.
     pub number: u64,
-    /// Its text, as [`QuestionText`] has it.
+    /// The text, in the format of [`QuestionText`].
     pub text: String,
 }
 
-/// Returns the names of a message's question that buckets know by hashes.
+/// Returns the names in a message's question that buckets know by hashes.
 #[must_use]
 pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedName> {
     let asked = ask_message(tables, message);
@@ -141,7 +141,7 @@ pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedN
             text: QuestionText(question).to_string(),
         });
     }
-    // The domain is the last labels whose hash is its number.
+    // The domain is the suffix with the hash in `asked`.
     let mut last = Some(question.name).filter(|_| shape.by_domain != 0);
     while let Some(wire) = last {
         if hash_of_name(tables.name_keys(), wire) == asked.domain {
@@ -163,7 +163,7 @@ pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedN
     names
 }
 
-/// Writes a name, whose labels are each behind its length.
+/// Writes a name in wire format, which has each label after its length.
 fn write_name(to: &mut impl fmt::Write, wire: &[u8]) -> fmt::Result {
     let mut rest = wire;
     while let Some((length, behind)) = rest.split_first()
@@ -217,7 +217,7 @@ mod tests {
             ),
             (b"\x07version\x04bind\0", 16, 3, "version.bind CLASS3 TXT"),
             (b"\0", 65_280, 1, ". TYPE65280"),
-            // What could be taken for another name, end a line, or move a terminal's cursor.
+            // Bytes that could imitate another name, end a line, or move a terminal's cursor.
             (b"\x03a.b\x01\\\0", 255, 1, r"a\.b.\\ ANY"),
             (b"\x05\x1b \n\xff\x7f\0", 1, 1, r"\027\032\010\255\127 A"),
         ] {
@@ -270,7 +270,7 @@ mod tests {
             bytes.extend(name);
             bytes.extend([0, 1, 0, 1]);
             let mut message = Message::EMPTY;
-            // The bytes behind the question are of other messages.
+            // The bytes after the question belong to other messages.
             message.begin(274)[..bytes.len()].copy_from_slice(&bytes);
             let asked = ask_message(&policy, &mut message);
             let expected = [

@@ -1,4 +1,4 @@
-//! How clients wait for a limit on connections that has no room for them.
+//! Clients that wait for a limit on connections.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// How clients wait for a limit on connections.
+/// The queue of clients that wait for a limit on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// How many may wait for one owner's room.
+    /// The most clients that may wait for one owner's room.
     pub size: u64,
-    /// After what time a client that waits is turned away, in nanoseconds; 0: never.
+    /// The maximum waiting time, in nanoseconds; 0: none.
     pub max_age_ns: u64,
 }
 

@@ -1,8 +1,7 @@
 //! The policy in serde's data model, for our own files and the control channel.
 //!
-//! Names are the same as in configuration files. The policy's types, and those of `limiter-common`
-//! with its feature `serde`, derive what they can; the rest is here, or beside the type if it needs
-//! one of the policy.
+//! Names are the same as in configuration files. Most types here and in `limiter-common` (feature `serde`)
+//! derive their format. This module has the rest, except for types that need one of the policy's.
 
 use std::collections::BTreeMap;
 
@@ -306,7 +305,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Policy>(json).unwrap(), policy);
     }
 
-    /// The names here are those of the types' own methods.
+    /// Serialized names equal the names from the types' own methods.
     #[test]
     fn every_value_has_its_own_name() {
         #[derive(Serialize)]

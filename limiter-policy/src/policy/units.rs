@@ -12,10 +12,9 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Every interned unit, including those that no limit uses any more: buckets may still use them.
+/// Every interned unit, including units that no limit uses any more: buckets may still use them.
 ///
-/// Pass it from one policy to the next as long as the buckets stay. It can be stored with them, as
-/// a list.
+/// Pass it from one policy to the next as long as the buckets stay. It can be stored with them, as a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<KeptUnit>", into = "Vec<KeptUnit>")]
 pub struct Units(BTreeMap<u32, InternedUnit>);
@@ -37,10 +36,10 @@ struct InternedUnit {
 pub struct TooManyUnits;
 
 impl Units {
-    /// Returns these units and `current`, those of one policy, and the numbers of `current`.
+    /// Returns these units with `current`, the units of one policy, and the numbers of `current`.
     ///
-    /// When no number is free, units that are neither current nor of the previous policy lose
-    /// theirs. Buckets may still use such a unit: see [`Self::taken_over_from`].
+    /// When no number is free, units that are neither current nor of the previous policy lose theirs. Buckets
+    /// may still use such a unit: see [`Self::taken_over_from`].
     ///
     /// # Errors
     ///
@@ -78,8 +77,8 @@ impl Units {
         Ok((units, numbers))
     }
 
-    /// Returns the numbers of a kind that may be assigned: the free ones, lowest first, then those
-    /// that units may lose.
+    /// Returns the assignable numbers of a kind: the free ones, lowest first, then the numbers of units that
+    /// may lose theirs.
     fn spare(&self, first: u32, wanted: &HashSet<Unit>) -> impl Iterator<Item = u32> {
         let of_kind = first..first + MAX_UNITS_OF_KIND;
         let free = of_kind
@@ -93,8 +92,8 @@ impl Units {
         free.chain(given_up)
     }
 
-    /// Returns the numbers that belonged to other units before. Before such a number is used,
-    /// states in its previous unit must be gone: they must not be read in another unit.
+    /// Returns the numbers that had another unit in `before`. States in the previous unit must be gone before
+    /// such a number is used: they would be read in the wrong unit.
     pub fn taken_over_from<'u>(&'u self, before: &'u Self) -> impl Iterator<Item = u32> + 'u {
         let numbers = self.iter();
         let taken = numbers.filter(|(number, unit)| {
@@ -104,9 +103,9 @@ impl Units {
         taken.map(|(number, _)| number)
     }
 
-    /// Updates the units to what the numbers mean in the kernel, `in_kernel`: it may know more,
-    /// since another policy may have been in force and reverted since. Also returns the kernel's
-    /// unusable numbers, whose units are invalid or duplicates.
+    /// Updates the units to match the numbers in the kernel, `in_kernel`. The kernel may have more, since
+    /// another policy may have been in force and reverted. Also returns the kernel's unusable numbers, with
+    /// invalid or duplicate units.
     #[must_use]
     pub fn as_in_kernel(&self, in_kernel: &BTreeMap<u32, Unit>) -> (Self, Vec<u32>) {
         let mut units = self.clone();
@@ -131,8 +130,7 @@ impl Units {
         (units, of_no_use)
     }
 
-    /// Returns a bucket's state at the time `now_ns` in the unit with this number, converted if it
-    /// has another.
+    /// Returns a bucket's state at the time `now_ns` in the unit with this number, converted if necessary.
     #[must_use]
     pub fn state(&self, bucket: Bucket, unit: u32, now_ns: u64) -> u64 {
         if bucket.unit == unit {
@@ -147,7 +145,7 @@ impl Units {
         self.0.iter().map(|(number, known)| (*number, known.unit))
     }
 
-    /// Returns whether any unit is for states other than TATs in nanoseconds.
+    /// Returns whether any unit is not a TAT in nanoseconds.
     #[must_use]
     pub fn have_odd_units(&self) -> bool {
         self.0.range(ODD_UNIT..).next().is_some()

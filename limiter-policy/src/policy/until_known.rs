@@ -1,12 +1,12 @@
-//! The fate of a connection's data until the name is known that its client asks for.
+//! The treatment of a connection's data until its server name is known.
 
 use serde::{Deserialize, Serialize};
 
-/// The fate of a connection's data until the name is known that its client asks for.
+/// The treatment of a connection's data until its server name is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UntilKnown {
-    /// It passes, and limits by name count nothing of it.
+    /// It passes, and limits by name do not count it.
     #[default]
     Pass,
     /// It is dropped, and the client sends it again.

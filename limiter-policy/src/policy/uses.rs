@@ -62,11 +62,11 @@ impl fmt::Display for ListUse<'_> {
 /// Addresses that are both excluded and blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overlap<'p> {
-    /// The use that applies to them.
+    /// The use that wins.
     pub holds: ListUse<'p>,
-    /// The use that does not.
+    /// The use that loses.
     pub other: ListUse<'p>,
-    /// The prefixes that are on both lists, sorted.
+    /// The prefixes on both lists, sorted.
     pub prefixes: Vec<IpNet>,
 }
 
@@ -91,8 +91,8 @@ impl fmt::Display for Overlap<'_> {
 }
 
 impl Policy {
-    /// Returns every use of a list, those before any limit first. A limit with several rates counts
-    /// once. Nobody is proven where nothing uses it.
+    /// Returns every use of a list, uses before any limit first. A limit with several rates counts once.
+    /// `proven` counts only if a limit uses standing.
     pub fn list_uses(&self) -> impl Iterator<Item = ListUse<'_>> {
         let limits = self.limits.iter().filter(|limit| limit.is_first_part());
         let by_limits = limits.map(|limit| (Some(&*limit.name), &limit.exclude, &limit.block));
@@ -121,8 +121,8 @@ impl Policy {
         never_ban.chain(proven).chain(all)
     }
 
-    /// Returns where addresses are both excluded and blocked: both before any limit, both by one
-    /// limit, or one of each.
+    /// Returns the addresses that are both excluded and blocked: both before any limit, both by one limit, or
+    /// one of each.
     #[must_use]
     pub fn overlaps(&self) -> Vec<Overlap<'_>> {
         let uses: Vec<_> = self.list_uses().collect();
@@ -146,15 +146,15 @@ impl Policy {
             .collect()
     }
 
-    /// Returns the lists that nothing uses.
+    /// Returns the unused lists.
     pub fn unused_lists(&self) -> impl Iterator<Item = &List> {
         let lists = self.lists.iter();
         lists.filter(|list| self.list_uses().all(|one| one.list != list.name))
     }
 }
 
-/// Returns the prefixes that both lists have. Each list is sorted and disjoint, and two prefixes
-/// either nest or are disjoint, so one walk over both suffices.
+/// Returns the prefixes on both lists. Each list is sorted and disjoint, and two prefixes either nest or are
+/// disjoint, so one walk over both suffices.
 fn common(one: &List, other: &List) -> Vec<IpNet> {
     let mut common = Vec::new();
     let (mut ones, mut others) = (

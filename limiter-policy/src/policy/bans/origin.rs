@@ -1,4 +1,4 @@
-//! Who makes and lifts bans.
+//! The origins of bans: limits, operators and other programs.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -6,11 +6,11 @@ use limiter_common::ban::{Ban, BanText};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The most characters of a name. A ban keeps it beside the reason, which has the rest of the room.
+/// The most characters of a name. A ban stores the name beside the reason, in a fixed amount of memory.
 const MOST: usize = 64;
 
-/// Who made a ban: a limit (`automatic`), the `operator`, or a program, a jail of fail2ban's or a
-/// person by its name.
+/// The author of a ban: a limit (`automatic`), the `operator`, or the name of a program, a fail2ban jail or a
+/// person.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Origin(Cow<'static, str>);
@@ -21,7 +21,7 @@ pub enum InvalidOrigin {
     /// It is empty or too long.
     #[error("an origin has 1 to {MOST} characters, and this one has {0}")]
     Length(usize),
-    /// It has other characters, which would garble a table or look like another name.
+    /// It has characters that would garble a table or imitate another name.
     #[error("an origin has only a-z, 0-9, '-', '_' and '.', and begins with a letter or a digit")]
     Characters,
 }
@@ -30,10 +30,10 @@ impl Origin {
     /// Limits, all together.
     pub const AUTOMATIC: Self = Self(Cow::Borrowed("automatic"));
 
-    /// Whoever gives no name.
+    /// A caller without a name.
     pub const OPERATOR: Self = Self(Cow::Borrowed("operator"));
 
-    /// CrowdSec, whose decisions come in its JSON.
+    /// CrowdSec. Its decisions arrive as JSON.
     pub const CROWDSEC: Self = Self(Cow::Borrowed("crowdsec"));
 
     /// Returns the origin of a ban.
@@ -48,7 +48,7 @@ impl Origin {
         }
     }
 
-    /// Returns whether it made a ban.
+    /// Returns whether this origin made a ban.
     #[must_use]
     pub fn has_made(&self, ban: &Ban) -> bool {
         if ban.is_automatic() {
@@ -57,26 +57,27 @@ impl Origin {
         *self != Self::AUTOMATIC && self.in_ban().as_bytes() == ban.text.origin()
     }
 
-    /// Returns the text of a ban that it makes, with as much of the reason as there is room for.
+    /// Returns the text for a ban of this origin: the name, and as much of the reason as fits.
     #[must_use]
     pub fn text(&self, reason: &str) -> BanText {
         BanText::new(reason, self.in_ban())
     }
 
-    /// Returns the names of some.
+    /// Formats a list of names.
     #[must_use]
     pub fn list(origins: &[Self]) -> String {
         let names: Vec<_> = origins.iter().map(Self::as_str).collect();
         names.join(", ")
     }
 
-    /// Returns its name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the name as it is in bans: those before there were origins have none.
+    /// Returns the name as stored in bans: empty for operators and limits, as in bans from before origins
+    /// existed.
     fn in_ban(&self) -> &str {
         if *self == Self::OPERATOR || *self == Self::AUTOMATIC {
             ""
@@ -95,8 +96,8 @@ impl Default for Origin {
 impl TryFrom<String> for Origin {
     type Error = InvalidOrigin;
 
-    /// Capitals become small letters: fail2ban hands over the names of its jails, some of which have
-    /// them, and two names that differ only so would look like one.
+    /// Lowers capitals: some jails of fail2ban have them, and two names that differ only in case would look
+    /// alike.
     fn try_from(mut name: String) -> Result<Self, InvalidOrigin> {
         name.make_ascii_lowercase();
         let length = name.chars().count();

@@ -1,8 +1,8 @@
-//! The places of a prefix's bans, one of each origin. The one that ends last is at the front, where
-//! packets find it; the others stand behind it without a gap, in any order.
+//! The places of a prefix's bans, one for each origin. The ban that ends last is in front, where packets
+//! look. The others follow without a gap, in any order.
 //!
-//! A change is a few writes, one after another. Wherever a kill cuts them off, no other origin has
-//! lost its ban, and what is there twice [`arranged`] finds.
+//! A change takes several writes. A kill between two of them may leave a duplicate or a gap, but never loses
+//! another origin's ban; [`arranged`] repairs the rest.
 
 use std::{
     cmp::Reverse,
@@ -11,14 +11,14 @@ use std::{
 
 use limiter_common::ban::{Ban, BanKey};
 
-/// The most origins whose bans of one prefix are kept.
+/// The most bans of one prefix, each of another origin.
 pub const MOST_ORIGINS: usize = 8;
 
-/// A place to write to; `None`: to clear.
+/// A place and its new ban; `None`: clear it.
 pub type Change = (u32, Option<Ban>);
 
-/// Returns the changes that bring a ban among those of its prefix, which are in the order of their
-/// places. It takes the place of an earlier one of the same origin.
+/// Returns the writes that add a ban to its prefix's `present` bans, in the order of their places. A ban of
+/// the same origin is replaced.
 #[must_use]
 pub fn with(present: &[Ban], new: Ban) -> Vec<Change> {
     let own = present.iter().position(|ban| ban.is_of_origin_of(&new));
@@ -37,7 +37,7 @@ pub fn with(present: &[Ban], new: Ban) -> Vec<Change> {
     }
 }
 
-/// Returns the changes that take the ban at a place away; none if there is none.
+/// Returns the writes that remove the ban at a place; empty if the place is.
 #[must_use]
 pub fn without(present: &[Ban], place: usize) -> Vec<Change> {
     let Some(end) = present.len().checked_sub(1).filter(|end| place <= *end) else {
@@ -58,11 +58,10 @@ pub fn without(present: &[Ban], place: usize) -> Vec<Change> {
     changes
 }
 
-/// Puts bans of any prefixes in their places: of each origin the one that ends last, and in front
-/// the one that ends last of all.
+/// Puts bans of any prefixes in order: keeps each origin's latest end, and puts the latest of all in front.
 #[must_use]
 pub fn arranged(bans: Vec<(BanKey, Ban)>) -> Vec<(BanKey, Ban)> {
-    // Nearly always each prefix has one ban.
+    // Fast path: nearly always, each prefix has one ban.
     if bans.iter().all(|(key, _)| key.place() == BanKey::FRONT) {
         let prefixes = bans.iter().map(|(key, _)| key);
         let distinct: HashSet<_> = prefixes.collect();
@@ -91,14 +90,13 @@ pub fn arranged(bans: Vec<(BanKey, Ban)>) -> Vec<(BanKey, Ban)> {
     arranged
 }
 
-/// Returns the first of the bans that end last, and its place, among some places.
+/// Returns the ban that ends last among some places, with its place; the first of several.
 fn last(present: &[Ban], is_among: impl Fn(usize) -> bool) -> Option<(usize, Ban)> {
     let bans = present.iter().copied().enumerate().rev();
     bans.filter(|(place, _)| is_among(*place))
         .max_by_key(|(_, ban)| ban.until_ns)
 }
 
-/// Returns a place as keys have it.
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,9 @@
-//! The limits of answers, which follow the policy's own: the datapath charges answers to them, and no packet.
+//! The limits of answers. They follow the policy's own limits, and the datapath charges answers to them, not
+//! packets.
 //!
-//! Behind them are the limits of connections by SYN cookies, at the same rates. A client can send one cookie
-//! again and again, and the network stack makes a connection each time: so they count each segment that
-//! brings one. They have buckets of their own; a client without a cookie cannot spend from them.
+//! After them come the limits of connections by SYN cookies, at the same rates. A client can replay one
+//! cookie, and the network stack makes a connection each time, so these limits count every segment with a
+//! cookie. They have their own buckets: a client without a cookie cannot spend from them.
 
 use limiter_common::{
     address::Family,
@@ -26,13 +27,13 @@ use crate::policy::{Limit, Match, Mode, Policy, TcpFlags};
 /// The limits of answers and of connections by SYN cookies.
 #[derive(Default)]
 pub(super) struct AnswerLimits {
-    /// Their entries, in the order of their ids; none if nothing is answered.
+    /// Their entries, in the order of their ids; empty if the policy sends no answers.
     pub(super) entries: Vec<LimitEntry>,
     /// Their parameters.
     pub(super) parameters: Vec<Parameters>,
-    /// Those of answers to each family.
+    /// The limits of answers, as a set for each family.
     pub(super) of_families: [u64; 2],
-    /// The limits of connections by SYN cookies, from each family.
+    /// The limits of connections by SYN cookies, as a set for each family.
     pub(super) of_cookies: [u64; 2],
 }
 
@@ -80,8 +81,8 @@ pub(super) fn ids(policy: &Policy) -> Vec<LimitId> {
     ids
 }
 
-/// Returns the policy's limits, and behind them the limits of answers as limits of packets: limits of connections by
-/// SYN cookies count some, the others none.
+/// Returns the policy's limits, followed by the limits of answers in the form of packet limits. Of these,
+/// only the limits of connections by SYN cookies count packets.
 pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     let mut limits = policy.limits.clone();
     let Some(answers) = policy.answers_in_use() else {
@@ -92,7 +93,7 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
         .iter()
         .filter(|limit| limit.makes_syn_cookies());
     let ports = makers.map(|limit| &limit.matching.destination_ports);
-    // Without ports one of them counts segments to all.
+    // A limit without ports matches all ports.
     let destination_ports = if ports.clone().any(Vec::is_empty) {
         Vec::new()
     } else {
@@ -101,7 +102,7 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     let matching = Match {
         protocols: vec![PROTOCOL_TCP],
         destination_ports,
-        // As the network stack looks at a segment's cookie (linux: `cookie_v4_check`).
+        // The same test as in the network stack (linux: `cookie_v4_check`).
         tcp_flags: Some(TcpFlags {
             set: FLAG_ACK,
             clear: FLAG_SYN | FLAG_RST,
@@ -113,7 +114,7 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     let whose = owners().into_iter().zip(rates).cycle();
     let of_answers = ids(policy).into_iter().zip(whose);
     limits.extend(of_answers.map(|(id, (id_format, rate))| {
-        // The others count no packet, and must not have the datapath look at anything for them.
+        // Limits of answers count no packet, and must not widen the set of fields that the datapath reads.
         let (matching, mode) = if COOKIE_LIMITS.contains(&id) {
             (matching.clone(), Mode::Enforce)
         } else {
@@ -147,7 +148,7 @@ const fn owners() -> [IdFormat; ANSWER_LIMITS.len()] {
     ]
 }
 
-/// Returns the entry of a limit with its answers.
+/// Returns the entry of a limit, with its answers.
 pub(super) fn with_answers(entry: LimitEntry, limit: &Limit) -> LimitEntry {
     match limit.answers() {
         Some(deny) => {
@@ -158,7 +159,7 @@ pub(super) fn with_answers(entry: LimitEntry, limit: &Limit) -> LimitEntry {
     }
 }
 
-/// Returns the limits whose answers depend on the standing of a source.
+/// Returns the limits with answers that depend on the standing of a source.
 pub(super) fn by_standing(limits: &[Limit]) -> u64 {
     set_of(limits, |limit| {
         let answers = limit.answers();

@@ -1,16 +1,14 @@
-//! Limits whose rate is automatic.
+//! Compiles automatic rates.
 
 use limiter_common::policy::LimitEntry;
 
 use super::limit_sets::set_of;
 use crate::policy::{Limit, automatic::interval_of};
 
-/// Returns the limits whose rate is automatic.
 pub(super) fn limits(limits: &[Limit]) -> u64 {
     set_of(limits, |limit| limit.ceiling.is_some())
 }
 
-/// Returns the entry of a limit.
 pub(super) fn entry(limit: &Limit) -> LimitEntry {
     let entry = LimitEntry::of_names(limit.id, limit.id_format, limit.name_kind(), limit.cost);
     let of_ceiling = limit.ceiling.map(interval_of);

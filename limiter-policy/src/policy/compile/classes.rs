@@ -16,7 +16,7 @@ use super::{
 };
 use crate::policy::SubscriberNumber;
 
-/// What the prefixes around an address say about it.
+/// The combined settings of all prefixes around an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) subscriber: Option<SubscriberNumber>,
@@ -26,7 +26,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Overrides a limit, replacing what an outer prefix said.
+    /// Overrides a limit. An inner prefix replaces the value of an outer one.
     pub(super) fn set(&mut self, limit_index: u32, parameters: Parameters) {
         match self
             .overrides
@@ -38,7 +38,6 @@ impl Settings {
     }
 }
 
-/// The classes made so far.
 pub(super) struct Classes {
     limit_sets: LimitSets,
     sets: Sets,
@@ -48,11 +47,11 @@ pub(super) struct Classes {
     rates: Vec<(u32, Parameters)>,
     known_v4: HashMap<Settings, u32>,
     known_v6: HashMap<Settings, u32>,
-    /// Those that have nothing but overrides.
+    /// The classes with overrides alone, by their overrides.
     known_by_overrides: HashMap<Vec<(u32, Parameters)>, u32>,
 }
 
-/// Gives numbers to the classes of ranges.
+/// Assigns class numbers to ranges.
 pub(super) trait Numbering {
     /// Returns the class of a family's addresses with these settings.
     fn of(&mut self, family: Family, settings: Settings) -> u32;
@@ -91,10 +90,10 @@ impl Classes {
         overrides.push((limit_index, parameters));
     }
 
-    /// Returns the class that overrides limits so, sorted by limit index, and says nothing else.
+    /// Returns the class with these overrides (sorted by limit index) and no other settings.
     pub(super) fn of_overrides(&mut self, overrides: Vec<(u32, Parameters)>) -> u32 {
         if overrides.is_empty() {
-            // It overrides nothing.
+            // Without overrides, the default class does.
             return DEFAULT_CLASS_V4;
         }
         if let Some(class) = self.known_by_overrides.get(&overrides) {
@@ -111,7 +110,6 @@ impl Classes {
         class
     }
 
-    /// Returns the sets of limits.
     pub(super) const fn sets(&mut self) -> &mut Sets {
         &mut self.sets
     }
@@ -133,8 +131,8 @@ impl Classes {
         }
     }
 
-    /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides) with
-    /// the indices of their limits, and the sets of limits, including those that classes refer to.
+    /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides) with the
+    /// indices of their limits, and the sets of limits, including the sets that classes refer to.
     pub(super) fn into_tables(self) -> (Vec<Class>, Vec<(u32, Parameters)>, Sets) {
         (self.table, self.rates, self.sets)
     }
@@ -165,7 +163,7 @@ impl Numbering for Classes {
             all.set(*limit_index, *parameters);
         }
         let overridden = set_of_overridden(&all.overrides);
-        // A limit needs no parameters for what it blocks.
+        // A limit without a rate for an address still applies if it blocks the address.
         let (excluding, blocking) = (all.listed.excluding(), all.listed.blocking());
         let subscriber = all.subscriber.is_some();
         let applying = self
@@ -185,7 +183,6 @@ impl Numbering for Classes {
     }
 }
 
-/// Returns the limits that are overridden.
 fn set_of_overridden(overrides: &[(u32, Parameters)]) -> u64 {
     let indices = overrides.iter().map(|(limit_index, _)| bit(*limit_index));
     indices.fold(0, |set, bit| set | bit)

@@ -1,4 +1,4 @@
-//! Limits on connections open at once, how clients wait for them, and limits on handshakes.
+//! Compiles limits on open connections, their queues, and limits on handshakes.
 
 use limiter_common::{
     connection::{MOST_LIMITS, queue::QueueSettings},
@@ -8,7 +8,7 @@ use limiter_common::{
 use super::limit_sets::set_of;
 use crate::policy::{Limit, Mode};
 
-/// Returns what the shape of a policy says of them.
+/// Returns the part of the shape about connections.
 pub(super) fn shape(limits: &[Limit]) -> Shape {
     Shape {
         connections: set_of(limits, Limit::counts_connections),
@@ -20,7 +20,7 @@ pub(super) fn shape(limits: &[Limit]) -> Shape {
     }
 }
 
-/// Returns how clients wait for each of the limits on connections, in their order.
+/// Returns the queue of each limit on connections, in their order.
 fn of_each(limits: &[Limit]) -> [QueueSettings; MOST_LIMITS] {
     let counted = limits.iter().filter(|limit| limit.counts_connections());
     let mut of_each = [QueueSettings::NONE; MOST_LIMITS];
@@ -30,7 +30,8 @@ fn of_each(limits: &[Limit]) -> [QueueSettings; MOST_LIMITS] {
     of_each
 }
 
-/// Returns those before each of the limits on connections, in their order, that share its count.
+/// Returns, for each limit on connections in order, the set of earlier limits in its group: of these, the
+/// first match counts.
 fn earlier_of_group(limits: &[Limit]) -> [u64; MOST_LIMITS] {
     let counted = limits.iter().filter(|limit| limit.counts_connections());
     let mut of_each = [0; MOST_LIMITS];

@@ -1,4 +1,5 @@
-//! Which limits match each value of a dimension: those with a block that contains it.
+//! Divides each dimension (ports, destinations) into ranges, each with the set of limits that match its
+//! values.
 
 use std::collections::BTreeMap;
 
@@ -59,15 +60,15 @@ fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
     })
 }
 
-/// Returns the ranges, starting at 0; empty if all limits match every value. `matched` returns what
-/// a limit matches; `None`: everything.
+/// Returns the ranges, starting at 0; empty if all limits match every value. `matched` returns the blocks
+/// that a limit matches; `None`: all values.
 fn compile(
     limits: &[Limit],
     sets: &mut Sets,
     matched: impl Fn(&Limit) -> Option<Vec<Values>>,
 ) -> Vec<Range> {
     let everywhere = set_of(limits, |limit| matched(limit).is_none());
-    // For each value, the limits with a block that starts at it or ends just before it.
+    // For each value, the limits with a block that starts there or has ended just before.
     let mut edges: BTreeMap<u128, Vec<(u32, i32)>> = BTreeMap::new();
     for (limit_index, limit) in (0..).zip(limits) {
         for (first, last) in matched(limit).into_iter().flatten() {

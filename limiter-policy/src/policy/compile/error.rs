@@ -1,11 +1,11 @@
-//! Why a policy cannot be compiled.
+//! The reasons why a policy cannot be compiled.
 
 use limiter_common::limit::MAX_LIMITS;
 use thiserror::Error;
 
 use crate::policy::{Rate, TooManyUnits};
 
-/// Why the datapath cannot hold a policy.
+/// The reason why the datapath cannot hold a policy.
 #[derive(Debug, Error)]
 pub enum CompileError {
     /// A set of limits would not fit a word.

@@ -1,4 +1,4 @@
-//! Builds the nodes that index the ranges; their look-up, `policy::search`, describes them.
+//! Builds the nodes that index the ranges. The look-up in `policy::search` describes the format.
 
 mod grid;
 
@@ -14,11 +14,11 @@ use super::number::index;
 pub(super) struct Range {
     /// The first value, of up to 128 bits.
     pub(super) start: u128,
-    /// What the policy says about its values: a class, or the index of a set of limits.
+    /// The policy's value for the range: a class, or the index of a set of limits.
     pub(super) value: u32,
 }
 
-/// The child of no values, such as those between two adjacent cells.
+/// The child for gaps without values, such as between two adjacent cells.
 const NOWHERE: Child = Child::value(0);
 
 /// The tables of all dimensions.
@@ -27,14 +27,13 @@ pub(super) struct Indexed {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) children: Vec<Child>,
-    /// The index of a stretch's first child. Many stretches have the same children if many prefixes
-    /// share a few rates.
+    /// The index of a stretch's first child, by its children. Many stretches have equal children if many
+    /// prefixes share a few rates.
     known: HashMap<Vec<Child>, u32>,
 }
 
 impl Indexed {
-    /// Adds the ranges of a dimension, starting at 0. Returns where the look-up of its values
-    /// starts.
+    /// Adds the ranges of a dimension, starting at 0. Returns the start of its look-up.
     pub(super) fn add(&mut self, ranges: &[Range]) -> Child {
         if ranges.is_empty() {
             return Child::UNUSED;
@@ -42,12 +41,12 @@ impl Indexed {
         self.child(0..=u128::MAX, ranges)
     }
 
-    /// Adds what the look-ups of two dimensions of a name start in. Returns the index of the first of both.
+    /// Adds the starts of both families' look-ups for one name, side by side. Returns the first one's index.
     pub(super) fn add_pair(&mut self, pair: [Child; 2]) -> u32 {
         self.first_of(pair.to_vec())
     }
 
-    /// Returns the child of some values. The first range starts at the first value or before.
+    /// Returns the child for some values. The first range starts at or before the first value.
     fn child(&mut self, values: RangeInclusive<u128>, ranges: &[Range]) -> Child {
         if values.is_empty() {
             return NOWHERE;
@@ -100,7 +99,7 @@ impl Indexed {
         Stretch::new(self.first_of(children), &cells)
     }
 
-    /// Returns the index of the first of these consecutive children.
+    /// Returns the first index of these consecutive children.
     fn first_of(&mut self, children: Vec<Child>) -> u32 {
         let next = index(self.children.len());
         *self.known.entry(children).or_insert_with_key(|children| {
@@ -110,7 +109,6 @@ impl Indexed {
     }
 }
 
-/// Returns the ranges that contain any of these values.
 fn within<'a>(ranges: &'a [Range], values: &RangeInclusive<u128>) -> &'a [Range] {
     let behind_first = ranges.partition_point(|range| range.start <= *values.start());
     let end = ranges.partition_point(|range| range.start <= *values.end());

@@ -1,4 +1,4 @@
-//! Sets of limits: a bit per index.
+//! Sets of limits, with a bit for each limit index.
 
 use limiter_common::{
     address::Family,
@@ -7,7 +7,6 @@ use limiter_common::{
 
 use crate::policy::{Fragments, Limit, Mode};
 
-/// Returns the limits for which a condition holds.
 pub(super) fn set_of(limits: &[Limit], holds: impl Fn(&Limit) -> bool) -> u64 {
     (0..)
         .zip(limits)
@@ -15,7 +14,6 @@ pub(super) fn set_of(limits: &[Limit], holds: impl Fn(&Limit) -> bool) -> u64 {
         .fold(0, |set, (limit_index, _)| set | bit(limit_index))
 }
 
-/// Returns the bit of an index.
 pub(super) const fn bit(limit_index: u32) -> u64 {
     1 << limit_index
 }
@@ -23,24 +21,24 @@ pub(super) const fn bit(limit_index: u32) -> u64 {
 /// The limits of each kind.
 #[derive(Clone, Copy)]
 pub(super) struct LimitSets {
-    /// Those that are not off.
+    /// Limits that are not off.
     on: u64,
     for_v4: u64,
     for_v6: u64,
-    /// Those with a default.
+    /// Limits with a default rate.
     with_default: u64,
-    /// Those that are not off, and that have overrides by name.
+    /// Limits, not off, with overrides by name.
     pub(super) overridden_by_name: u64,
-    /// Those whose owners are subscribers.
+    /// Limits with one bucket for each subscriber.
     by_subscriber: u64,
     pub(super) observing: u64,
-    /// Those that count packets other than TCP.
+    /// Limits that count packets other than TCP.
     pub(super) without_tcp: u64,
-    /// Those that count packets without ports.
+    /// Limits that count packets without ports.
     pub(super) without_ports: u64,
-    /// Those that count later fragments of the protocols they count.
+    /// Limits that count later fragments of the protocols they count.
     pub(super) later_fragments: u64,
-    /// Those that count later fragments of unknown protocol.
+    /// Limits that count later fragments of unknown protocol.
     pub(super) of_any_protocol: u64,
 }
 
@@ -71,14 +69,13 @@ impl LimitSets {
         }
     }
 
-    /// Returns the limits that have overrides by name, and no default.
     pub(super) const fn only_overridden(&self) -> u64 {
         self.overridden_by_name & !self.with_default
     }
 
-    /// Returns the limits that apply to sources of a family, with or without a subscriber. Limits
-    /// without a default apply only if in `for_these`, which override or block these sources, or if they have
-    /// overrides by name: what a packet asks for is not known yet.
+    /// Returns the limits that apply to sources of a family, with or without a subscriber. A limit without a
+    /// default applies only if it is in `for_these` (it overrides or blocks these sources) or has overrides
+    /// by name: the class is chosen before the packet's name is known.
     pub(super) const fn applying(&self, family: Family, for_these: u64, subscriber: bool) -> u64 {
         let for_family = match family {
             Family::V4 => self.for_v4,
@@ -93,10 +90,10 @@ impl LimitSets {
     }
 }
 
-/// Returns whether it counts later fragments that may match. It `guesses` if they do not reveal all
-/// that it matches on.
+/// Returns whether a limit counts later fragments that may match. With `guesses`, the fragments lack some of
+/// the fields that the limit matches on.
 fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
-    // Only a first fragment opens a connection, shows which one it belongs to, or has a question.
+    // Only a first fragment opens a connection, shows its connection, or has a question.
     !is_of_connections(limit)
         && limit.tcp_states().is_empty()
         && !limit.counts_by_question()
@@ -104,7 +101,7 @@ fn counts_later_fragments(limit: &Limit, guesses: bool) -> bool {
         && (!guesses || limit.matching.fragments == Fragments::Count)
 }
 
-/// Returns whether it counts only TCP segments, and only some of them.
+/// Returns whether a limit counts a proper subset of TCP segments, and no other packets.
 pub(super) fn needs_tcp(limit: &Limit) -> bool {
     is_of_connections(limit) || limit.matching.needs_tcp()
 }

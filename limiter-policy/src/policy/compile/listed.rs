@@ -1,27 +1,27 @@
-//! What lists say about an address on them.
+//! The effect of lists on an address.
 
 use std::ops::BitOrAssign;
 
 use super::limit_sets::set_of;
 use crate::policy::Policy;
 
-/// What lists say about an address; if it is on two lists, both apply.
+/// The effect of lists on an address. Effects of several lists add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
-    /// It is never limited.
+    /// Never limited.
     excluded: bool,
-    /// It is always dropped, unless it is excluded.
+    /// Always dropped, unless excluded.
     blocked: bool,
     /// The limits that do not count its packets.
     excluding: u64,
-    /// The limits that drop its packets, unless they exclude it.
+    /// The limits that drop its packets, except limits in `excluding`.
     blocking: u64,
-    /// It is proven.
+    /// Proven.
     proven: bool,
 }
 
 impl Listed {
-    /// Returns what the list with this name says; `None`: nothing uses it.
+    /// Returns the effect of the list with this name; `None`: the list is unused.
     pub(super) fn of(policy: &Policy, name: &str) -> Option<Self> {
         let named = |names: &[String]| names.iter().any(|one| one == name);
         let listed = Self {
@@ -35,8 +35,8 @@ impl Listed {
         (listed != Self::default()).then_some(listed)
     }
 
-    /// Returns what settles all packets of the address, if anything does; then nothing else
-    /// matters.
+    /// Returns the effect that decides on all packets of the address; `None`: limits decide. Other settings
+    /// then do not matter, so such addresses share a class.
     pub(super) fn settling(self) -> Option<Self> {
         (self.excluded || self.blocked).then(|| Self {
             excluded: self.excluded,
@@ -57,12 +57,10 @@ impl Listed {
         self.proven
     }
 
-    /// Returns the limits that do not count its packets.
     pub(super) const fn excluding(self) -> u64 {
         self.excluding
     }
 
-    /// Returns the limits that drop its packets.
     pub(super) const fn blocking(self) -> u64 {
         self.blocking & !self.excluding
     }

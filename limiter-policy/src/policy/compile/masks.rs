@@ -1,5 +1,5 @@
-//! The table of sets of limits: one for each protocol, for each kind of TCP segment and ICMP message, and for
-//! each kind of DNS message, and those of ranges.
+//! The table of sets of limits: one for each protocol, each kind of TCP segment and ICMP message, and each
+//! kind of DNS message; then the sets for ranges.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::policy::{Limit, Match};
 
-/// The numbers of kinds of DNS messages, with their flags.
+/// The number of kinds of DNS messages, with their flags.
 const DNS_KINDS: u8 = 64;
 
 /// Sets of limits, at the indices of [`limiter_common::policy::Masks`].
 pub(super) struct Sets {
     table: Vec<u64>,
-    /// The indices of the ranges' sets so far.
+    /// The index of each set for ranges.
     indices: HashMap<u64, u32>,
 }
 
@@ -29,7 +29,6 @@ impl Sets {
         }
     }
 
-    /// Returns the index of a range's set.
     pub(super) fn index_of(&mut self, set: u64) -> u32 {
         *self.indices.entry(set).or_insert_with(|| {
             self.table.push(set);

@@ -62,52 +62,52 @@ use limiter_common::{
     table::HashKey,
 };
 
-/// The tables of one policy in memory. They are written to the kernel's maps; the same decision
-/// core reads them when it runs natively.
+/// The tables of one policy in memory. The daemon writes them to the kernel's maps. The same decision core
+/// reads them here when it runs natively.
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
     /// The tables' sizes and starts.
     pub shape: Shape,
-    /// The limits, by limit index; those of answers follow the policy's.
+    /// The limits, by limit index: the policy's, then the limits of answers.
     pub limits: Vec<LimitEntry>,
-    /// How values are divided until each part has one value of the policy.
+    /// The nodes that divide values until each part has a single value of the policy.
     pub nodes: Vec<Node>,
-    /// Where ranges start; the stretches of one node are consecutive.
+    /// The starts of ranges. The stretches of one node are consecutive.
     pub stretches: Vec<Stretch>,
-    /// What lies between those starts.
+    /// The content of the ranges: nodes or values.
     pub children: Vec<Child>,
     /// The classes; the first two are for addresses in no prefix.
     pub classes: Vec<Class>,
-    /// The parameters: the limits' defaults by limit index, then overrides; those of one class are
+    /// The parameters: the limits' defaults by limit index, then overrides. The overrides of one class are
     /// consecutive.
     pub rates: Vec<Parameters>,
-    /// What is reserved of the buckets with each of these parameters; empty: nothing is.
+    /// The reserve for each of these parameters; empty: no limit reserves.
     pub reserves: Vec<Reserves>,
-    /// The rates in force of limits whose rate is automatic, if the core runs natively: in the
-    /// kernel, the daemon writes them to a map.
+    /// The automatic rates in force, if the core runs natively. In the kernel, the daemon writes them to a
+    /// map.
     pub current_rates: BTreeMap<LimitId, CurrentRate>,
-    /// The shares in force of limits in common, and which owners want more, likewise.
+    /// The shares in force of shared limits, and the owners that want more, if the core runs natively.
     pub owner_shares: OwnerShares,
-    /// The sets of limits by protocol and by kinds of packets, then those of ranges.
+    /// The sets of limits by protocol and kind of packet, then the sets for ranges.
     pub masks: Vec<u64>,
-    /// The names in it.
+    /// The policy's names, to look up the names in questions.
     pub names: NameTable,
-    /// The zones by the numbers that buckets name them by, if a limit tells them apart.
+    /// The zones by the numbers that name their buckets; empty if no limit needs zones.
     pub zones: HashMap<u64, DnsName>,
-    /// What it says of the names that clients of connections ask for.
+    /// The settings for the server names that clients ask for.
     pub server_names: Arc<ServerNames>,
-    /// Those of its section `server-names` by the numbers that buckets name them by, if a limit tells them
-    /// apart.
+    /// The names of the section `server-names` by the numbers that name their buckets; empty if no limit
+    /// needs them.
     pub server_names_by_number: HashMap<u64, DnsName>,
     /// The secrets of the hash of names.
     pub name_keys: Arc<NameKeys>,
-    /// The slots of its names, by those.
+    /// The slots of `names`, hashed with `name_keys`.
     pub name_slots: Vec<NameSlot>,
     /// The sieves, in the policy's order.
     pub sieves: Vec<Sieve>,
-    /// Their uses; those of one sieve are consecutive.
+    /// The uses of sieves. The uses of one sieve are consecutive.
     pub sieve_uses: Vec<SieveUse>,
-    /// The units of buckets, including those of other policies.
+    /// The units of bucket states, including units of other policies.
     pub units: Units,
 }
 
@@ -223,8 +223,8 @@ impl CompiledPolicy {
         })
     }
 
-    /// Returns the same policy with secrets, by which it finds places and names as the kernel's programs
-    /// do.
+    /// Returns the same policy with the kernel's secrets, so that natively it finds the same places and
+    /// names.
     #[must_use]
     pub fn keyed(mut self, hash_key: HashKey, name_keys: NameKeys) -> Self {
         self.name_keys = Arc::new(name_keys);
@@ -234,8 +234,7 @@ impl CompiledPolicy {
         self
     }
 
-    /// Returns the tables' size in memory, in bytes, without the units, which belong to the
-    /// buckets.
+    /// Returns the tables' size in memory, in bytes, without the units, which belong to the buckets.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -280,7 +279,7 @@ fn entries_and_defaults(
     ))
 }
 
-/// Returns the ranges of each dimension; `sources` are those of each family.
+/// Returns the ranges of each dimension; `sources` has the ranges of each family.
 fn ranges_of(
     limits: &[Limit],
     [sources_v4, sources_v6]: [Vec<index::Range>; 2],

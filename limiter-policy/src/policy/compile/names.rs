@@ -1,4 +1,4 @@
-//! What the policy says of DNS names.
+//! Compiles the table of DNS names: zones, names in matches, public suffixes, and names with overrides.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,7 +22,7 @@ use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenN
 /// The most labels of a question's name.
 const MOST_LABELS: u64 = 127;
 
-/// The names of a policy, each with what it says of it.
+/// The names of a policy, each with its settings.
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
     /// The slots without their hashes.
@@ -52,8 +52,8 @@ impl Hashed {
 }
 
 impl NameTable {
-    /// Compiles what the policy says of its zones, of the names in its limits' matches, and of those that
-    /// overrides are for. Returns it, and how many ranges of sources the overrides take.
+    /// Compiles zones, names in limits' matches, and names with overrides. Returns the table, and the number
+    /// of source ranges that the overrides take.
     pub(super) fn new(
         policy: &Policy,
         mut overridden: Overridden<'_>,
@@ -159,12 +159,11 @@ impl NameTable {
         (Self { names: slots }, overridden.ranges)
     }
 
-    /// Returns the number of names in it.
     pub(super) const fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Returns the slots by hashes with these secrets: a power of two, or none.
+    /// Returns the slots, hashed with these secrets; their number is a power of two, or 0.
     #[must_use]
     pub fn slots(&self, keys: &NameKeys) -> Vec<NameSlot> {
         if self.names.is_empty() {
@@ -179,7 +178,7 @@ impl NameTable {
         }
     }
 
-    /// Places the names in so many slots; `None`: a look-up would not find all of them.
+    /// Places the names in `size` slots; `None`: a name has no free slot within the reach of a look-up.
     fn place(&self, keys: &NameKeys, size: usize) -> Option<Vec<NameSlot>> {
         let mut slots = vec![NameSlot::default(); size];
         for (hashed, slot) in &self.names {
@@ -194,7 +193,7 @@ impl NameTable {
         Some(slots)
     }
 
-    /// Returns the shape of a policy with these names, otherwise like another.
+    /// Returns the shape with the fields about these names; the rest is copied from `other`.
     pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
         let counts = self.names.iter().filter_map(|(hashed, _)| match hashed {
             Hashed::Name(wire) => Some(label_count(wire)),
@@ -205,8 +204,8 @@ impl NameTable {
         let fewest_labels = from_fewest.next().unwrap_or(u64::MAX);
         let most_labels = counts.last().copied().unwrap_or(0);
         let by_domain = set_of(limits, is_of_domains);
-        // Most public suffixes of one label have longer ones below them. So a search from the next more labels
-        // takes at most two steps for nearly all domains.
+        // Most public suffixes of one label have longer ones below them. Starting at the second-fewest number
+        // of labels, the search takes at most two steps for nearly all domains.
         let next = from_fewest.next().filter(|_| by_domain != 0);
         let first_labels = next.unwrap_or(fewest_labels);
         let by_question = set_of(limits, |limit| is_of(limit, NameKind::Question));
@@ -216,7 +215,8 @@ impl NameTable {
         let hashed_labels = if by_question | by_new_name != 0 {
             MOST_LABELS
         } else if by_domain != 0 {
-            // A domain has one label more than its suffix, which may have one more than its rule's name.
+            // A domain has one label more than its suffix, and a suffix may have one more than its rule's
+            // name.
             let of_domains = self.names.iter().map(|(_, slot)| slot.domain_labels);
             let of_domains = of_domains.fold(DOMAIN_LABELS, |most, labels| most.max(labels.into()));
             u64::from(of_domains).max(most_labels)
@@ -241,7 +241,7 @@ impl NameTable {
     }
 }
 
-/// Returns the shape of a policy with its table of known names, if a limit asks for them.
+/// Returns the shape with the table of known names, if a limit needs it.
 pub(super) fn with_known(policy: &Policy, other: &Shape) -> Shape {
     if other.by_new_name == 0 {
         return *other;
@@ -253,7 +253,7 @@ pub(super) fn with_known(policy: &Policy, other: &Shape) -> Shape {
     }
 }
 
-/// Returns the zones by the numbers that name their buckets, if a limit tells them apart.
+/// Returns the zones by the numbers that name their buckets; empty if no limit needs zones.
 #[must_use]
 pub fn zones_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
     let zones = match set_of(&policy.limits, is_of_zones) {
@@ -271,7 +271,7 @@ pub(super) fn by_number(names: &[DnsName]) -> HashMap<u64, DnsName> {
     numbered.collect()
 }
 
-/// What a policy says of a name, without those above it.
+/// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Default)]
 struct Said {
     is_zone: bool,
@@ -280,7 +280,7 @@ struct Said {
 }
 
 impl Said {
-    /// Notes which limits count questions for the name, and for those below it.
+    /// Notes the limits that count questions for the name, and for the names below it.
     fn note_limits(&mut self, name: &DnsName, limits: &[Limit]) {
         let with = |below| {
             let name = name.clone();
@@ -300,13 +300,12 @@ fn is_of_domains(limit: &Limit) -> bool {
     is_of(limit, NameKind::Domain)
 }
 
-/// Returns whether a name of that kind names the owners of a limit.
 fn is_of(limit: &Limit, name_kind: NameKind) -> bool {
     limit.name_kind() == Some(name_kind)
 }
 
-/// Returns the names above others that have as many labels as any of these. A search that goes from the
-/// shortest to the longest stops where it misses one.
+/// Returns the ancestors of names that have the same number of labels as another name. They must be in the
+/// table: the search goes from the shortest to the longest suffix, and stops at the first miss.
 fn between<'n>(names: impl Iterator<Item = &'n DnsName> + Clone) -> BTreeSet<DnsName> {
     let counts: BTreeSet<usize> = names.clone().map(DnsName::label_count).collect();
     names
@@ -315,7 +314,7 @@ fn between<'n>(names: impl Iterator<Item = &'n DnsName> + Clone) -> BTreeSet<Dns
         .collect()
 }
 
-/// Returns how many labels the shortest names below each of some names have, if there are any.
+/// Returns, for each name with names below it, the number of labels of the shortest one.
 fn next_labels<'n>(names: &BTreeMap<&'n DnsName, Said>) -> HashMap<&'n DnsName, u16> {
     let mut next = HashMap::new();
     for name in names.keys() {
@@ -330,7 +329,6 @@ fn next_labels<'n>(names: &BTreeMap<&'n DnsName, Said>) -> HashMap<&'n DnsName, 
     next
 }
 
-/// Returns how many labels a name on the wire has.
 fn label_count(wire: &[u8]) -> u64 {
     let mut count = 0;
     let mut rest = wire;

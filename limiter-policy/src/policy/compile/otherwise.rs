@@ -1,4 +1,4 @@
-//! Limits for what no other limit of their kind counts.
+//! Compiles limits with `otherwise`, which count the packets that no other limit of their kind counts.
 
 use limiter_common::policy::{MOST_OTHERWISE, Otherwise};
 
@@ -22,9 +22,9 @@ pub(super) fn kinds(limits: &[Limit]) -> [Otherwise; MOST_OTHERWISE] {
         {
             known |= alike;
             let others = set_of(limits, |other| {
-                // What observes has no effect on what enforces.
+                // An observing limit must not change an enforcing one.
                 let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
-                // Between those by server name, names decide, later.
+                // Between limits by server name, the look-up of the name decides, later.
                 let is_by_name = limit.counts_by_server_name() && other.counts_by_server_name();
                 let is_other = !other.matching.otherwise && !is_by_name;
                 is_other && has_effect && other.is_of_kind(limit)

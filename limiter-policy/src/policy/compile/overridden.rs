@@ -1,4 +1,4 @@
-//! Which overrides hold for a name, and for which sources that ask for it.
+//! Compiles overrides by name: the overrides that hold for a name, and the sources they hold for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,27 +13,25 @@ use super::{
 };
 use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
 
-/// An owner that is a name, alone or beside a source.
 pub(super) type NamedOwner = (NamedBy, OverriddenName);
 
 /// The overrides by name.
 pub(super) struct Overridden<'p> {
     policy: &'p Policy,
     by_owner: HashMap<NamedOwner, Said>,
-    /// The prefixes of subscribers, if any of these overrides is for one; outer ones before those in them.
+    /// The prefixes of subscribers, if any of these overrides needs them; outer prefixes before inner ones.
     subscribers: Vec<(Block, SubscriberNumber)>,
-    /// The index of what was compiled for some owners.
+    /// The index of the compiled ranges, by owners.
     known: HashMap<Vec<NamedOwner>, u32>,
-    /// How many ranges that takes.
+    /// The number of ranges compiled so far.
     pub(super) ranges: usize,
 }
 
-/// The overrides for one owner.
 #[derive(Clone, Debug, Default)]
 struct Said {
-    /// By limit index, whatever the source.
+    /// Overrides for all sources, by limit index.
     alone: Vec<(u32, Parameters)>,
-    /// By sources and limit index.
+    /// Overrides for some sources, with the limit index.
     of_sources: Vec<(OverrideId, u32, Parameters)>,
 }
 
@@ -75,7 +73,7 @@ impl<'p> Overridden<'p> {
         })
     }
 
-    /// Returns the names of owners of a kind, sorted.
+    /// Returns the names of owners of one kind, sorted.
     pub(super) fn names(&self, named_by: NamedBy) -> Vec<OverriddenName> {
         let owners = self.by_owner.keys();
         let of_kind = owners.filter(|(of, _)| *of == named_by);
@@ -84,8 +82,8 @@ impl<'p> Overridden<'p> {
         names
     }
 
-    /// Returns where the overrides are found that hold for packets charged to these owners, which are of
-    /// different kinds, as [`NameSlot::overrides`](limiter_common::policy::NameSlot::overrides) has it.
+    /// Returns the place of the overrides for packets charged to these owners (each of another kind), in the
+    /// form of [`NameSlot::overrides`](limiter_common::policy::NameSlot::overrides).
     pub(super) fn of(
         &mut self,
         owners: impl IntoIterator<Item = NamedOwner>,
@@ -116,7 +114,7 @@ impl<'p> Overridden<'p> {
         found
     }
 
-    /// Returns in which children the look-ups by the source start.
+    /// Returns the starts of the look-ups by source, one for each family.
     fn starts(
         &mut self,
         alone: &Settings,
@@ -137,7 +135,7 @@ impl<'p> Overridden<'p> {
                     let overrides = of_subscribers.entry(number).or_default();
                     overrides.push((limit_index, parameters));
                 }
-                // A source has no name.
+                // `source()` strips the name.
                 OverrideId::Name(_)
                 | OverrideId::PrefixAndName(..)
                 | OverrideId::SubscriberAndName(..) => {}
@@ -164,7 +162,8 @@ impl<'p> Overridden<'p> {
         })
     }
 
-    /// Returns which prefixes of subscribers matter to overrides of some: theirs, and those of others inside.
+    /// Returns the prefixes of these subscribers, and all subscribers' prefixes inside them, which hide the
+    /// outer overrides.
     fn around(&self, numbers: impl Iterator<Item = SubscriberNumber>) -> BTreeSet<usize> {
         let prefixes = numbers.filter_map(|number| self.policy.subscribers.get(&number));
         let blocks = prefixes.flatten().map(|prefix| Block::of(*prefix));
@@ -182,7 +181,7 @@ impl<'p> Overridden<'p> {
     }
 }
 
-/// The key by which prefixes are sorted: by family and first address, outer ones before those in them.
+/// A sort key: by family and first address, outer prefixes before inner ones.
 fn order(block: &Block) -> (u64, u128, u128) {
     (block.family as u64, block.first, u128::MAX - block.last)
 }

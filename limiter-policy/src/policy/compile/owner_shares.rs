@@ -1,4 +1,4 @@
-//! The shares in force of limits in common, if the core runs natively: in the kernel they are in maps.
+//! The shares in force of shared limits, if the core runs natively. In the kernel they are in maps.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,10 @@ use limiter_common::{
     strategy::gcra::{OwnerShare, ShareWord},
 };
 
-/// How many owners may have shares of their own, and how many that want one are noted.
+/// The most owners with their own shares, and the most owners that are noted as wanting one.
 pub const MOST_OWNERS: u32 = 1 << 14;
 
-/// The shares in force, which packets look at, and what they leave of what they want.
+/// The shares in force, and the demand that packets note beside them.
 #[derive(Debug, Default)]
 pub struct OwnerShares(Mutex<State>);
 
@@ -42,12 +42,12 @@ impl OwnerShares {
             .unwrap_or_default()
     }
 
-    /// Sets it.
+    /// Sets the share of owners without their own.
     pub fn set_limit(&self, limit: LimitId, word: ShareWord) {
         self.state().of_limits.insert(limit, word);
     }
 
-    /// Returns an owner's share, and counts what a packet wants of it.
+    /// Returns an owner's share, and adds a packet's cost to its demand.
     #[must_use]
     pub fn want(&self, bucket: &BucketKey, wanted: u64) -> Option<OwnerShare> {
         let mut state = self.state();
@@ -56,7 +56,7 @@ impl OwnerShares {
         Some(*share)
     }
 
-    /// Sets an owner's share, of which packets go on to want as much as before; `None` takes it.
+    /// Sets an owner's share and keeps its demand so far; `None` removes both.
     pub fn set_owner(&self, bucket: BucketKey, share: Option<OwnerShare>) {
         let of_owners = &mut self.state().of_owners;
         match share {
@@ -82,14 +82,14 @@ impl OwnerShares {
         self.state().of_owners.clone()
     }
 
-    /// Takes out the owners that want a share, with how many of their packets were refused.
+    /// Takes the noted owners, each with its number of refused packets.
     #[must_use]
     pub fn take_wanting(&self) -> HashMap<BucketKey, u64> {
         std::mem::take(&mut self.state().wanting)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Plain numbers: none is left half-changed.
+        // Ignore poisoning: the fields are plain numbers, so none is half-changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

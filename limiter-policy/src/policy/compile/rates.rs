@@ -1,4 +1,4 @@
-//! Rates as buckets compute with them, and their units.
+//! Rates in the form that buckets compute with, and their units.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Returns the parameters of a limit's buckets. Their units are indices into `units` until all
-    /// are known and numbered.
+    /// Returns the parameters of a limit's buckets. Their units are indices into `units` until all units are
+    /// known and numbered.
     pub(super) fn parameters(
         &mut self,
         limit: &Limit,
         rate: Rate,
     ) -> Result<Parameters, CompileError> {
-        // An automatic rate is in nanoseconds, so that the bucket's states are TATs in them.
+        // An automatic rate counts in nanoseconds, so that its TATs keep their meaning when the rate changes.
         let in_ns = |interval| Parameters::new(limit.strategy, rate.burst, 1, interval);
         let parameters = match limit.ceiling {
             Some(_) => in_ns(interval_of(rate.count)),

@@ -1,5 +1,5 @@
-//! What the policy says of server names. Userspace asks it, once for each connection; so it is no table of
-//! the kernel's.
+//! Compiles server names. Userspace looks them up once for each connection, so the kernel has no table of
+//! them.
 
 use std::collections::HashMap;
 
@@ -14,31 +14,30 @@ use limiter_common::{
 use super::limit_sets::set_of;
 use crate::policy::{DnsName, Limit, Mode, Policy, UntilKnown};
 
-/// What a policy says of the names that clients of connections ask for.
+/// The policy's settings for the server names that clients ask for.
 #[derive(Clone, Debug, Default)]
 pub struct ServerNames {
-    /// The names in it.
     names: HashMap<DnsName, Said>,
-    /// The limits that count by names.
+    /// The limits that count by name.
     all: u64,
-    /// Those that count connections of TCP, and those that count QUIC flows.
+    /// Limits that count TCP connections, and limits that count QUIC flows.
     of_tcp: u64,
     of_quic: u64,
-    /// Those whose owners are names of the section `server-names`.
+    /// Limits with one bucket for each name of the section `server-names`.
     by_owner: u64,
-    /// Those that count any name.
+    /// Limits that count any name.
     of_any: u64,
-    /// Those for what no other of their kind counts, and these others.
+    /// Each limit with `otherwise`, and the other limits of its kind.
     otherwise: Vec<[u64; 2]>,
-    /// Those that count connections that are open.
+    /// Limits on open connections.
     connections: u64,
-    /// Those that do more than observe.
+    /// Limits in mode `enforce`.
     enforcing: u64,
     /// Whether data is held until the name is known.
     holds: bool,
 }
 
-/// What a policy says of a name, without those above it.
+/// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     /// Whether it is in the section `server-names`.
@@ -93,7 +92,7 @@ impl ServerNames {
         }
     }
 
-    /// Returns whether data of a connection is held until its name is known.
+    /// Returns whether a connection's data is held until its name is known.
     #[must_use]
     pub const fn holds(&self) -> bool {
         self.holds
@@ -111,30 +110,31 @@ impl ServerNames {
         self.of_quic != 0
     }
 
-    /// Returns what the policy says of a name, whatever the protocol: the limits that count it, and the number
-    /// of the longest name of the section `server-names` that it is or is below.
+    /// Returns the limits that count a name in any protocol, and the number of the longest name in the
+    /// section `server-names` that is the name or an ancestor.
     #[must_use]
     pub fn asked(&self, name: &DnsName) -> Asked {
         self.asked_among(self.all, Some(name))
     }
 
-    /// Returns what it says of the name of a connection of TCP. `None`: that has none, so only `'*'` counts it.
+    /// Returns the settings for the name of a TCP connection. `None`: the connection has no name, so only
+    /// `'*'` counts it.
     #[must_use]
     pub fn asked_by_tcp(&self, name: Option<&DnsName>) -> Asked {
         self.asked_among(self.of_tcp, name)
     }
 
-    /// Returns what it says of the name of a QUIC flow.
+    /// Returns the settings for the name of a QUIC flow.
     #[must_use]
     pub fn asked_by_quic(&self, name: Option<&DnsName>) -> Asked {
         self.asked_among(self.of_quic, name)
     }
 
-    /// Returns what it says of a name, as if it had only these limits.
+    /// Returns the settings for a name, restricted to the limits in `these`.
     fn asked_among(&self, these: u64, name: Option<&DnsName>) -> Asked {
         let mut limits = name.map_or(0, |_| self.of_any);
         let mut owner = None;
-        // Everything is below the root.
+        // All names are below the root.
         let root = DnsName::default();
         let with_ancestors = name.into_iter().cloned();
         let ancestors = name.map_or_else(|| vec![root], |name| name.ancestors().collect());
@@ -168,8 +168,8 @@ impl ServerNames {
         }
     }
 
-    /// Returns the shape of a policy with these names, otherwise like another. `until_known`: what becomes of data
-    /// until names are.
+    /// Returns the shape with the fields about server names; the rest is copied from `other`. `until_known`
+    /// decides on data that arrives before the name.
     pub(super) fn shape(&self, until_known: UntilKnown, other: &Shape) -> Shape {
         Shape {
             by_server_name: self.all,
@@ -182,8 +182,8 @@ impl ServerNames {
         }
     }
 
-    /// Returns the number of what it says: only equal ones have the same, but by a chance of 2^-64. 0: nothing.
-    /// Programs that are in force know it, so every version must find the same.
+    /// Returns a fingerprint of the settings: different settings collide with a chance of 2^-64. 0: no
+    /// settings. Running programs remember the fingerprint, so all versions must compute the same.
     #[must_use]
     pub fn number(&self) -> u64 {
         if self.all == 0 {
@@ -208,7 +208,7 @@ impl ServerNames {
     }
 }
 
-/// Returns the server names by the numbers that name their buckets, if a limit tells them apart.
+/// Returns the server names by the numbers that name their buckets; empty if no limit needs them.
 #[must_use]
 pub fn server_names_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
     let names = match set_of(&policy.limits, is_of_server_names) {
@@ -218,14 +218,14 @@ pub fn server_names_by_number(policy: &Policy) -> HashMap<u64, DnsName> {
     super::names::by_number(names)
 }
 
-/// Returns the limits by name for what no other of their kind counts by name, each with these others.
+/// Returns the limits by name with `otherwise`, each with the other limits of its kind.
 fn otherwise(limits: &[Limit]) -> Vec<[u64; 2]> {
     let by_name = (0_u32..).zip(limits).filter(|(_, limit)| {
         limit.matching.otherwise && limit.counts_by_server_name() && limit.mode != Mode::Off
     });
     let with_others = by_name.map(|(limit_index, limit)| {
         let others = set_of(limits, |other| {
-            // As for limits whatever their names.
+            // The same rule as for limits without names.
             let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
             let is_other = !other.matching.otherwise && other.counts_by_server_name();
             is_other && has_effect && other.is_of_kind(limit)

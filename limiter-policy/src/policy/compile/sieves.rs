@@ -7,8 +7,8 @@ use limiter_common::sieve::{
 use super::number::index;
 use crate::policy::{self, Policy, SieveSizes};
 
-/// Compiles a policy's sieves, in the policy's order, and their uses. Sieves that are off take no
-/// memory and have no uses. `cpus` is the number of CPUs that may use them at once.
+/// Compiles a policy's sieves, in the policy's order, and their uses. A disabled sieve takes no memory and
+/// has no uses. `cpus` is the number of CPUs that may use them at once.
 pub(super) fn compile(policy: &Policy, cpus: u32) -> (Vec<Sieve>, Vec<SieveUse>) {
     let mut sieves = Vec::new();
     for sieve in &policy.sieves {

@@ -1,4 +1,4 @@
-//! The class of each source address: turns prefixes into sorted ranges.
+//! The class of each source address: turns nested prefixes into sorted, disjoint ranges.
 
 use ipnet::IpNet;
 use limiter_common::{address::Family, strategy::Parameters};
@@ -43,15 +43,15 @@ impl Block {
 /// The position of an IPv4 address in 128 bits.
 const V4_SHIFT: u32 = 96;
 
-/// What the policy says about one prefix.
+/// The setting of one prefix.
 pub(super) enum PrefixSetting {
     Subscriber(SubscriberNumber),
     Override(u32, Parameters),
     Listed(Listed),
 }
 
-/// Returns the ranges of sources of both families, starting at address 0; empty for a family
-/// without prefixes.
+/// Returns the ranges of sources of both families, starting at address 0; empty for a family without
+/// prefixes.
 pub(super) fn compile(
     policy: &Policy,
     rates: &mut Rates,
@@ -61,7 +61,7 @@ pub(super) fn compile(
     for (limit_index, limit) in (0..).zip(&policy.limits) {
         for other in &limit.overrides {
             let parameters = rates.parameters(limit, other.rate)?;
-            // Others are found by the name.
+            // Overrides by name are found by the name.
             match &other.id {
                 OverrideId::Prefix(prefix) => {
                     prefix_settings.push((
@@ -95,20 +95,20 @@ pub(super) fn compile(
     ))
 }
 
-/// Returns the ranges of both families with the settings of prefixes, and outside of them those that
-/// are given; empty for a family without prefixes.
+/// Returns the ranges of both families: the settings of prefixes, and `outside` between them. Empty for a
+/// family without prefixes.
 pub(super) fn ranges_of_families(
     mut prefix_settings: Vec<(Block, PrefixSetting)>,
     outside: &Settings,
     classes: &mut impl Numbering,
 ) -> [Vec<Range>; 2] {
-    // Outer prefixes come before those inside them.
+    // Outer prefixes come before inner ones.
     prefix_settings.sort_unstable_by_key(|(block, _)| (block.first, u128::MAX - block.last));
     [Family::V4, Family::V6].map(|family| ranges(family, &prefix_settings, outside, classes))
 }
 
-/// Walks over the prefixes by first address, with a stack of the open ones: prefixes nest and never
-/// overlap partially.
+/// Walks over the prefixes by first address, with a stack of the open ones: prefixes nest and never overlap
+/// partially.
 fn ranges(
     family: Family,
     prefix_settings: &[(Block, PrefixSetting)],
@@ -146,7 +146,7 @@ fn ranges(
 struct Ranges<'s> {
     family: Family,
     outside: &'s Settings,
-    /// The last one ends where the next one will start.
+    /// The finished ranges. The last one ends at the next one's start.
     closed: Vec<Range>,
     /// The last addresses of the open prefixes and their settings, the innermost last.
     open: Vec<(u128, Settings)>,

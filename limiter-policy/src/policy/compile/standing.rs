@@ -1,4 +1,4 @@
-//! What limits reserve, and which standings they count.
+//! Compiles the reserves of limits, and the limits that count each standing.
 
 use limiter_common::{
     limit::Cost,
@@ -32,8 +32,8 @@ pub(super) fn of_each(limits: &[Limit]) -> [u64; Standing::COUNT] {
     })
 }
 
-/// Returns the reserves for each of `rated`, parameters with the index of their limit; nothing if no
-/// limit reserves anything.
+/// Returns the reserves for each of `rated`, parameters with the index of their limit; empty if no limit
+/// reserves.
 pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Reserves> {
     if !limits.iter().any(Limit::reserves) {
         return Vec::new();

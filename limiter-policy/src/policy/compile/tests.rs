@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Returns the limits that the tables have for a value.
+/// Returns the limits in the tables for a value.
 fn limits_of(tables: &CompiledPolicy, dimension: Dimension, high: u64, low: u64) -> u64 {
     let start = tables.shape.start(dimension);
     if start.is_unused() {

@@ -1,18 +1,18 @@
-//! What a policy cannot take over from its predecessor.
+//! State that a policy cannot take over from its predecessor.
 
 use super::{KnownFate, by_name, joined};
 use crate::policy::{Limit, Policy};
 
-/// What a policy does not take over from its predecessor.
+/// State that a policy does not take over from its predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BegunAnew {
-    /// The names of the limits whose strategy changes: the new one cannot use the old one's states.
+    /// The names of limits with a changed strategy: it cannot read the old one's states.
     pub limits: Vec<String>,
-    /// What happens to the known sources; `None`: all stay, or there were none.
+    /// The fate of the known sources; `None`: all stay, or there were none.
     pub known_sources: Option<KnownFate>,
 }
 
-/// Returns what `new` does not take over from `old`.
+/// Returns the state of `old` that `new` does not take over.
 #[must_use]
 pub fn begun_anew(old: &Policy, new: &Policy) -> BegunAnew {
     let differs = |old: &Limit, new: &Limit| old.strategy != new.strategy;

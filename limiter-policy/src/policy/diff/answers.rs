@@ -1,4 +1,4 @@
-//! The difference in how many answers are sent.
+//! The difference in the rates of answers.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::policy::{AnswerRates, Policy};
 
-/// The difference in how many answers are sent to the senders of refused packets.
+/// The difference in the rates of answers to the senders of refused packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AnswersDiff {
     /// The old rates; `None`: no limit answered.

@@ -1,10 +1,10 @@
-//! How two policies differ in one thing, and the things of both by name.
+//! The kinds of changes, and the pairing of two policies' items by name.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// How something differs.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -34,7 +34,7 @@ impl Change {
     }
 }
 
-/// Joins two maps: what each has under a name, sorted by name.
+/// Pairs the items of two maps, sorted by name.
 pub(super) fn joined<K: Ord, V>(
     old: impl IntoIterator<Item = (K, V)>,
     new: impl IntoIterator<Item = (K, V)>,

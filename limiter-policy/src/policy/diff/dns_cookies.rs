@@ -1,4 +1,4 @@
-//! The difference in which DNS cookies prove sources.
+//! The difference in the DNS cookies that prove sources.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::policy::{DnsCookies, Policy};
 
-/// The difference in which DNS cookies prove sources. The secrets in the file are not part of it.
+/// The difference in the DNS cookies that prove sources, without the file's secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DnsCookiesDiff {
-    /// The old section; `None`: no cookies proved anybody.
+    /// The old section; `None`: cookies proved no source.
     pub old: Option<DnsCookies>,
-    /// The new section; `None`: no cookies prove anybody.
+    /// The new section; `None`: cookies prove no source.
     pub new: Option<DnsCookies>,
 }
 

@@ -12,12 +12,12 @@ use super::{
 /// The most names that are shown.
 const MOST_SHOWN: usize = 5;
 
-/// The difference in such names.
+/// The difference between two lists of names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamesDiff<T> {
-    /// Those that only the new policy has.
+    /// Names that only the new policy has.
     pub added: Vec<T>,
-    /// Those that only the old one has.
+    /// Names that only the old policy has.
     pub removed: Vec<T>,
 }
 

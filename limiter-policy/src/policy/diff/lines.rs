@@ -12,7 +12,7 @@ pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> 
     writeln!(formatter, "         {name:8}  {value}")
 }
 
-/// Like [`detail`], of a section, whose names are longer.
+/// Like [`detail`], with a wider column for the names of sections.
 pub(super) fn field(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(formatter, "         {name:11}  {value}")
 }

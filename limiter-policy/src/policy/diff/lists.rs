@@ -11,7 +11,7 @@ use crate::policy::List;
 pub struct ListDiff {
     /// Its name.
     pub list: String,
-    /// How it differs.
+    /// The kind of change.
     pub change: Change,
     /// The prefixes that only the new policy has on it.
     pub added: Vec<IpNet>,

@@ -1,4 +1,4 @@
-//! The differences between two policies, and what happens to the buckets.
+//! The differences between two policies, and their effect on the buckets.
 
 mod anew;
 mod answers;
@@ -40,7 +40,7 @@ use super::{
     UntilKnown, serial,
 };
 
-/// What a policy enforces differently from its predecessor. Comments of overrides do not count.
+/// The differences that change decisions. Comments of overrides do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diff {
     /// The limits that differ, sorted by name.
@@ -51,35 +51,35 @@ pub struct Diff {
     pub sieves: Vec<SieveDiff>,
     /// The action for malformed packets; `None`: the same.
     pub malformed: Option<MalformedDiff>,
-    /// What becomes of packets of connections that the host began; `None`: the same.
+    /// The treatment of connections that the host began; `None`: the same.
     pub own_connections: Option<OwnConnectionsDiff>,
-    /// The fate of data of connections until their names are known; `None`: the same.
+    /// The treatment of a connection's data until its name is known; `None`: the same.
     pub until_known: Option<UntilKnownDiff>,
-    /// The difference in how many names are known, and for how long.
+    /// The size and time of the table of known names; `None`: the same.
     pub known_names: Option<KnownNamesDiff>,
-    /// Which connections are counted; `None`: the same.
+    /// The connections that limits count; `None`: the same.
     pub connections: Option<ConnectionsDiff>,
     /// The lists that differ, sorted by name.
     pub lists: Vec<ListDiff>,
-    /// Which lists exclude; `None`: the same.
+    /// The lists that exclude; `None`: the same.
     pub exclude: Option<ListNamesDiff>,
-    /// Which lists block; `None`: the same.
+    /// The lists that block; `None`: the same.
     pub block: Option<ListNamesDiff>,
-    /// Which lists' addresses are never banned; `None`: the same.
+    /// The lists with addresses that are never banned; `None`: the same.
     pub never_ban: Option<ListNamesDiff>,
-    /// In which prefixes translators put IPv4 addresses; `None`: the same.
+    /// The prefixes of NAT64 translators; `None`: the same.
     pub nat64: Option<ListNamesDiff>,
-    /// How sources get their standing; `None`: the same.
+    /// The rules for standing; `None`: the same.
     pub standing: Option<StandingDiff>,
-    /// How many answers are sent; `None`: the same.
+    /// The rates of answers; `None`: the same.
     pub answers: Option<AnswersDiff>,
-    /// Which DNS cookies prove sources; `None`: the same.
+    /// The DNS cookies that prove sources; `None`: the same.
     pub dns_cookies: Option<DnsCookiesDiff>,
-    /// Which zones limits tell apart; `None`: the same.
+    /// The zones that limits tell apart; `None`: the same.
     pub zones: Option<NamesDiff<DnsName>>,
-    /// By which public suffixes limits tell domains apart; `None`: the same.
+    /// The public suffixes that divide names into domains; `None`: the same.
     pub public_suffixes: Option<NamesDiff<SuffixRule>>,
-    /// Which server names limits tell apart; `None`: the same.
+    /// The server names that limits tell apart; `None`: the same.
     pub server_names: Option<NamesDiff<DnsName>>,
 }
 
@@ -88,17 +88,17 @@ pub struct Diff {
 pub struct LimitDiff {
     /// Its name.
     pub limit: String,
-    /// How it differs.
+    /// The kind of change.
     pub change: Change,
     /// The old terms; `None`: it was not there.
     pub old: Option<Terms>,
     /// The new terms; `None`: it is not there.
     pub new: Option<Terms>,
-    /// Which of these differ; empty if only overrides do, or one policy does not have the limit.
+    /// The differing terms; empty if only overrides differ, or one policy lacks the limit.
     pub parts: Vec<Part>,
     /// The overrides that differ, sorted by id.
     pub overrides: Vec<OverrideDiff>,
-    /// What happens to its buckets.
+    /// The fate of its buckets.
     pub buckets: BucketFate,
 }
 
@@ -108,50 +108,51 @@ pub struct Terms {
     /// The format of its owners' ids.
     #[serde(rename = "id", with = "serial::id_format")]
     pub id_format: IdFormat,
-    /// The part of a packet's DNS question that each of these owners has a bucket for; `None`: they have one.
+    /// The part of a packet's DNS question that splits each owner's bucket; `None`: an owner has one bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_name: Option<NameKind>,
-    /// What it counts.
+    /// Its cost: the unit that it counts.
     pub cost: Cost,
-    /// The rule by which it decides.
+    /// The rule for decisions.
     pub strategy: Strategy,
-    /// Which packets it counts.
+    /// The packets that it counts.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// The rate of ids without an override; `None`: they are not limited.
+    /// The rate of ids without an override; `None`: unlimited.
     pub rate: Option<Rate>,
-    /// If the rate is automatic, its highest value in tokens a second; `rate` is the lowest.
+    /// The highest value of an automatic rate, in tokens a second; `rate` is the lowest. `None`: the rate is
+    /// fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
-    /// If the fleet has its budget in common, among how many nodes; `None`: each host has it.
+    /// The number of nodes that share the budget; `None`: each host has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_nodes: Option<u32>,
-    /// What it does to packets above the rate.
+    /// Its effect on packets above the rate.
     pub mode: Mode,
-    /// What sources must leave in its buckets, by their standing; `None`: nothing.
+    /// The tokens that sources must leave in its buckets, by standing; `None`: no reserve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Reserve>,
-    /// What it sends back to the senders of packets that it refuses; `None`: nothing.
+    /// The answers to the senders of refused packets; `None`: it drops silently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny: Option<Deny>,
-    /// When it bans the sources it drops; `None`: never.
+    /// Its automatic bans; `None`: it never bans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ban: Option<AutomaticBan>,
-    /// How clients wait for it; `None`: they do not.
+    /// The queue of waiting clients; `None`: clients do not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The group of limits that it shares a count with; `None`: it has its own.
+    /// The group of limits that share one count; `None`: it has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The sieve that scores the sources it counts; `None`: none.
+    /// The sieve that scores its sources; `None`: no sieve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_rep: Option<String>,
-    /// The names of its metrics in Traffic Server; `None`: it has none.
+    /// The names of its metrics in Traffic Server; `None`: no such metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
-    /// The lists whose packets it does not count.
+    /// The lists with packets that it does not count.
     pub exclude: Vec<String>,
-    /// The lists whose packets it drops.
+    /// The lists with packets that it drops.
     pub block: Vec<String>,
 }
 
@@ -169,9 +170,9 @@ pub enum Part {
     Match,
     /// [`Terms::rate`].
     Rate,
-    /// Whether each host or the fleet has the budget: [`Terms::fleet_nodes`].
+    /// A change between own and shared budgets: [`Terms::fleet_nodes`].
     Scope,
-    /// Among how many nodes the fleet has it in common: [`Terms::fleet_nodes`].
+    /// The number of nodes that share the budget: [`Terms::fleet_nodes`].
     Nodes,
     /// [`Terms::mode`].
     Mode,
@@ -195,21 +196,21 @@ pub enum Part {
     Block,
 }
 
-/// What happens to a limit's buckets.
+/// The fate of a limit's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketFate {
     /// They stay as they are.
     Kept,
-    /// They stay. Where a rate differs, the debt in tokens is kept.
+    /// They stay. If a rate differs, the debt in tokens stays.
     DebtInTokens,
     /// They begin full: debts in another kind of token, or of other owners, are forgotten.
     Full,
-    /// They begin anew: what the old strategy counted is forgotten.
+    /// They begin empty of history: the old strategy's counts are forgotten.
     Anew,
-    /// They begin full, unless the limit was there before and comes back.
+    /// They begin full, unless an earlier policy had the limit.
     FullUnlessItWasThere,
-    /// They are unused, but still there if the limit comes back under its name.
+    /// They are unused, but return with the limit's name.
     SetAside,
 }
 
@@ -224,13 +225,12 @@ pub struct OverrideDiff {
     pub new: Option<Rate>,
 }
 
-/// The difference of one subscriber. Its buckets belong to its number: a prefix added to it spends
-/// from them.
+/// The difference of one subscriber. Buckets belong to its number, so a prefix added to it spends from them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubscriberDiff {
     /// Its number.
     pub subscriber: SubscriberNumber,
-    /// How it differs.
+    /// The kind of change.
     pub change: Change,
     /// The prefixes that only the new policy gives it.
     pub added: Vec<IpNet>,
@@ -247,7 +247,7 @@ pub struct MalformedDiff {
     pub new: Action,
 }
 
-/// The difference in what becomes of packets of TCP connections that the host itself began.
+/// The difference in the treatment of TCP connections that the host began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnConnectionsDiff {
     /// The old value.
@@ -256,7 +256,7 @@ pub struct OwnConnectionsDiff {
     pub new: OwnConnections,
 }
 
-/// The difference in what becomes of data of connections until their names are known.
+/// The difference in the treatment of a connection's data until its name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct UntilKnownDiff {
     /// The old value.
@@ -265,7 +265,7 @@ pub struct UntilKnownDiff {
     pub new: UntilKnown,
 }
 
-/// The difference in how many names are known to limits on new ones, and for how long.
+/// The difference in the size and time of the table of known names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KnownNamesDiff {
     /// The old settings.
@@ -274,7 +274,7 @@ pub struct KnownNamesDiff {
     pub new: KnownNames,
 }
 
-/// The difference in which TCP connections limits on them count.
+/// The difference in the TCP connections that limits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ConnectionsDiff {
     /// The old value.
@@ -284,7 +284,7 @@ pub struct ConnectionsDiff {
 }
 
 impl Diff {
-    /// Returns how `new` differs from `old`.
+    /// Returns the differences from `old` to `new`.
     #[must_use]
     pub fn between(old: &Policy, new: &Policy) -> Self {
         Self {
@@ -331,7 +331,7 @@ impl Diff {
         }
     }
 
-    /// Returns whether both enforce the same.
+    /// Returns whether both policies make the same decisions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self {

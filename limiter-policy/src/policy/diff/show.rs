@@ -1,4 +1,4 @@
-//! Shows differences to people.
+//! Formats differences for people.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -217,7 +217,7 @@ impl BucketFate {
 }
 
 impl OverrideDiff {
-    /// Describes the change; `strategies` are the limit's old and new ones.
+    /// Describes the change. `strategies` are the limit's old and new ones.
     fn change(&self, strategies: [Strategy; 2]) -> String {
         let (old, new) = (rate(self.old, strategies[0]), rate(self.new, strategies[1]));
         match (self.old, self.new) {
@@ -313,7 +313,7 @@ fn connections(rate: Option<Rate>) -> String {
     )
 }
 
-/// Says how many items of a list are not shown, if any.
+/// Returns a line about the number of items left out, if any.
 fn more(items: usize) -> Option<String> {
     let hidden = items.checked_sub(MOST).filter(|hidden| *hidden > 0)?;
     Some(format!("… and {} more", text::count(hidden as u64)))

@@ -15,13 +15,13 @@ use crate::policy::{Policy, Sieve};
 pub struct SieveDiff {
     /// Its name.
     pub sieve: String,
-    /// How it differs.
+    /// The kind of change.
     pub change: Change,
     /// The old sieve; `None`: it was not there.
     pub old: Option<Sieve>,
     /// The new sieve; `None`: it is not there.
     pub new: Option<Sieve>,
-    /// Whether its addresses stay, since its lists have the same sizes.
+    /// Whether its addresses stay: the old and the new lists have the same sizes.
     pub kept: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Differences in how sources get their standing.
+//! The difference in the rules for standing.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,36 +10,36 @@ use super::{
 };
 use crate::policy::{Policy, StandingSettings};
 
-/// The difference in how sources get their standing.
+/// The difference in the rules for standing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StandingDiff {
     /// The old settings; `None`: no limit used standing.
     pub old: Option<StandingSettings>,
     /// The new settings; `None`: no limit uses standing.
     pub new: Option<StandingSettings>,
-    /// What happens to the known sources.
+    /// The fate of the known sources.
     pub known_sources: KnownFate,
 }
 
-/// What happens to the known sources.
+/// The fate of the known sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownFate {
-    /// They stay. What they are worth goes by the new settings.
+    /// They stay. The new settings decide on their standing.
     Kept,
-    /// They move to a new table: it has another size, or a shorter prefix is one source. It may have
-    /// too little room.
+    /// They move to a new table, since its size changes or sources become shorter prefixes. It may have too
+    /// little room.
     Moved,
-    /// Those of IPv4 move to a new table likewise; of IPv6, a longer prefix is one source.
+    /// IPv4 sources move to a new table. IPv6 sources are forgotten: a source becomes a longer prefix.
     OnlyIpv4,
-    /// There were none: nothing used standing.
+    /// There were none: the old policy did not use standing.
     Begun,
-    /// They are forgotten: nothing uses standing any more.
+    /// They are forgotten: the new policy does not use standing.
     Forgotten,
 }
 
 impl KnownFate {
-    /// Returns what follows from the settings in use; `None`: neither uses any.
+    /// Returns the fate under the settings in use; `None`: neither policy uses standing.
     pub(super) fn of(
         old: Option<&StandingSettings>,
         new: Option<&StandingSettings>,
@@ -60,7 +60,7 @@ impl KnownFate {
         matches!(self, Self::Moved | Self::OnlyIpv4 | Self::Forgotten)
     }
 
-    /// Says what happens to them.
+    /// Describes the fate, as the end of a sentence.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Sieves: they know the busy sources, so that under pressure the busiest are dropped first.
+//! Sieves track the busy sources, so that under pressure the busiest are dropped first.
 
 mod percentage;
 mod show;
@@ -16,30 +16,30 @@ pub use self::{
     sizes::SieveSizes,
 };
 
-/// A sieve: lists of addresses, by how busy these are.
+/// A sieve: lists of addresses, sorted by activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sieve {
     /// Its name in files and output.
     pub name: String,
-    /// How many lists there are besides the perma-block list, from 1 to [`Self::MOST_BUCKETS`]. The
-    /// last is the entry list; the lower a list, the busier its addresses.
+    /// The number of lists besides the perma-block list, from 1 to [`Self::MOST_BUCKETS`]. The last is the
+    /// entry list; the lower a list, the busier its addresses.
     pub buckets: u8,
-    /// The entry list holds two to the power of this, each lower list half as many as the next;
-    /// more than `buckets`, at most [`Self::MOST_SIZE`]. 0: the sieve is off.
+    /// The entry list holds two to the power of this, each lower list half as many as the next; more than
+    /// `buckets`, at most [`Self::MOST_SIZE`]. 0: the sieve is off.
     pub size: u8,
     /// The percentage of the limit from which the pressure rises.
     pub percentage: Percentage,
     /// The age from which an entry is aged, in nanoseconds; 0: never.
     pub max_age_ns: u64,
-    /// Which addresses are dropped first.
+    /// The addresses that are dropped first.
     pub perma_block: PermaBlock,
-    /// How many leading bits of an IPv6 source are scored as one.
+    /// The number of leading bits of an IPv6 source that are scored as one.
     pub ipv6_prefix: u8,
-    /// What its pressure is measured by; `None`: by each limit that uses it.
+    /// The source of its pressure; `None`: each limit that uses it.
     pub pressure: Option<PressureOf>,
 }
 
-/// Which entries get into the perma-block list, list 0, and when they leave it.
+/// The rule for entering and leaving the perma-block list, list 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermaBlock {
     /// Entries with a higher count than this,
@@ -50,28 +50,29 @@ pub struct PermaBlock {
     pub max_age_ns: u64,
 }
 
-/// What a sieve's own pressure is measured by.
+/// The source of a sieve's own pressure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PressureOf {
-    /// What this limit counts, against what it admits; a limit of the whole interface.
+    /// The packets that this limit counts, against its rate. The limit has one bucket for the whole
+    /// interface.
     Limit(String),
-    /// The packets that arrive at each use of it, against this many per second.
+    /// The packets that reach each use of it, against this many per second.
     PacketsPerSecond(u64),
 }
 
 /// A use of a sieve, by a limit or by the whole interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SieveUse {
-    /// The interned id of the limit whose packets it is for; `None`: all packets.
+    /// The interned id of the limit with these packets; `None`: all packets.
     pub limit: Option<LimitId>,
-    /// The index in [`sieves`](crate::policy::Policy::sieves) of the sieve that scores them; `None`:
-    /// arrivals are only counted, for a sieve whose pressure this limit measures.
+    /// The index in [`sieves`](crate::policy::Policy::sieves) of the sieve that scores them; `None`: arrivals
+    /// are only counted, for a sieve with this limit as its pressure.
     pub sieve: Option<usize>,
 }
 
 impl SieveUse {
-    /// Returns the index of its pressure and counters; `None`: it has neither limit nor sieve.
+    /// Returns the index of its pressure and counters; `None`: neither a limit nor a sieve.
     #[must_use]
     pub fn index(self) -> Option<u32> {
         match (self.limit, self.sieve) {
@@ -96,7 +97,7 @@ impl Sieve {
     /// The most sieves in a policy.
     pub const MOST: usize = MAX_SIEVES as usize;
 
-    /// Returns how many addresses a list holds; 0 is the perma-block list.
+    /// Returns the capacity of a list, in addresses; list 0 is the perma-block list.
     #[must_use]
     pub const fn capacity(&self, list: u8) -> u32 {
         if list == 0 {
@@ -105,8 +106,8 @@ impl Sieve {
         1 << self.size.saturating_sub(self.buckets.saturating_sub(list))
     }
 
-    /// Returns whether its lists have the same number and sizes as another's, for prefixes of the
-    /// same length: then addresses can stay in them.
+    /// Returns whether its lists match another sieve's in number, sizes and prefix length, so that addresses
+    /// can stay.
     #[must_use]
     pub const fn has_lists_of(&self, other: &Self) -> bool {
         self.buckets == other.buckets

@@ -15,8 +15,7 @@ pub struct SieveSizes {
 }
 
 impl SieveSizes {
-    /// Returns the sizes that these sieves need, given their regions of memory. Sieves that are off
-    /// need nothing.
+    /// Returns the memory that these sieves need. Sieves that are off need none.
     #[must_use]
     pub fn of(sieves: &[Sieve]) -> Self {
         let mut sizes = Self::default();

@@ -1,46 +1,45 @@
-//! Limits that reserve, of which a forger of few known sources takes all.
+//! Finds limits with a reserve that a forger of few known sources can exhaust.
 //!
-//! A source of IPv6 is a whole range, whose addresses have its standing and yet a bucket each where
-//! the ids of a limit are addresses. So only a limit on that range or a larger one bounds the
-//! forger.
+//! An IPv6 source is a range: all its addresses have its standing. But where a limit's ids are addresses,
+//! each has its own bucket. So only a limit on that range, or on a larger one, bounds the forger.
 
 use limiter_common::{address::Family, limit::Cost};
 
 use crate::policy::{Limit, Mode, Policy};
 
-/// So many known sources, forged, must leave something of a limit to the others.
+/// This many forged known sources must leave a part of a limit to others.
 pub const FORGED_SOURCES: u64 = 10;
 
-/// For so long their bursts may take all, in nanoseconds.
+/// The time that their bursts may exhaust a limit, in nanoseconds.
 const FORGIVEN_NS: u64 = 1_000_000_000;
 
-/// A limit of which the addresses of few known sources take all.
+/// A limit that few known sources can exhaust.
 #[derive(Clone, Copy, Debug)]
 pub struct TakenByFew<'a> {
     /// The limit, which several sources share.
     pub limit: &'a Limit,
-    /// The limits on what each source takes of it are too high for [`FORGED_SOURCES`] of them: the
-    /// one that holds them best. `None`: there is none.
+    /// The tightest limit on each source. It is too high for [`FORGED_SOURCES`] of them. `None`: there is
+    /// none.
     pub by: Option<TakenBy<'a>>,
 }
 
-/// What a limit leaves [`FORGED_SOURCES`] of a shared one.
+/// A bound on each source's part of a shared limit.
 #[derive(Clone, Copy, Debug)]
 pub struct TakenBy<'a> {
     /// The limit on each source.
     pub limit: &'a Limit,
-    /// How long they take all of the shared one if each begins with its burst, in nanoseconds;
-    /// `u64::MAX`: for ever.
+    /// The time that [`FORGED_SOURCES`] exhaust the shared limit if each begins with its burst, in
+    /// nanoseconds; `u64::MAX`: for ever.
     pub for_ns: u64,
 }
 
 impl Policy {
-    /// Returns the limits that reserve a part of buckets that several sources of that family share,
-    /// though [`FORGED_SOURCES`] of them may take all. Limits with several rates count once.
+    /// Returns the limits with a reserve, in buckets that sources of that family share, that
+    /// [`FORGED_SOURCES`] can exhaust. Limits with several rates count once.
     pub fn taken_by_few(&self, family: Family) -> impl Iterator<Item = TakenByFew<'_>> {
         let source = self.standing_in_use().unwrap_or_default().prefix(family);
         let shared = self.limits.iter().filter(move |limit| {
-            // Nobody can forge a connection.
+            // Open connections and handshakes cannot be forged, so only packets matter.
             limit.reserve.is_some()
                 && limit.is_spent_by_packets()
                 && limit.mode != Mode::Off
@@ -62,9 +61,9 @@ impl Policy {
     }
 }
 
-/// Returns how long [`FORGED_SOURCES`] take all of `shared` if each takes all that `own` lets it:
-/// 10 (b + r t) = B + R t. In nanoseconds; `u64::MAX`: for ever. A connection takes at least a
-/// packet; how many bytes a packet has, nobody knows.
+/// Returns how long [`FORGED_SOURCES`] exhaust `shared` if each takes all that `own` allows: 10 (b + r t) = B
+/// + R t. In nanoseconds; `u64::MAX`: for ever. A connection takes at least a packet. The bytes of a packet
+/// are unknown.
 fn taken_for(own: &Limit, shared: &Limit) -> u64 {
     let (Some(own_rate), Some(shared_rate)) = (own.default, shared.default) else {
         return 0;
@@ -79,17 +78,17 @@ fn taken_for(own: &Limit, shared: &Limit) -> u64 {
     let regained = times(shared_rate.count, own_ns).saturating_sub(theirs);
     let lead = taken(own_rate.burst).saturating_sub(shared_rate.burst);
     let lead = times(own_ns, shared_ns).saturating_mul(lead.into());
-    // No rate is so low that a number this large becomes less than a second.
+    // Even if a product saturates, the time is above a second for all valid rates.
     let time = lead.checked_div(regained).unwrap_or(u128::MAX);
     time.try_into().unwrap_or(u64::MAX)
 }
 
-/// Returns whether a limit bounds what each source of that family, a prefix of `source` bits, takes
-/// of a shared one.
+/// Returns whether a limit bounds the part of each source of that family, a prefix of `source` bits, in a
+/// shared limit.
 fn bounds_sources(family: Family, limit: &Limit, shared: &Limit, source: u8) -> bool {
     let is_in_force = match limit.mode {
         Mode::Enforce => true,
-        // Both begin so.
+        // New limits begin in this mode, both of them.
         Mode::Observe => shared.mode == Mode::Observe,
         Mode::Off => false,
     };
@@ -101,7 +100,7 @@ fn bounds_sources(family: Family, limit: &Limit, shared: &Limit, source: u8) -> 
         && limit.counts_all(family, shared)
 }
 
-/// Returns how many leading bits those who share a bucket have in common.
+/// Returns the number of leading bits that all sources of one bucket share.
 fn shared_length(family: Family, limit: &Limit) -> u8 {
     limit.prefix_length(family).unwrap_or(0)
 }
@@ -114,7 +113,7 @@ mod tests {
 
     const ALL: &str = "All: {id: total, cost: packets, burst: 900, count: 91, period: 1s, reserve: {unknown: 50%}";
 
-    /// Checks of which limits few forged sources of IPv6 take all, of these beside `ALL`.
+    /// Checks the limits that few forged IPv6 sources exhaust, out of these beside `ALL`.
     #[track_caller]
     fn check(more_of_all: &str, beside: &str, section: &str, expected: &[&str]) {
         check_family(Family::V6, more_of_all, beside, section, expected);
@@ -210,7 +209,7 @@ mod tests {
             ("packets", 545, "1m", &[]),
             ("packets", 546, "1m", &["All"]),
             ("packets", 1_000_000_000, "1s", &["All"]),
-            // It bounds no packets.
+            // A limit on bytes does not bound packets.
             ("bytes", 9, "1s", &["All"]),
         ] {
             check(&own(cost, count, period), expected);
@@ -247,7 +246,7 @@ mod tests {
             });
             assert_eq!(told, expected, "{text}");
         }
-        // The best of several is named; periods of years overflow nothing.
+        // The tightest of several is named. Periods of years do not overflow.
         let years = "  PacketsPerIPAddress: {burst: 1000000, count: 1000000, period: 31104000s}\n  \
                      PacketsPerIPv4Range: {burst: 95, count: 8, period: 1s}";
         check_family(Family::V4, "", years, "", &["All"]);
@@ -262,7 +261,7 @@ mod tests {
         let addresses =
             "  PacketsPerIPAddress: {burst: 9, count: 9, period: 1s, reserve: {unknown: 4}}\n";
         check("", &format!("{addresses}{}", range(64, reserve)), "", &[]);
-        // A /48 bounds what each source takes of all, but not of itself.
+        // A /48 bounds each source's part of all, but not of itself.
         check("", &range(48, reserve), "", &["PacketsPerIPv6Range"]);
         let own = "\n  Own: {id: ipv6RangeCIDR, prefix-length: 64, cost: packets, burst: 1, count: 9, period: 1m}";
         check("", &(range(48, reserve) + own), "", &[]);

@@ -1,4 +1,4 @@
-//! Whether a policy uses standing, and how sources get it there.
+//! Whether a policy uses standing, and by which rules.
 
 use super::StandingSettings;
 use crate::policy::{Limit, Policy};
@@ -10,7 +10,7 @@ impl Policy {
         self.limits.iter().any(Limit::uses_standing)
     }
 
-    /// Returns how sources get their standing; `None`: no limit uses it.
+    /// Returns the rules for standing; `None`: no limit uses it.
     #[must_use]
     pub fn standing_in_use(&self) -> Option<StandingSettings> {
         let settings = || self.standing.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How sources get their standing, and which limits use it.
+//! The rules for sources' standing, and the limits that use standing.
 
 mod forged;
 mod in_use;
@@ -19,39 +19,39 @@ pub use self::{
 use super::{Limit, Mode};
 use crate::text;
 
-/// How sources get their standing. Times are in nanoseconds.
+/// The rules for sources' standing. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandingSettings {
-    /// How many sources may be known at once.
+    /// The most known sources at once.
     pub capacity: u32,
-    /// How many leading bits of an IPv6 address are one source, at most 64.
+    /// The number of leading bits of an IPv6 address that are one source, at most 64.
     pub ipv6_prefix: u8,
-    /// How long a source is remembered after its last visit.
+    /// The time that a source is remembered after its last visit.
     pub remember_ns: u64,
-    /// How long before a shortage a source must have gained its standing not to be fresh.
+    /// The age before a shortage that a source's standing must have, or else it is fresh.
     #[serde(default = "fresh_for_ns")]
     pub fresh_for_ns: u64,
-    /// When a source is familiar; `None`: never.
+    /// The condition for familiar sources; `None`: never.
     pub visits: Option<Visits>,
-    /// When a source is retried.
+    /// The condition for retried sources.
     pub retry: Retry,
-    /// What proves a source, besides operators.
+    /// The accepted proofs of a source, besides operators.
     pub proven_by: Vec<Proof>,
-    /// The names of the lists whose sources are proven.
+    /// The lists of proven sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proven: Vec<String>,
 }
 
-/// When a source is familiar.
+/// The condition for familiar sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visits {
-    /// After how many separate occasions; at least 1.
+    /// The number of separate occasions; at least 1.
     pub count: u8,
-    /// The shortest time between two of them, in nanoseconds.
+    /// The shortest time between two occasions, in nanoseconds.
     pub apart_ns: u64,
 }
 
-/// When a source is retried: it comes again in a certain time after it was refused.
+/// The condition for retried sources: a second try within a certain time after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     /// The shortest such time, in nanoseconds.
@@ -60,7 +60,7 @@ pub struct Retry {
     pub within_ns: u64,
 }
 
-/// What proves a source, besides operators.
+/// A proof of a source, besides operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
@@ -84,7 +84,7 @@ impl Proof {
     }
 }
 
-/// An hour: few botnets wait for so long with what they are told to do.
+/// An hour: few botnets wait that long before an attack.
 const fn fresh_for_ns() -> u64 {
     3_600_000_000_000
 }
@@ -112,28 +112,28 @@ impl Default for StandingSettings {
 }
 
 impl StandingSettings {
-    /// The lines of the memory of first tries: 32 MiB, in which a retry after three seconds is
-    /// recognised at a million first tries a second.
+    /// The lines of the memory of first tries: 32 MiB. It recognises a retry after three seconds at a million
+    /// first tries a second.
     const FIRST_TRY_LINES: u32 = 1 << 19;
 
-    /// The visits that a CPU notes in a tick, of 1.07 s. Beyond them the look-up would be a large
-    /// part of what a packet costs, and who sends as many packets is noted all the same.
+    /// The visits that a CPU notes in a tick of 1.07 s. More look-ups would be a large part of a packet's
+    /// cost, and a source that sends so many packets is noted anyway.
     const NOTED_VISITS: u64 = 1 << 15;
 
-    /// Returns the number of lines of the table of known sources. Each has four ways, so at most
-    /// a quarter of the table is in use, and few lines are full.
+    /// Returns the number of lines of the table of known sources. Each has four ways, so at most a quarter of
+    /// the table is in use, and few lines are full.
     #[must_use]
     pub const fn lines(&self) -> u32 {
         self.capacity.next_power_of_two()
     }
 
-    /// Returns whether a table made for one can serve the other.
+    /// Returns whether a table for one can serve the other.
     #[must_use]
     pub const fn has_table_of(&self, other: &Self) -> bool {
         self.lines() == other.lines() && self.ipv6_prefix == other.ipv6_prefix
     }
 
-    /// Returns the length of the prefix that is one source of a family.
+    /// Returns the prefix length of a source.
     #[must_use]
     pub const fn prefix(&self, family: Family) -> u8 {
         match family {
@@ -142,7 +142,7 @@ impl StandingSettings {
         }
     }
 
-    /// Returns the settings as the datapath reads them.
+    /// Returns the settings in the datapath's form.
     #[must_use]
     pub fn compiled(&self) -> Settings {
         let (visits, apart_ns) =

@@ -1,4 +1,4 @@
-//! What a limit reserves of each bucket for sources of a higher standing.
+//! A limit's reserve: a part of each bucket for sources of a higher standing.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::share::Share;
 
-/// What a packet must leave in a limit's bucket, by the standing of its source. Proven sources may
-/// use all of it.
+/// The tokens that a packet must leave in a limit's bucket, by its source's standing. Proven sources may use
+/// all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// What familiar sources must leave.
+    /// The reserve against familiar sources.
     pub familiar: Reserved,
-    /// What fresh sources must leave, at least as much.
+    /// The reserve against fresh sources, at least as much.
     pub fresh: Reserved,
-    /// What retried sources must leave, at least as much.
+    /// The reserve against retried sources, at least as much.
     pub retried: Reserved,
-    /// What unknown sources must leave, at least as much.
+    /// The reserve against unknown sources, at least as much.
     pub unknown: Reserved,
 }
 
@@ -34,7 +34,7 @@ pub enum Reserved {
     Tokens(u64),
 }
 
-/// The tokens that a standing must leave beyond those that the next higher one must leave.
+/// The tokens that a standing must leave beyond the next higher standing's reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The higher standing.
@@ -49,7 +49,7 @@ impl Reserved {
     /// Nothing.
     pub const NOTHING: Self = Self::Tokens(0);
 
-    /// Returns the tokens, of a bucket that holds `burst`; a share is rounded up.
+    /// Returns the number of tokens for a bucket that holds `burst`; a share is rounded up.
     #[must_use]
     pub fn tokens(self, burst: u64) -> u64 {
         match self {
@@ -74,7 +74,7 @@ impl fmt::Display for Reserved {
 }
 
 impl Reserve {
-    /// Returns what sources of a standing must leave.
+    /// Returns the reserve against sources of a standing.
     #[must_use]
     pub const fn from(&self, standing: Standing) -> Reserved {
         match standing {
@@ -86,7 +86,7 @@ impl Reserve {
         }
     }
 
-    /// Returns it as the datapath computes with it, for a bucket with these parameters.
+    /// Returns the reserve in the datapath's form, for a bucket with these parameters.
     #[must_use]
     pub fn compiled(&self, gcra: &Gcra) -> Reserves {
         let ticks = |standing| {
@@ -96,8 +96,7 @@ impl Reserve {
         Reserves::new(Standing::ALL.map(ticks))
     }
 
-    /// Returns the smallest step between two standings, of a bucket that holds `burst`; `None`:
-    /// nothing is reserved.
+    /// Returns the smallest step between two standings, for a bucket that holds `burst`; `None`: no reserve.
     #[must_use]
     pub fn smallest_step(&self, burst: u64) -> Option<Step> {
         let pairs = Standing::ALL.iter().zip(Standing::ALL.iter().skip(1));
@@ -112,8 +111,8 @@ impl Reserve {
     }
 }
 
-/// Formats the field as in a configuration file: without the standings that must leave as much as
-/// the next higher one.
+/// Formats the field as in a configuration file. Leaves out standings with the same reserve as the next
+/// higher one.
 impl fmt::Display for Reserve {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut above = Reserved::NOTHING;

@@ -27,7 +27,6 @@ fn key() -> BanKey {
     BanKey::new(&Address::v4([192, 0, 2, 1]), 32)
 }
 
-/// The places of one prefix.
 #[derive(Clone, Default)]
 struct Places(BTreeMap<u32, Ban>);
 
@@ -49,7 +48,7 @@ impl Places {
         }
     }
 
-    /// Returns each origin's ban, as it is told after a kill.
+    /// Returns each origin's latest end, as the repaired bans show it.
     fn told(&self) -> BTreeMap<String, u64> {
         let bans = self.0.iter().map(|(place, ban)| (key().at(*place), *ban));
         let arranged = arranged(bans.collect());
@@ -74,7 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Also if a kill cuts off the writes anywhere.
+    /// Holds also if a kill cuts off the writes anywhere.
     #[test]
     fn each_origin_changes_its_own_ban_and_the_longest_is_in_front(
         steps in prop::collection::vec(step(), 1..30),
@@ -129,7 +128,7 @@ fn bans_without_places_get_theirs() {
     let other = BanKey::new(&Address::v4([192, 0, 2, 0]), 24);
     let mut found = arranged(vec![
         (key(), ban("operator", 2)),
-        // A gap, as after a kill, or where there was no room for all.
+        // A gap, left by a kill, or by a map that was full.
         (key().at(5), ban("fail2ban", 9)),
         (key().at(6), ban("operator", 2)),
         (other.at(1), ban("crowdsec", 1)),

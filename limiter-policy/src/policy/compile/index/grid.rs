@@ -26,16 +26,16 @@ pub(super) struct Grid {
 pub(super) struct Started {
     /// Its number.
     pub(super) cell: u64,
-    /// How many ranges start in it, including one that starts where the cell ends.
+    /// The number of ranges that start in it. A range that starts at the cell's end counts, too.
     pub(super) starts: usize,
 }
 
 impl Grid {
-    /// Returns the grid for these values and the ranges that start among them: at least one, none
-    /// at the first value.
+    /// Returns the grid for these values and the ranges that start among them: at least one, none at the
+    /// first value.
     ///
-    /// A stretch with many starts takes little memory for each, but one with too many needs nodes
-    /// of its own. So choose the longest stretches of which few are crowded.
+    /// A full stretch takes little memory per start, but an overfull one needs its own nodes. So choose the
+    /// longest stretches that leave few of them crowded.
     pub(super) fn new(values: &RangeInclusive<u128>, starts: &[Range]) -> Self {
         let all = starts.iter().fold(0, |all, range| all | range.start);
         let exact = all.trailing_zeros();
@@ -67,8 +67,8 @@ impl Grid {
         grid
     }
 
-    /// Returns the grid with stretches of `1 << shift` values each. All starts are multiples of
-    /// `1 << exact`: smaller cells would distinguish nothing more.
+    /// Returns the grid with stretches of `1 << shift` values each. All starts are multiples of `1 << exact`,
+    /// so smaller cells would distinguish nothing more.
     fn with_stretches_of(
         shift: u32,
         exact: u32,
@@ -77,8 +77,8 @@ impl Grid {
     ) -> Self {
         let (first, last) = (starts[0].start, starts[starts.len() - 1].start);
         let grain = shift.saturating_sub(Stretch::BITS.into()).max(exact);
-        // No range starts in the first cell, which also takes the values before it, nor in the last
-        // one, unless there are no values before or after.
+        // The first cell also takes the values before the grid, and the last cell the values after it. So no
+        // range may start in them, unless there are no such values.
         let cell = first >> grain << grain;
         let base = if cell <= *values.start() {
             cell
@@ -97,7 +97,7 @@ impl Grid {
         }
     }
 
-    /// Returns the node, whose first stretch is at `first`.
+    /// Returns the node; its first stretch has the index `first`.
     pub(super) fn node(&self, first: u32) -> Node {
         let (high, low) = halves(self.base);
         Node {
@@ -110,17 +110,14 @@ impl Grid {
         }
     }
 
-    /// Returns the number of stretches.
     pub(super) fn stretches(&self) -> usize {
         usize::try_from(self.last >> self.bits).map_or(usize::MAX, |last| last.saturating_add(1))
     }
 
-    /// Returns the first cell of a stretch.
     pub(super) const fn first_cell(&self, stretch: usize) -> u64 {
         (stretch as u64) << self.bits
     }
 
-    /// Returns the values in a cell.
     pub(super) fn values(&self, cell: u64) -> RangeInclusive<u128> {
         let first = self.base + (u128::from(cell) << self.grain);
         first..=first + ((1 << self.grain) - 1)
@@ -144,8 +141,7 @@ impl Grid {
         from..=to
     }
 
-    /// Returns the cells in which ranges start. A range that starts where such a cell ends needs no
-    /// cell of its own.
+    /// Returns the cells with starts. A range that starts at the end of such a cell needs no cell of its own.
     pub(super) fn started(&self, starts: &[Range]) -> Vec<Started> {
         let mut started: Vec<Started> = Vec::new();
         for in_cell in starts.chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
@@ -160,7 +156,7 @@ impl Grid {
         started
     }
 
-    /// Returns how many starts are in stretches without room for all their cells.
+    /// Returns the number of starts in stretches that lack room for all their cells.
     fn crowded(&self, starts: &[Range]) -> usize {
         let stretch = |range: &Range| self.cell(range.start) >> self.bits;
         starts

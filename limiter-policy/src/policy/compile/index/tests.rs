@@ -128,7 +128,7 @@ impl Tables for Counting {
 }
 
 impl Counting {
-    /// Returns the value, and the steps that it took.
+    /// Returns the value, and the number of steps of its look-up.
     fn look_up(&self, from: Child, value: u128) -> (u32, u32) {
         self.steps.set(0);
         let (high, low) = halves(value);
@@ -137,8 +137,8 @@ impl Counting {
     }
 }
 
-/// Looks up values in each range, or some of very many, including its first and last. Returns the most steps
-/// that a look-up took.
+/// Looks up the edges and other values of each range, or of a sample from very many. Returns the maximum
+/// number of steps.
 fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     let range = |start, value| Range { start, value };
     let mut ranges = vec![range(0, 1_000)];
@@ -148,7 +148,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
             .zip(inner)
             .map(|(value, start)| range(*start, value)),
     );
-    // Ranges before and after them, like those of other dimensions.
+    // Ranges before and after, as from neighbouring dimensions.
     let others = [range(0, 7), range(1, 8), range(1 << 127, 9)];
     let mut indexed = Indexed::default();
     indexed.add(&others);

@@ -12,7 +12,7 @@ struct Listing {
     limits: Vec<Uses>,
 }
 
-/// The indices of the lists that exclude, and of those that block.
+/// The indices of the lists that exclude, and of the lists that block.
 #[derive(Clone, Debug)]
 struct Uses {
     exclude: Vec<usize>,
@@ -151,7 +151,7 @@ fn a_list_makes_one_class() {
     let mut policy = policy(&[vec![], vec![]]);
     policy.lists = vec![List::new("feed".to_owned(), &prefixes)];
     let classes = |policy: &Policy| CompiledPolicy::new(policy, CPUS).unwrap().classes.len();
-    // The default class of each family.
+    // The two default classes, one for each family.
     assert_eq!(classes(&policy), 2, "nothing uses it");
     policy.limits[1].block = vec!["feed".to_owned()];
     assert_eq!(classes(&policy), 3);

@@ -1,4 +1,4 @@
-//! The table of names: a question's zone is the longest that has its name, wherever the search stops.
+//! The table of names: the longest known suffix of a question's name is its zone, wherever the search stops.
 
 use std::collections::BTreeSet;
 

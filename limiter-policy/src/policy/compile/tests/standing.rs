@@ -1,4 +1,4 @@
-//! What limits reserve, whom they count and who is proven, compared with the policy.
+//! Reserves, counted standings and proven sources in the tables, compared with the policy.
 
 use limiter_common::{
     standing::{Reserves, Settings, Standing},
@@ -28,7 +28,7 @@ fn reserve() -> impl Strategy<Value = Reserve> {
     )
 }
 
-/// What a limit has to do with standing.
+/// A limit's use of standing.
 #[derive(Clone, Debug)]
 struct Use {
     reserve: Option<Reserve>,

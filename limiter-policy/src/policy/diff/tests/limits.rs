@@ -1,4 +1,4 @@
-//! Limits that differ, and what becomes of their buckets.
+//! Differences of limits, and the fate of their buckets.
 
 use limiter_common::{limit::LimitId, strategy::Strategy};
 
@@ -10,7 +10,7 @@ fn what_enforces_the_same_does_not_differ() {
     check(|_| {}, &[]);
     check(
         |policy| {
-            // Another daemon may have interned the name with another id.
+            // Another daemon may have interned the name under another id.
             policy.limits[0].id = LimitId(40);
             policy.limits[0].overrides[0].comment = Some("new".to_owned());
         },
@@ -189,7 +189,7 @@ fn a_limit_that_goes_may_come_back() {
     );
 }
 
-/// The fleet's bucket is another than each host's.
+/// A shared bucket and each host's own buckets are different.
 #[test]
 fn a_budget_that_a_fleet_has_in_common() {
     let alone = Policy::from(vec![limit("All")]);

@@ -1,4 +1,4 @@
-//! Lists, subscribers, and what is malformed.
+//! Differences of lists, subscribers, and the action for malformed packets.
 
 use super::*;
 use crate::policy::List;

@@ -1,4 +1,4 @@
-//! The whole difference, as text and as JSON.
+//! A whole difference, as text and as JSON.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! Standing: what limits reserve, and what known sources outlive.
+//! Differences of reserves and standing, and the fate of known sources.
 
 use super::*;
 use crate::policy::{Reserved, StandingSettings};
@@ -51,7 +51,7 @@ fn the_first_limit_that_uses_standing_begins_with_nobody() {
             "         known        begin with nobody",
         ],
     );
-    // A section that nothing uses changes nothing.
+    // An unused section makes no difference.
     check(
         |policy| policy.standing = Some(StandingSettings::default()),
         &[],
@@ -75,7 +75,7 @@ fn what_known_sources_outlive() {
         assert_eq!(shown.lines().collect::<Vec<_>>(), expected, "\n{shown}");
         assert_eq!(begun_anew(&old, &new).known_sources, fate);
     };
-    // What is left out has these values.
+    // Absent fields have these values.
     check(|_| {}, &[], None);
     check(
         |settings| {
@@ -83,7 +83,7 @@ fn what_known_sources_outlive() {
             settings.retry.within_ns = 5_000_000_000;
             settings.remember_ns = 3_600_000_000_000;
             settings.fresh_for_ns = 60_000_000_000;
-            // Within the same size of the table.
+            // The table keeps its size.
             settings.capacity = 1_048_576;
         },
         &[
