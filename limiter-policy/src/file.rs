@@ -1,4 +1,4 @@
-//! Reads configuration files; a path may lead to anything, such as a device.
+//! Reads configuration files. A path may lead to anything, such as a device, so check before opening.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -18,7 +18,7 @@ const MAX_MIB: u64 = 64;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Why a file cannot be read as text.
+/// The reason why a file cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The system refused.
@@ -27,7 +27,7 @@ pub enum Unreadable {
     /// It is a directory.
     #[error("is a directory, not a file")]
     Directory,
-    /// A symbolic link on the way to it is of a user who does not own it, nor is root.
+    /// A symbolic link on the path belongs to neither root nor the file's owner.
     #[error(transparent)]
     ForeignLink(#[from] ForeignLink),
     /// It is neither a regular file nor an open pipe.
@@ -36,13 +36,13 @@ pub enum Unreadable {
     /// It has more than this many MiB.
     #[error("is larger than {0} MiB, the maximum for such a file")]
     TooLarge(u64),
-    /// It has more than this many MiB with the files before it.
+    /// Together with the files before it, it has more than this many MiB.
     #[error("is too much: with the files before it, it is larger than {0} MiB, the maximum")]
     TooLargeTogether(u64),
-    /// It is binary, with its first NUL byte at this offset.
+    /// It is binary; its first NUL byte is at this offset.
     #[error("is a binary file, not YAML: it has a NUL byte at offset {0}")]
     Nul(usize),
-    /// Its first byte that is not UTF-8 is at this offset.
+    /// It is not UTF-8; the first invalid byte is at this offset.
     #[error("is not UTF-8 text: invalid byte at offset {0}")]
     NotUtf8(usize),
     /// It has no content.
@@ -59,7 +59,6 @@ impl From<TargetError> for Unreadable {
     }
 }
 
-/// Reads a configuration file's text.
 pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     text(read_at_most(path, MAX_MIB)?.bytes)
 }
@@ -69,15 +68,15 @@ pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     /// Its kind and permissions.
     pub(crate) mode: u32,
-    /// When it was last changed, if the system knows.
+    /// The time of its last change, if the system knows it.
     pub(crate) modified: Option<SystemTime>,
 }
 
 /// Reads a file of at most `most` MiB.
 ///
-/// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's
-/// `<(…)`): opening a named pipe would wait for its writer, and opening a device can do anything.
-/// Follows symbolic links only of the file's owner, of root and of the user that asks.
+/// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`):
+/// opening a named pipe would wait for its writer, and opening a device can have any effect. Follows symbolic
+/// links only if root, the file's owner or the calling user made them.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
     let is_descriptor = is_descriptor(path);
     // Check before opening: just opening a watchdog device starts it.
@@ -100,7 +99,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
         return Err(Unreadable::NotRegular);
     }
     let file = match &target {
-        // It may have a lease: do not wait for its holder.
+        // The file may have a lease: do not wait for its holder.
         Some(target) => OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK)
@@ -126,7 +125,6 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
     })
 }
 
-/// Returns a path to a file that is open.
 fn opened(file: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
@@ -150,7 +148,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-/// Checks that the files of one configuration are not too large together.
+/// Checks the total size of one configuration's files.
 pub(crate) const fn check_together(bytes: usize) -> Result<(), Unreadable> {
     if bytes as u64 > MAX_MIB * MIB {
         return Err(Unreadable::TooLargeTogether(MAX_MIB));
@@ -158,7 +156,7 @@ pub(crate) const fn check_together(bytes: usize) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// Checks that a text can be a configuration at all.
+/// Checks that a text can be a configuration.
 pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
     if text.len() as u64 > MAX_MIB * MIB {
         return Err(Unreadable::TooLarge(MAX_MIB));

@@ -1,4 +1,4 @@
-//! The fleet that a host belongs to: where its store is, and the files with its secrets.
+//! The fleet of a host: the address of its store, and the files with its secrets.
 
 use std::{
     fmt,
@@ -13,35 +13,36 @@ use crate::file::{Unreadable, read_at_most};
 /// The largest file with a secret or with certificates, in MiB.
 const MAX_MIB: u64 = 1;
 
-/// All permissions but those of the file's owner.
+/// All permissions of users other than the file's owner.
 const OTHERS: u32 = 0o077;
 
-/// The fleet that a host belongs to.
+/// The fleet of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    /// Its name, which all nodes have alike.
+    /// Its name, the same on all nodes.
     pub name: Name,
-    /// This node's name, which no other has.
+    /// This node's name, unique in the fleet.
     pub node: Name,
-    /// All nodes, of which this is one; `None`: the file does not say, and no limit needs to know.
+    /// All nodes, including this one; `None`: the file does not say, and no limit needs to know.
     pub members: Option<Members>,
-    /// The store through which nodes hear of each other.
+    /// The store, through which nodes exchange messages.
     pub store: StoreAddress,
     /// The file with the password of the store's user; `None`: the store asks for none.
     pub password_file: Option<PathBuf>,
     /// The file with the fleet's key.
     pub key_file: PathBuf,
-    /// The file with the certificates that the store's is checked against; `None`: the system's.
+    /// The file with the certificates that the store's certificate is checked against; `None`: the system's.
     pub ca_file: Option<PathBuf>,
     /// The name of the file, in the folder beside the configuration, that other nodes may replace; `None`:
     /// they may not.
     pub accept_policy: Option<String>,
-    /// Whether it tells the others which sources it has proven, and believes what they say of theirs.
+    /// Whether nodes share the sources that they have proven.
     pub known_sources: bool,
 }
 
 impl Fleet {
-    /// Returns the names of all nodes, in order, and of those that take their place; none: the file does not say.
+    /// Returns the sorted names of the current nodes, and of the next nodes during a change; empty: the file
+    /// does not say.
     #[must_use]
     pub fn member_names(&self) -> [Vec<String>; 2] {
         let lists = self.members.as_ref().map_or(&[][..], Members::lists);
@@ -51,7 +52,8 @@ impl Fleet {
         })
     }
 
-    /// Returns the secret by which all nodes number the names that packets ask for. It changes with the key that seals.
+    /// Returns the secret for numbering names alike on all nodes. It changes with the key that seals
+    /// messages.
     #[must_use]
     pub fn names_key(&self, keys: &Keys) -> HashKey {
         let [first, second] = keys.names_secret(&self.name);
@@ -59,16 +61,16 @@ impl Fleet {
     }
 }
 
-/// Where a store is.
+/// The address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreAddress {
     /// Whether it speaks TLS.
     pub tls: bool,
     /// Its ACL user; `None`: the default one.
     pub user: Option<String>,
-    /// Where its servers are, or the Sentinels that know them: each is tried in turn.
+    /// The places of its servers, or of the Sentinels that know them; they are tried in turn.
     pub places: Vec<StorePlace>,
-    /// The name under which the Sentinels at these places know the server; `None`: it is at one of them.
+    /// The server's name at these Sentinels; `None`: the places are servers.
     pub sentinel: Option<String>,
     /// The number of the database.
     pub database: u16,
@@ -98,25 +100,25 @@ impl fmt::Display for StoreAddress {
     }
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlace {
-    /// The name or the address of its host.
+    /// The name or the address of the host.
     pub host: String,
     /// Its port.
     pub port: u16,
 }
 
-/// A file holds no secret of the fleet's.
+/// The reason why a file has no secret of the fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// It cannot be read as a file.
+    /// It is unreadable.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// Others than its owner have rights on it.
+    /// Users other than its owner have these permissions on it.
     #[error("is open to others than its owner (mode {0:04o}): `chmod 600` it")]
     TooOpen(u32),
-    /// It has no line, or only empty ones.
+    /// It has no lines, or only blank ones.
     #[error("is empty: expected a secret on its first line")]
     Empty,
     /// It has more lines than have a meaning.
@@ -125,17 +127,17 @@ pub enum SecretFileError {
     /// It is not text.
     #[error("is not UTF-8 text")]
     NotText,
-    /// A line is no key.
+    /// This line is not a key.
     #[error("has no key of a fleet in line {0}: {1}")]
     Key(usize, #[source] KeyError),
 }
 
-/// Reads the fleet's keys: that on the first line seals, and one on the second, if there is one, is
-/// believed as well, while the fleet's key changes.
+/// Reads the fleet's keys. The key on the first line seals messages. During a change of keys, messages sealed
+/// with the key on the second line are accepted, too.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is open to others, or holds no key.
+/// The file is unreadable, is open to others, or holds no key.
 pub fn read_keys(path: &Path) -> Result<Keys, SecretFileError> {
     let lines = lines(path)?;
     if lines.len() > 2 {
@@ -158,7 +160,7 @@ pub fn read_keys(path: &Path) -> Result<Keys, SecretFileError> {
 ///
 /// # Errors
 ///
-/// The file cannot be read, is open to others, or holds no password.
+/// The file is unreadable, is open to others, or holds no password.
 pub fn read_password(path: &Path) -> Result<String, SecretFileError> {
     let mut lines = lines(path)?;
     match lines.len() {
@@ -168,16 +170,16 @@ pub fn read_password(path: &Path) -> Result<String, SecretFileError> {
     }
 }
 
-/// Reads the certificates that the store's is checked against, as PEM.
+/// Reads the certificates, as PEM, that the store's certificate is checked against.
 ///
 /// # Errors
 ///
-/// The file cannot be read.
+/// The file is unreadable.
 pub fn read_certificates(path: &Path) -> Result<Vec<u8>, Unreadable> {
     Ok(read_at_most(path, MAX_MIB)?.bytes)
 }
 
-/// Returns the lines of a file that only its owner may read, without empty ones.
+/// Returns the lines, without blank ones, of a file that only its owner may read.
 fn lines(path: &Path) -> Result<Vec<String>, SecretFileError> {
     let content = read_at_most(path, MAX_MIB)?;
     let mode = content.mode & 0o777;

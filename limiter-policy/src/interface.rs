@@ -1,4 +1,4 @@
-//! The interfaces to limit, as an operator writes them: by name, or by a pattern of names.
+//! The interfaces to limit, as an operator writes them: names, or patterns of names.
 
 use std::{fmt, str::FromStr};
 
@@ -8,13 +8,13 @@ use thiserror::Error;
 /// Bytes that an alternative name may have: ALTIFNAMSIZ is 128, including the NUL. Names have fewer.
 const MOST_BYTES: usize = 127;
 
-/// An interface's name or alternative name, or a pattern of such names, in which `*` stands for any
-/// characters and `?` for one.
+/// An interface's name or alternative name, or a pattern of names, in which `*` stands for any characters and
+/// `?` for one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InterfaceName(String);
 
-/// No interface can have that name, nor names of that pattern.
+/// The reason why no interface can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidName {
     /// The kernel refuses it: `dev_valid_name` in net/core/dev.c.
@@ -56,23 +56,23 @@ impl fmt::Display for InterfaceName {
 }
 
 impl InterfaceName {
-    /// Returns it as it was written.
+    /// Returns the text as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands for all interfaces with such names, not for one.
+    /// Returns whether it is a pattern, rather than one interface's name.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.0.contains(['*', '?'])
     }
 
-    /// Whether it stands for this name.
+    /// Returns whether it matches this name.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
-        // How many of the name's first characters the part of the pattern so far may stand for.
+        // For each length: whether the pattern so far matches the name's prefix of that length.
         let mut reached = vec![false; name.len() + 1];
         reached[0] = true;
         for expected in self.0.chars() {
@@ -94,13 +94,13 @@ impl InterfaceName {
     }
 }
 
-/// Returns those that are names, not patterns.
+/// Returns the plain names, without the patterns.
 pub fn names(interfaces: &[InterfaceName]) -> impl Iterator<Item = &str> {
     let names = interfaces.iter().filter(|name| !name.is_pattern());
     names.map(InterfaceName::as_str)
 }
 
-/// Whether one of them is this name, not a pattern of it.
+/// Returns whether one of them is this very name; patterns do not count.
 #[must_use]
 pub fn is_named(interfaces: &[InterfaceName], name: &str) -> bool {
     names(interfaces).any(|named| named == name)
@@ -154,7 +154,7 @@ mod tests {
             assert!(pattern.is_pattern());
             assert_eq!(pattern.matches(name), expected, "{pattern} {name}");
         }
-        // A pattern with many ways to match takes no longer for that.
+        // A pattern with many ways to match takes no exponential time.
         let slow = parse(&"*a".repeat(60)).unwrap();
         assert!(!slow.matches(&"a".repeat(59)));
     }

@@ -1,7 +1,7 @@
-//! What to limit, and how: configurations, the lists that they name, and the policy that they make,
-//! compiled to the tables that the datapath reads.
+//! Configurations, the lists that they name, and the policies that they make, compiled to the datapath's
+//! tables.
 //!
-//! Nothing here depends on a kernel or a machine: the number of CPUs is an argument, and the same
+//! This crate does not depend on a kernel or a machine: the number of CPUs is an argument, and the same
 //! configuration compiles to the same tables everywhere.
 
 #![forbid(unsafe_code)]

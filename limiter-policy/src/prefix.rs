@@ -1,4 +1,5 @@
-//! Addresses and prefixes as files spell them, and as programs and people do.
+//! Addresses and prefixes, in the strict spelling of files, and in the looser spelling of programs and
+//! people.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,38 +8,38 @@ use limiter_common::address::Family;
 
 use crate::text;
 
-/// An address with the prefix length written after it, if any.
+/// An address with its prefix length, if written.
 #[derive(Clone, Copy)]
 pub struct Written {
     pub(crate) address: IpAddr,
     pub(crate) length: Option<u8>,
 }
 
-/// Why a text is neither an address nor a prefix.
+/// The reason why a text is neither an address nor a prefix.
 #[derive(Debug)]
 pub enum Invalid {
-    /// It looks like neither of them.
+    /// It resembles neither.
     Malformed,
-    /// It has a zone.
+    /// It has a zone, such as `%eth0`.
     Zone,
-    /// It is an IPv4 address but for zeros that begin a number.
+    /// It is an IPv4 address, except for leading zeros in a number.
     LeadingZeros,
     /// It stands for this IPv4 address or prefix.
     Ipv4Mapped(String),
-    /// Its length is more than this address has bits.
+    /// Its length exceeds this address's number of bits.
     TooLong(IpAddr),
-    /// It has host bits: this prefix is without.
+    /// It has host bits. This is the prefix without them.
     HostBits(IpNet),
     /// It is an address with its full length; this is the address.
     FullLength(IpAddr),
-    /// It is every address, where only some can be meant.
+    /// It covers every address, where only a part makes sense.
     Everything,
-    /// It is an address in place of this range around it.
+    /// It is a single address, where a range is needed. This is a range around it.
     NotARange(IpNet),
 }
 
 impl Invalid {
-    /// Says what is wrong and what would be right; `expected` is what belongs there.
+    /// Describes the error and its correction. `expected` names the kind of value.
     #[must_use]
     pub fn why(self, expected: &str) -> String {
         match self {
@@ -105,7 +106,6 @@ impl Written {
         }
     }
 
-    /// Returns the address's family.
     pub(crate) const fn family(self) -> Family {
         match self.address {
             IpAddr::V4(_) => Family::V4,
@@ -113,7 +113,6 @@ impl Written {
         }
     }
 
-    /// Returns how many bits the address has.
     pub(crate) const fn bits(self) -> u8 {
         bits(self.address)
     }
@@ -123,8 +122,7 @@ impl Written {
         Some(IpNet::new(self.address, length).ok()?.trunc())
     }
 
-    /// Returns the prefix, which must have no host bits set. An address alone is a prefix of full
-    /// length.
+    /// Returns the prefix, which must have no host bits. An address alone is a prefix of full length.
     pub fn prefix(self) -> Result<IpNet, Invalid> {
         let length = self.length.unwrap_or(self.bits());
         let prefix = self.around(length).ok_or(Invalid::Malformed)?;
@@ -136,21 +134,21 @@ impl Written {
     }
 }
 
-/// A prefix as it was meant.
+/// A prefix as intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meant {
-    /// The prefix; of an address, that of full length.
+    /// The prefix; an address has full length.
     pub prefix: IpNet,
-    /// Whether a file would have to spell it otherwise.
+    /// Whether a file would need another spelling.
     pub is_corrected: bool,
 }
 
-/// Reads an address or a prefix that a program hands over or a person asks about.
+/// Reads an address or a prefix from a program or a person.
 ///
-/// Programs write an IPv4 client of a server for both families as IPv4-mapped, and a network by the
-/// address of an interface in it. To refuse that would leave an attacker without a ban; to take a
-/// mapped address as IPv6 would answer about an address that no packet has. A file of the
-/// configuration is read by [`Written`]: its author is there to correct it.
+/// Programs write an IPv4 client of a dual-stack server as IPv4-mapped, and a network by the address of an
+/// interface in it. Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6
+/// would answer about an address that no packet has. Files of the configuration use [`Written`] instead:
+/// their author is there to correct them.
 pub fn meant(text: &str) -> Result<Meant, Invalid> {
     let corrected = |prefix| Meant {
         prefix,
@@ -162,7 +160,7 @@ pub fn meant(text: &str) -> Result<Meant, Invalid> {
             is_corrected: false,
         }),
         Err(Invalid::HostBits(prefix)) => Ok(corrected(prefix)),
-        // A shorter prefix stands for no IPv4 one.
+        // A mapped prefix shorter than /96 stands for no IPv4 prefix.
         Err(Invalid::Ipv4Mapped(ipv4)) if ipv4.contains('/') == text.contains('/') => {
             Ok(corrected(meant(&ipv4)?.prefix))
         }
@@ -177,7 +175,7 @@ const fn bits(address: IpAddr) -> u8 {
     }
 }
 
-/// Parses a prefix length, which has only one valid spelling.
+/// Parses a prefix length in its only valid spelling.
 fn parse_length(text: &str, address: IpAddr) -> Result<u8, Invalid> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || (text.starts_with('0') && text != "0") {
@@ -189,8 +187,8 @@ fn parse_length(text: &str, address: IpAddr) -> Result<u8, Invalid> {
     }
 }
 
-/// Returns the IPv4 address or prefix that an IPv6 one in ::ffff:0:0/96 stands for. Packets from
-/// there are malformed, so a limit on it would never apply.
+/// Returns the IPv4 address or prefix that an IPv6 one in ::ffff:0:0/96 stands for. Packets from there are
+/// malformed, so a limit on it would never apply.
 fn ipv4_meant(address: IpAddr, length: Option<u8>) -> Option<String> {
     let IpAddr::V6(address) = address else {
         return None;
@@ -202,7 +200,7 @@ fn ipv4_meant(address: IpAddr, length: Option<u8>) -> Option<String> {
     })
 }
 
-/// Returns whether a text is an IPv4 address except for leading zeros in its numbers.
+/// Returns whether a text is an IPv4 address, except for leading zeros in its numbers.
 fn has_leading_zeros(text: &str) -> bool {
     let numbers: Vec<&str> = text.split('.').collect();
     let is_number =

@@ -1,9 +1,8 @@
-//! The file with a DNS server's secrets, by which it makes its cookies (RFC 9018).
+//! The file with a DNS server's secrets, from which the server makes its cookies (RFC 9018).
 //!
-//! It has one secret on each line: 32 hexadecimal digits, as NSD has them in its
-//! `cookie-secret-file`. The digits may have `0x` before them, as in Knot's configuration, and
-//! quotes around them, as in BIND's. Empty lines and comments with `#` count for nothing. No
-//! message shows what a line has.
+//! Each line has one secret: 32 hexadecimal digits, as in NSD's `cookie-secret-file`. The digits may have the
+//! prefix `0x`, as in Knot's configuration, or quotes, as in BIND's. Blank lines and comments with `#` are
+//! ignored. Messages never quote a line.
 
 use std::path::Path;
 
@@ -14,28 +13,28 @@ use crate::file::{Unreadable, read_at_most};
 /// The largest file, in MiB.
 const MAX_MIB: u64 = 1;
 
-/// How many hexadecimal digits a secret has.
+/// The number of hexadecimal digits of a secret.
 const DIGITS: usize = 32;
 
-/// The permission of others to read a file.
+/// The read permission for all users.
 const OTHERS_READ: u32 = 0o004;
 
 /// A server's secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secrets {
-    /// The secrets, from one to [`MAX_SECRETS`]. Each makes cookies valid.
+    /// The secrets, from one to [`MAX_SECRETS`]. A cookie of any of them is valid.
     pub secrets: Vec<Secret>,
     /// Whether every user of this host can read the file.
     pub others_can_read: bool,
 }
 
-/// A file has no secrets.
+/// The reason why a file has no usable secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// It cannot be read as a file.
+    /// It is unreadable.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// A line, counted from 1, is none.
+    /// This line, counted from 1, is not a secret.
     #[error("has no secret in line {0}: expected {DIGITS} hexadecimal digits, not all of them 0")]
     Line(usize),
     /// There are too many.
@@ -53,7 +52,7 @@ pub enum SecretsError {
 ///
 /// # Errors
 ///
-/// The reason if the file has none, or anything else.
+/// The file has no secrets, or other content.
 pub fn read(path: &Path) -> Result<Secrets, SecretsError> {
     let content = read_at_most(path, MAX_MIB)?;
     Ok(Secrets {

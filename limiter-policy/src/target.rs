@@ -1,8 +1,8 @@
-//! Finds the file that a path leads to, and trusts no symbolic link on the way that its maker could
-//! have made to show us, who are root, a file that the maker may not read.
+//! Opens the file that a path leads to. Refuses symbolic links that a user could place on the path to show
+//! us, running as root, a file that the user may not read.
 //!
-//! Each part of the path is opened by itself, and followed here, so no user can replace it between a
-//! look and the opening.
+//! Opens each part of the path separately and follows links itself, so no user can swap a part between the
+//! check and the opening.
 
 use std::{
     ffi::OsString,
@@ -20,18 +20,18 @@ use rustix::{
 /// The most links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// A path leads nowhere that may be read.
+/// The reason why a path leads to no file that may be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
     /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A symbolic link on the way to it is of a user who does not own it.
+    /// A symbolic link on the path belongs to a user who does not own the file.
     #[error(transparent)]
     ForeignLink(#[from] ForeignLink),
 }
 
-/// A symbolic link of a user leads to a file of another's.
+/// A symbolic link of one user leads to another user's file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is reached by a symbolic link of the user {maker}, but is of the user {owner}: give both to one \
@@ -44,7 +44,8 @@ pub struct ForeignLink {
     pub owner: u32,
 }
 
-/// Opens the target of a path, without the right to read it: so the opening acts on no kind of file.
+/// Opens the target of a path with `O_PATH`: without the right to read it, so that opening has no effect on
+/// any kind of file.
 pub(crate) fn open(path: &Path) -> Result<OwnedFd, TargetError> {
     let mut rest = parts(path);
     let mut makers = Vec::new();
@@ -65,7 +66,7 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, TargetError> {
         rest.extend(parts(Path::new(&to)));
     }
     let Stat { st_uid: owner, .. } = fstat(&here).map_err(io::Error::from)?;
-    // Root, and the user that asks, may read the file anyway.
+    // Root and the calling user may read the file anyway.
     let ours = geteuid().as_raw();
     let is_trusted = |maker: &u32| *maker == owner || *maker == ours || *maker == 0;
     match makers.into_iter().find(|maker| !is_trusted(maker)) {
@@ -74,7 +75,6 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, TargetError> {
     }
 }
 
-/// Returns the parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev();
     parts.map(|part| part.as_os_str().to_owned()).collect()
@@ -109,13 +109,13 @@ mod tests {
             self.0.path().join(name)
         }
 
-        /// Makes a file of a user's.
+        /// Makes a file for a user.
         fn file(&self, name: &str, owner: u32) {
             fs::write(self.path(name), "x").unwrap();
             chown(self.path(name), Some(owner), None).unwrap();
         }
 
-        /// Makes a link of a user's.
+        /// Makes a link for a user.
         fn link(&self, name: &str, to: &str, maker: u32) {
             symlink(to, self.path(name)).unwrap();
             lchown(self.path(name), Some(maker), None).unwrap();
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Only root can make files of others.
+    /// Only root can make files for other users.
     #[test]
     fn a_link_leads_to_files_of_its_maker_alone_unless_root_made_it() {
         let scene = Scene(tempfile::tempdir().unwrap());
@@ -144,7 +144,7 @@ mod tests {
             ("2", "alice", ALICE, None),
             ("3", "alice", 0, None),
             ("4", "d/bob", ALICE, Some((ALICE, BOB))),
-            // By another link, whosever it is; and from a directory.
+            // By another link, of any user; and from a directory.
             ("5", "1", 0, Some((ALICE, 0))),
             ("6", "2", BOB, Some((BOB, ALICE))),
             ("7", "d/../d/./root", ALICE, Some((ALICE, 0))),

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use ipnet::IpNet;
 use limiter_common::address::Family;
 
-/// Returns a family's name: `IPv4`.
 pub(crate) const fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
@@ -23,7 +22,7 @@ pub fn short(prefix: IpNet) -> String {
     }
 }
 
-/// Formats a count with its thousands apart: `1 048 576`.
+/// Formats a number with its thousands apart: `1 048 576`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -37,8 +36,8 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Formats a duration in nanoseconds as configuration files spell it, in the largest unit that
-/// gives a whole number: `90m`.
+/// Formats a duration in nanoseconds as in configuration files, in the largest unit that gives a whole
+/// number: `90m`.
 #[must_use]
 pub fn period(ns: u64) -> String {
     const UNITS: [(u64, &str); 5] = [
@@ -55,7 +54,7 @@ pub fn period(ns: u64) -> String {
     format!("{}{unit}", ns / length)
 }
 
-/// Puts an untrusted text on one line, where it does nothing to a terminal.
+/// Puts an untrusted text on one line, and escapes the characters that control a terminal.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -69,7 +68,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// Makes the lines of an untrusted text do nothing to a terminal.
+/// Escapes the characters that control a terminal in an untrusted text of several lines.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
@@ -83,12 +82,12 @@ pub fn visible(text: &str) -> String {
     lines
 }
 
-/// Makes lines of JSON do nothing to a terminal; they still mean the same.
+/// Escapes the characters that control a terminal in JSON, without changing its meaning.
 #[must_use]
 pub fn visible_json(json: &str) -> String {
     let mut lines = String::with_capacity(json.len());
     for character in json.chars() {
-        // Controls of ASCII but the last are outside of texts.
+        // ASCII controls, except the last (DEL), occur only outside of strings.
         if character < ' ' || !acts(character) {
             lines.push(character);
         } else {
@@ -100,7 +99,8 @@ pub fn visible_json(json: &str) -> String {
     lines
 }
 
-/// Whether a character is not shown, but acts on its neighbours: controls, and characters that turn or break lines.
+/// Returns whether a character is invisible and acts on its neighbours: controls, and characters that change
+/// direction or break lines.
 fn acts(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,5 +1,5 @@
-//! The bounds of a list's feeds. A feed's author decides which addresses are blocked or excluded;
-//! the configuration decides how many that may be.
+//! The bounds of a list's feeds. A feed's author decides which addresses are blocked or excluded; these
+//! bounds, from the configuration, limit how many.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::coverage::Coverage;
 use crate::{share::Share, text};
 
-/// How much of each family the feeds of a list may cover, and by how much one may grow or shrink.
+/// The share of each family that a list's feeds may cover, and the growth and loss of a single feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// The share of all IPv4 addresses.
@@ -37,21 +37,21 @@ impl Default for Bounds {
     }
 }
 
-/// The coverage that a feed's growth is measured from.
+/// The coverage from which a feed's growth is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The coverage.
     pub covers: Coverage,
-    /// Since when growth is measured from it.
+    /// The time of the measurement.
     pub since: Timestamp,
 }
 
 impl Baseline {
-    /// How long it holds, so that a feed that always stays just below the factor grows by it only
-    /// once a day.
+    /// The lifetime of a baseline. A feed that always stays just below the factor grows by it only once a
+    /// day.
     const HOLDS: SignedDuration = SignedDuration::from_hours(24);
 
-    /// Returns the baseline from now on, for a feed that covers this much.
+    /// Returns the baseline from now on, for a feed that now covers `covers`.
     pub(super) fn next(self, covers: Coverage, now: Timestamp) -> Self {
         let age = now.duration_since(self.since);
         if age.is_negative() || age >= Self::HOLDS {
@@ -61,21 +61,21 @@ impl Baseline {
     }
 }
 
-/// Any feed may grow to this much: an IPv4 /16, an IPv6 /32.
+/// Any feed may grow to this size: an IPv4 /16, an IPv6 /32.
 const SMALL: Coverage = Coverage {
     ipv4_addresses: 1 << 16,
     ipv6_64s: 1 << 32,
 };
 
-/// A feed of so many prefixes may lose all: bans of one's own come and go.
+/// A feed of so few prefixes may lose all: a site's own bans come and go.
 const FEW: u64 = 100;
 
 impl Bounds {
-    /// Checks what a feed covers, or all feeds of a list together.
+    /// Checks the coverage of a feed, or of all feeds of a list together.
     ///
     /// # Errors
     ///
-    /// The family in which it covers too much.
+    /// The first family with too much coverage.
     pub fn check_coverage(&self, covers: Coverage) -> Result<(), Excess> {
         for (family, most) in [(Family::V4, self.ipv4), (Family::V6, self.ipv6)] {
             let share = covers.share(family);
@@ -90,8 +90,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Checks by how much a feed has grown since the baseline, and shrunk since its last content,
-    /// in prefixes.
+    /// Checks a feed's growth since the baseline, and its loss since its last content, in prefixes.
     pub(super) fn check_change(
         &self,
         (baseline, covers): (Coverage, Coverage),
@@ -129,13 +128,13 @@ impl Bounds {
         Ok(())
     }
 
-    /// Catches a file of which half is written; published feeds lose less from one day to the next.
+    /// Catches a half-written file. Published feeds lose less from one day to the next.
     const fn default_loss() -> Share {
         Share::from_millionths(300_000)
     }
 }
 
-/// Feeds cover more than they may.
+/// A coverage beyond the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
     /// The family.
@@ -147,7 +146,7 @@ pub struct Excess {
 }
 
 impl Excess {
-    /// Returns what the share is of.
+    /// Returns a phrase for the whole that the share belongs to.
     #[must_use]
     pub const fn space(&self) -> &'static str {
         match self.family {
@@ -157,27 +156,27 @@ impl Excess {
     }
 }
 
-/// A feed has changed by more than it may.
+/// A change beyond the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It has grown.
     Growth {
-        /// The family in which it has.
+        /// The family that has grown.
         family: Family,
-        /// What it covered before: IPv4 addresses, or IPv6 /64s.
+        /// The old coverage: IPv4 addresses, or IPv6 /64s.
         from: u64,
-        /// What it covers now.
+        /// The new coverage.
         to: u64,
-        /// The factor by which it may grow.
+        /// The maximum factor.
         factor: u32,
     },
     /// It has shrunk.
     Loss {
-        /// How many prefixes it had.
+        /// The old number of prefixes.
         from: u64,
-        /// How many it has now.
+        /// The new number of prefixes.
         to: u64,
-        /// The share of them that it may lose.
+        /// The maximum share of the prefixes that may go.
         most: Share,
     },
 }
@@ -212,7 +211,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Returns what feeds cover beyond the list's own prefixes in the configuration.
+/// Returns the coverage of feeds beyond the list's own prefixes in the configuration.
 pub(super) fn beyond_own<'f>(own: &[IpNet], feeds: impl Iterator<Item = &'f [IpNet]>) -> Coverage {
     let mut all = own.to_vec();
     let own = Coverage::of(&IpNet::aggregate(&all));

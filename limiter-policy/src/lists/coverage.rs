@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::share::Share;
 
-/// The internet's IPv6 addresses, 2000::/3. Nobody sends across the internet from other addresses,
-/// and counting them would make any part of it look small.
+/// The internet's IPv6 addresses, 2000::/3. Other addresses are not routed across the internet, and counting
+/// them would make any part of it look small.
 const INTERNET: Ipv6Net =
     Ipv6Net::new_assert(std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
@@ -49,7 +49,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the share of the family's addresses that it covers, rounded up.
+    /// Returns the share of the family's addresses, rounded up.
     #[must_use]
     pub fn share(self, family: Family) -> Share {
         let whole: u128 = match family {
@@ -62,7 +62,7 @@ impl Coverage {
         Share::from_millionths(u32::try_from(millionths).unwrap_or(u32::MAX))
     }
 
-    /// Returns how much it covers beyond another.
+    /// Returns the coverage beyond another's.
     #[must_use]
     pub const fn beyond(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a policy's lists say about an address or a prefix.
+//! The effect of a policy's lists on an address or a prefix, for people who ask.
 
 use std::fmt;
 
@@ -8,51 +8,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Limit, List, ListUse, Mode, Policy, Purpose};
 
-/// What a policy's lists say about an address, or about all addresses of a prefix.
+/// The effect of a policy's lists on an address, or on all addresses of a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
     /// The lists with any of the addresses, in the order of the configuration.
     pub lists: Vec<ListFinding>,
-    /// What the policy does with them before any limit.
+    /// The effect before any limit.
     pub listing: Extents,
-    /// What limits do with them, if anything, in the order of interned ids.
+    /// The effects in limits, in the order of interned ids; limits without an effect are left out.
     pub limits: Vec<LimitFinding>,
 }
 
-/// A list with any of the addresses.
+/// A list that contains some of the addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListFinding {
     /// Its name.
     pub list: String,
-    /// Whether it has all of the addresses.
+    /// Whether it contains all of the addresses.
     pub extent: Extent,
-    /// Its first prefix with any of the addresses.
+    /// Its first prefix that shares addresses.
     pub prefix: IpNet,
-    /// How many more of its prefixes have any.
+    /// The number of its further prefixes that share addresses.
     pub more: usize,
     /// Its uses.
     pub used_by: Vec<UsedBy>,
 }
 
-/// What a limit does with listed addresses.
+/// A limit's effect on listed addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitFinding {
     /// Its name.
     pub limit: String,
-    /// Its mode, not [`Mode::Off`]; a limit that observes lets blocked addresses pass.
+    /// Its mode, never [`Mode::Off`]; an observing limit lets blocked addresses pass.
     pub mode: Mode,
-    /// What it does with the addresses.
+    /// The effect on the addresses.
     #[serde(flatten)]
     pub listing: Extents,
 }
 
-/// Which part of the addresses is excluded, and which is blocked. An address that is both is
-/// excluded.
+/// The excluded and the blocked parts of the addresses. Excluding wins over blocking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
-    /// `None`: no address is excluded.
+    /// The excluded part; `None`: none.
     pub excluded: Option<Extent>,
-    /// `None`: no address is blocked.
+    /// The blocked part; `None`: none.
     pub blocked: Option<Extent>,
 }
 
@@ -101,8 +100,8 @@ impl Policy {
         .collect()
     }
 
-    /// Returns what the lists say about an address, as a prefix of full length, or about all
-    /// addresses of a prefix.
+    /// Returns the effect of the lists on an address (a prefix of full length), or on all addresses of a
+    /// prefix.
     #[must_use]
     pub fn findings(&self, asked: IpNet) -> Findings {
         let lists = self.lists.iter().filter_map(|list| {
@@ -158,7 +157,7 @@ impl Policy {
         let excluded = extent(&of_all(&[exclude]), asked);
         let blocked = match excluded {
             None => extent(&of_all(&[block]), asked),
-            // Only a part is excluded, so what is blocked beyond it is a part, too.
+            // A part is excluded, so blocking can apply only to a part, too.
             Some(Extent::Part) if of_all(&[exclude]) != of_all(&[exclude, block]) => {
                 Some(Extent::Part)
             }
@@ -168,8 +167,7 @@ impl Policy {
     }
 }
 
-/// Returns the prefixes of a list with any of the addresses: one prefix around them all, or those
-/// inside.
+/// Returns the prefixes of a list that share addresses with `asked`: one prefix around it, or several inside.
 fn having(list: &List, asked: IpNet) -> &[IpNet] {
     let prefixes = &list.prefixes;
     let begin = prefixes.partition_point(|prefix| prefix.broadcast() < asked.network());
@@ -177,8 +175,7 @@ fn having(list: &List, asked: IpNet) -> &[IpNet] {
     &prefixes[begin..end.max(begin)]
 }
 
-/// Returns which part of the addresses disjoint prefixes cover, each of which covers some; `None`:
-/// none.
+/// Returns the part of the addresses that disjoint prefixes cover; `None`: they cover none.
 fn extent(prefixes: &[IpNet], asked: IpNet) -> Option<Extent> {
     match prefixes {
         [] => None,

@@ -1,8 +1,7 @@
 //! Lists and the sources of their addresses.
 //!
-//! A list has prefixes in the configuration, and feed files. Feed files are read separately from
-//! the configuration, at any time ([`read()`]); all contents together make the list
-//! ([`ListSource::list`]).
+//! A list has prefixes in the configuration, and feed files. Feed files can be read again at any time,
+//! without the configuration ([`read()`]). All contents together make the list ([`ListSource::list`]).
 
 mod bounds;
 mod coverage;

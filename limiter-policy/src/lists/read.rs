@@ -1,4 +1,4 @@
-//! Reads feed files, for the first time or again.
+//! Reads feed files, at the start or again later.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The largest feed file, in MiB. A million prefixes take less, except in very verbose feeds.
 const MAX_MIB: u64 = 128;
 
-/// One of this many entries may be bad.
+/// One in this many entries may be bad.
 const ONE_BAD_OF: u64 = 10;
 
 /// A feed file that was refused.
@@ -31,38 +31,38 @@ pub struct FeedError {
     pub refusal: Refusal,
 }
 
-/// Why a feed file is refused.
+/// The reason why a feed file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It cannot be read as a file.
+    /// It is unreadable.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// As a whole, it is not in its format.
+    /// As a whole, it does not have its format.
     #[error("is refused: {0}")]
     Parse(#[from] ParseError),
-    /// Too many of its entries are not in its format.
+    /// Too many of its entries do not have its format.
     #[error(
         "is refused: {} of {} entries cannot be read, the first in line {line}: {message}",
         text::count(*bad),
         text::count(*of)
     )]
     TooManyBad {
-        /// How many entries cannot be read.
+        /// The number of unreadable entries.
         bad: u64,
-        /// How many entries there are.
+        /// The number of all entries.
         of: u64,
         /// The line of the first bad entry, counted from 1.
         line: u64,
         /// Its error.
         message: String,
     },
-    /// It covers too much.
+    /// Its coverage is beyond the bounds.
     #[error("is refused: it covers {}", excess(.0))]
     TooWide(Excess),
-    /// All feeds of the list together cover too much.
+    /// The coverage of all feeds of the list together is beyond the bounds.
     #[error("is refused: with it, the list's feeds cover {}", excess(.0))]
     TooWideTogether(Excess),
-    /// It has changed by too much: an operator must look at it.
+    /// Its change is beyond the bounds: an operator must accept it.
     #[error(
         "is held back: it would {change}; if this is right, accept it with `limiter lists accept \
          {list} --digest {digest}`"
@@ -85,7 +85,7 @@ fn excess(excess: &Excess) -> String {
     )
 }
 
-/// When files are read, and which contents were accepted.
+/// The time of reading, and the contents that operators accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadContext<'a> {
     /// The time.
@@ -94,8 +94,8 @@ pub struct ReadContext<'a> {
     pub accepted: &'a [String],
 }
 
-/// Reads the files of a list that are due or have no `old` content. A file that must be refused
-/// keeps its previous content, whose report then says why. Results are in the list's order.
+/// Reads the files of a list that are due or have no `old` content. A refused file keeps its previous
+/// content, and its report says why. Results are in the list's order.
 pub fn read(
     source: &ListSource,
     old: &[Feed],
@@ -116,7 +116,7 @@ pub fn read(
     let known = feeds.iter().flatten().map(|feed| feed.prefixes.as_slice());
     let together = beyond_own(&source.cidr, known);
     if let Err(excess) = source.bounds.check_coverage(together) {
-        // We cannot know which of them is wrong.
+        // It is unknown which of them is wrong, so refuse all new ones.
         let are_new = feeds.iter_mut().zip(&source.files);
         for (feed, path) in are_new.filter(|(_, path)| is_read(path)) {
             if feed
@@ -130,7 +130,7 @@ pub fn read(
     feeds
 }
 
-/// Returns what is used in place of a refused file.
+/// Returns the substitute for a refused file: its previous content.
 fn instead(path: &Path, old: Option<&Feed>, refusal: Refusal) -> Result<Feed, FeedError> {
     let Some(old) = old else {
         return Err(FeedError {
@@ -201,8 +201,8 @@ fn read_anew(
     })
 }
 
-/// Returns the baseline of a file that now covers this much in so many prefixes, unless it has
-/// changed by too much.
+/// Returns the new baseline of a file that covers `covers` in so many prefixes, or the change beyond the
+/// bounds.
 fn baseline(
     source: &ListSource,
     bytes: &[u8],

@@ -1,5 +1,4 @@
-//! The record of a list in force: enough to read its files again, and to report on it when no
-//! daemon runs.
+//! The record of a list in force: enough to read its files again, and to report on it without a daemon.
 
 use std::path::Path;
 
@@ -48,7 +47,7 @@ impl ListRecord {
         }
     }
 
-    /// Returns when the next of its files becomes stale; `None`: none will.
+    /// Returns the time when the next of its files becomes stale; `None`: never.
     #[must_use]
     pub fn next_stale(&self, now: Timestamp) -> Option<Timestamp> {
         let max_age = SignedDuration::from_nanos(self.source.max_age_ns?.try_into().ok()?);
@@ -61,7 +60,7 @@ impl ListRecord {
             .min()
     }
 
-    /// Returns a stand-in for the unknown content of a file: all that the list had.
+    /// Returns a stand-in for the unknown content of a file: all prefixes of the list.
     #[must_use]
     pub fn stand_in(&self, path: &Path, list: Option<&List>) -> Feed {
         let known = self.files.iter().find(|file| file.path == path);
@@ -88,7 +87,7 @@ impl ListRecord {
         }
     }
 
-    /// Returns its status at this time; the policy has its prefixes.
+    /// Returns its status at this time, with its prefixes in the policy.
     #[must_use]
     pub fn status(&self, policy: &Policy, now: Timestamp) -> ListStatus {
         let name = &self.source.name;

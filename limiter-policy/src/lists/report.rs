@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{bounds::Baseline, coverage::Coverage, format::Format};
 use crate::text;
 
-/// A line of a feed file that could not be read.
+/// An unreadable line of a feed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadLine {
     /// The line, counted from 1.
@@ -25,32 +25,31 @@ pub struct FeedReport {
     pub path: PathBuf,
     /// Its format.
     pub format: Format,
-    /// How many entries could be read.
+    /// The number of readable entries.
     pub entries: u64,
-    /// How many entries could not be read.
+    /// The number of unreadable entries.
     pub bad: u64,
-    /// The first ten of them.
+    /// The first ten unreadable entries.
     pub first_bad: Vec<BadLine>,
-    /// When the file was last changed; `None`: the system does not know.
+    /// The time of the file's last change; `None`: the system does not know.
     pub modified: Option<Timestamp>,
-    /// How many prefixes it comes to, after merging; 0: unknown.
+    /// The number of prefixes, after merging; 0: unknown.
     #[serde(default)] // A manifest of an older limiter does not have it.
     pub prefixes: u64,
-    /// How much it covers.
+    /// The coverage.
     pub covers: Coverage,
-    /// What its growth is measured from.
+    /// The coverage from which its growth is measured.
     pub baseline: Baseline,
-    /// Why the file's current content was refused. All other fields then describe its previous
-    /// content, which is still on the list.
+    /// The reason for refusing the file's current content. All other fields then describe its previous
+    /// content, which stays on the list.
     pub kept_old: Option<String>,
-    /// The digest of a refused content that only needs to be accepted.
+    /// The digest of a refused content that an operator can accept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
 impl FeedReport {
-    /// Returns how long ago the file was changed, in nanoseconds; 0 if that is in the future or
-    /// unknown.
+    /// Returns the time since the file's last change, in nanoseconds; 0: in the future, or unknown.
     #[must_use]
     pub fn age_ns(&self, now: Timestamp) -> u64 {
         let age = self.modified.map(|modified| now.duration_since(modified));
@@ -58,8 +57,7 @@ impl FeedReport {
             .unwrap_or(0)
     }
 
-    /// Returns whether the file was unchanged for longer than `max_age_ns`; `None`: it may have any
-    /// age.
+    /// Returns whether the file has been unchanged for longer than `max_age_ns`; `None`: any age is fine.
     #[must_use]
     pub fn is_stale(&self, max_age_ns: Option<u64>, now: Timestamp) -> bool {
         max_age_ns.is_some_and(|max_age_ns| self.age_ns(now) > max_age_ns)
@@ -92,6 +90,6 @@ impl FeedReport {
 pub struct Feed {
     /// The report on the file.
     pub report: FeedReport,
-    /// The fewest prefixes that cover its addresses, sorted.
+    /// The smallest set of prefixes with its addresses, sorted.
     pub prefixes: Vec<IpNet>,
 }

@@ -20,17 +20,16 @@ pub struct ListSource {
     pub files: Vec<PathBuf>,
     /// The files' format.
     pub format: Format,
-    /// After how many nanoseconds without a change a file is stale; `None`: never.
+    /// The time without a change until a file is stale, in nanoseconds; `None`: never.
     pub max_age_ns: Option<u64>,
-    /// What happens to the content of a stale file.
+    /// The fate of a stale file's content.
     pub when_stale: WhenStale,
-    /// The bounds of what the files may cover.
+    /// The bounds on the files' content.
     pub bounds: Bounds,
 }
 
 impl ListSource {
-    /// Returns the list at a time, with the content of its files. Leaves out stale files if
-    /// configured so.
+    /// Returns the list at a time, with the content of its files. Leaves out stale files if configured.
     #[must_use]
     pub fn list(&self, feeds: &[Feed], now: Timestamp) -> List {
         let mut prefixes = self.cidr.clone();
@@ -60,14 +59,14 @@ impl ListSource {
         warnings
     }
 
-    /// Returns whether a file of the list was unchanged for longer than it may.
+    /// Returns whether a file of the list is older than its maximum age.
     #[must_use]
     pub fn is_stale(&self, report: &FeedReport, now: Timestamp) -> bool {
         report.is_stale(self.max_age_ns, now)
     }
 }
 
-/// What happens to the content of a stale file.
+/// The fate of a stale file's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenStale {

@@ -9,19 +9,19 @@ use super::{FeedReport, UsedBy};
 pub struct ListStatus {
     /// Its name.
     pub list: String,
-    /// How many IPv4 prefixes it has.
+    /// The number of its IPv4 prefixes.
     pub ipv4_prefixes: u64,
-    /// How many IPv6 prefixes it has.
+    /// The number of its IPv6 prefixes.
     pub ipv6_prefixes: u64,
     /// Its uses.
     pub used_by: Vec<UsedBy>,
     /// Its files.
     pub files: Vec<FeedStatus>,
-    /// The age of its oldest file's content, in nanoseconds; `None`: unknown, or it has no files.
+    /// The age of its oldest file, in nanoseconds; `None`: unknown, or no files.
     pub age_ns: Option<u64>,
-    /// After how many nanoseconds a file is stale; `None`: never.
+    /// The age from which a file is stale, in nanoseconds; `None`: never.
     pub max_age_ns: Option<u64>,
-    /// How many entries of its files cannot be read.
+    /// The number of unreadable entries in its files.
     pub bad_lines: u64,
     /// The worst state of its files.
     pub state: ListState,
@@ -47,9 +47,9 @@ pub enum ListState {
     Ok,
     /// Its last content was refused: its previous content stays in force.
     Old,
-    /// It is older than it may be, and in force.
+    /// It is stale, and in force.
     Stale,
-    /// It is older than it may be, and not in force.
+    /// It is stale, and not in force.
     Dropped,
 }
 
@@ -65,7 +65,7 @@ impl ListState {
         }
     }
 
-    /// Returns whether it is older than it may be.
+    /// Returns whether it is stale.
     #[must_use]
     pub const fn is_stale(self) -> bool {
         matches!(self, Self::Stale | Self::Dropped)

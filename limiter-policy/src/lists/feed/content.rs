@@ -13,8 +13,8 @@ use crate::{
 /// The longest line, in bytes, of formats with one entry per line.
 pub(super) const MAX_LINE: usize = 64 * 1024;
 
-/// The most prefixes a file may come to, after merging those that overlap or touch. While a policy
-/// is put in force, the daemon needs about 250 bytes for each.
+/// The most prefixes of a file, after merging overlapping and touching ones. While a policy is put in force,
+/// the daemon needs about 250 bytes for each.
 pub const MOST_PREFIXES: usize = 1 << 20;
 
 /// The content of a feed file.
@@ -22,20 +22,20 @@ pub const MOST_PREFIXES: usize = 1 << 20;
 pub struct Content {
     /// Its format, never [`Format::Auto`].
     pub format: Format,
-    /// The fewest prefixes that cover its addresses, sorted.
+    /// The smallest set of prefixes with its addresses, sorted.
     pub prefixes: Vec<IpNet>,
-    /// How many entries could be read.
+    /// The number of readable entries.
     pub entries: u64,
-    /// How many entries could not be read.
+    /// The number of unreadable entries.
     pub bad: u64,
-    /// The first of them.
+    /// The first of the unreadable entries.
     pub first_bad: Vec<BadLine>,
 }
 
-/// Why a feed file cannot be used at all.
+/// The reason why a feed file is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// It is empty: a download failed, or is under way.
+    /// It is empty: a download failed, or is still running.
     #[error("it is empty; if the list should have no addresses, write a comment, '#'")]
     Empty,
     /// A line is too long.
@@ -53,7 +53,7 @@ pub enum ParseError {
         text::family(*.0)
     )]
     Everything(Family),
-    /// It is JSON, but no feed: its name, and the way to make a feed of it.
+    /// It is JSON, but not a feed: the document's name, and a way to convert it.
     #[error("expected CrowdSec's decisions, found {0}")]
     ForeignJson(Cow<'static, str>),
     /// It is not the expected JSON document.

@@ -16,7 +16,7 @@ use super::{
     items::{FieldItems, Items},
 };
 
-/// How many fields of another document are looked at, to name it.
+/// The most fields to read of another document, to recognize it.
 const MOST_NAMED: usize = 16;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    /// Returns whether it is a ban of addresses that is in force.
+    /// Returns whether it is an active ban of addresses.
     fn is_ban(&self) -> bool {
         let scopes = ["ip", "range"];
         let is_over = |left: &Cow<'_, str>| left.starts_with('-');
@@ -48,8 +48,8 @@ impl Decision<'_> {
     }
 }
 
-/// Reads the decisions of a list or of the alerts in a list, or the new ones of a stream. The
-/// service's answer to an unauthorized request is an object, too, and so is JSON of other origin.
+/// Reads the decisions of a list, of the alerts in a list, or the new ones of a stream. The answer to an
+/// unauthorized request is an object, too, and so is other JSON.
 pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut document = serde_json::Deserializer::from_slice(bytes);
     let mut others = Vec::new();
@@ -97,7 +97,7 @@ fn add_item(item: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), 
     add(item, bytes, entries)
 }
 
-/// Says where it is no such document, in words of our own: the library's quote the file.
+/// Returns the error for another document, in our own words: the library's message would quote the file.
 fn invalid(error: &serde_json::Error) -> ParseError {
     ParseError::Json {
         line: error.line(),
@@ -110,7 +110,7 @@ fn invalid(error: &serde_json::Error) -> ParseError {
     }
 }
 
-/// Adds a decision, a part of `bytes`.
+/// Adds a decision, which is a part of `bytes`.
 fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let added = match serde_json::from_str::<Decision<'_>>(raw.get()) {
         Ok(decision) if decision.is_ban() => entries.add(&decision.value),

@@ -25,12 +25,12 @@ pub(super) struct Entries {
     read: u64,
     bad: u64,
     first_bad: Vec<BadLine>,
-    /// Why reading the file must stop.
+    /// The reason to stop reading.
     full: Option<ParseError>,
 }
 
 impl Entries {
-    /// Makes none; they may come to so many prefixes.
+    /// Starts without entries; they may add up to `prefixes` prefixes.
     pub(super) fn at_most(prefixes: usize) -> Self {
         Self {
             spans: Spans::at_most(prefixes),
@@ -141,13 +141,13 @@ fn written(text: &str) -> Result<Written, String> {
     Written::parse(text).map_err(why)
 }
 
-/// Returns the error for a slip in a feed that would exclude or block everybody. Only a list in the
-/// configuration may do that.
+/// Returns the error for an entry that would exclude or block all addresses. Only a list in the configuration
+/// may do that.
 fn every_address() -> String {
     "it is every address: only the configuration may list that".to_owned()
 }
 
-/// Names the fault of an address, without any of it.
+/// Describes the fault of an address, without quoting it.
 fn why(error: Invalid) -> String {
     match error {
         Invalid::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),

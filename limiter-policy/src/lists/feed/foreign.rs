@@ -1,14 +1,14 @@
-//! JSON documents that are no feeds, though they have addresses: each has its own structure, which
-//! `jq` reads better than a format of ours for each.
+//! JSON documents with addresses that are not feeds. Each has its own structure, which `jq` reads better than
+//! a special format here would.
 
 use std::borrow::Cow;
 
 /// A published document.
 struct Document {
     name: &'static str,
-    /// Fields that tell it from others.
+    /// The fields that identify it.
     fields: &'static [&'static str],
-    /// The filter by which `jq` writes its addresses, one a line.
+    /// The filter for `jq` that writes its addresses, one a line.
     filter: &'static str,
 }
 
@@ -40,8 +40,8 @@ const KNOWN: [Document; 5] = [
     },
 ];
 
-/// Names the document with these fields, and says how it becomes a feed. The fields are not shown: a
-/// feed's owner could make it lead to a file of others.
+/// Returns the name of the document with these fields, and a command that makes it a feed. Shows no field: a
+/// feed's owner could link the path to another user's file and read its content in the log.
 pub(super) fn found(fields: &[String]) -> Cow<'static, str> {
     let are_of = |known: &&Document| {
         let mut telling = known.fields.iter();

@@ -16,7 +16,7 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
     match (words.next(), words.next(), words.next()) {
         (Some("create"), Some(_), Some(_)) => Ok(()),
         (Some("add"), Some(_), Some(member)) => {
-            // What follows `comment` is the operator's text.
+            // The text after `comment` is the operator's.
             let mut options = words.take_while(|word| *word != "comment");
             if options.any(|word| word == "nomatch") {
                 return Err("it is an exception ('nomatch'), which lists cannot have".to_owned());

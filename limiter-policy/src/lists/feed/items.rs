@@ -45,8 +45,8 @@ impl<'d, F: FnMut(&'d RawValue) -> Result<(), ParseError>> Visitor<'d> for Items
     }
 }
 
-/// Reads the [`Items`] in a field of an object; tells whether it has the field, and by `others` the
-/// names of the fields that are not read.
+/// Reads the [`Items`] in one field of an object. Returns whether the object has the field, and passes the
+/// names of its other fields to `others`.
 pub(super) struct FieldItems<F, O> {
     pub(super) field: &'static str,
     pub(super) each: F,

@@ -10,7 +10,7 @@ use super::entries::Entries;
 pub(super) struct Record<'a> {
     #[serde(borrow)]
     pub(super) cidr: Option<Cow<'a, str>>,
-    /// `metadata` in the last line, which has the number of records and the list's time.
+    /// `metadata` in the last line, with the number of records and the list's time.
     #[serde(borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
 }

@@ -7,7 +7,7 @@ use super::{
     entries::Entries,
 };
 
-/// Reads each line by `read`, which returns what is wrong with it.
+/// Reads each line with `read`, which returns its error.
 pub(super) fn read(
     bytes: &[u8],
     entries: &mut Entries,
@@ -25,8 +25,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Returns the lines of a file. A carriage return alone ends one, too: else a comment in the first
-/// line would be the whole file.
+/// Returns the lines of a file. A lone carriage return ends a line, too: otherwise a comment in the first
+/// line would swallow the whole file.
 pub(super) fn each(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! Addresses as ranges, merged while they are read, so that a file's size in memory is bounded
-//! whatever it contains. A single IPv6 range may be 250 prefixes.
+//! Addresses as ranges, merged while they are read: this bounds memory for any file. A single IPv6 range may
+//! need 250 prefixes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -26,7 +26,7 @@ impl From<IpNet> for Span {
 
 /// The addresses read so far.
 pub(super) struct Spans {
-    /// The most prefixes that they may come to.
+    /// The most prefixes.
     most: usize,
     v4: Ranges<u32>,
     v6: Ranges<u128>,
@@ -61,11 +61,11 @@ impl Spans {
         Ok(())
     }
 
-    /// Returns the fewest prefixes that cover the addresses, sorted.
+    /// Returns the smallest set of prefixes with the addresses, sorted.
     ///
     /// # Errors
     ///
-    /// These are too many, or all addresses of a family.
+    /// There are too many, or they cover a whole family.
     pub(super) fn into_prefixes(mut self) -> Result<Vec<IpNet>, ParseError> {
         self.merge();
         if self.v4.0 == [(0, u32::MAX)] {
@@ -105,7 +105,7 @@ impl Spans {
 struct Ranges<A>(Vec<(A, A)>);
 
 impl<A: Number> Ranges<A> {
-    /// Sorts the ranges and merges those that overlap or touch.
+    /// Sorts the ranges, and merges overlapping and touching ones.
     fn merge(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|(first, last), (_, before)| {

@@ -307,7 +307,7 @@ fn lines_may_end_in_carriage_returns() {
 
 #[test]
 fn columns_after_tabs() {
-    // DShield's block list, and what scores addresses.
+    // DShield's block list, and a list with scores.
     let text = "# start\tend\tnetmask\tattacks\n192.0.2.0\t192.0.2.255\t24\t2011\tA-NET\tXY\n\
                 198.51.100.1\t87\t2026-11-20\n203.0.113.0/25\tbot-net\n2001:db8::\t2001:db8::f\n\
                 198.51.100.8\t-\t198.51.100.9\n198.51.100.7\t-\tscanner\n";
@@ -324,7 +324,7 @@ fn columns_after_tabs() {
         ],
         &[],
     );
-    // Two addresses that are no range are not taken for one.
+    // Two addresses in the wrong order, or a prefix before one, are not a range.
     let text = "192.0.2.9\t192.0.2.1\n192.0.2.0/28\t192.0.2.255\n192.0.2.1\n";
     check(
         text,
@@ -337,7 +337,7 @@ fn columns_after_tabs() {
     );
 }
 
-/// Else the owner of a feed could make it lead to a file that only we may read, and read on in the log.
+/// Otherwise a feed's owner could link it to a file that only root may read, and read its content in the log.
 #[test]
 fn no_error_shows_anything_of_the_file() {
     const SECRET: &str = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0";
@@ -445,7 +445,7 @@ fn a_feed_of_too_many_prefixes_is_refused() {
     let prefixes = read(&text, Format::Plain).unwrap().prefixes;
     assert_eq!(prefixes.len(), MOST as usize);
     refused(&lines(MOST + 1).collect::<String>(), Format::Plain);
-    // Reading stops when there are twice as many, whatever follows.
+    // Reading stops at twice as many, so the rest of the file does not matter.
     let text: String = lines(2 * MOST).collect();
     let too_long = "x".repeat(MAX_LINE + 1);
     refused(&format!("{text}{too_long}"), Format::Plain);

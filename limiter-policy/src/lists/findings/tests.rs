@@ -57,7 +57,7 @@ fn findings_of_each_list() {
         None,
         Some(All),
     );
-    // The two blocked halves are all of it, but a part is excluded.
+    // The two blocked halves are the whole, but a part is excluded.
     check(
         "192.0.2.0/24",
         &[
@@ -113,7 +113,7 @@ fn what_lists_are_for() {
     );
 }
 
-/// Limits that count no packets of an address do not block it either.
+/// A limit that counts no packets of an address does not block it either.
 #[test]
 fn limits_that_have_nothing_to_do_with_it() {
     let own = |name: &str, more: &str| {

@@ -65,8 +65,8 @@ impl Scene {
         feeds.map(|feed| feed.report.kept_old.clone()).collect()
     }
 
-    /// Writes another text to the only file; checks that it is put in force, or refused for a
-    /// reason that begins so.
+    /// Writes another text to the only file. Checks that it is put in force, or refused for a reason with
+    /// this start.
     #[track_caller]
     fn check(&mut self, text: &str, refused: Option<&str>) {
         let before = self.feeds[0].prefixes.clone();
@@ -86,7 +86,7 @@ impl Scene {
         self.now += SignedDuration::from_hours(hours);
     }
 
-    /// Returns why the files are refused when they are first read.
+    /// Returns the reasons for refusing the files at the first reading.
     fn refusals(&self) -> Vec<String> {
         let feeds = self.read(&[]).into_iter();
         let errors = feeds.filter_map(Result::err);
@@ -266,8 +266,7 @@ fn a_feed_that_grows_too_fast_is_held_back() {
     scene.pass(1);
     scene.check("10.0.0.0/10\n", None);
     scene.check("10.0.0.0/9\n", Some(HELD));
-    // A feed that has shrunk may grow back within the day; after that, growth is measured from what
-    // it is.
+    // A shrunk feed may grow back within the day. After that, growth is measured from its new size.
     scene.check("# nobody\n", None);
     scene.check("10.0.0.0/10\n", None);
     scene.check("# nobody\n", None);
@@ -298,7 +297,7 @@ fn how_a_feed_that_is_held_back_is_told() {
     );
 }
 
-/// Half of a file, as while it is written in place, or when a download broke off.
+/// Half of a file: it is being written in place, or its download broke off.
 #[test]
 fn a_feed_that_shrinks_too_fast_is_held_back() {
     let lines = |number: u32| {
@@ -313,7 +312,7 @@ fn a_feed_that_shrinks_too_fast_is_held_back() {
     let held = "is held back: it would shrink from 1 000 to 699 prefixes, by more than 30%; if this \
                 is right, accept it with `limiter lists accept bad --digest ";
     scene.check(&lines(699), Some(held));
-    // Nobody accepts it by waiting.
+    // Waiting does not accept it.
     scene.pass(240);
     scene.check(&lines(699), Some(held));
     scene.check(
@@ -374,7 +373,7 @@ fn only_content_that_was_looked_at_is_accepted() {
     assert!(told.is_some_and(|told| told.starts_with("is refused: it covers 25%")));
 }
 
-/// Only root can make links of others.
+/// Only root can make links for other users.
 #[test]
 fn a_feed_that_another_user_s_link_leads_to_is_refused() {
     const ALICE: u32 = 65_001;

@@ -61,9 +61,9 @@ impl Policy {
     }
 }
 
-/// Returns how long [`FORGED_SOURCES`] exhaust `shared` if each takes all that `own` allows: 10 (b + r t) = B
-/// + R t. In nanoseconds; `u64::MAX`: for ever. A connection takes at least a packet. The bytes of a packet
-/// are unknown.
+/// Returns how long [`FORGED_SOURCES`] exhaust `shared` if each takes all that `own` allows. It is the `t` in
+/// `10 (b + r t) = B + R t`, in nanoseconds; `u64::MAX`: for ever. A connection takes at least a packet. The
+/// bytes of a packet are unknown.
 fn taken_for(own: &Limit, shared: &Limit) -> u64 {
     let (Some(own_rate), Some(shared_rate)) = (own.default, shared.default) else {
         return 0;
