@@ -1,4 +1,4 @@
-//! Writes captures, byte by byte.
+//! Builds capture files, byte by byte.
 
 /// A packet of a capture.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Packet {
         }
     }
 
-    /// Cuts it to a snapshot length.
+    /// Cuts the captured bytes to a snapshot length.
     #[must_use]
     pub fn cut_to(mut self, captured: usize) -> Self {
         self.data.truncate(captured);
@@ -40,7 +40,7 @@ pub struct Format {
     pub big_endian: bool,
     /// Whether times are in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
-    /// By libpcap's registry: 1 is Ethernet.
+    /// The number in libpcap's registry: 1 is Ethernet.
     pub link_type: u16,
 }
 

@@ -1,4 +1,4 @@
-//! The clock that the datapath reads, too.
+//! The datapath's clock.
 
 use nix::time::{ClockId, clock_gettime};
 

@@ -1,4 +1,4 @@
-//! Tries new TCP connections.
+//! Opens many TCP connections at a given rate.
 
 use std::{
     collections::VecDeque,
@@ -16,8 +16,8 @@ use crate::{
     namespace::Namespace,
 };
 
-/// How long an attempt may take: less than the second after which the kernel would repeat the SYN,
-/// so that an attempt is a single SYN.
+/// The time limit for an attempt. Below the second after which the kernel would repeat the SYN, so an attempt
+/// is a single SYN.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Tries TCP connections from one address of a namespace to one socket address.
@@ -32,9 +32,9 @@ pub struct Connector {
 /// The outcome of a load of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
-    /// The SYNs sent, one per attempt, and when.
+    /// The SYNs sent, one per attempt, and the times.
     pub sent: Sent,
-    /// How many attempts became connections.
+    /// The number of attempts that became connections.
     pub established: u64,
 }
 
@@ -50,13 +50,13 @@ impl Connector {
         }
     }
 
-    /// Returns a handle that follows, and ends, [`Connector::connect`] on another thread.
+    /// Returns a handle to follow and end [`Connector::connect`] on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// Tries connections as the load says, without waiting for one before the next. Each attempt
+    /// Tries connections at the load's rate, without waiting for the result before the next. Each attempt
     /// holds a file descriptor for 0.8 seconds, and is then given up.
     pub fn connect(&self, load: Load) -> Result<Attempts> {
         self.namespace.enter(|| {
@@ -69,7 +69,7 @@ impl Connector {
                     Ok(())
                 })
                 .with_context(|| format!("cannot connect to {}", self.destination))?;
-            // Gives the last SYN, too, the whole time for an answer.
+            // The last SYN, too, gets the whole time for an answer.
             while let Some((begun, _)) = pending.front() {
                 thread::sleep((*begun + PATIENCE).saturating_duration_since(Instant::now()));
                 established += settle(&mut pending, Instant::now());
@@ -91,18 +91,18 @@ impl Connector {
     }
 }
 
-/// Closes the attempts whose time is over, and counts those that became connections.
+/// Closes the attempts that have reached the time limit, and returns the number of connections among them.
 fn settle(pending: &mut VecDeque<(Instant, Socket)>, now: Instant) -> u64 {
     let mut established = 0;
     while let Some((_, socket)) = pending.pop_front_if(|(begun, _)| now >= *begun + PATIENCE) {
-        // In this order, a connection that the server resets in between counts, too.
+        // This order also counts a connection that the server resets between the two checks.
         let connected = socket.peer_addr().is_ok() || was_reset(&socket);
         established += u64::from(connected);
     }
     established
 }
 
-/// Returns whether the server has reset the connection already, as [`crate::Listener`] does.
+/// Returns whether the server has already reset the connection, as [`crate::Listener`] does.
 fn was_reset(socket: &Socket) -> bool {
     let error = socket.take_error().ok().flatten();
     error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionReset)

@@ -53,7 +53,7 @@ impl Counter {
         lock(&self.tally).clone()
     }
 
-    /// Returns the counts, once all that has arrived is read.
+    /// Returns the counts, after everything that has arrived is read.
     pub(crate) fn finish(mut self) -> Result<Tally> {
         softirq::settle();
         self.stop.store(true, Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Drop for Counter {
     }
 }
 
-/// Reads until told to stop and nothing more arrives.
+/// Reads until told to stop and no more packets arrive.
 fn count(
     socket: &Socket,
     tally: &Mutex<Tally>,
@@ -100,7 +100,7 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-/// Counts are plain numbers, which a panic elsewhere leaves valid.
+/// Ignore poisoning: counts are plain numbers, which a panic leaves valid.
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

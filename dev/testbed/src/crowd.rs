@@ -1,5 +1,5 @@
-//! Many hostile clients of an HTTP server: some are silent, some slow, some ask all the time. They
-//! run without privilege.
+//! Many hostile clients of an HTTP server: some are silent, some slow, some send requests all the time. They
+//! run without privileges.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -18,27 +18,27 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::Namespace;
 
-/// A user who owns nothing.
+/// A user without any files.
 const NOBODY: libc::uid_t = 65_534;
 
-/// The longest time that a crowd stays.
+/// The longest stay of a crowd.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// How often idle and slow clients act.
+/// The interval between actions of idle and slow clients.
 const PACE: Duration = Duration::from_millis(50);
 
-/// How long a busy client waits before it connects again.
+/// The pause of a busy client before it connects again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long a busy client waits for the server.
+/// The time that a busy client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a crowd asks for.
+/// The document that a crowd requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
     /// Its path.
     pub path: &'static str,
-    /// How it ends.
+    /// The end of its content, to recognise a complete answer.
     pub end: &'static str,
 }
 
@@ -62,10 +62,10 @@ impl Document {
 pub struct Sizes {
     /// Clients that connect, and are silent.
     pub idle: usize,
-    /// Clients that send an endless request byte by byte; every other one sends a whole request,
-    /// and reads the answer byte by byte.
+    /// Clients that send an endless request byte by byte. Every other one sends a whole request, and reads
+    /// the answer byte by byte.
     pub slow: usize,
-    /// Clients that ask for the document again as soon as they have an answer.
+    /// Clients that request the document again as soon as they have an answer.
     pub busy: usize,
 }
 
@@ -77,7 +77,7 @@ impl Sizes {
     }
 }
 
-/// The clients, which connect again whenever the server hangs up. They leave on drop.
+/// The clients. They connect again whenever the server hangs up, and leave on drop.
 #[derive(Debug)]
 pub struct Crowd {
     state: Arc<State>,
@@ -88,12 +88,12 @@ pub struct Crowd {
 struct State {
     is_to_leave: AtomicBool,
     answers: AtomicU64,
-    /// How many have connected at least once.
+    /// The number of clients that have connected at least once.
     arrived: AtomicUsize,
 }
 
 impl Crowd {
-    /// Starts clients that connect to `server` from inside `namespace`, and ask for the document.
+    /// Starts clients that connect to `server` from inside `namespace`, and request the document.
     #[must_use]
     pub fn gather(
         namespace: &Namespace,
@@ -125,8 +125,8 @@ impl Crowd {
         self.state.answers.load(Ordering::Relaxed)
     }
 
-    /// Returns how many clients have connected, each counted once. The server may have hung up on
-    /// them since.
+    /// Returns the number of clients that have connected, each counted once. The server may have hung up
+    /// since.
     #[must_use]
     pub fn arrived(&self) -> usize {
         self.state.arrived.load(Ordering::Relaxed)
@@ -146,7 +146,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Allows a descriptor of this process for each client.
+/// Raises the limit of descriptors to one for each client.
 fn allow_descriptors(sizes: Sizes) -> Result<()> {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = sizes.total() as u64 + 1_024;
@@ -157,10 +157,10 @@ fn allow_descriptors(sizes: Sizes) -> Result<()> {
     Ok(())
 }
 
-/// Makes this thread, and those that it starts, run as nobody.
+/// Makes this thread, and the threads it starts, run as the user `nobody`.
 fn drop_privilege() -> Result<()> {
-    // SAFETY: it takes numbers. The system call itself, unlike the C function of that name, changes
-    // the calling thread alone: the others stay root.
+    // SAFETY: it takes numbers. Unlike the C function of that name, the system call itself changes only the
+    // calling thread: the other threads stay root.
     let changed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
     if changed == 0 {
         Ok(())
@@ -185,7 +185,7 @@ fn stay(server: SocketAddr, document: Document, sizes: Sizes, state: &State) {
             scope.spawn(|| {
                 let mut client = Client::default();
                 while goes_on() {
-                    // Its errors are the server's doing.
+                    // Errors are the server's doing.
                     let _ = be_busy(
                         &mut client,
                         server,
@@ -204,7 +204,7 @@ fn stay(server: SocketAddr, document: Document, sizes: Sizes, state: &State) {
     });
 }
 
-/// One of the crowd.
+/// A client of the crowd.
 #[derive(Default)]
 struct Client {
     /// `None`: it is not connected.
@@ -223,13 +223,14 @@ impl Client {
         Ok(self.stream.insert(stream))
     }
 
-    /// Does the same, and never waits for the server afterwards.
+    /// Connects like [`Self::connect`], and makes the socket non-blocking, so that no action waits for the
+    /// server.
     fn connect_to_linger(&mut self, server: SocketAddr, state: &State) -> io::Result<()> {
         self.connect(server, state)?.set_nonblocking(true)
     }
 }
 
-/// Holds connections, and acts on each at times; reopens those that end.
+/// Holds connections, acts on each at intervals, and reopens closed ones.
 fn linger(
     server: SocketAddr,
     number: usize,
@@ -280,7 +281,7 @@ fn dawdle(place: usize, stream: &mut TcpStream, request: &[u8]) -> io::Result<()
     }
 }
 
-/// Asks again and again over one connection.
+/// Sends request after request over one connection.
 fn be_busy(
     client: &mut Client,
     server: SocketAddr,

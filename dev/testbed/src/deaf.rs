@@ -1,4 +1,4 @@
-//! A process that the kernel does not answer.
+//! Cuts a process off from the kernel's answers.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use socket2::{Domain, SockFilter, Socket};
 
-/// A filter that drops everything.
+/// A filter that drops every message.
 const NOTHING: [SockFilter; 1] = [SockFilter::new(0x06, 0, 0, 0)];
 
-/// Has the netlink sockets of a process lose all that arrives; returns how many those are. Sockets
-/// that it opens later are not concerned.
+/// Makes a process's open netlink sockets lose every arriving message, and returns their number. Later
+/// sockets work.
 pub fn deafen(process: u32) -> Result<usize> {
     let id = Pid::from_raw(process.try_into()?).context("0 is no process")?;
     let id = pidfd_open(id, PidfdFlags::empty())?;
@@ -19,7 +19,7 @@ pub fn deafen(process: u32) -> Result<usize> {
         let number = entry?.file_name();
         let number = number.to_str().context("a number")?.parse()?;
         let descriptor = pidfd_getfd(&id, number, PidfdGetfdFlags::empty());
-        // It may be closed by now, or be no socket.
+        // The descriptor may be closed by now, or not a socket.
         let Ok(socket) = descriptor.map(Socket::from) else {
             continue;
         };

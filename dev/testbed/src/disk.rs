@@ -9,13 +9,13 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-/// A file system in a file, which can be frozen: a process that writes to it then waits, and not even
+/// A file system in a file, which can be frozen. A process that writes to it then blocks, and not even
 /// SIGKILL ends the wait.
 #[derive(Debug)]
 pub struct Disk(TempDir);
 
 impl Disk {
-    /// Makes an empty one, which answers.
+    /// Makes an empty, working file system.
     pub fn new() -> Result<Self> {
         let disk = Self(tempfile::tempdir()?);
         let image = disk.0.path().join("image");
@@ -33,12 +33,12 @@ impl Disk {
         self.0.path().join("root")
     }
 
-    /// Has it hang.
+    /// Freezes the file system.
     pub fn freeze(&self) -> Result<()> {
         run(Command::new("fsfreeze").arg("--freeze").arg(self.root()))
     }
 
-    /// Has it answer again. Fails if it does.
+    /// Thaws the file system. Fails if it is not frozen.
     pub fn thaw(&self) -> Result<()> {
         run(Command::new("fsfreeze").arg("--unfreeze").arg(self.root()))
     }
@@ -46,7 +46,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A daemon may still have a file there.
+        // A daemon may still have an open file there.
         if let Err(error) = run(Command::new("umount").arg("--lazy").arg(self.root())) {
             eprintln!("{error:#}");
         }

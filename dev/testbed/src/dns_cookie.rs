@@ -1,4 +1,4 @@
-//! DNS cookies as a server makes them (RFC 9018), and queries that show them.
+//! DNS cookies as a server makes them (RFC 9018), and queries that carry them.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,7 @@ const BEFORE: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\
     \x07example\x03com\0\0\x01\0\x01\
     \0\0\x29\x04\xd0\0\0\x80\0\0\x20\0\x03\0\0\0\x0a\0\x18";
 
-/// Returns the cookies of a client and of the server that has the secret, issued at that Unix time
-/// in seconds.
+/// Returns the cookies of a client and of the server with the secret, issued at that Unix time in seconds.
 #[must_use]
 pub fn dns_cookie(secret: &Secret, client: IpAddr, issued: u32) -> [u8; DNS_COOKIE_LENGTH] {
     let mut cookie = DnsCookie {

@@ -11,7 +11,7 @@ use crate::link::{CLIENT_MAC, SERVER_MAC};
 
 const TTL: u8 = 64;
 
-/// The window that a SYN offers; any will do.
+/// The window in a SYN; any value will do.
 const WINDOW: u16 = 64_240;
 
 /// A VLAN tag in a frame.
@@ -64,8 +64,7 @@ impl Frame {
         self.tcp_fast_open(source, destination, sequence, &[])
     }
 
-    /// Returns the frame with a TCP segment that asks for a new connection, with options as they are
-    /// sent.
+    /// Returns the frame with a TCP segment that asks for a new connection, with encoded options.
     pub fn tcp_syn_with(
         &self,
         source: u16,
@@ -84,8 +83,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Returns the frame with a TCP segment that asks for a new connection and brings its first
-    /// data.
+    /// Returns the frame with a TCP segment that asks for a new connection and carries its first data.
     pub fn tcp_fast_open(
         &self,
         source: u16,
@@ -102,7 +100,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Returns the frame with a TCP segment that acknowledges what is before a number.
+    /// Returns the frame with a TCP segment that acknowledges all bytes before a sequence number.
     pub fn tcp_ack(
         &self,
         source: u16,
@@ -113,8 +111,8 @@ impl Frame {
         self.tcp_data(source, destination, (sequence, acknowledged), &[])
     }
 
-    /// Returns the frame with a TCP segment that brings data, with its sequence number and the number
-    /// before which it acknowledges everything.
+    /// Returns the frame with a TCP segment that carries data, with its sequence number and its
+    /// acknowledgment number.
     pub fn tcp_data(
         &self,
         source: u16,

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, noticed between steps so that each can tidy up.
+//! Ctrl-C and SIGTERM, checked between steps so that each step can tidy up.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -14,12 +14,12 @@ pub const INTERRUPTED: u8 = 130;
 static SEEN: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: Mutex<bool> = Mutex::new(false);
 
-/// Whether the user wants the program to end.
+/// The user's wish to end the program.
 #[derive(Clone, Debug)]
 pub struct Interrupt(());
 
 impl Interrupt {
-    /// Starts to notice SIGINT, SIGTERM and SIGHUP, which no longer end the process.
+    /// Starts to catch SIGINT, SIGTERM and SIGHUP, which then no longer end the process.
     pub fn watch() -> Result<Self> {
         let mut is_watched = IS_WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_watched {
@@ -30,7 +30,7 @@ impl Interrupt {
         Ok(Self(()))
     }
 
-    /// Returns whether one of them has arrived.
+    /// Returns whether such a signal has arrived.
     #[must_use]
     pub fn seen(&self) -> bool {
         SEEN.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Shows what the network stack hands to sockets: whole packets, not only their number.
+//! Shows the packets that the network stack delivers to sockets: whole packets, not only their number.
 
 use std::{
     io::IoSliceMut,
@@ -22,7 +22,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::namespace::Namespace;
 
-/// For each of some five hundred sockets. A test reads them after every few packets.
+/// The buffer of each of some five hundred sockets. A test reads them after every few packets.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// More than a packet can hold.
@@ -34,12 +34,12 @@ const EVENTS: usize = 64;
 /// The length of IPv4's header without options.
 const IPV4_HEADER: usize = 20;
 
-/// IPv6's next headers that the stack reads on its way to the payload: hop-by-hop options, routing,
-/// fragment, destination options; and authentication, if it knows the sender's key. A raw socket
-/// for one of these would get packets that the stack has not finished.
+/// IPv6's next headers that the stack processes on its way to the payload: hop-by-hop options, routing,
+/// fragment, destination options; and authentication, if it knows the sender's key. A raw socket for one of
+/// these would get packets that the stack has not finished.
 const READ_ON_THE_WAY: [u8; 5] = [0, 43, 44, 51, 60];
 
-/// A packet that a socket got.
+/// A packet that a socket received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The kind of socket.
@@ -50,21 +50,21 @@ pub struct Delivery {
     pub source: IpAddr,
     /// The destination of the packet as delivered.
     pub destination: IpAddr,
-    /// The bytes behind all network headers, and for UDP sockets behind UDP's header.
+    /// The bytes after all network headers, and for UDP sockets after UDP's header.
     pub payload: Vec<u8>,
 }
 
-/// The kind of socket that got a packet.
+/// The kind of a receiving socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketKind {
-    /// A raw socket, which gets a copy of each packet of its protocol.
+    /// A raw socket, with a copy of each packet of its protocol.
     Raw,
     /// The UDP socket, which IPv4 and IPv6 share.
     Udp,
 }
 
-/// Sockets that get all packets that a namespace's network stack delivers over IP: a raw one for
-/// each protocol of each family, and one for UDP.
+/// Sockets for all packets that a namespace's network stack delivers over IP: a raw one for each protocol of
+/// each family, and one for UDP.
 #[derive(Debug)]
 pub struct IpSockets {
     epoll: Epoll,
@@ -81,7 +81,7 @@ struct Open {
 }
 
 impl IpSockets {
-    /// Opens the sockets; that for UDP on a port.
+    /// Opens the sockets, the UDP socket on a port.
     pub fn new(namespace: &Namespace, udp_port: u16) -> Result<Self> {
         let sockets = namespace.enter(|| {
             let v4 = (1..=u8::MAX).map(|protocol| Open::raw(Domain::IPV4, protocol));
@@ -108,7 +108,7 @@ impl IpSockets {
         })
     }
 
-    /// Returns all packets not read yet; waits at most `patience` for the first.
+    /// Returns all unread packets; waits at most `patience` for the first.
     pub fn read(&mut self, patience: Duration) -> Result<Vec<Delivery>> {
         let mut timeout = EpollTimeout::try_from(patience).context("the time is too long")?;
         let mut deliveries = Vec::new();

@@ -1,21 +1,21 @@
 //! Network namespaces and traffic for the tests and the demonstration.
 //!
-//! A [`Pair`] is two anonymous network namespaces joined by a veth pair: `client0` on one side,
-//! `server0` on the other. The wire carries only what the caller sends: no neighbour discovery, no
-//! router solicitation, no multicast report. The namespaces live as long as their file descriptors,
-//! so nothing is left however the process ends.
+//! A [`Pair`] is two anonymous network namespaces joined by a veth pair: `client0` on one side, `server0` on
+//! the other. The wire carries only the caller's packets: no neighbour discovery, no router solicitation, no
+//! multicast report. The namespaces live as long as their file descriptors, so nothing is left however the
+//! process ends.
 //!
-//! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte
-//! ([`RawSender`] with [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count what arrives,
-//! per source address; [`IpSockets`] shows what the network stack delivers. A [`Crowd`] of clients
-//! wears a server out; [`deafen`] keeps the kernel's answers from a process. A [`Load`] is bounded in
-//! count and in time. A [`Tap`] is another driver than a veth pair's. [`capture`] writes frames to files. An [`Interrupt`] leaves time to tidy up
-//! when the user ends the program.
+//! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte ([`RawSender`] with
+//! [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count arriving packets per source address;
+//! [`IpSockets`] shows the packets that the network stack delivers. A [`Crowd`] of clients wears a server
+//! out; [`deafen`] keeps the kernel's answers from a process. A [`Load`] is bounded in count and in time. A
+//! [`Tap`] has another driver than a veth pair. [`capture`] builds capture files from frames. An
+//! [`Interrupt`] leaves time to tidy up when the user ends the program.
 //!
-//! A [`Limiter`] runs in a namespace. Its pins are in a [`PinDirectory`], since BPF filesystems do
-//! not belong to namespaces.
+//! A [`Limiter`] runs in a namespace. Its pins are in a [`PinDirectory`], since BPF filesystems do not belong
+//! to namespaces.
 //!
-//! What must not exist here: an interface, an address or a packet outside the namespaces.
+//! Nothing here may make an interface, an address or a packet outside the namespaces.
 
 pub mod capture;
 mod clock;

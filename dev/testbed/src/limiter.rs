@@ -20,17 +20,17 @@ use tempfile::TempDir;
 
 use crate::{Namespace, notices::Notices};
 
-/// How long starting and stopping may take: the kernel verifies the program meanwhile, and an
-/// unoptimised daemon reads a feed of a million prefixes.
+/// The time limit for starting and stopping: the kernel verifies the program meanwhile, and an unoptimised
+/// daemon reads a feed of a million prefixes.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// The interval between checks for that.
+/// The interval between checks for the start or stop.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The interval between questions that take no longer to come true than the question.
+/// The interval between queries for a condition that comes true very soon.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// How long an answer may take: only a daemon that hangs takes so long.
+/// The time limit for an answer: only a hanging daemon takes so long.
 const ANSWER: Duration = Duration::from_secs(90);
 
 /// The version of the control protocol; a daemon refuses another.
@@ -79,8 +79,8 @@ impl Limiter {
         Ok(limiter)
     }
 
-    /// After a daemon has ended, starts another with the same arguments, files and socket, and
-    /// waits until it enforces.
+    /// After a daemon has ended, starts another with the same arguments, files and socket, and waits until it
+    /// enforces.
     pub fn restart(&mut self) -> Result<()> {
         (self.child, self.notices) = self.site.spawn()?;
         self.wait_until_up()
@@ -135,9 +135,8 @@ impl Limiter {
         self.read(&request, &["offenders"])
     }
 
-    /// Returns the daemon's answer to a request of the control protocol. A process of the command
-    /// line prints the same, at the cost of a process, which counts where a test asks until
-    /// something happens.
+    /// Returns the daemon's answer to a request of the control protocol. The command line gives the same
+    /// answer, but starts a process, which is slow in a test that polls.
     pub fn ask(&self, request: &Value) -> Result<Value> {
         let request = json!({"version": VERSION, "body": request});
         let mut stream = UnixStream::connect(self.socket())?;
@@ -158,7 +157,7 @@ impl Limiter {
     /// Returns a command's output for people, sent to this daemon.
     pub fn show(&self, arguments: &[&str]) -> Result<String> {
         let output = self.command(arguments).output()?;
-        // The status tells all, and fails, if an interface is not attached.
+        // `status` fails if an interface is not attached, but still prints everything.
         let is_told = arguments.first() == Some(&"status") && !output.stdout.is_empty();
         ensure!(
             output.status.success() || is_told,
@@ -177,13 +176,13 @@ impl Limiter {
         command
     }
 
-    /// Returns the daemon's answer to a request of the control protocol or, if it has ended, what the
-    /// command with these arguments finds in the pins.
+    /// Returns the daemon's answer to a request of the control protocol. After the daemon has ended, returns
+    /// the output of the command with these arguments, which reads the pins.
     pub fn read(&self, request: &Value, arguments: &[&str]) -> Result<Value> {
         if let Ok(answer) = self.ask(request) {
             return Ok(answer);
         }
-        // The command also says why there is no answer.
+        // The command also explains a missing answer.
         let mut arguments = [arguments, &["--json"]].concat();
         if let Some(directory) = self.site.pins() {
             arguments.extend(["--pin", directory]);
@@ -197,13 +196,13 @@ impl Limiter {
         self.site.socket()
     }
 
-    /// Returns all that the daemon, and those before it, have written to stderr.
+    /// Returns the stderr of the daemon and of its predecessors.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.site.log())?)
     }
 
-    /// Waits until the log contains the text, for the kernel and other commands show what was done
-    /// before the log does; fails if it does not come.
+    /// Waits until the log contains the text, and fails after a time limit. The kernel and other commands may
+    /// show an action before the log does.
     pub fn wait_for_log(&self, text: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -227,8 +226,8 @@ impl Limiter {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
 
-    /// Gives the daemon a real-time priority, for a test that needs it to read within a bounded time:
-    /// beside other tests it might come too late.
+    /// Gives the daemon a real-time priority, for a test that needs it to read within a bounded time: other
+    /// tests on the machine could delay it too long.
     pub fn take_precedence(&self) -> Result<()> {
         let process = self.child.id().to_string();
         let output = Command::new("chrt")
@@ -274,7 +273,8 @@ impl Limiter {
     fn wait_until_up(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let mut is_ready = false;
-        // Then it looks for the first time: what was dropped before counts as earlier.
+        // Wait also for the daemon's first round of work. It takes the drops so far for its baseline, so
+        // later drops count as new.
         while !is_ready || !self.has_asked_its_guard()? {
             self.check()?;
             ensure!(
@@ -291,8 +291,8 @@ impl Limiter {
         Ok(())
     }
 
-    /// Returns whether the daemon knows whom not to ban, or why it cannot tell: it asks as soon as its
-    /// work begins.
+    /// Returns whether the daemon has asked for the addresses that it must not ban, with an answer or an
+    /// error. It asks when its work begins.
     fn has_asked_its_guard(&self) -> Result<bool> {
         let guard = &self.status()?["daemon"]["guard"];
         Ok(!guard["answered_at"].is_null() || !guard["error"].is_null())
@@ -301,7 +301,7 @@ impl Limiter {
 
 impl Drop for Limiter {
     fn drop(&mut self) {
-        // Fails if the daemon has ended already.
+        // Fails if the daemon has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -320,7 +320,7 @@ impl Site {
         self.directory.path().join("log")
     }
 
-    /// Returns where it pins, if it does.
+    /// Returns the path of its pins, if it pins.
     fn pins(&self) -> Option<&str> {
         let mut arguments = self.arguments.iter();
         arguments.find_map(|argument| argument.strip_prefix("--pin="))
@@ -341,7 +341,7 @@ impl Site {
         command
     }
 
-    /// Starts the daemon, and hears its notices.
+    /// Starts the daemon, and listens to its notices.
     fn spawn(&self) -> Result<(Child, Notices)> {
         let path = self.directory.path().join("notices");
         let notices = Notices::hear(&path)?;
@@ -351,7 +351,8 @@ impl Site {
             .env("NOTIFY_SOCKET", path)
             .stdin(Stdio::null())
             .stderr(log.context("cannot make a log")?)
-            // Ctrl-C on the terminal only goes to the program that started the daemon, and ends it.
+            // In its own process group: Ctrl-C on the terminal reaches only the starting program, which then
+            // ends the daemon.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot run {}", self.binary.display()))?;

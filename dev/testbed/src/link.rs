@@ -20,8 +20,7 @@ pub const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 /// The hardware address of the server's end.
 pub const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 
-/// How long an interface may take until it is in use: on a busy machine the kernel removes other
-/// namespaces first.
+/// The time limit until an interface is in use: on a busy machine the kernel removes other namespaces first.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// One end of the pair.
@@ -33,8 +32,8 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Gives the interface its addresses, a route and a permanent neighbour entry for each address
-    /// of the other end, and brings it up.
+    /// Gives the interface its addresses, and for each address of the other end a route and a permanent
+    /// neighbour entry. Brings it up.
     pub(crate) fn bring_up(&self, other: &End<'_>) -> Result<()> {
         self.relax()?;
         self.namespace.ip_batch(&self.commands(other))
@@ -83,9 +82,8 @@ impl End<'_> {
     fn commands(&self, other: &End<'_>) -> String {
         let interface = self.interface;
         let mac = mac(self.mac);
-        // Without a link-local address there is no router solicitation. Without ARP there is no
-        // duplicate address detection and no solicited-node group, so no multicast listener report
-        // either.
+        // Without a link-local address there is no router solicitation. Without ARP there is no duplicate
+        // address detection and no solicited-node group, and therefore no multicast listener report.
         let mut commands = format!(
             "link set {interface} address {mac} arp off addrgenmode none\nlink set {interface} up\n"
         );

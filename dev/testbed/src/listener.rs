@@ -11,11 +11,11 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{counter::Counter, namespace::Namespace, tally::Tally};
 
-/// More than the kernel allows, so that it takes its maximum.
+/// More than the kernel allows, so that it uses its maximum.
 const BACKLOG: i32 = 1 << 16;
 
-/// Accepts TCP connections on one port, over IPv4 and IPv6, counts them per source address as
-/// packets, and resets them.
+/// Accepts TCP connections on one port, over IPv4 and IPv6, counts them as packets per source address, and
+/// resets them.
 #[derive(Debug)]
 pub struct Listener {
     counter: Counter,
@@ -44,7 +44,7 @@ impl Listener {
         self.counter.so_far()
     }
 
-    /// Returns the counts, once all connections are accepted.
+    /// Returns the counts, after all connections are accepted.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }

@@ -1,4 +1,4 @@
-//! How much to send, how fast, and for how long.
+//! The number of packets to send, their rate, and their time limit.
 
 use std::{
     io,
@@ -13,20 +13,19 @@ use std::{
 
 use crate::clock::monotonic_ns;
 
-/// The longest sleep, and so the delay until a stop is noticed.
+/// The longest sleep, which bounds the delay until a stop is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How long after its duration a steady load may catch up, so that its count is exact even on a
-/// busy machine.
+/// The extra time for a steady load to catch up, so that its count is exact even on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The shortest interval without a packet that counts as a pause.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long to let the receiver empty a full veth ring.
+/// The time for the receiver to empty a full veth ring.
 const RING_PAUSE: Duration = Duration::from_micros(20);
 
-/// How much to send, how fast, and for how long: bounded in time and in count.
+/// The number of packets to send, their rate, and their time limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     interval: Duration,
@@ -35,8 +34,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Makes a load of `per_second` packets, evenly spaced, the last before the duration is over. A
-    /// delayed sender catches up, and has two more seconds for it.
+    /// Makes a load of `per_second` packets, evenly spaced, the last before the duration is over. A delayed
+    /// sender catches up, and has two more seconds to do so.
     #[must_use]
     pub fn steady(per_second: NonZeroU32, duration: Duration) -> Self {
         Self {
@@ -45,7 +44,7 @@ impl Load {
         }
     }
 
-    /// Makes a load as fast as the sender can.
+    /// Makes a load at the sender's maximum rate.
     #[must_use]
     pub fn saturating(duration: Duration) -> Self {
         Self {
@@ -64,7 +63,7 @@ impl Load {
         }
     }
 
-    /// Returns the time after which the load ends even if its count is not reached.
+    /// Returns the time limit of the load, even if its count is not reached.
     fn time_limit(&self) -> Duration {
         match self.interval {
             Duration::ZERO => self.duration,
@@ -72,7 +71,7 @@ impl Load {
         }
     }
 
-    /// Calls `deliver` with 0, 1, 2, … as the load says; repeats a call if the ring is full.
+    /// Calls `deliver` with 0, 1, 2, … at the load's rate; repeats a call if the ring is full.
     pub(crate) fn drive(
         &self,
         progress: &Progress,
@@ -119,7 +118,7 @@ impl Load {
     }
 }
 
-/// The packets sent, and when.
+/// The packets sent, and the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The number of packets, frames or connections tried.
@@ -133,7 +132,7 @@ pub struct Sent {
     pub paused: Duration,
 }
 
-/// A handle on a load under way, for any thread: shows its progress, and can end it.
+/// A handle on a running load, for any thread: follows its progress, and can end it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     shared: Arc<Shared>,
@@ -146,7 +145,7 @@ struct Shared {
 }
 
 impl Progress {
-    /// Returns how many were sent so far, over all loads of this handle.
+    /// Returns the number of packets sent so far, over all loads of this handle.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.shared.sent.load(Ordering::Relaxed)

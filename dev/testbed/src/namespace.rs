@@ -12,15 +12,15 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// A network namespace held only by a file descriptor: the kernel removes it, with all that it
-/// contains, when its last descriptor, socket and process are gone.
+/// A network namespace held only by a file descriptor. The kernel removes it, with all its content, when its
+/// last descriptor, socket and process are gone.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     handle: Arc<File>,
 }
 
 impl Namespace {
-    /// Makes a namespace, with nothing in it but a loopback interface, which is up.
+    /// Makes a namespace with only a loopback interface, which is up.
     pub fn new() -> Result<Self> {
         // unshare moves the calling thread, so use a thread that ends here.
         let handle = on_thread(|| {
@@ -35,11 +35,11 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Returns a command that runs inside, and from then on dies with the thread that started it: start
-    /// it from a thread that lives long enough. /sys stays that of the caller's namespace.
+    /// Returns a command that runs inside. The process dies with the thread that started it, so start it from
+    /// a thread that lives long enough. /sys stays the one of the caller's namespace.
     ///
-    /// Two small programs do that before the command runs. Code of ours between fork and exec would
-    /// make each start copy the page tables of the whole test, a twelfth of all its CPU time.
+    /// Two small programs set this up before the command runs. Code of ours between fork and exec would make
+    /// each start copy the page tables of the whole test, a twelfth of all its CPU time.
     #[must_use]
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("setpriv");
@@ -53,9 +53,8 @@ impl Namespace {
         command
     }
 
-    /// Runs a closure on a thread inside the namespace. Sockets made there belong to that
-    /// namespace, wherever they are used later, as do paths opened below /proc/thread-self/net and
-    /// /proc/sys/net.
+    /// Runs a closure on a thread inside the namespace. Sockets made there belong to that namespace, wherever
+    /// they are used later. The same holds for paths opened below /proc/thread-self/net and /proc/sys/net.
     pub fn enter<T: Send>(&self, inside: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         on_thread(|| {
             setns(&*self.handle, CloneFlags::CLONE_NEWNET)
@@ -98,7 +97,7 @@ impl Namespace {
             .spawn()
             .context("cannot run `ip` in a namespace: install iproute2, run as root")?;
         if let Some(mut stdin) = child.stdin.take() {
-            // If `ip` has ended already, its own message says more than a broken pipe.
+            // If `ip` has already ended, its own message says more than a broken pipe.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().context("cannot wait for `ip`")?;

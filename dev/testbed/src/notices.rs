@@ -1,4 +1,4 @@
-//! What a daemon tells its service manager by sd_notify(3), with the test in the manager's place.
+//! A daemon's notices to its service manager by sd_notify(3). The test takes the manager's place.
 
 use std::{
     fs,
@@ -12,17 +12,17 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// Hears a daemon until dropped. A thread reads all notices: the socket holds few, and then a daemon
-/// that tells another waits.
+/// Listens to a daemon until dropped. A thread reads all notices: the socket holds few, and a full one would
+/// block the daemon.
 #[derive(Debug)]
 pub(crate) struct Notices {
     socket: Arc<UnixDatagram>,
-    /// In a mutex, so that threads may share what has this.
+    /// In a mutex, so that the owner can be shared between threads.
     ready: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Notices {
-    /// Listens at the path, in place of a socket of an earlier daemon.
+    /// Listens at the path, in place of an earlier daemon's socket.
     pub(crate) fn hear(path: &Path) -> Result<Self> {
         if path.exists() {
             fs::remove_file(path)?;
@@ -33,7 +33,7 @@ impl Notices {
         let heard = Arc::clone(&socket);
         thread::spawn(move || {
             let mut notice = [0; 1024];
-            // Nothing comes from a socket that is shut down.
+            // A socket that is shut down returns nothing.
             while let Ok(length @ 1..) = heard.recv(&mut notice) {
                 if notice[..length].starts_with(b"READY=1\n") {
                     // The starter may have given up.
@@ -45,7 +45,8 @@ impl Notices {
         Ok(Self { socket, ready })
     }
 
-    /// Returns whether the daemon tells within that time that it enforces and answers.
+    /// Waits for the notice that the daemon enforces and answers. Returns whether it has come within that
+    /// time.
     pub(crate) fn tell_ready(&self, within: Duration) -> bool {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         ready.recv_timeout(within).is_ok()
@@ -54,7 +55,7 @@ impl Notices {
 
 impl Drop for Notices {
     fn drop(&mut self) {
-        // Ends the thread. A socket that is bound can be shut down.
+        // Ends the thread. Shutting down works for a bound socket.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }

@@ -10,8 +10,8 @@ const ON: libc::c_int = 1;
 const RECEIVE_QUEUE: libc::c_int = 1;
 const SEND_QUEUE: libc::c_int = 2;
 
-/// Returns the numbers of the next byte that the stream sends, and of the next one that it receives. Only root may
-/// ask.
+/// Returns the sequence numbers of the next byte to send and of the next byte to receive. Only root may read
+/// them.
 pub fn next_numbers(stream: &TcpStream) -> Result<[u32; 2]> {
     set(stream, libc::TCP_REPAIR, ON)?;
     let numbers = [SEND_QUEUE, RECEIVE_QUEUE].map(|queue| {
@@ -41,11 +41,12 @@ fn set(stream: &TcpStream, option: libc::c_int, value: libc::c_int) -> Result<()
     Ok(())
 }
 
-/// Returns the next number of the queue that was chosen.
+/// Returns the next number of the selected queue.
 fn number(stream: &TcpStream) -> Result<u32> {
     let mut number = 0_u32;
     let mut length = libc::socklen_t::try_from(size_of_val(&number))?;
-    // SAFETY: the kernel writes at most `length` bytes, the size of the number, and any bytes are one.
+    // SAFETY: the kernel writes at most `length` bytes, the size of the number, and any bytes are a valid
+    // number.
     let status = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

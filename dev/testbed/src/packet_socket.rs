@@ -6,7 +6,7 @@ use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
 use crate::namespace::Namespace;
 
-/// What a packet socket receives.
+/// The traffic that a packet socket receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Traffic {
     Everything,

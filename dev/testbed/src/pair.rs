@@ -26,8 +26,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Makes the two namespaces and gives each end its addresses. Each end reaches the other's
-    /// addresses, whether or not their prefixes overlap.
+    /// Makes the two namespaces and gives each end its addresses. Each end reaches the other's addresses,
+    /// even if their prefixes overlap.
     pub fn new(client_addresses: &[IpNet], server_addresses: &[IpNet]) -> Result<Self> {
         let pair = Self {
             client: Namespace::new()?,
@@ -59,15 +59,14 @@ impl Pair {
         };
         server.bring_up(&client)?;
         client.bring_up(&server)?;
-        // The kernel puts ends into use one after another, and one that is not yet loses what it is
-        // to send.
+        // The kernel puts the ends into use one after another. An end that is not in use yet loses packets.
         server.wait_until_in_use()?;
         client.wait_until_in_use()?;
         Ok(pair)
     }
 
-    /// Has the client compute checksums, which a veth pair leaves out: a packet without a right one
-    /// gets no answer.
+    /// Makes the client compute checksums, which a veth pair leaves out. A packet with a wrong checksum gets
+    /// no answer.
     pub fn compute_checksums(&self) -> Result<()> {
         let output = self
             .client
@@ -79,19 +78,19 @@ impl Pair {
         Ok(())
     }
 
-    /// Returns the frames from the client that the veth pair itself lost, since its ring was full:
-    /// they never reached the limiter. Senders repeat those that the kernel reports (since 6.6).
+    /// Returns the client's frames that the veth pair lost to a full ring: they never reached the limiter.
+    /// Senders repeat the lost frames that the kernel reports (since 6.6).
     pub fn lost(&self) -> Result<u64> {
         device_counter(&self.client, CLIENT_INTERFACE, TRANSMIT_DROPS)
     }
 
-    /// Returns how many of these a generator of live frames sent. The others are packets of the
+    /// Returns the number of lost frames that a generator of live frames sent. The others are packets of the
     /// client's own network stack.
     pub fn lost_live(&self) -> Result<u64> {
         device_counter(&self.server, SERVER_INTERFACE, RECEIVE_DROPS)
     }
 
-    /// Returns the packets from the server that the client's CPU had no room for in its backlog.
+    /// Returns the server's packets that the client's CPU dropped for lack of room in its backlog.
     pub fn lost_answers(&self) -> Result<u64> {
         device_counter(&self.client, CLIENT_INTERFACE, RECEIVE_DROPS)
     }
@@ -102,7 +101,7 @@ impl Pair {
     }
 }
 
-/// Columns of net/dev: eight of "Receive", followed by those of "Transmit".
+/// Columns of net/dev: first eight for "Receive", then the columns for "Transmit".
 const RECEIVED_PACKETS: usize = 1;
 const RECEIVE_DROPS: usize = 3;
 const TRANSMIT_DROPS: usize = 8 + 3;

@@ -17,18 +17,18 @@ use tempfile::TempDir;
 /// The mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
 
-/// Directories are called by this, and by the number of the process that made them.
+/// The start of directories' names; the id of the process that made the directory follows.
 const PREFIX: &str = "limiter-test-";
 
-/// A unique directory of a BPF filesystem, for `limiter run --pin`. It is removed on drop, which
-/// detaches everything pinned there.
+/// A unique directory of a BPF filesystem, for `limiter run --pin`. It is removed on drop, which detaches
+/// everything pinned there.
 #[derive(Debug)]
 pub struct PinDirectory {
     parent: TempDir,
 }
 
 impl PinDirectory {
-    /// Makes a unique parent directory; the limiter makes the directory itself.
+    /// Makes a unique parent directory. The limiter makes the directory itself.
     pub fn new() -> Result<Self> {
         static ABANDONED: Once = Once::new();
         let found = statfs(MOUNTED).with_context(|| format!("cannot look at {MOUNTED}"))?;
@@ -66,8 +66,8 @@ impl PinDirectory {
     }
 }
 
-/// Removes the directories of processes that were killed. The programs pinned there stay attached to the root cgroup,
-/// which takes 64: a few interrupted runs would leave no place for others.
+/// Removes the directories of killed processes. Their pinned programs stay attached to the root cgroup, which
+/// takes 64: a few interrupted runs would leave no room for others.
 fn remove_abandoned() {
     let Ok(entries) = fs::read_dir(MOUNTED) else {
         return;

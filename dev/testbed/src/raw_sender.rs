@@ -1,4 +1,4 @@
-//! Sends frames as they are.
+//! Sends frames unchanged.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     packet_socket::{self, Traffic},
 };
 
-/// Any number of frames must go out within this time.
+/// The time limit for any number of frames.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Sends frames of any bytes through a packet socket.
@@ -30,7 +30,7 @@ impl RawSender {
         })
     }
 
-    /// Returns a handle that follows, and ends, sending on another thread.
+    /// Returns a handle to follow and end the sending on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
@@ -48,7 +48,7 @@ impl RawSender {
         Ok(sent)
     }
 
-    /// Sends frames as the load says, and starts again from the first after the last.
+    /// Sends frames at the load's rate, from the first again after the last.
     pub fn send(&self, load: Load, frames: &[Vec<u8>]) -> Result<Sent> {
         ensure!(!frames.is_empty(), "no frame to send");
         let mut cycle = frames.iter().cycle().peekable();

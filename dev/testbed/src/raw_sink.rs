@@ -1,4 +1,4 @@
-//! Counts the frames that arrive.
+//! Counts arriving frames.
 
 use std::{io::Read as _, net::IpAddr};
 
@@ -13,16 +13,15 @@ use crate::{
     tally::Tally,
 };
 
-/// Counts every frame that passes XDP on an interface, per source address, whatever the network
-/// stack does with it. The kernel removes a frame's outermost VLAN tag first: its four bytes do not
-/// count.
+/// Counts every frame that passes XDP on an interface, per source address, even if the network stack drops it
+/// later. The kernel removes a frame's outermost VLAN tag first: its four bytes do not count.
 #[derive(Debug)]
 pub struct RawSink {
     counter: Counter,
 }
 
 impl RawSink {
-    /// Starts to count what arrives on an interface of a namespace.
+    /// Starts to count frames on an interface of a namespace.
     pub fn new(namespace: &Namespace, interface: &str) -> Result<Self> {
         let packets = packet_socket::open(namespace, interface, Traffic::Everything)?;
         socket::ignore_outgoing(&packets)?;
@@ -40,7 +39,7 @@ impl RawSink {
         self.counter.so_far()
     }
 
-    /// Returns the counts, once all that has arrived is read.
+    /// Returns the counts, after every arrived frame is read.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }

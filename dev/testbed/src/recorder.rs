@@ -20,7 +20,7 @@ use crate::{
     socket,
 };
 
-/// Records every frame that an interface gets, if XDP passes it, and every one that it sends.
+/// Records every frame that an interface receives (if XDP passes it) or sends.
 #[derive(Debug)]
 pub struct Recorder {
     over: Arc<AtomicBool>,

@@ -9,7 +9,7 @@ use socket2::Socket;
 /// Enough for a hundred thousand small packets; only root may set it so high.
 const RECEIVE_BUFFER: usize = 256 << 20;
 
-/// How long a receiver waits before it checks for its end.
+/// The interval between a receiver's checks for its end.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The result of SO_MEMINFO: SK_MEMINFO_VARS numbers, from linux/sock_diag.h.
@@ -30,8 +30,8 @@ pub(crate) fn prepare(socket: &Socket) -> Result<()> {
 pub(crate) fn drops(socket: &Socket) -> Result<u64> {
     let mut information = MemoryInformation::default();
     let mut length = libc::socklen_t::try_from(size_of::<MemoryInformation>())?;
-    // SAFETY: the kernel writes at most `length` bytes, the size of the numbers, and any bytes are
-    // valid numbers.
+    // SAFETY: the kernel writes at most `length` bytes, the size of the numbers, and any bytes are valid
+    // numbers.
     let status = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -47,7 +47,7 @@ pub(crate) fn drops(socket: &Socket) -> Result<u64> {
     Ok(u64::from(information[DROPS]))
 }
 
-/// Makes a packet socket ignore what the host itself sends.
+/// Makes a packet socket ignore the host's own packets.
 pub(crate) fn ignore_outgoing(socket: &Socket) -> Result<()> {
     let on: libc::c_int = 1;
     let length = libc::socklen_t::try_from(size_of_val(&on))?;

@@ -1,4 +1,4 @@
-//! Packets that the kernel has put off.
+//! Waits for packets that the kernel has deferred.
 
 use std::{
     fs,
@@ -8,14 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long to wait at most. Floods of other tests may keep a CPU busy for longer.
+/// The time limit. Floods of other tests may keep a CPU busy for longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long to sleep between two looks.
+/// The interval between checks.
 const TICK: Duration = Duration::from_millis(2);
 
-/// The state files of the threads that process what interrupts have put off, one for each CPU. Empty
-/// where another process namespace hides them.
+/// The state files of the `ksoftirqd` threads, one for each CPU, which process deferred interrupt work. Empty
+/// if another process namespace hides them.
 static THREADS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -28,10 +28,10 @@ static THREADS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Waits until every CPU has processed the packets that it had put off, a second at most.
+/// Waits until every CPU has processed its deferred packets, a second at most.
 ///
-/// On a busy machine, a packet that was sent may wait for a CPU's `ksoftirqd`, which has to wait for
-/// other processes as any process does. No socket tells of such a packet.
+/// On a busy machine, a sent packet may wait for a CPU's `ksoftirqd`, which competes for the CPU like any
+/// process. No socket shows such a packet.
 pub(crate) fn settle() {
     let end = Instant::now() + PATIENCE;
     for thread in &*THREADS {
@@ -41,7 +41,7 @@ pub(crate) fn settle() {
     }
 }
 
-/// Whether a thread runs or waits for a CPU. In its state file, the state follows the name in
+/// Returns whether a thread runs or waits for a CPU. In its state file, the state follows the name in
 /// parentheses (proc_pid_stat(5)).
 fn is_runnable(thread: &PathBuf) -> bool {
     let stat = fs::read_to_string(thread).unwrap_or_default();

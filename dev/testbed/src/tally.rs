@@ -1,15 +1,15 @@
-//! What arrived, per source address.
+//! Counts of received packets, per source address.
 
 use std::{collections::HashMap, net::IpAddr};
 
-/// What arrived, per source address.
+/// Counts of received packets, per source address.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// The totals of each source.
     pub sources: HashMap<IpAddr, Count>,
     /// The total of packets without an IP source, such as ARP.
     pub other: Count,
-    /// Packets that the counting socket lost to a full buffer; if any, the rest is not exact.
+    /// Packets that the counting socket lost to a full buffer. Above zero, the rest is not exact.
     pub lost: u64,
 }
 

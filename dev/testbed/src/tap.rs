@@ -1,4 +1,4 @@
-//! A tap or tun interface: its frames come from a file and go there.
+//! A tap or tun interface: a file takes the place of its wire.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,7 +15,7 @@ use crate::namespace::Namespace;
 /// Longer than any frame.
 const LONGEST: usize = 65_536;
 
-/// From linux/if_tun.h: the order to make an interface; one of frames, without a header of the driver's.
+/// From linux/if_tun.h: the request to make an interface, for frames without a header of the driver's.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
 const TUN: libc::c_short = 0x0001;
@@ -23,11 +23,11 @@ const TAP: libc::c_short = 0x0002;
 const WITHOUT_HEADER: libc::c_short = 0x1000;
 const VIRTIO_HEADERS: libc::c_short = 0x4000;
 
-/// From linux/virtio_net.h: the checksum is to be computed; the frame is a superframe of TCP over IPv4.
+/// From linux/virtio_net.h: the checksum must be computed; the frame is a superframe of TCP over IPv4.
 const NEEDS_CHECKSUM: u8 = 1;
 const TCP_OVER_IPV4: u8 = 1;
 
-/// How often to look for a frame.
+/// The interval between checks for a frame.
 const PACE: Duration = Duration::from_millis(1);
 
 /// `struct ifreq` (linux/if.h), as far as `TUNSETIFF` uses it.
@@ -38,32 +38,32 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// A tap or tun interface, which ends with it.
+/// A tap or tun interface. The kernel removes it on drop.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
 }
 
 impl Tap {
-    /// Makes an interface of that name in a namespace, which is up.
+    /// Makes an interface with that name in a namespace, and brings it up.
     pub fn new(namespace: &Namespace, name: &str) -> Result<Self> {
         let tap = Self::make(namespace, name, TAP)?;
         namespace.ip(&["link", "set", name, "up"])?;
         Ok(tap)
     }
 
-    /// Does the same; its frames are sent by [`Tap::send_superframe`].
+    /// Makes an interface like [`Tap::new`], for frames sent by [`Tap::send_superframe`].
     pub fn merging(namespace: &Namespace, name: &str) -> Result<Self> {
         let tap = Self::make(namespace, name, TAP | VIRTIO_HEADERS)?;
         namespace.ip(&["link", "set", name, "up"])?;
         Ok(tap)
     }
 
-    /// Makes an interface whose frames are IP packets, of that name and with the number of a device
-    /// type (linux/if_arp.h); it is up.
+    /// Makes an interface for IP packets, with that name and a device type (linux/if_arp.h), and brings it
+    /// up.
     pub fn tun(namespace: &Namespace, name: &str, device_type: libc::c_ulong) -> Result<Self> {
         let tun = Self::make(namespace, name, TUN)?;
-        // SAFETY: the descriptor is open, and the order takes a number.
+        // SAFETY: the descriptor is open, and the request takes a number.
         let result = unsafe { libc::ioctl(tun.file.as_raw_fd(), TUNSETLINK, device_type) };
         ensure!(result == 0, io::Error::last_os_error());
         namespace.ip(&["link", "set", name, "up"])?;
@@ -81,7 +81,8 @@ impl Tap {
         let file = namespace.enter(|| {
             let mut options = OpenOptions::new();
             options.read(true).write(true);
-            // Also, the driver runs native programs only on what is written without waiting.
+            // For non-blocking reads; and the driver runs native programs only on frames that are written
+            // without blocking.
             options.custom_flags(libc::O_NONBLOCK);
             let file = options.open("/dev/net/tun")?;
             // SAFETY: the descriptor is open, and the pointer is to a request of the size that the
@@ -93,17 +94,17 @@ impl Tap {
         Ok(Self { file })
     }
 
-    /// Has the interface receive a frame.
+    /// Makes the interface receive a frame.
     pub fn send(&mut self, frame: &[u8]) -> Result<()> {
         let sent = self.file.write(frame).context("cannot send a frame")?;
         ensure!(sent == frame.len(), "{sent} bytes were sent");
         Ok(())
     }
 
-    /// Has the interface receive a segment of TCP over IPv4 that stands for many, each with a payload of
-    /// `size` bytes, as a virtual machine sends it.
+    /// Makes the interface receive a superframe: a segment of TCP over IPv4 that stands for many, each with a
+    /// payload of `size` bytes, as a virtual machine sends it.
     pub fn send_superframe(&mut self, frame: &[u8], size: u16) -> Result<()> {
-        // Ethernet, IPv4 and TCP without options; the checksum is 16 bytes into the last.
+        // Ethernet, IPv4 and TCP without options; the checksum is 16 bytes into TCP's header.
         let [headers, tcp, checksum] = [54u16, 34, 16].map(u16::to_ne_bytes);
         let mut bytes = vec![NEEDS_CHECKSUM, TCP_OVER_IPV4];
         for field in [headers, size.to_ne_bytes(), tcp, checksum] {
@@ -113,7 +114,7 @@ impl Tap {
         self.send(&bytes)
     }
 
-    /// Returns the next frame that the interface sends; `None`: none came in that time.
+    /// Returns the next frame that the interface sends; `None`: none in that time.
     pub fn receive(&mut self, patience: Duration) -> Result<Option<Vec<u8>>> {
         let begun = Instant::now();
         let mut frame = vec![0; LONGEST];

@@ -1,4 +1,4 @@
-//! Counts the UDP datagrams that arrive.
+//! Counts received UDP datagrams.
 
 use std::{
     mem::MaybeUninit,
@@ -13,14 +13,14 @@ use crate::{counter::Counter, namespace::Namespace, tally::Tally};
 /// More than a datagram can hold.
 const LONGEST: usize = 1 << 16;
 
-/// Receives UDP on one port, over IPv4 and IPv6, and counts per source address.
+/// Receives UDP on one port, over IPv4 and IPv6, and counts datagrams per source address.
 #[derive(Debug)]
 pub struct UdpSink {
     counter: Counter,
 }
 
 impl UdpSink {
-    /// Starts to count what arrives on a port of a namespace.
+    /// Starts to count datagrams on a port of a namespace.
     pub fn new(namespace: &Namespace, port: u16) -> Result<Self> {
         let socket = namespace.enter(|| {
             Socket::new(Domain::IPV6, Type::DGRAM, None).context("cannot make a UDP socket")
@@ -46,7 +46,7 @@ impl UdpSink {
         self.counter.so_far()
     }
 
-    /// Returns the counts, once all that has arrived is read.
+    /// Returns the counts, after every arrived datagram is read.
     pub fn finish(self) -> Result<Tally> {
         self.counter.finish()
     }

@@ -29,7 +29,7 @@ impl UdpSource {
             let domain = Domain::for_address(destination);
             Socket::new(domain, Type::DGRAM, None).context("cannot make a UDP socket")
         })?;
-        // Without these the kernel does not report that a full veth ring lost a datagram.
+        // Without these options the kernel does not report that a full veth ring lost a datagram.
         match destination {
             SocketAddr::V4(_) => setsockopt(&socket, Ipv4RecvErr, &true),
             SocketAddr::V6(_) => setsockopt(&socket, Ipv6RecvErr, &true),
@@ -45,13 +45,13 @@ impl UdpSource {
         })
     }
 
-    /// Returns a handle that follows, and ends, [`UdpSource::send`] on another thread.
+    /// Returns a handle to follow and end [`UdpSource::send`] on another thread.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// Sends datagrams with this many bytes of payload as the load says.
+    /// Sends datagrams with this many bytes of payload, at the load's rate.
     pub fn send(&self, load: Load, payload_length: usize) -> Result<Sent> {
         let payload = vec![0; payload_length];
         let destination = self.destination.into();
