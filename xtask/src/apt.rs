@@ -1,18 +1,18 @@
 //! Debian's archive, for this machine or for another architecture.
 //!
-//! Packages of another architecture come from the machine's own sources, but their lists are below
-//! target/, so that the machine's apt and dpkg never learn of it.
+//! Packages of another architecture come from the machine's own sources, but their lists are below target/,
+//! so that the machine's apt and dpkg never see them.
 
 use std::{fmt::Write as _, path::PathBuf, process::Command};
 
 use crate::{architecture::Architecture, workspace};
 
-/// apt's view of an architecture.
+/// apt, with the packages of an architecture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Apt(pub(crate) Architecture);
 
 impl Apt {
-    /// Returns a command of apt's, such as `apt-cache`.
+    /// Returns a command such as `apt-cache`.
     pub(crate) fn command(self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.args(self.options());
@@ -29,14 +29,14 @@ impl Apt {
         shell
     }
 
-    /// Returns the shell command that reads the lists anew.
+    /// Returns the shell command that updates the lists.
     pub(crate) fn update_shell(self) -> String {
         let update = format!("{} update", self.shell());
         let Some(directory) = self.directory() else {
             return update;
         };
         let directory = directory.display();
-        // Nothing is installed of that architecture, so that all that a package needs is found.
+        // With an empty status file, apt sees no package as installed, and so finds every dependency.
         format!(
             "mkdir -p '{directory}/lists/partial' '{directory}/archives/partial' && \
              : >'{directory}/status' && {update}"
@@ -62,7 +62,6 @@ impl Apt {
         .collect()
     }
 
-    /// Returns the directory of the lists of another architecture.
     fn directory(self) -> Option<PathBuf> {
         let name = self.0.foreign()?;
         Some(workspace::target_dir().join(name).join("apt"))

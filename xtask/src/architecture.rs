@@ -1,4 +1,4 @@
-//! The architectures that we build for.
+//! The architectures that we build for, and the tools for foreign ones.
 
 use std::{path::Path, process::Command};
 
@@ -9,19 +9,18 @@ use crate::unpacked::Unpacked;
 /// Rust's name of arm64.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// Starts the names of the programs that make and read programs for arm64, and names the directory
-/// of their libraries.
+/// The prefix of the cross tools' names, and the name of the directory with arm64's libraries.
 const TOOLS: &str = "aarch64-linux-gnu";
 
-/// Runs programs for arm64. Debian's package would register it with the kernel, for every program
-/// of the machine.
+/// The runner of arm64 programs, unpacked. Debian's package would register it with the kernel, for every
+/// program of the machine.
 const RUNNER: Unpacked = Unpacked {
     directory: "arm64/runner",
     packages: "qemu-user-static",
     architecture: Architecture::Own,
 };
 
-/// What a build runs on.
+/// The architecture of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Architecture {
     /// This machine's.
@@ -32,7 +31,7 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    /// Fails if it is not built on this machine.
+    /// Fails if this machine cannot build for it.
     pub(crate) fn check(self) -> Result<()> {
         ensure!(
             self == Self::Own || cfg!(target_arch = "x86_64"),
@@ -49,7 +48,7 @@ impl Architecture {
         }
     }
 
-    /// Lets cargo build for it.
+    /// Makes cargo build for it.
     pub(crate) fn add_to(self, cargo: &mut Command) {
         if self == Self::Arm64 {
             let linker = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER";
@@ -59,7 +58,7 @@ impl Architecture {
         }
     }
 
-    /// Returns the name of the program that makes, changes or reads its programs.
+    /// Returns the name of a cross tool such as `gcc`.
     pub(crate) fn tool(self, name: &str) -> String {
         match self {
             Self::Own => name.to_owned(),
@@ -79,17 +78,17 @@ impl Architecture {
     }
 }
 
-/// Returns the path of the program that runs others for arm64.
+/// Returns the path of the runner.
 pub(crate) fn runner() -> Option<std::path::PathBuf> {
     RUNNER.find("qemu-aarch64-static")
 }
 
-/// Returns the shell command that unpacks it.
+/// Returns the shell command that unpacks the runner.
 pub(crate) fn runner_shell() -> String {
     RUNNER.shell()
 }
 
-/// The shell command that brings Rust's library.
+/// The shell command that installs Rust's library.
 pub(crate) const LIBRARY_SHELL: &str = "rustup target add aarch64-unknown-linux-gnu";
 
 /// Returns whether Rust's library for arm64 is there.

@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::{built::Built, command, privileges, run, servers::SERVERS, setup, workspace};
 
-/// What to measure, and where to write the results.
+/// The measurements to take, and the place of the results.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure less, in under three minutes; no document is written.
@@ -21,8 +21,7 @@ pub(crate) struct Arguments {
     /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure only contenders and defences whose names contain one of these; no document is
-    /// written.
+    /// Measure only contenders and defences with one of these in their names; no document is written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
     /// Measure only this (rates, costs, clients, service, course); without it, the first three, which
@@ -30,8 +29,7 @@ pub(crate) struct Arguments {
     /// docs/benchmarks/service.md; the course of a flood takes a minute and draws docs/flood.svg.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<OsString>,
-    /// Measure the service only under floods whose names contain one of these; its document is not
-    /// written.
+    /// Measure the service only under floods with one of these in their names; its document is not written.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     floods: Vec<OsString>,
     /// Measure the service this many times.
@@ -40,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Returns whether real servers are measured, which takes the servers and the limiter itself.
+    /// Returns whether real servers are measured, which needs the servers and the limiter itself.
     fn has_service(&self) -> bool {
         let mut measures = self.measure.iter();
         measures.any(|measure| measure == "service" || measure == "course")
@@ -49,10 +47,10 @@ impl Arguments {
 
 /// Builds the benchmark, and becomes it.
 ///
-/// The benchmark is a program of its own, since programs that load objects embed them, and xtask
-/// must build without an eBPF toolchain.
+/// The benchmark is a separate program: it embeds the eBPF objects, and xtask must build without an eBPF
+/// toolchain.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // Check first: do not build in vain.
+    // Check first, before a long build.
     privileges::check("the benchmark loads BPF programs and makes network namespaces")?;
     if arguments.has_service() {
         setup::ensure_for_servers()?;
@@ -60,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         setup::ensure_for_benchmark()?;
     }
     let mut cargo = command::cargo("build");
-    // Native engines are measured as packages have them.
+    // Native engines are measured as built for packages.
     cargo.args(["--package", "bench", "--profile", "dist"]);
     let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
     let mut command = Command::new(&bench);

@@ -1,4 +1,4 @@
-//! Commands that run beside tests, and take of the CPUs only as much as these leave.
+//! Commands that run beside tests, on the CPU time that the tests leave.
 
 use std::{
     fs,
@@ -11,8 +11,9 @@ use tempfile::NamedTempFile;
 
 use crate::command::shown;
 
-/// Gives way to all others, and becomes the command in its arguments. Where the kernel shares the CPUs
-/// among sessions first (`sched_autogroup`), the niceness of a process counts only within its session.
+/// Lowers the priority below all others, and becomes the command in its arguments. Where the kernel shares
+/// the CPUs among sessions first (`sched_autogroup`), the niceness of a process counts only within its
+/// session.
 const GIVE_WAY: &str = r#"echo 19 2>/dev/null >/proc/self/autogroup || true; exec nice -n 19 "$@""#;
 
 /// A command that runs beside others.
@@ -28,7 +29,7 @@ impl Beside {
         let name = shown(command);
         let output = NamedTempFile::new()?;
         let child = giving_way(command)
-            // One position for both.
+            // One file offset for both streams.
             .stdout(output.as_file().try_clone()?)
             .stderr(output.as_file().try_clone()?)
             .spawn()
@@ -40,7 +41,7 @@ impl Beside {
         })
     }
 
-    /// Waits for the command's end and prints its output; its own output says why it failed.
+    /// Waits for the command's end and prints its output, which explains a failure.
     pub(crate) fn finish(mut self) -> Result<()> {
         let status = self.child.wait()?;
         io::stderr().write_all(&fs::read(self.output.path())?)?;
@@ -49,8 +50,7 @@ impl Beside {
     }
 }
 
-/// Returns a command that does the same but gives way to all others, and gets SIGTERM when the thread
-/// ends that starts it.
+/// Returns the command at the lowest priority. It gets SIGTERM when its starting thread ends.
 pub(crate) fn giving_way(command: &Command) -> Command {
     let mut giving_way = Command::new("setsid");
     giving_way

@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result};
 
 use crate::{build_ebpf, built::Built, command, privileges};
 
-/// Builds the objects and the program that measures them, and becomes that program.
+/// Builds the objects and the measuring program, and becomes it.
 ///
-/// It is a program of its own, since programs that load objects embed them, and xtask must build
-/// without an eBPF toolchain.
+/// The measuring program is separate: it embeds the eBPF objects, and xtask must build without an eBPF
+/// toolchain.
 pub(crate) fn run(json: bool) -> Result<ExitCode> {
-    // Check first: do not build in vain.
+    // Check first, before a long build.
     privileges::check_bpf("the budget is measured by loading BPF programs")?;
     build_ebpf::build()?;
     let mut cargo = command::cargo("build");

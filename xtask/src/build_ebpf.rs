@@ -7,7 +7,6 @@ use ebpf_build::{Builder, Objects};
 
 use crate::{object, setup, workspace};
 
-/// Builds both objects and describes them.
 pub(crate) fn run(json: bool) -> Result<ExitCode> {
     let objects = build()?;
     let descriptions = [
@@ -24,7 +23,7 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs what is missing for it, and builds both objects.
+/// Installs missing tools for eBPF, and builds both objects.
 pub(crate) fn build() -> Result<Objects> {
     setup::ensure()?;
     let builder = Builder::new(workspace::root())?;

@@ -1,4 +1,4 @@
-//! Builds with cargo, and asks it where the programs are.
+//! Builds with cargo, and reads the paths of the programs from cargo's messages.
 
 use std::{
     path::PathBuf,
@@ -28,7 +28,7 @@ struct Artifact {
     profile: Profile,
     /// The features of its package.
     features: Vec<String>,
-    /// The program's path, if the target is one.
+    /// The program's path, if the target is a program.
     executable: Option<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct TestProgram {
 }
 
 impl TestProgram {
-    /// Returns the name of the target: that of the file, without cargo's hash.
+    /// Returns the name of the target: the file's name without cargo's hash.
     pub(crate) fn name(&self) -> String {
         let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let name = stem.rsplit_once('-').map(|(name, _)| name.to_owned());
@@ -62,7 +62,7 @@ impl TestProgram {
 }
 
 impl Built {
-    /// Runs `cargo build` with its progress on the terminal; `what` names it in errors.
+    /// Runs `cargo build` with its progress on the terminal. Errors call the build `what`.
     pub(crate) fn by(cargo: &mut Command, what: &str) -> Result<Self> {
         cargo
             .arg("--message-format=json-render-diagnostics")
@@ -88,7 +88,7 @@ impl Built {
         features.any(|feature| feature == name)
     }
 
-    /// Returns the programs that run tests, but not benchmarks, in the order in which they were built.
+    /// Returns the test programs without benchmarks, in the order of the build.
     pub(crate) fn test_programs(&self) -> Vec<TestProgram> {
         let tests = self
             .0
@@ -103,8 +103,8 @@ impl Built {
         programs.collect()
     }
 
-    /// Returns the path of the program with that name: the program itself, not the tests inside it, or
-    /// the program of the integration tests with that name.
+    /// Returns the path of the program with that name. Unit tests inside a program do not count; integration
+    /// tests do.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.0
             .iter()

@@ -1,5 +1,5 @@
-//! Checks that the files of a crate do not import each other in circles: not across folders, and
-//! inside one only as two halves of one thing.
+//! Checks that the files of a crate do not import each other in circles: never across folders, and within a
+//! folder only in pairs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use syn::{Attribute, Item, ItemUse, Macro, UseTree, Visibility, visit::Visit};
 
 use crate::workspace;
 
-/// The crates whose files are in layers.
+/// The crates with files in layers.
 const CRATES: [&str; 8] = [
     "limiter-capture",
     "limiter-common",
@@ -32,7 +32,7 @@ struct Module {
     file: PathBuf,
     /// The paths that it imports and names, as written.
     names: BTreeSet<Names>,
-    /// What it imports, by its name here.
+    /// The imported paths, by their local names.
     imported: BTreeMap<String, Names>,
 }
 
@@ -80,7 +80,7 @@ impl Modules {
         Ok(())
     }
 
-    /// Resolves a path in a module; `None`: it is in another crate, or the module's own.
+    /// Resolves a path in a module; `None`: it leads to another crate, or to the module itself.
     fn find(&self, module: &Names, names: &[String]) -> Option<Names> {
         let (first, rest) = names.split_first()?;
         let from = match first.as_str() {
@@ -88,7 +88,7 @@ impl Modules {
             "self" => module.clone(),
             "super" => {
                 let parent = module.split_last()?.1.to_vec();
-                // `super` once more, or an item of the parent.
+                // A further `super`, or an item of the parent.
                 return self
                     .find(&parent, rest)
                     .or_else(|| Some([parent, rest.to_vec()].concat()));
@@ -109,7 +109,7 @@ impl Modules {
         Some([from, rest.to_vec()].concat())
     }
 
-    /// Returns the module that defines the item, through re-exports.
+    /// Returns the module that defines an item, through re-exports.
     fn owner(&self, names: &Names) -> Names {
         let mut module = names.clone();
         while !self.0.contains_key(&module) {
@@ -127,7 +127,7 @@ impl Modules {
         }
     }
 
-    /// Returns the files on which each file depends.
+    /// Returns each file's dependencies.
     fn files(&self) -> BTreeMap<&Path, BTreeSet<&Path>> {
         let mut files: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for (name, module) in &self.0 {
@@ -153,12 +153,12 @@ struct Named {
     /// The first name of each path.
     first: BTreeSet<String>,
     imported: BTreeMap<String, Names>,
-    /// Of these, the items of its own modules that it re-exports.
+    /// The local names of its re-exports of items of its own modules.
     passed_on: BTreeSet<String>,
 }
 
 impl Named {
-    /// Returns the paths that the module depends on: not those that it only passes on.
+    /// Returns the paths that the module depends on. A re-export alone is not a dependency.
     fn dependencies(&self) -> BTreeSet<Names> {
         let used = self.passed_on.intersection(&self.first);
         let used = used.map(|name| self.imported[name].clone());
@@ -213,7 +213,7 @@ impl<'a> Visit<'a> for Named {
         syn::visit::visit_path(self, path);
     }
 
-    /// Adds what looks like a path in a macro's definition or arguments.
+    /// Adds everything that looks like a path in a macro's definition or arguments.
     fn visit_macro(&mut self, mac: &'a Macro) {
         let text: String = mac.tokens.to_string();
         let text = text
@@ -260,8 +260,7 @@ fn folder(file: &Path) -> PathBuf {
     }
 }
 
-/// Returns the folder to which a file counts: that of its own modules, if it has some, else its
-/// own.
+/// Returns the folder that a file counts to: the folder of its own modules, if it exists, else its parent.
 fn home(file: &Path) -> PathBuf {
     let own = folder(file);
     if own.is_dir() {
@@ -271,7 +270,7 @@ fn home(file: &Path) -> PathBuf {
     }
 }
 
-/// Returns the shortest path from one file to another, if there is one.
+/// Returns the shortest chain of imports from one file to another, if any.
 fn way<'f>(
     files: &BTreeMap<&'f Path, BTreeSet<&'f Path>>,
     from: &'f Path,
@@ -297,7 +296,7 @@ fn way<'f>(
     None
 }
 
-/// Shows a way, a file or module a line, below the workspace.
+/// Formats a chain, one file a line, relative to the workspace.
 fn shown(way: &[&Path]) -> String {
     let below = way
         .iter()
@@ -306,7 +305,7 @@ fn shown(way: &[&Path]) -> String {
     below.join("\n  -> ")
 }
 
-/// Returns the files that a file reaches by its imports and theirs.
+/// Returns the files that a file imports, directly or through others.
 fn reached_from<'f>(
     files: &BTreeMap<&'f Path, BTreeSet<&'f Path>>,
     from: &'f Path,
@@ -320,8 +319,8 @@ fn reached_from<'f>(
     reached
 }
 
-/// Returns each set of files that all reach each other, and are not two halves of one thing: more
-/// than two, or of different folders.
+/// Returns each set of files that all import each other, directly or through others, except for pairs in one
+/// folder.
 fn circles<'f>(files: &BTreeMap<&'f Path, BTreeSet<&'f Path>>) -> BTreeSet<BTreeSet<&'f Path>> {
     let reached = files
         .keys()
@@ -357,7 +356,7 @@ fn no_circle_of_files() -> Result<()> {
     Ok(())
 }
 
-/// The parts of a module of the core, such as the strategies, may know each other; its modules are in
+/// The parts of one module of the core, such as the strategies, may depend on each other; its modules are in
 /// layers.
 #[test]
 fn no_circle_between_modules_of_the_core() -> Result<()> {

@@ -44,7 +44,7 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
         .with_context(|| format!("cannot run {}", shown(command)))
 }
 
-/// Runs a command that must succeed; its own output says why it did not.
+/// Runs a command that must succeed. Its own output explains a failure.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = status(command)?;
     if !status.success() {
@@ -65,7 +65,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the command as one would type it.
+/// Returns the command as typed in a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());

@@ -1,4 +1,4 @@
-//! The time that work takes: on the clock, and of the CPUs.
+//! The cost of a piece of work: wall time and CPU time.
 
 use std::{
     fmt,
@@ -11,16 +11,16 @@ use nix::sys::{
     time::TimeVal,
 };
 
-/// The time that work took.
+/// The cost of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// On the clock.
+    /// The wall time.
     pub(crate) wall: Duration,
-    /// Of all CPUs, by this process and the processes that it waited for.
+    /// The CPU time of this process, and of the processes that it waited for.
     pub(crate) cpu: Duration,
 }
 
-/// Measures a cost from its start on.
+/// Measures a cost from its creation on.
 pub(crate) struct Stopwatch {
     start: Instant,
     cpu: Duration,

@@ -10,11 +10,11 @@ use anyhow::Result;
 
 use crate::{command, setup, workspace};
 
-/// The most seconds to wait for a network that does not answer; without one, it takes half a second.
+/// The most seconds to wait for an unresponsive network. A missing network takes half a second.
 const PATIENCE: &str = "20";
 
-/// Checks licences, bans and sources, which needs no network, and known vulnerabilities if there is
-/// a database of them, or one can be fetched.
+/// Checks licences, bans and sources, which needs no network; and known vulnerabilities, if a database of
+/// them is present or can be fetched.
 pub(crate) fn check() -> Result<()> {
     setup::ensure_for_dependencies()?;
     run(&[], &["bans", "licenses", "sources"])?;
@@ -44,9 +44,9 @@ fn run(options: &[&str], checks: &[&str]) -> Result<()> {
     command::succeed(&mut cargo)
 }
 
-/// Fetches the newest database. Without a network, that of an earlier run is good enough.
+/// Fetches the newest database. Without a network, an earlier run's database is good enough.
 fn fetch() -> Result<()> {
-    // Ends what cargo-deny has started, too.
+    // `timeout` also ends child processes of cargo-deny.
     let mut timeout = Command::new("timeout");
     timeout
         .arg(PATIENCE)
@@ -59,7 +59,7 @@ fn fetch() -> Result<()> {
     command::status(&mut timeout).map(drop)
 }
 
-/// Returns whether cargo-deny has fetched a database to its place.
+/// Returns whether cargo-deny has a database.
 fn has_advisories() -> bool {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));

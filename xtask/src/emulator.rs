@@ -1,4 +1,5 @@
-//! The emulators of whole machines, and what these run: installed, or unpacked for xtask alone.
+//! The emulators of whole machines, and the programs on these machines: installed, or unpacked for xtask
+//! alone.
 //!
 //! Debian's emulator conflicts with newer releases' disk tools, which cloud machines often have.
 
@@ -6,8 +7,8 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{architecture::Architecture, unpacked::Unpacked};
 
-/// The programs that a machine runs beside ours. busybox's own `setpriv` cannot have a process end with
-/// its parent, and its `nsenter` runs busybox's own `ip`.
+/// Foreign programs that a machine runs beside ours. busybox's `setpriv` cannot end a process with its
+/// parent, and its `nsenter` would run busybox's own `ip`.
 pub(crate) const PROGRAMS: [&str; 5] = ["busybox", "ip", "nsenter", "setpriv", "wg"];
 
 /// The emulator of an architecture's machines.
@@ -33,7 +34,7 @@ impl Emulator {
         self.unpacked().command(program)
     }
 
-    /// Returns the packages of what machines of another architecture run.
+    /// Returns the packages for machines of another architecture.
     pub(crate) const fn foreign_programs(self) -> Option<Unpacked> {
         match self.0 {
             Architecture::Own => None,
@@ -52,11 +53,11 @@ impl Emulator {
             .find(program)
     }
 
-    /// Returns whether all is there.
+    /// Returns whether all programs are present.
     pub(crate) fn is_there(self) -> bool {
         let here = [self.program(), "busybox"];
         let inside = match self.0 {
-            // What else they run is installed, as `needs` checks.
+            // `needs` checks the other programs, which are installed.
             Architecture::Own => &["busybox", "wg"][..],
             Architecture::Arm64 => &PROGRAMS,
         };
@@ -64,7 +65,7 @@ impl Emulator {
             && inside.iter().all(|name| self.find_inside(name).is_some())
     }
 
-    /// Returns the shell command that unpacks what is needed.
+    /// Returns the shell command that unpacks missing programs.
     pub(crate) fn shell(self) -> String {
         let unpacked = [Some(self.unpacked()), self.foreign_programs()];
         let shells = unpacked.into_iter().flatten();

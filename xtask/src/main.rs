@@ -43,7 +43,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what is missing to build, test and run.
+    /// Install missing tools to build, test and run.
     Setup,
     /// Build the XDP program's objects and describe them.
     BuildEbpf {

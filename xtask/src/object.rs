@@ -121,7 +121,7 @@ impl Description {
     }
 }
 
-/// Returns a table without lines, with numbers aligned right from the given column on.
+/// Returns a table without lines. Columns from `first_number` on are aligned right.
 fn table<const N: usize>(header: [&str; N], first_number: usize) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);

@@ -1,6 +1,6 @@
-//! The programs that the tests work with: clients of limited servers, the servers, those that ban, the store of
-//! a fleet, those that check the metrics and the monitoring, and the browser that shows the page. They are
-//! installed, or unpacked for the tests alone, so that none starts as a service.
+//! The programs that the tests work with: clients of limited servers, the servers, programs that ban, a
+//! fleet's store, checkers of metrics and of the monitoring, and a browser for the page. They are installed,
+//! or unpacked for the tests alone, so that none starts as a service.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ const PROGRAMS: [&str; 15] = [
 /// The public suffix list.
 const SUFFIXES: &str = "usr/share/publicsuffix/public_suffix_list.dat";
 
-/// Returns whether all are there.
+/// Returns whether all are present.
 pub(crate) fn are_there() -> bool {
     PROGRAMS.iter().all(|program| PEERS.find(program).is_some())
         && (Path::new("/").join(SUFFIXES).is_file() || PEERS.root().join(SUFFIXES).is_file())

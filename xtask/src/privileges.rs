@@ -8,8 +8,8 @@ use nix::{
     unistd::geteuid,
 };
 
-/// Fails with the reason if this process cannot load BPF programs or make network namespaces;
-/// `purpose` says why it must.
+/// Fails with the reason if this process cannot load BPF programs or make network namespaces. `purpose`
+/// explains the need.
 pub(crate) fn check(purpose: &str) -> Result<()> {
     check_bpf(purpose)?;
     if let Err(error) = unshare_network() {
@@ -20,7 +20,7 @@ pub(crate) fn check(purpose: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails with the reason if this process cannot load BPF programs; `purpose` says why it must.
+/// Fails with the reason if this process cannot load BPF programs. `purpose` explains the need.
 pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
     check_root(purpose)?;
     if let Err(error) = create_map() {
@@ -31,7 +31,7 @@ pub(crate) fn check_bpf(purpose: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails if this process is not root; `purpose` says why it must be.
+/// Fails if this process is not root. `purpose` explains the need.
 pub(crate) fn check_root(purpose: &str) -> Result<()> {
     if !geteuid().is_root() {
         bail!("{purpose}: run as root");
@@ -75,7 +75,7 @@ fn create_map() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs in its own thread, which alone moves to the new namespace, and ends at once.
+/// Must run in its own thread: the thread moves to the new namespace, and ends at once.
 fn unshare_network() -> io::Result<()> {
     let unshared = thread::spawn(|| Ok(unshare(CloneFlags::CLONE_NEWNET)?));
     unshared

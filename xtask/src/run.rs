@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result};
 
 use crate::{built::Built, command, cost::Stopwatch, demo, setup};
 
-/// Builds the daemon and becomes it; without arguments, runs the demonstration.
+/// Builds the daemon and becomes it. Without arguments, runs the demonstration.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let stopwatch = Stopwatch::start()?;
     let tools = setup::begin()?;
     let limiter = build();
-    // A build without a linker fails because of its installation: that error comes first.
+    // If a failed installation left no linker, its error is the cause of the build's: report it first.
     tools.finish()?;
     let limiter = limiter?;
     if arguments.is_empty() {

@@ -1,7 +1,7 @@
 //! Builds all tests and runs them.
 //!
-//! One build serves clippy, the tests, the package and emulated machines: clippy's driver compiles as
-//! rustc does, but for optimisations that the tests' profile leaves out anyway.
+//! One build serves clippy, the tests, the package and emulated machines: clippy's driver compiles like
+//! rustc, except for optimisations that the tests' profile leaves out anyway.
 
 use std::{
     io::{self, BufReader, Write},
@@ -21,7 +21,7 @@ use crate::{
     workspace,
 };
 
-/// How many tests run at once for each CPU: tests with daemons mostly wait.
+/// The number of tests at once for each CPU: tests with daemons mostly wait.
 const THREADS: usize = 3;
 
 /// Builds every target for the host, and fails on any warning of rustc's or clippy's.
@@ -31,7 +31,7 @@ pub(crate) fn build() -> Result<Built> {
     cargo
         .args(workspace::HOST_PACKAGES)
         .arg("--all-targets")
-        // As `cargo clippy -- -Dwarnings` sets them for `cargo check`.
+        // The same as in `cargo clippy -- -Dwarnings`, which sets it for `cargo check`.
         .env("RUSTC_WORKSPACE_WRAPPER", driver)
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
     Built::by(&mut cargo, "the workspace with its tests")
@@ -40,7 +40,7 @@ pub(crate) fn build() -> Result<Built> {
 /// Kinds of test programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// They measure the machine itself: nothing else may run beside them.
+    /// They measure the machine itself: no other program may run beside them.
     Alone,
     /// They start daemons, and mostly wait for them.
     Daemons,
@@ -65,8 +65,7 @@ pub(crate) fn run_alone(built: &Built, results: &mut TestResults) -> Result<()> 
     alone.check()
 }
 
-/// Runs all other programs, and adds their results. Programs that compute use the time in which daemons
-/// wait.
+/// Runs all other programs, and adds their results. Computing programs use the time in which daemons wait.
 pub(crate) fn run_others(built: &Built, results: &mut TestResults) -> Result<()> {
     let (daemons, computing) = thread::scope(|scope| {
         let computing = scope.spawn(|| run(built, Kind::Computing));
@@ -79,7 +78,7 @@ pub(crate) fn run_others(built: &Built, results: &mut TestResults) -> Result<()>
     others.check()
 }
 
-/// Runs test programs one after another, also after one has failed.
+/// Runs test programs one after another. Continues after a failure.
 fn run(built: &Built, kind: Kind) -> Result<TestResults> {
     let mut results = TestResults::default();
     let programs = built.test_programs().into_iter();
@@ -87,7 +86,7 @@ fn run(built: &Built, kind: Kind) -> Result<TestResults> {
         let heading = format!("\n     Running {}\n", program.name());
         let command = test_command(&program);
         if kind == Kind::Computing {
-            // Their lines would stand among the daemons'.
+            // Collect the lines, which would otherwise mix with the daemons'.
             let mut output = heading.into_bytes();
             let finished = run_one(giving_way(&command), &mut output);
             io::stdout().write_all(&output)?;
@@ -100,8 +99,8 @@ fn run(built: &Built, kind: Kind) -> Result<TestResults> {
     Ok(results)
 }
 
-/// Returns the command that runs a test program in the place and with the variable that `cargo test`
-/// gives it.
+/// Returns the command that runs a test program in the directory and with the variable that `cargo test`
+/// sets.
 fn test_command(program: &TestProgram) -> Command {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let mut command = Command::new(&program.path);

@@ -19,14 +19,13 @@ use crate::{
     workspace,
 };
 
-/// How long to fuzz each target: enough to find a broken target, and breakage near what the seeds
-/// reach.
+/// The time for fuzzing each target: enough to find a broken target, and new failures near the seeds.
 const FUZZING: Duration = Duration::from_secs(5);
 
-/// How many of the slowest tests to list.
+/// The number of slowest tests to list.
 const SLOWEST: usize = 20;
 
-/// How much to test.
+/// The extent of the tests.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// On Linux 6.1 also run a part of all tests that can run there, which changes with the commit, as
@@ -46,9 +45,9 @@ struct Outcome {
 #[derive(Default)]
 struct Steps(Vec<Outcome>);
 
-/// Runs every step that does not depend on one that has failed.
+/// Runs every step, except for steps that depend on a failed one.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // Check first: do not build in vain. A test is never skipped for lack of privileges.
+    // Check first, before a long build. A test is never skipped for lack of privileges.
     privileges::check("the tests load BPF programs and make network namespaces")?;
     let all = Stopwatch::start()?;
     let mut steps = Steps::default();
@@ -68,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(built) = &built {
         steps.run("tests alone", || suite::run_alone(built, &mut results))?;
     }
-    // Tests with daemons mostly wait.
+    // Tests with daemons mostly wait, so clippy can run beside them.
     let shipped = Beside::start(&clippy_as_shipped());
     let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
     if let Some(built) = &built {
@@ -106,7 +105,7 @@ fn format() -> Command {
     cargo
 }
 
-/// Checks the daemon as users get it: all builds of tests include the code for tests alone.
+/// Checks the daemon as users get it: all builds of tests include test-only code.
 fn clippy_as_shipped() -> Command {
     let mut cargo = command::cargo("clippy");
     cargo
@@ -116,7 +115,7 @@ fn clippy_as_shipped() -> Command {
 }
 
 impl Steps {
-    /// Runs one step under a heading, and returns its result unless it failed.
+    /// Runs one step under a heading, and returns its result; `None`: it failed.
     fn run<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         println!("\n{}", heading(name));
         let stopwatch = Stopwatch::start()?;
@@ -132,7 +131,7 @@ impl Steps {
         Ok(result.ok())
     }
 
-    /// Returns a table of the steps' outcomes and costs, with the cost of all.
+    /// Returns a table of the steps' outcomes and costs, with the total cost.
     fn summary(&self, all: Cost) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-/// How many tests passed and failed, and how long each took.
+/// The numbers of passed and failed tests, and their times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestResults {
     pub(crate) passed: usize,
@@ -16,11 +16,11 @@ pub(crate) struct TestResults {
     times: Vec<(Duration, String)>,
     /// The first lines of each failed test's error, after a line with the test's name.
     errors: Vec<String>,
-    /// Whether the next lines are the output of the last of these tests.
+    /// Whether the next lines are the output of the last test in `errors`.
     is_in_output: bool,
 }
 
-/// The most lines of an error that are shown again at the end.
+/// The most lines of an error that are repeated at the end.
 const ERROR_LINES: usize = 8;
 
 impl TestResults {
@@ -49,7 +49,7 @@ impl TestResults {
         self.read_error(line);
     }
 
-    /// Adds a line to the error of the failed test whose output it stands in.
+    /// Adds a line to the error of the failed test with this output.
     fn read_error(&mut self, line: &str) {
         let heading = line.strip_prefix("---- ");
         if let Some(test) = heading.and_then(|line| line.strip_suffix(" stdout ----")) {
@@ -67,7 +67,7 @@ impl TestResults {
         }
     }
 
-    /// Returns the names of the tests that failed, each with the first lines of its error.
+    /// Returns the names of the failed tests, each with the first lines of its error.
     pub(crate) fn errors(&self) -> &[String] {
         &self.errors
     }
@@ -78,7 +78,6 @@ impl TestResults {
         Ok(())
     }
 
-    /// Adds the results of others.
     pub(crate) fn add(&mut self, other: &Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -86,7 +85,7 @@ impl TestResults {
         self.errors.extend_from_slice(&other.errors);
     }
 
-    /// Returns the names and times of the tests that took longest, the longest first.
+    /// Returns the names and times of the slowest tests, the slowest first.
     pub(crate) fn slowest(&self, most: usize) -> Vec<(Duration, &str)> {
         let mut times: Vec<_> = self.times.iter().collect();
         times.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,6 +1,7 @@
-//! Debian's packages that are unpacked below target/, for xtask alone.
+//! Debian's packages, unpacked below target/ for xtask alone.
 //!
-//! There they conflict with nothing, start no service, change nothing and need no removal.
+//! Unpacked packages conflict with nothing, start no service, change nothing on the machine and need no
+//! removal.
 
 use std::{
     env,
@@ -24,10 +25,9 @@ const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"
 pub(crate) struct Unpacked {
     /// Their directory, below target/.
     pub(crate) directory: &'static str,
-    /// Their names, with spaces between. What they depend on is unpacked with them, unless it is
-    /// installed.
+    /// Their names, separated by spaces. Dependencies are unpacked, too, unless they are installed.
     pub(crate) packages: &'static str,
-    /// What they run on. All that those of another need is unpacked.
+    /// Their architecture. For a foreign one, all dependencies are unpacked.
     pub(crate) architecture: Architecture,
 }
 
@@ -36,12 +36,12 @@ impl Unpacked {
         workspace::target_dir().join(self.directory)
     }
 
-    /// Returns the directory that is the root of the unpacked files.
+    /// Returns the root directory of the unpacked files.
     pub(crate) fn root(&self) -> PathBuf {
         self.directory().join("root")
     }
 
-    /// Returns the path of a program: the installed one, or else the unpacked one.
+    /// Returns the path of a program: the installed one, else the unpacked one.
     pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
         let is_own = self.architecture == Architecture::Own;
         let installed = is_own.then(|| Places::of_this_process().find(program));
@@ -52,8 +52,7 @@ impl Unpacked {
         })
     }
 
-    /// Returns a command for a program that was [found](Self::find), with the libraries unpacked
-    /// with it.
+    /// Returns a command for a program that was [found](Self::find), with the unpacked libraries.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         if program.starts_with(self.root()) {
@@ -65,7 +64,7 @@ impl Unpacked {
         command
     }
 
-    /// Lets a command start unpacked programs by their names, where none are installed.
+    /// Lets a command start unpacked programs by name. Installed programs come first.
     pub(crate) fn offer_to(&self, command: &mut Command) {
         command.env("PATH", self.behind("PATH", &PROGRAMS)).env(
             "LD_LIBRARY_PATH",
@@ -73,13 +72,13 @@ impl Unpacked {
         );
     }
 
-    /// Returns the value of a variable with these directories before the others.
+    /// Returns a search path with these directories in front.
     fn before(&self, variable: &str, directories: &[&str]) -> OsString {
         let others = env::var_os(variable).unwrap_or_default();
         join(self.places(directories).chain(split(&others)))
     }
 
-    /// Returns the value of a variable with these directories behind the others.
+    /// Returns a search path with these directories at the end.
     fn behind(&self, variable: &str, directories: &[&str]) -> OsString {
         let others = env::var_os(variable).unwrap_or_default();
         join(split(&others).chain(self.places(directories)))

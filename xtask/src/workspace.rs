@@ -1,18 +1,17 @@
-//! The places of the workspace.
+//! The directories of the workspace, and its packages for the host.
 
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-/// Returns the workspace's root.
 pub(crate) fn root() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package)
 }
 
-/// Cargo's arguments for every package that builds for the host. Tasks with the same arguments
-/// share their builds: with other packages, dependencies get other features.
+/// Cargo's arguments for every package that builds for the host. Tasks with the same arguments share their
+/// builds: with other packages, dependencies would get other features.
 pub(crate) const HOST_PACKAGES: [&str; 5] = [
     "--workspace",
     "--exclude",

@@ -7,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// The limit of each address.
 pub(super) const ADDRESS_LIMIT: &str = "ServicePacketsPerIPAddress";
 
-/// The limit that the addresses of an IPv6 range share.
+/// The limit that an IPv6 range's addresses share.
 pub(super) const RANGE_LIMIT: &str = "ServicePacketsPerIPv6Range";
 
 const SERVER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -16,7 +16,7 @@ const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
 const PORT: u16 = 900;
 const RANGE_PREFIX: u8 = 48;
 
-/// What a client does, which determines what it should get.
+/// A client's behaviour, which determines the expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Stays below its limit.
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Returns the address and port that it sends to.
+    /// Returns the address and port of the server.
     pub(super) fn destination(&self) -> SocketAddr {
         match self.address {
             IpAddr::V4(_) => SocketAddr::from((SERVER_V4, PORT)),
@@ -83,7 +83,6 @@ impl Role {
     }
 }
 
-/// All clients.
 pub(super) const CLIENTS: [Client; 7] = [
     Client::v4(2, 100, Role::Within),
     Client::v4(3, 20_000, Role::Flood),
@@ -94,7 +93,7 @@ pub(super) const CLIENTS: [Client; 7] = [
     Client::v6(4),
 ];
 
-/// Returns the port that they send to.
+/// Returns the port of the server.
 pub(super) fn port() -> u16 {
     PORT
 }

@@ -1,4 +1,4 @@
-//! The demonstration's daemon, and its answers.
+//! The demonstration's daemon, and queries to it.
 
 use std::{net::IpAddr, path::Path};
 
@@ -31,7 +31,7 @@ impl Daemon {
         self.0.show(&["status"])
     }
 
-    /// Returns the answer of `limiter explain` for an address.
+    /// Returns the limits of an address, from `limiter explain`.
     pub(super) fn explain(&self, address: IpAddr) -> Result<Vec<LimitState>> {
         let explanation = self.0.explain(&address.to_string())?;
         let explanation: Explanation = serde_json::from_value(explanation)

@@ -18,10 +18,10 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 /// The number of ticks to average the rate over: a second.
 const RATE_TICKS: usize = 10;
 
-/// The packets sent and passed of each client, in the order of [`CLIENTS`].
+/// The numbers of packets sent and passed by each client, in the order of [`CLIENTS`].
 pub(super) type Counts = [(u64, u64); CLIENTS.len()];
 
-/// A table redrawn in place on a terminal; elsewhere a line a second.
+/// A table that is redrawn in place on a terminal; elsewhere a line a second.
 #[derive(Debug)]
 pub(super) struct Live {
     start: Instant,
@@ -53,7 +53,7 @@ impl Live {
         })
     }
 
-    /// Shows the counts; call it each [`TICK`].
+    /// Shows the counts; must be called each [`TICK`].
     pub(super) fn show(&mut self, counts: &Counts) {
         let now = Instant::now();
         self.history.push_back((now, *counts));
@@ -78,7 +78,7 @@ impl Live {
         }
     }
 
-    /// Returns the packets passed a second, over the history.
+    /// Returns the packets passed per second, over the history.
     fn rates(&self) -> [u128; CLIENTS.len()] {
         let (Some((from, before)), Some((to, after))) = (self.history.front(), self.history.back())
         else {
@@ -132,7 +132,6 @@ pub(super) fn new_table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// Returns a cell for a number.
 pub(super) fn number(number: impl ToString) -> Cell {
     Cell::new(number).set_alignment(CellAlignment::Right)
 }

@@ -1,8 +1,8 @@
-//! The demonstration that `cargo xtask run` shows.
+//! The demonstration of `cargo xtask run`.
 //!
-//! Two network namespaces are joined by a veth pair, with the daemon on one end and clients on the
-//! other: one keeps within its limit, one floods, one has an override, four share an IPv6 /48. Each
-//! client's packets are counted on both sides of the limiter.
+//! A veth pair joins two network namespaces, with the daemon on one end and clients on the other: one keeps
+//! within its limit, one floods, one has an override, four share an IPv6 /48. Both sides of the limiter count
+//! each client's packets.
 
 mod clients;
 mod daemon;
@@ -18,7 +18,7 @@ use testbed::{INTERRUPTED, Interrupt, Pair};
 
 use self::{daemon::Daemon, summary::summarise};
 
-/// Runs the demonstration. Succeeds if every client got what it should.
+/// Runs the demonstration. Succeeds if every client has the expected outcome.
 pub(crate) fn run(limiter: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let pair = Pair::new(&clients::addresses(), &clients::server_addresses())?;

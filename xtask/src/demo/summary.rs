@@ -1,4 +1,4 @@
-//! What each client got, and whether that is right.
+//! Compares each client's outcome with the expectation.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{
     verdict::{Allowance, Expectation, Window, judge},
 };
 
-/// The summary for the screen, and whether every client got what it should.
+/// The summary for the screen, and whether every client has the expected outcome.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) table: Table,
@@ -96,7 +96,7 @@ fn expectation(role: Role) -> Expectation {
     }
 }
 
-/// Adds up the outcomes; the clients share one limit, so they have the same budgets.
+/// Adds up the outcomes of clients that share a limit, so that all have the same budgets.
 fn together(outcomes: &[&Outcome]) -> Result<Outcome> {
     let windows = outcomes.iter().map(|outcome| outcome.window);
     Ok(Outcome {

@@ -1,4 +1,4 @@
-//! Sends the clients' packets, and watches them.
+//! Sends the clients' packets, and counts the packets that pass.
 
 use std::{
     array,
@@ -19,13 +19,13 @@ use super::{
 
 const DURATION: Duration = Duration::from_secs(10);
 
-/// How long before the end to ask for explanations, so that the buckets are still in use.
+/// The time of the queries for explanations before the end of the traffic, while the buckets are in use.
 const EXPLAIN_EARLY: Duration = Duration::from_millis(300);
 
 /// About the size of a small DNS answer, in bytes.
 const PAYLOAD_LENGTH: usize = 64;
 
-/// What happened to a client's packets.
+/// The packets of a client, sent and passed.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) sent: u64,
@@ -35,16 +35,16 @@ pub(super) struct Outcome {
     pub(super) limit_states: Vec<LimitState>,
 }
 
-/// What happened to all packets.
+/// The packets of all clients.
 #[derive(Debug)]
 pub(super) struct Report {
     /// In the order of [`CLIENTS`].
     pub(super) outcomes: Vec<Outcome>,
-    /// Packets lost outside the limiter; if there are any, the outcomes are not exact.
+    /// Packets lost outside the limiter. Above zero, the outcomes are not exact.
     pub(super) lost: u64,
 }
 
-/// Runs all clients at once; returns `None` if the user ends it early.
+/// Runs all clients at once; `None`: the user interrupted.
 pub(super) fn run(
     pair: &Pair,
     daemon: &mut Daemon,
@@ -105,8 +105,8 @@ pub(super) fn run(
     Ok(Some(Report { outcomes, lost }))
 }
 
-/// Shows the traffic until its end, and gets the explanations for each client shortly before;
-/// returns `None` if the user ends it early.
+/// Shows the traffic until its end, and gets each client's explanations shortly before; `None`: the user
+/// interrupted.
 fn watch(
     sink: &UdpSink,
     progress: &[Progress],
@@ -132,7 +132,7 @@ fn watch(
     live.end();
     match explanations {
         Some(explanations) => Ok(Some(explanations)),
-        // A machine so busy that it slept through the last moments.
+        // A very busy machine may sleep through the last moments.
         None => Ok(Some(explain(daemon)?)),
     }
 }

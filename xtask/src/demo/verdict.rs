@@ -1,27 +1,27 @@
-//! What a client should have got, and whether it did.
+//! Computes the outcomes that a limit allows, and checks a client's outcome.
 
 use std::ops::RangeInclusive;
 
 use super::daemon::LimitState;
 
-/// The least that a saturated limit passes, in percent of what it may.
+/// The least that a saturated limit passes, in percent of its allowance.
 const LEAST_PERCENT: u64 = 99;
 
-/// What a client should get.
+/// A client's expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expectation {
-    /// All it sends.
+    /// All packets pass.
     Everything,
-    /// All its limit allows, and no packet more.
+    /// All packets that its limit allows pass, and not one more.
     ItsLimit,
-    /// At most what its limit allows; another limit may allow less.
+    /// At most the packets that its limit allows pass; another limit may allow less.
     WithinItsLimit,
 }
 
 /// The times of packets, in nanoseconds of CLOCK_MONOTONIC.
 ///
-/// The datapath saw the first packet after it was sent, and the last that passed before it was
-/// received; the exact times are unknown.
+/// The exact times in the datapath are unknown. It saw the first packet after the sending began, and the last
+/// passed packet before its reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     /// Just before the first packet was sent.
@@ -52,7 +52,7 @@ impl Window {
     }
 }
 
-/// The most that a limit can pass in the window, as lower and upper bounds.
+/// The most that a limit can pass in the window: the exact value lies between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
     shortest: u64,
@@ -86,7 +86,7 @@ fn most(limit_state: &LimitState, elapsed_ns: u64) -> u64 {
         .saturating_add(u64::try_from(refilled).unwrap_or(u64::MAX))
 }
 
-/// Describes a client that got what it should, or returns what is wrong.
+/// Describes a client with the expected outcome, or returns an error with the difference.
 pub(super) fn judge(
     expectation: Expectation,
     sent: u64,

@@ -1,4 +1,4 @@
-//! Lets this machine run programs for arm64, as if they were its own.
+//! Lets this machine run programs for arm64 like its own.
 
 use std::{
     fs,
@@ -10,28 +10,28 @@ use anyhow::{Context as _, Result};
 
 use crate::{architecture, command};
 
-/// The kernel's list of what runs foreign programs.
+/// The kernel's list of runners for foreign programs.
 const LIST: &str = "/proc/sys/fs/binfmt_misc";
 
-/// The name that Debian's package would give it, which mmdebstrap looks for.
+/// The name in Debian's package. mmdebstrap looks for it.
 const NAME: &str = "qemu-aarch64";
 
-/// The first bytes of programs for arm64, and which of their bits count.
+/// The first bytes of programs for arm64, and the mask of the significant bits.
 const MAGIC: &str = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00";
 const MASK: &str =
     r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff";
 
-/// While it exists, every program for arm64 runs on this machine. The kernel opened what runs them
-/// already, so that it works in any root.
+/// A registration with the kernel. While it exists, every program for arm64 runs on this machine. The kernel
+/// keeps the runner open, so programs run in any root file system.
 pub(super) struct Registered {
-    /// Whether the list is mounted for it.
+    /// Whether this process mounted the list.
     mounted: bool,
-    /// Whether the entry is its own.
+    /// Whether this process added the entry.
     added: bool,
 }
 
 impl Registered {
-    /// Registers, unless somebody has.
+    /// Registers the runner, unless an entry exists.
     pub(super) fn new() -> Result<Self> {
         let register = Path::new(LIST).join("register");
         let mounted = !register.exists();
@@ -55,7 +55,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // Nothing can be done about an entry that stays.
+        // After an error the entry stays: drop has no way to report it.
         if self.added {
             let _ = fs::write(entry(), "-1");
         }
@@ -69,7 +69,7 @@ fn entry() -> PathBuf {
     Path::new(LIST).join(NAME)
 }
 
-/// Returns what registers a runner. The last letter has the kernel open it at once.
+/// Returns the entry for a runner. The final flag makes the kernel open the runner at once.
 fn line(runner: &Path) -> String {
     format!(":{NAME}:M::{MAGIC}:{MASK}:{}:F", runner.display())
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::{Profile, package::Staged};
 use crate::command;
 
-/// A shell script, since all of it is commands.
+/// A shell script, since it consists of commands.
 const SCRIPT: &str = include_str!("check.sh");
 
 /// Makes interfaces to limit.
@@ -19,7 +19,7 @@ const RECIPE: &str = include_str!("../../../dist/oci/Containerfile");
 /// Starts the daemon without systemd.
 const CONTAINER: &str = include_str!("container.sh");
 
-/// Does what the recipe does.
+/// Follows the recipe of the image without a container engine.
 const FOLLOW: &str = include_str!("recipe.sh");
 
 /// Has systemd run a script beside the service.
@@ -34,22 +34,22 @@ pub(crate) const SERVICE: &str = include_str!("service.sh");
 /// The most bytes of a release's program, which is stripped.
 const LARGEST: &str = "30000000";
 
-/// How far to go.
+/// The extent of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Without starting anything: the programs run by an emulator that has no kernel for them.
+    /// Starts nothing: the emulator runs programs, but has no kernel for them.
     Emulated,
-    /// Without starting the service by systemd: whether systemd boots in namespaces depends on the machine
-    /// (its cgroups, its container), on which no test should depend.
+    /// Starts the daemon, but not by systemd: whether systemd boots in namespaces depends on the machine (its
+    /// cgroups, its container), and tests must not.
     Files,
-    /// With systemd started for it.
+    /// Starts the service by systemd, too.
     Service,
 }
 
-/// Installs, upgrades, removes and purges the package in a copy of a file system, such as this
-/// machine's (`/`), mounted in its own mount namespace, with changes in memory, so that nothing stays.
-/// With [`Depth::Service`], once more with systemd running there. In a file system of another
-/// machine it follows the recipe of the image, too.
+/// Installs, upgrades, removes and purges the package in a copy of a file system, such as this machine's
+/// (`/`). The copy is mounted in its own mount namespace, with changes in memory, so nothing stays. With
+/// [`Depth::Service`], does so once more with systemd running there. In another machine's file system it also
+/// follows the recipe of the image.
 pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");

@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result};
 
 use crate::{architecture::Architecture, command};
 
-/// What a machine has that runs services, beside the essential packages.
+/// The packages of a machine that runs services, beside the essential ones.
 const PACKAGES: &str = "systemd,systemd-sysv,iproute2";
 
 /// A root file system. Removed when dropped.
 pub(super) struct Root(PathBuf);
 
 impl Root {
-    /// Makes that of a release, below a directory.
+    /// Makes the root file system of a release, below a directory.
     pub(super) fn new(release: &str, directory: &Path, architecture: Architecture) -> Result<Self> {
         println!("package: Debian {release}");
         let root = Self(directory.join(format!("debian-{release}")));
@@ -25,7 +25,7 @@ impl Root {
         make.args(["--quiet", "--variant=minbase"])
             .arg(format!("--include={PACKAGES}"));
         if let Some(name) = architecture.foreign() {
-            // Without the check it needs no other program: the kernel runs these by now.
+            // mmdebstrap's check for an emulator would need another program. The kernel already runs these.
             make.args(["--skip=check/qemu", &format!("--architectures={name}")]);
         }
         make.arg(release).arg(&root.0);
@@ -34,7 +34,6 @@ impl Root {
         Ok(root)
     }
 
-    /// Returns its path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -42,7 +41,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // Whatever is left is removed with the package's contents, the next time they are made.
+        // The next run removes leftovers together with the package's contents.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

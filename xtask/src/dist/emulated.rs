@@ -13,8 +13,8 @@ use crate::{
     kernels::{self, Service},
 };
 
-/// Installs the package in a root whose programs run here, puts a later one beside it, and boots
-/// that root.
+/// Installs the package in a root file system with arm64 programs, which run here. Puts a later package
+/// beside it, and boots from that root.
 pub(super) fn start(staged: &Staged, package: &Path, root: &Path) -> Result<()> {
     println!("package: service on an emulated machine");
     let packages = root.join("packages");

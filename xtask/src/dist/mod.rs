@@ -14,7 +14,7 @@ use clap::Args;
 use self::{check::Depth, package::Staged};
 use crate::{architecture::Architecture, built::Built, privileges, setup};
 
-/// What to do with the package.
+/// The options for the package.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Also install, upgrade, remove and purge it in a throw-away copy of this machine's file
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     debian: Vec<String>,
 }
 
-/// How the package's contents are built.
+/// The build profile of the package's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// For tests.
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
          `--debian bookworm`"
     );
     if arguments.check {
-        // Check first: do not build in vain.
+        // Check first, before a long build.
         privileges::check_root("`--check` mounts a file system and installs the package there")?;
     }
     let architecture = arguments.arch;
@@ -86,7 +86,7 @@ fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Resul
     Ok(())
 }
 
-/// Makes the package of the programs that the tests' build made, and checks it.
+/// Makes the package from the programs of the tests' build, and checks it.
 pub(crate) fn test(built: &Built) -> Result<()> {
     setup::ensure_for_package(Architecture::Own)?;
     let staged = Staged::of(built, Profile::Dev, Architecture::Own)?;

@@ -1,4 +1,4 @@
-//! Builds the package. limiter-userspace/Cargo.toml says what goes where.
+//! Builds the package. limiter-userspace/Cargo.toml maps its files to places.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
 /// The configuration to install.
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// Its only change: the service has a place for its state, a user who tries the example does not.
+/// Its only change: the service has a directory for its state; a user who tries the example does not.
 const STATE: [&str; 2] = ["\n# state: ", "\nstate: "];
 
 /// The feature with code for tests alone.
@@ -45,13 +45,13 @@ impl Staged {
         Self::of(&build(architecture)?, Profile::Dist, architecture)
     }
 
-    /// Adds the rest of the contents to programs.
+    /// Adds the generated contents to built programs.
     pub(crate) fn of(built: &Built, profile: Profile, architecture: Architecture) -> Result<Self> {
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
         if directory.exists() {
-            // Otherwise pages of removed subcommands would stay in the package.
+            // Otherwise manual pages of removed subcommands would stay in the package.
             fs::remove_dir_all(&directory)?;
         }
         let (man, completions) = (directory.join("man"), directory.join("completions"));
@@ -72,7 +72,7 @@ impl Staged {
         })
     }
 
-    /// Returns how they were built.
+    /// Returns the build profile.
     pub(super) const fn profile(&self) -> Profile {
         self.profile
     }

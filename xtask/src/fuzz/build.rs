@@ -1,4 +1,4 @@
-//! Builds the targets so that libFuzzer sees which code an input reaches.
+//! Builds the targets with libFuzzer's instrumentation, which reports the code that an input reaches.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::place;
 use crate::{built::Built, command};
 
-/// The flags of cargo-fuzz without sanitizers, none of which needs a nightly compiler.
+/// cargo-fuzz's flags without sanitizers, so that a stable compiler suffices.
 const FLAGS: [&str; 8] = [
     "--cfg",
     "fuzzing",
@@ -16,16 +16,16 @@ const FLAGS: [&str; 8] = [
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    // The linker would merge, and so lose, counters of two units of one crate.
+    // With several units, the linker would merge their counters and lose some.
     "-Ccodegen-units=1",
 ];
 
-/// How fast the targets run, and how long their build takes.
+/// The trade between the targets' speed and their build time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Profile {
-    /// For seconds of fuzzing: built in two thirds of the time.
+    /// For seconds of fuzzing: the build takes two thirds of the time.
     Dev,
-    /// For more.
+    /// For longer fuzzing.
     Fuzz,
 }
 
@@ -43,8 +43,8 @@ pub(super) fn command(targets: &[String], profile: Profile) -> Command {
             Profile::Dev => "dev",
             Profile::Fuzz => "fuzz",
         })
-        // With any target named, even the host's own, the flags do not apply to build scripts and
-        // procedural macros, which have no libFuzzer to report to.
+        // With `--target`, even for the host itself, the flags do not apply to build scripts and procedural
+        // macros, which have no libFuzzer to report to.
         .args(["--target", "host-tuple", "--target-dir"])
         .arg(place::output())
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));

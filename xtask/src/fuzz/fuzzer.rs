@@ -19,21 +19,21 @@ use super::{
 };
 use crate::{command::shown, workspace};
 
-/// How often to look for the user's interrupt.
+/// The interval between checks for an interrupt.
 const TICK: Duration = Duration::from_millis(50);
 
-/// In seconds; an input that takes longer has found an endless loop.
+/// In seconds. A slower input has found an endless loop.
 const TIMEOUT: u32 = 10;
 
-/// In MiB; an input that takes more memory has found a length that is trusted. (Only memory in use
-/// counts: libFuzzer's bound for a single allocation needs a sanitizer.)
+/// In MiB. An input that takes more memory has found a length that is trusted. (Only memory in use counts:
+/// libFuzzer's bound for a single allocation needs a sanitizer.)
 const MEMORY: u32 = 512;
 
-/// How a run ended.
+/// The end of a run.
 pub(super) enum End {
     /// No input failed.
     Held(Seen),
-    /// An input failed, or the fuzzer does not work: in one line, what and what to do.
+    /// An input failed, or the fuzzer does not work: a line with the cause and the next step.
     Failed(String),
     /// The user ended it.
     Interrupted,
@@ -134,7 +134,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
     }
 }
 
-/// Shows a sign of life; without a terminal, a line.
+/// Shows a spinner; without a terminal, a line.
 fn spinner(target: &str, duration: Duration) -> ProgressBar {
     if !stderr().is_terminal() {
         eprintln!("{target}: fuzzing for {} s", duration.as_secs());

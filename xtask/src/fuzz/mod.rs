@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`
 //!
-//! The targets are in the package `dev/fuzz/`. Fuzzing writes below `target/fuzz/` alone.
+//! The targets are in the package `dev/fuzz/`. Fuzzing writes only below `target/fuzz/`.
 
 mod build;
 mod fuzzer;
@@ -19,7 +19,7 @@ use testbed::{INTERRUPTED, Interrupt};
 use self::{build::Profile, fuzzer::End};
 use crate::setup;
 
-/// What to fuzz, and for how long.
+/// The targets, and the time for each.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The targets; without any, all of them, one after the other.
@@ -70,7 +70,7 @@ pub(crate) fn all(duration: Duration) -> Result<()> {
     bail!("an input failed, or fuzzing did not finish: see above")
 }
 
-/// Fuzzes every target, also after one has failed.
+/// Fuzzes every target. Continues after a failure.
 fn fuzz(targets: &[String], profile: Profile, duration: Duration) -> Result<ExitCode> {
     let built = build::build(targets, profile)?;
     seeds::write()?;

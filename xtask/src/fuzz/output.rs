@@ -47,7 +47,7 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Returns where libFuzzer saved the failing input.
+/// Returns the path of the saved failing input.
 pub(super) fn saved_input(line: &str) -> Option<&str> {
     line.split_once("Test unit written to ")
         .map(|(_, path)| path.trim())

@@ -49,7 +49,7 @@ fn stems(directory: &Path) -> io::Result<Vec<String>> {
         .collect()
 }
 
-/// Returns the path as one types it at the workspace's root.
+/// Returns the path relative to the workspace's root, for people.
 pub(super) fn shown(path: &Path) -> String {
     let relative = path.strip_prefix(workspace::root()).unwrap_or(path);
     relative.display().to_string()

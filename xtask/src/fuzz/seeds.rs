@@ -1,4 +1,4 @@
-//! Good inputs to start from, which libFuzzer would have to guess byte by byte.
+//! Seeds: good inputs to start from, which libFuzzer would have to guess byte by byte.
 
 use std::{fs, net::IpAddr};
 
@@ -10,8 +10,8 @@ use testbed::{
 
 use super::place;
 
-/// Writes the generated seeds. Those of `config` and `feed` are the files in `configs/`; `decision`
-/// finds its own.
+/// Writes the generated seeds. The targets `config` and `feed` use the files in `configs/`, and `decision`
+/// finds its own inputs.
 pub(super) fn write() -> Result<()> {
     let frames = frames()?;
     let captures = captures(&frames);

@@ -1,4 +1,4 @@
-//! What an emulated machine boots: a kernel, and a file system in memory.
+//! Makes the guest of an emulated machine: a kernel, and a file system in memory.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
 
 const INIT: &str = include_str!("init.sh");
 
-/// With every strategy, and room for everything that a kernel sends by itself.
+/// Every strategy, and room for the packets that a kernel sends by itself.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 2000, count: 1000, period: 1s}
@@ -45,12 +45,12 @@ const DRIVERS: [&str; 12] = [
     "wireguard",
 ];
 
-/// The directories of arm64's libraries, and of what loads them.
+/// The directories of arm64's libraries, and of its dynamic loader.
 const LIBRARIES: [&str; 3] = ["lib", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"];
 
 /// A kernel and its file system, deleted on drop.
 pub(super) struct Guest {
-    /// What it runs on.
+    /// The architecture of the emulated machine.
     pub(super) architecture: Architecture,
     /// The kernel's image.
     pub(super) kernel: PathBuf,
@@ -60,7 +60,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Makes a guest of a kernel's package, which is downloaded into a directory. `fill` adds all
+    /// Makes a guest from a kernel's package, which is downloaded into a directory. `fill` adds everything
     /// but busybox and the drivers to its root; `init` is its first program.
     pub(super) fn new(
         package: &Package,
@@ -127,7 +127,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Adds one of our programs without debugging data: the file system is in memory.
+    /// Adds a program of ours, stripped: the file system is in memory.
     fn add_stripped(&self, program: &Path, architecture: Architecture) -> Result<()> {
         // `engines-0123456789abcdef` becomes `engines`.
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
@@ -136,7 +136,7 @@ impl Root {
         let mut strip = Command::new(architecture.tool("strip"));
         command::succeed(strip.arg("-o").arg(&stripped).arg(program))?;
         self.add_program(&stripped, name)?;
-        // Other tests run it where cargo built it.
+        // Tests expect it where cargo built it.
         let built = self
             .directory
             .join(program.strip_prefix("/").unwrap_or(program));
@@ -149,10 +149,10 @@ impl Root {
     fn add_program(&self, program: &Path, name: &str) -> Result<()> {
         copy(program, &self.directory.join("programs").join(name))?;
         if let Some(foreign) = self.emulator.foreign_programs() {
-            // ldd would have to run it.
+            // ldd would have to run the program, so copy all libraries.
             return self.copy_libraries(&foreign.root());
         }
-        // Fails for a static program, which has none.
+        // ldd fails for a static program, which has no libraries.
         let output = Command::new("ldd").arg(program).output()?;
         for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
             self.copy_from(Path::new("/"), library)?;
@@ -198,7 +198,7 @@ impl Root {
         self.write(modules.join("modules.dep"), &lines)
     }
 
-    /// Returns that of this machine.
+    /// Returns this machine's busybox.
     fn busybox(&self) -> Result<PathBuf> {
         self.emulator.find("busybox").context("no busybox")
     }
@@ -216,7 +216,7 @@ impl Root {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Adds a copy of a directory, with owners and rights.
+    /// Adds a copy of a directory, with owners and permissions.
     pub(super) fn add_copy(&self, directory: &Path, name: &str) -> Result<()> {
         let mut copy = Command::new("cp");
         copy.arg("--archive").arg(directory);

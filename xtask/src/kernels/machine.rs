@@ -16,17 +16,17 @@ use testbed::Interrupt;
 use super::{guest::Guest, report::Report};
 use crate::{architecture::Architecture, command::shown, emulator::Emulator};
 
-/// The most time that a machine may take.
+/// The longest run of a machine.
 pub(super) const LONGEST: Duration = Duration::from_mins(45);
 
-/// How many machines share a kernel's tests, at the same time: each has one CPU of the two that
-/// even small hosts have.
+/// The number of machines that share a kernel's tests, at the same time. Each takes one CPU, and even small
+/// hosts have two.
 pub(super) const MACHINES: usize = 2;
 
-/// How often to check whether it has ended.
+/// The interval between checks for its end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How a machine ended.
+/// The end of a machine's run.
 pub(super) enum End {
     /// By itself.
     Ended,
@@ -81,8 +81,8 @@ pub(super) fn boot(
     Ok((end, report))
 }
 
-/// Returns the command of a machine without a network, a disk or the host CPU's clock, which behaves
-/// the same everywhere.
+/// Returns the command for a machine that behaves the same everywhere: no network, no disk, and not the host
+/// CPU's clock.
 fn emulator(guest: &Guest, parameters: &str, machine: usize) -> Result<Command> {
     let emulator = Emulator(guest.architecture);
     let qemu = emulator.find(emulator.program());
@@ -104,29 +104,29 @@ fn emulator(guest: &Guest, parameters: &str, machine: usize) -> Result<Command> 
     Ok(command)
 }
 
-/// What is emulated.
+/// The emulated hardware.
 struct Hardware {
     machine: &'static str,
     cpu: &'static str,
-    /// The kernel's, for its console among others.
+    /// The kernel's parameters, for its console among others.
     parameters: &'static str,
 }
 
-/// Returns that of one of the [`MACHINES`].
+/// Returns the hardware of one of the [`MACHINES`].
 const fn hardware(architecture: Architecture, machine: usize) -> Hardware {
     match architecture {
         Architecture::Own => Hardware {
             machine: "pc",
-            // Without fast string instructions, which the emulator carries out byte by byte: reading a
-            // large file takes six times as long with them.
+            // Disable fast string instructions: the emulator executes them byte by byte, and reading a large
+            // file takes six times as long.
             cpu: "max,-erms,-fsrm",
             // On a busy host the emulated timer is late, and the kernel would call it broken.
             parameters: "console=ttyS0 no_timer_check",
         },
         Architecture::Arm64 => Hardware {
             machine: "virt",
-            // One of the first ARMv8, whose kernel must compile atomic operations to loops, and a later
-            // one, which has them.
+            // Cover both kinds of ARMv8: an early CPU, for which the kernel compiles atomic operations to
+            // loops, and a later one with atomic instructions.
             cpu: if machine == 0 {
                 "cortex-a72"
             } else {
@@ -151,7 +151,7 @@ fn read(console: impl Read, mut log: File, progress: &ProgressBar) -> io::Result
     Ok(report)
 }
 
-/// Shows a sign of life; without a terminal, a line.
+/// Shows a spinner; without a terminal, a line.
 pub(super) fn spinner(log: &Path) -> ProgressBar {
     let name = log.file_stem().unwrap_or_default().to_string_lossy();
     if !io::stderr().is_terminal() {

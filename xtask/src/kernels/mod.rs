@@ -1,8 +1,8 @@
 //! `cargo xtask kernels`
 //!
-//! Boots Debian's kernels in an emulator, each with the daemon and the tests that compare the
-//! kernel's verdicts with the native ones. Only unpacking the emulator needs privileges: the
-//! emulated machine has no network.
+//! Boots Debian's kernels in an emulator. Each runs the daemon, and the tests that compare the kernel's
+//! verdicts with the native ones. Only unpacking the emulator needs privileges: the emulated machine has no
+//! network.
 
 mod guest;
 mod machine;
@@ -34,11 +34,11 @@ use crate::{
 /// The kernel series of Debian 12: its own, and that of Debian 13.
 const SERIES: [&str; 2] = ["6.1", "6.12"];
 
-/// Which kernels to boot.
+/// The kernels to boot.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Series of kernels, such as 6.12, of which the newest package is taken; without any, the
-    /// documented ones.
+    /// Series of kernels, such as 6.12; the newest package of each is taken. Without any, the documented
+    /// ones.
     #[arg(value_name = "VERSION")]
     versions: Vec<String>,
     /// Run only the daemon, the tests of the verifier and a comparison of verdicts, as `cargo xtask
@@ -57,16 +57,16 @@ enum Set {
     Smoke,
     /// The smallest set, and one of [`PARTS`] of the rest.
     Part(u32),
-    /// All that can run on an emulated machine.
+    /// All tests that can run on an emulated machine.
     Whole,
 }
 
-/// How many parts the whole set has for commits to rotate through: with one of them, the machines take
-/// a few minutes.
+/// The number of parts of the whole set. With one part, the machines take a few minutes, and commits rotate
+/// through the parts.
 const PARTS: u32 = 16;
 
 impl Set {
-    /// Returns the part of a commit, so that successive commits try all parts.
+    /// Returns the part for a commit, so that successive commits try all parts.
     fn of_commit() -> Result<Self> {
         let mut git = Command::new("git");
         git.args(["rev-list", "--count", "HEAD"])
@@ -75,8 +75,7 @@ impl Set {
         Ok(Self::Part(count % PARTS))
     }
 
-    /// Returns the parameters that `init.sh` reads: the part, and of how many. The smallest set has no
-    /// part.
+    /// Returns the parameters for `init.sh`: the part, and the number of parts. The smallest set has no part.
     fn parameters(self) -> String {
         let (part, parts) = match self {
             Self::Smoke => (0, 0),
@@ -94,17 +93,17 @@ const PROGRAMS: [&str; 3] = ["limiter", "engines", "stack"];
 struct Outcome {
     /// The kernel's release.
     kernel: String,
-    /// Of each machine.
+    /// The reports of its machines.
     reports: Vec<Report>,
-    /// Why it failed, in one line each; empty: everything passed.
+    /// Its failures, one line each; empty: everything passed.
     problems: Vec<String>,
     time: Duration,
 }
 
-/// Tests every kernel, also after one has failed.
+/// Tests every kernel. Continues after a failure.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let series = asked_for(arguments);
-    // Check first: do not build in vain.
+    // Check first, before a long build.
     let architecture = arguments.arch;
     let packages = packages(&series, architecture)?;
     let set = if arguments.smoke {
@@ -125,8 +124,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Boots the oldest kernel with what the tests' build made; fails if a test fails. With `part`, a part
-/// of the whole set that changes with the commit runs, too.
+/// Boots the oldest kernel with the programs of the tests' build; fails if a test fails. With `part`, also
+/// runs a part of the whole set that changes with the commit.
 pub(crate) fn oldest(built: &Built, part: bool) -> Result<()> {
     let series = SERIES[0];
     let packages = packages(&[series.to_owned()], Architecture::Own)?;
@@ -235,7 +234,7 @@ fn try_one(
     })
 }
 
-/// Boots the guest on a machine for each log, all at once, and waits for their ends.
+/// Boots the guest on one machine for each log, all at once, and waits for all.
 fn boot_all(
     guest: &Guest,
     set: Set,

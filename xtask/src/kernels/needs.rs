@@ -1,4 +1,4 @@
-//! The programs that this machine must have.
+//! The programs that this machine needs to boot other kernels.
 
 use anyhow::{Result, ensure};
 
@@ -17,7 +17,7 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("strip", "binutils"),
 ];
 
-/// Fails with the packages to install if a program is missing.
+/// Fails with the missing packages if a program is missing.
 pub(super) fn check(architecture: Architecture) -> Result<()> {
     ensure!(
         cfg!(target_arch = "x86_64"),

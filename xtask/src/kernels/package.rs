@@ -12,8 +12,8 @@ use crate::{apt::Apt, architecture::Architecture, command};
 
 const PREFIX: &str = "linux-image-";
 
-/// Returns the end of the names of the builds for virtual machines, with few drivers; signed and
-/// unsigned kernels are the same.
+/// Returns the ending of names for virtual machines' kernels, with few drivers. Signed and unsigned kernels
+/// are the same.
 fn suffix(architecture: Architecture) -> String {
     format!("-cloud-{}", architecture.foreign().unwrap_or("amd64"))
 }
@@ -66,18 +66,17 @@ impl Package {
         self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
     }
 
-    /// Returns what the kernel runs on.
+    /// Returns the kernel's architecture.
     pub(super) const fn architecture(&self) -> Architecture {
         self.architecture
     }
 
-    /// Downloads the package into a directory, unless it is there, and unpacks it into a temporary
-    /// one.
+    /// Downloads the package into a directory, unless present, and unpacks it into a temporary one.
     pub(super) fn fetch(&self, directory: &Path) -> Result<TempDir> {
         let directory = directory.join(&self.name);
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
-        // apt does not download a package again that is there and intact.
+        // apt skips the download of a package that is present and intact.
         command::succeed(
             Apt(self.architecture)
                 .command("apt-get")

@@ -7,20 +7,20 @@ use crate::test_results::TestResults;
 /// The steps of `init.sh`, in order.
 const STEPS: [&str; 4] = ["interfaces", "attach", "count", "detach"];
 
-/// The results that the console has shown.
+/// The results on the console so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     passed: Vec<String>,
     tests: TestResults,
     failed_tests: Vec<String>,
-    /// Whether the output of tests that passed is being shown.
+    /// Whether the current lines are the output of passed tests.
     shows_passed: bool,
     ended: bool,
-    /// What is shown of a failure: the tests' own words, or what came last.
+    /// The lines to show for a failure: the failed tests' output, or the last lines.
     part: VecDeque<String>,
 }
 
-/// How many lines [`Report::part`] has at most.
+/// The most lines of [`Report::part`].
 const PART: usize = 60;
 
 impl Report {
@@ -49,7 +49,7 @@ impl Report {
         self.ended |= line == "@end";
     }
 
-    /// Keeps the first lines of the tests' failures; until there are any, the last lines.
+    /// Keeps the first lines of the tests' failures. Until there are any, keeps the last lines.
     fn keep(&mut self, line: &str) {
         if self.failed_tests.is_empty() {
             if line == "failures:" {
@@ -64,7 +64,7 @@ impl Report {
         self.part.push_back(line.to_owned());
     }
 
-    /// Returns the lines that tell most of a failure.
+    /// Returns the most telling lines of a failure.
     pub(super) fn part(&self) -> String {
         let lines: Vec<_> = self.part.iter().map(String::as_str).collect();
         lines.join("\n")
@@ -75,7 +75,7 @@ impl Report {
         self.passed.join(", ")
     }
 
-    /// Returns how many tests passed and failed.
+    /// Returns the numbers of passed and failed tests.
     pub(super) fn tests(&self) -> &TestResults {
         &self.tests
     }

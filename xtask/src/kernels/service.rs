@@ -14,25 +14,25 @@ use crate::{architecture::Architecture, workspace};
 
 const INIT: &str = include_str!("service.sh");
 
-/// The series of the kernel: that of the oldest release.
+/// The kernel's series: the same as in the oldest release.
 const SERIES: &str = super::SERIES[0];
 
-/// What its last line says if all has passed.
+/// The last line of a successful run.
 const PASSED: &str = "@service ok";
 
-/// What to start.
+/// The parts of the test.
 pub(crate) struct Service<'s> {
     /// The root of arm64's Debian, with the package.
     pub(crate) root: &'s Path,
     /// The script that makes the interfaces.
     pub(crate) interfaces: &'s str,
-    /// The one that has systemd run the next.
+    /// The script that makes systemd run `script`.
     pub(crate) units: &'s str,
-    /// The one that tests the service.
+    /// The script that tests the service.
     pub(crate) script: &'s str,
 }
 
-/// Boots the machine, and fails if a line of the test does.
+/// Boots the machine, and fails if a step of the test fails.
 pub(crate) fn start(service: &Service<'_>) -> Result<()> {
     let directory = workspace::target_dir().join("kernels");
     fs::create_dir_all(&directory)?;

@@ -22,7 +22,7 @@ pub(super) fn run(step: &Step) -> Result<()> {
     run_with(step, &spinner(&step.brings))
 }
 
-/// Runs a step beside a build, whose progress is on the terminal.
+/// Runs a step beside a build, which shows its progress on the terminal.
 pub(super) fn run_beside(step: &Step) -> Result<()> {
     run_with(step, &ProgressBar::hidden())
 }
@@ -64,7 +64,7 @@ fn open(path: &Path, step: &Step) -> io::Result<File> {
     Ok(log)
 }
 
-/// Shows a sign of life; without a terminal, the lines before and after suffice.
+/// Shows a spinner; without a terminal, the lines before and after suffice.
 fn spinner(brings: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

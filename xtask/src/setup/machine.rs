@@ -41,7 +41,7 @@ pub(crate) enum Need {
     Shlibdeps,
     /// Checks the service's unit.
     SystemdAnalyze,
-    /// Boots other kernels of an architecture, and provides what their machines run.
+    /// Boots other kernels of an architecture, and provides the programs on their machines.
     Emulator(Architecture),
     /// Compiles and links for arm64.
     CrossCompiler,
@@ -53,7 +53,7 @@ pub(crate) enum Need {
     Nft,
     /// The `iptables` command, likewise.
     Iptables,
-    /// Sets how many queues the benchmark's interfaces have, and who computes checksums in tests.
+    /// Sets the number of queues of the benchmark's interfaces, and who computes checksums in tests.
     Ethtool,
     /// Makes requests for tests.
     Curl,
@@ -63,7 +63,7 @@ pub(crate) enum Need {
     Servers,
 }
 
-/// Which of these are installed.
+/// The tools that this machine has and lacks.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     /// The compiler for BPF.
@@ -177,7 +177,7 @@ impl Machine {
         ])
     }
 
-    /// Adds what was looked for besides, and not found.
+    /// Adds the tools that were not found.
     fn and(mut self, found: &[(Need, bool)]) -> Self {
         let lacks = found.iter().filter(|(_, found)| !found);
         self.lacks.extend(lacks.map(|(need, _)| *need));
@@ -202,10 +202,10 @@ fn has_components() -> bool {
         .all(|program| cargo.with_file_name(program).is_file())
 }
 
-/// Whether we may install packages.
+/// The right to install packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// Root, on a distribution whose packages we know.
+    /// Root, on a distribution with known packages.
     Apt,
     /// Only instructions are possible.
     None,

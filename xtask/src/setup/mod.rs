@@ -18,55 +18,55 @@ use self::{
 };
 use crate::{architecture::Architecture, workspace};
 
-/// Installs what is missing; says so if nothing is.
+/// Installs missing tools; says so if there are none.
 pub(crate) fn run() -> Result<ExitCode> {
     ensure_for_tests()?;
     println!("nothing is missing");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs what is missing to build and run. Costs next to nothing if all is there.
+/// Installs missing tools to build and run. Costs next to nothing if all are present.
 pub(crate) fn ensure() -> Result<()> {
     bring(Machine::look)
 }
 
-/// Installs also what the tests need.
+/// Installs missing tools of the tests, too.
 pub(crate) fn ensure_for_tests() -> Result<()> {
     bring(Machine::look_for_tests)
 }
 
-/// Installs also what the package needs, which few users make.
+/// Installs missing tools of the package, too. Few users make the package.
 pub(crate) fn ensure_for_package(architecture: Architecture) -> Result<()> {
     bring(|| Machine::look_for_package(architecture))
 }
 
-/// Installs also what the check of dependencies needs.
+/// Installs missing tools of the check of dependencies, too.
 pub(crate) fn ensure_for_dependencies() -> Result<()> {
     bring(Machine::look_for_dependencies)
 }
 
-/// Installs also what the benchmark compares with, and what it sets up interfaces with.
+/// Installs the benchmark's contenders and its tools for interfaces, too.
 pub(crate) fn ensure_for_benchmark() -> Result<()> {
     bring(Machine::look_for_benchmark)
 }
 
-/// Installs also what booting other kernels needs.
+/// Installs missing tools for booting other kernels, too.
 pub(crate) fn ensure_for_kernels(architecture: Architecture) -> Result<()> {
     bring(|| Machine::look_for_kernels(architecture))
 }
 
-/// Installs also what the benchmark of the service needs.
+/// Installs the servers of the service's benchmark, too.
 pub(crate) fn ensure_for_servers() -> Result<()> {
     bring(Machine::look_for_servers)
 }
 
-/// Installs at once the tools that cargo begins with, and the others beside it: cargo's build scripts
-/// wait for bpf-linker.
+/// Installs the tools that cargo needs first, and starts the installation of the others in the background:
+/// cargo's build scripts wait for bpf-linker.
 pub(crate) fn begin() -> Result<Installing> {
     begin_to_bring(Machine::look)
 }
 
-/// Begins to install the tools of every step of the tests, too.
+/// Starts to install the tools of every step of the tests, too.
 pub(crate) fn begin_for_all_tests() -> Result<Installing> {
     begin_to_bring(Machine::look_for_all_tests)
 }
@@ -98,7 +98,7 @@ fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Install
         let mut installation = Some(installation);
         for step in &beside {
             install::run_beside(step)?;
-            // Builds wait for the first of these steps alone.
+            // Builds wait only for the first of these steps.
             installation.take();
         }
         check_that_nothing_is_left(&look())
@@ -117,7 +117,7 @@ fn bring(look: impl Fn() -> Machine) -> Result<()> {
     check_that_nothing_is_left(&look())
 }
 
-/// Returns the steps that install what is missing, if this process may take them.
+/// Returns the steps that install the missing tools; fails if this process may not take them.
 fn allowed_steps(machine: &Machine) -> Result<Vec<Step>> {
     let steps = plan::plan(machine);
     if Rights::look() == Rights::None && steps.iter().any(|step| step.needs_apt) {
@@ -136,7 +136,7 @@ fn check_that_nothing_is_left(machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Returns what to type if we may not install it ourselves.
+/// Returns the commands to type if this process may not install tools.
 fn instructions(steps: &[Step]) -> String {
     let mut lines = vec!["on Debian 12, as root:".to_owned()];
     lines.extend(steps.iter().map(|step| format!("  {}", step.shell)));

@@ -1,4 +1,4 @@
-//! Turns what is missing on a machine into commands.
+//! Turns missing tools into commands that install them.
 
 use ebpf_build::compiler::Origin;
 
@@ -14,13 +14,13 @@ use crate::{
 pub(super) const NIGHTLY: &str =
     "rustup toolchain install nightly --profile minimal --component rust-src,clippy";
 
-/// Links with Debian's LLVM, whose version is that of Debian's rustc. LLVM, which is optimised, does the
-/// work, so the linker's own code need not be: that halves its build.
+/// Links with Debian's LLVM, the same version as in Debian's rustc. LLVM does the work and is optimised, so
+/// the linker's own code need not be: that halves its build.
 const LINKER: &str = "LLVM_PREFIX=\"$(llvm-config-22 --prefix)\" cargo install bpf-linker \
      --version 0.13.0 --locked --no-default-features --features llvm-22 \
      --debug --config profile.dev.debug=false";
 
-/// It runs for a second, and would be built for minutes.
+/// An unoptimised build: it runs for a second, and an optimised build would take minutes.
 const CARGO_DEB: &str = "cargo install cargo-deb --version 3.8.0 --locked \
      --debug --config profile.dev.debug=false";
 
@@ -41,14 +41,13 @@ const COMPILER_PACKAGES: [&str; 4] = ["cargo-web", "rust-web-clippy", "rust-web-
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
-    /// What it installs.
+    /// The name of the tool.
     pub(super) brings: String,
     /// The shell command, which is also shown to people who must run it themselves.
     pub(super) shell: String,
     /// Whether it needs root on Debian.
     pub(super) needs_apt: bool,
-    /// Whether cargo may build meanwhile: no build needs the tool before its end, or but for a build
-    /// script that waits.
+    /// Whether cargo may build meanwhile: only a build script that waits for it needs the tool.
     pub(super) beside_builds: bool,
 }
 
@@ -77,7 +76,7 @@ impl Step {
     }
 }
 
-/// Returns the steps that install what is missing, in order.
+/// Returns the steps that install the missing tools, in order.
 pub(super) fn plan(machine: &Machine) -> Vec<Step> {
     let mut steps = Vec::new();
     let packages = packages(machine);
@@ -85,7 +84,7 @@ pub(super) fn plan(machine: &Machine) -> Vec<Step> {
         steps.push(install_packages(&packages));
     }
     if machine.lacks(Need::BpfLinker) {
-        // The first that is installed beside a build, since build scripts wait for it.
+        // First of the steps beside a build, since build scripts wait for it.
         steps.push(Step::of_user("bpf-linker", LINKER).beside_builds());
     }
     for architecture in [Architecture::Own, Architecture::Arm64] {
@@ -150,7 +149,7 @@ fn packages(machine: &Machine) -> Vec<&'static str> {
     packages
 }
 
-/// Returns the distribution's packages for a need. Components come from rustup, and clippy with its
+/// Returns the distribution's packages for a need. Components come from rustup, and clippy comes with its
 /// compiler.
 fn packages_of(need: Need) -> &'static [&'static str] {
     match need {
@@ -179,8 +178,8 @@ fn packages_of(need: Need) -> &'static [&'static str] {
     }
 }
 
-/// Waits for another apt instead of failing. Fails rather than remove a package: Debian's `rustc`
-/// and `rustc-web` conflict.
+/// Waits for another apt instead of failing. Fails rather than remove a package: Debian's `rustc` and
+/// `rustc-web` conflict.
 fn install_packages(packages: &[&str]) -> Step {
     let packages = packages.join(" ");
     Step {
