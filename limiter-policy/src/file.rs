@@ -63,7 +63,6 @@ pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     text(read_at_most(path, MAX_MIB)?.bytes)
 }
 
-/// A file's content.
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     /// Its kind and permissions.

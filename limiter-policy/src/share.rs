@@ -19,7 +19,6 @@ impl Share {
     /// The whole.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// Returns a share of this many millionths.
     pub(crate) const fn from_millionths(millionths: u32) -> Self {
         Self(millionths)
     }

@@ -78,7 +78,6 @@ impl Architecture {
     }
 }
 
-/// Returns the path of the runner.
 pub(crate) fn runner() -> Option<std::path::PathBuf> {
     RUNNER.find("qemu-aarch64-static")
 }

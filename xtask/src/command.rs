@@ -24,7 +24,6 @@ pub(crate) fn cargo(command: &str) -> Command {
     cargo
 }
 
-/// Returns the path of the running cargo.
 pub(crate) fn cargo_file() -> PathBuf {
     env::var_os("CARGO")
         .unwrap_or_else(|| OsString::from("cargo"))

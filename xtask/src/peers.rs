@@ -34,10 +34,8 @@ const PROGRAMS: [&str; 15] = [
     "redis-cli",
 ];
 
-/// The public suffix list.
 const SUFFIXES: &str = "usr/share/publicsuffix/public_suffix_list.dat";
 
-/// Returns whether all are present.
 pub(crate) fn are_there() -> bool {
     PROGRAMS.iter().all(|program| PEERS.find(program).is_some())
         && (Path::new("/").join(SUFFIXES).is_file() || PEERS.root().join(SUFFIXES).is_file())

@@ -11,7 +11,6 @@ pub(crate) const SERVERS: Unpacked = Unpacked {
 /// The programs of these packages that the benchmark starts.
 const PROGRAMS: [&str; 3] = ["nsd", "knotd", "nginx"];
 
-/// Returns whether all are present.
 pub(crate) fn are_there() -> bool {
     PROGRAMS
         .iter()

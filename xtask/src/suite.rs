@@ -37,7 +37,6 @@ pub(crate) fn build() -> Result<Built> {
     Built::by(&mut cargo, "the workspace with its tests")
 }
 
-/// Kinds of test programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// They measure the machine itself: no other program may run beside them.

@@ -34,14 +34,12 @@ pub(crate) struct Arguments {
     part: bool,
 }
 
-/// The outcome of a step.
 struct Outcome {
     name: &'static str,
     passed: bool,
     cost: Cost,
 }
 
-/// The steps so far.
 #[derive(Default)]
 struct Steps(Vec<Outcome>);
 

@@ -204,7 +204,6 @@ fn stay(server: SocketAddr, document: Document, sizes: Sizes, state: &State) {
     });
 }
 
-/// A client of the crowd.
 #[derive(Default)]
 struct Client {
     /// `None`: it is not connected.

@@ -281,7 +281,6 @@ pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Prob
     }
 }
 
-/// Notes limits with clashing metric names.
 fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
     let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {

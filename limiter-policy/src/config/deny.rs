@@ -80,7 +80,6 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Reads a map of standings to answers.
 fn read_map<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

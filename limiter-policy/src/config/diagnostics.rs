@@ -122,7 +122,6 @@ impl Problems {
         file
     }
 
-    /// Returns whether another node pushed the file.
     pub(super) fn is_pushed(&self, file: FileNumber) -> bool {
         self.pushed == Some(file)
     }

@@ -43,7 +43,6 @@ pub(super) enum Lines<'t> {
 }
 
 impl Texts {
-    /// Begins with a file.
     pub(super) fn new(file: FileNumber, text: String) -> Self {
         let part = Part {
             file,
@@ -56,7 +55,6 @@ impl Texts {
         }
     }
 
-    /// Appends a file.
     pub(super) fn push(&mut self, file: FileNumber, text: &str) {
         let start = self.text.len();
         self.text.push_str(text);
@@ -137,7 +135,6 @@ impl Lines<'_> {
     }
 }
 
-/// Joins the sections of files.
 struct Joining<'t, 's> {
     lines: Lines<'t>,
     sections: &'s Sections,

@@ -30,7 +30,6 @@ const BLOCK: &str = "block";
 pub(super) const IP_REP: &str = "ip-rep";
 pub(super) const METRICS: &str = "metrics";
 
-/// The port of DNS.
 const DNS_PORT: u16 = 53;
 
 /// The port of limits by server name, unless they match other ports.
@@ -149,7 +148,6 @@ impl Definition {
         self.deny.is_some() && self.mode == Mode::Enforce
     }
 
-    /// Returns whether it answers with SYN cookies.
     pub(super) fn makes_syn_cookies(&self) -> bool {
         self.answers() && self.deny.is_some_and(|deny| deny.sends(Answer::SynCookie))
     }
@@ -169,7 +167,6 @@ impl Definition {
     }
 }
 
-/// Returns the built-in limit with this name.
 pub(super) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|limit| limit.name == name)
 }
@@ -332,7 +329,6 @@ fn owners_and_cost<'n>(
     }
 }
 
-/// Reads which packets it counts.
 fn read_match<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -94,12 +94,10 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
     })
 }
 
-/// Returns every format by its name.
 fn formats() -> [(&'static str, IdFormat); IdFormat::ALL.len()] {
     IdFormat::ALL.map(|format| (format.name(), format))
 }
 
-/// Returns whether the owners are sources.
 fn is_of_sources(format: IdFormat) -> bool {
     format
         .named_by()

@@ -27,7 +27,6 @@ pub(super) struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LimitIndex(usize);
 
-/// Reads a map of names to limits.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Limits> {
     let entries = reader.entries(
         node,

@@ -51,7 +51,6 @@ impl Written {
     }
 }
 
-/// The kinds of YAML values.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     /// `~`, `null` or nothing.
@@ -95,7 +94,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Makes an empty map.
     pub(super) const fn mapping(at: Position) -> Self {
         Self {
             value: Value::Mapping(Vec::new()),

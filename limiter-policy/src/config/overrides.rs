@@ -33,7 +33,6 @@ const REFUSED: [&str; 2] = [strategy::FIELD, reserve::FIELD];
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
 
-/// The content of the section.
 #[derive(Default)]
 pub(super) struct Section {
     pub(super) overrides: Overrides,

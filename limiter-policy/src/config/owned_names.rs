@@ -14,7 +14,6 @@ use crate::policy::{DnsName, InvalidDnsName};
 
 const FILE: &str = "file";
 
-/// The most names in a section.
 const MOST: usize = 100_000;
 
 /// A section, and the words for its content in messages.

@@ -18,7 +18,6 @@ const LISTEN: &str = "listen";
 const HOSTS: &str = "hosts";
 const BEYOND_LOOPBACK: &str = "beyond-loopback";
 
-/// The usual address.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
 
 const PLACES: &str = "an address and port, such as '127.0.0.1:9471', a socket's whole path, such as \

@@ -190,7 +190,6 @@ impl<'n, 'p> Reader<'n, 'p> {
         found.map(|(_, value)| *value)
     }
 
-    /// Returns the items of a list.
     pub(super) fn items(&mut self, node: &'n Node<'n>, expected: &str) -> Option<&'n [Node<'n>]> {
         if self.problems.are_too_many() {
             return None;

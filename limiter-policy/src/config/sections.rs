@@ -281,7 +281,6 @@ fn names<'n>(
     }
 }
 
-/// Reads the public suffixes.
 fn public_suffixes<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -324,7 +323,6 @@ fn read_selectors<'n>(
     }
 }
 
-/// Reads the action for malformed packets.
 fn malformed<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Action {
     let node = fields.get(MALFORMED);
     node.map_or(Action::Drop, |node| settings::read_malformed(reader, node))

@@ -65,7 +65,6 @@ pub(super) fn read<'n>(
     Some(())
 }
 
-/// Reads the limit of a selector.
 fn read_one<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -79,7 +79,6 @@ pub fn id_text(id_format: IdFormat, per_name: Option<NameKind>) -> String {
 }
 
 impl OwnerNames<'_> {
-    /// Formats the name with that number.
     fn of_number(&self, name_kind: NameKind, number: u64) -> String {
         let known = match name_kind {
             NameKind::Zone => {

@@ -329,7 +329,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Units>(&kept).unwrap(), found);
     }
 
-    /// Returns a window's unit.
     fn window() -> Unit {
         let parameters = Parameters::new(Strategy::SlidingWindowCounter, 0, 10, 100).unwrap();
         Unit::new(&parameters, Cost::Packets)

@@ -93,7 +93,6 @@ pub(super) const CLIENTS: [Client; 7] = [
     Client::v6(4),
 ];
 
-/// Returns the port of the server.
 pub(super) fn port() -> u16 {
     PORT
 }
@@ -103,7 +102,6 @@ pub(super) fn addresses() -> Vec<IpNet> {
     CLIENTS.iter().map(Client::network).collect()
 }
 
-/// Returns the addresses of the server's end.
 pub(super) fn server_addresses() -> [IpNet; 2] {
     [
         Ipv4Net::new_assert(SERVER_V4, 24).into(),

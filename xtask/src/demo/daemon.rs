@@ -8,7 +8,6 @@ use testbed::{Limiter, Namespace, SERVER_INTERFACE};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// The running daemon.
 #[derive(Debug)]
 pub(super) struct Daemon(Limiter);
 
@@ -26,7 +25,6 @@ impl Daemon {
         self.0.check()
     }
 
-    /// Returns the text of `limiter status`.
     pub(super) fn status(&self) -> Result<String> {
         self.0.show(&["status"])
     }

@@ -42,7 +42,6 @@ pub(crate) enum Profile {
     Dist,
 }
 
-/// Makes the package.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(
         !arguments.check || arguments.arch == Architecture::Own || !arguments.debian.is_empty(),

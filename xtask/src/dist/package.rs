@@ -72,7 +72,6 @@ impl Staged {
         })
     }
 
-    /// Returns the build profile.
     pub(super) const fn profile(&self) -> Profile {
         self.profile
     }
@@ -82,7 +81,6 @@ impl Staged {
         &self.directory
     }
 
-    /// Makes the package.
     pub(crate) fn package(&self) -> Result<PathBuf> {
         self.make(&[])
     }

@@ -29,7 +29,6 @@ pub(super) enum Profile {
     Fuzz,
 }
 
-/// Builds the named targets.
 pub(super) fn build(targets: &[String], profile: Profile) -> Result<Built> {
     Built::by(&mut command(targets, profile), "a fuzz target")
 }

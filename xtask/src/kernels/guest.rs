@@ -209,7 +209,6 @@ impl Root {
         copy(&directory.join(relative), &self.directory.join(relative))
     }
 
-    /// Adds a text file.
     pub(super) fn write(&self, path: impl AsRef<Path>, text: &str) -> Result<()> {
         let path = self.directory.join(path);
         make_parent(&path)?;

@@ -89,7 +89,6 @@ impl Set {
 /// The programs that a machine runs.
 const PROGRAMS: [&str; 3] = ["limiter", "engines", "stack"];
 
-/// The outcome of one kernel.
 struct Outcome {
     /// The kernel's release.
     kernel: String,

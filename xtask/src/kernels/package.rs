@@ -18,7 +18,6 @@ fn suffix(architecture: Architecture) -> String {
     format!("-cloud-{}", architecture.foreign().unwrap_or("amd64"))
 }
 
-/// A package with one kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package {
     name: String,
@@ -61,12 +60,10 @@ impl Package {
             })
     }
 
-    /// Returns the kernel's release.
     pub(super) fn release(&self) -> &str {
         self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
     }
 
-    /// Returns the kernel's architecture.
     pub(super) const fn architecture(&self) -> Architecture {
         self.architecture
     }

@@ -24,7 +24,6 @@ pub(super) struct Report {
 const PART: usize = 60;
 
 impl Report {
-    /// Parses a line.
     pub(super) fn read(&mut self, line: &str) {
         self.tests.read(line);
         self.keep(line);
@@ -70,7 +69,6 @@ impl Report {
         lines.join("\n")
     }
 
-    /// Returns the steps that passed.
     pub(super) fn steps(&self) -> String {
         self.passed.join(", ")
     }

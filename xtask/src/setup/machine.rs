@@ -184,7 +184,6 @@ impl Machine {
         self
     }
 
-    /// Returns whether a tool is missing.
     pub(crate) fn lacks(&self, need: Need) -> bool {
         self.lacks.contains(&need)
     }

@@ -75,7 +75,6 @@ pub(crate) fn begin_for_all_tests() -> Result<Installing> {
 pub(crate) struct Installing(Option<JoinHandle<Result<()>>>);
 
 impl Installing {
-    /// Waits until they are installed.
     pub(crate) fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), |thread| {
             let ended = thread.join();

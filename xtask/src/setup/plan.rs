@@ -38,7 +38,6 @@ const LINKER_PACKAGES: [&str; 5] = [
 
 const COMPILER_PACKAGES: [&str; 4] = ["cargo-web", "rust-web-clippy", "rust-web-src", "rustc-web"];
 
-/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     /// The name of the tool.

@@ -72,7 +72,6 @@ pub(super) fn percentage<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -
     })
 }
 
-/// Reads the perma-block list.
 pub(super) fn perma_block<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -34,7 +34,6 @@ const FIELDS: [&str; 8] = [
     PRESSURE,
 ];
 
-/// The sieves of the section.
 #[derive(Default)]
 pub(super) struct IpRep {
     definitions: Vec<Definition>,
@@ -58,7 +57,6 @@ impl IpRep {
         }
     }
 
-    /// Returns whether any sieve is on.
     pub(super) fn is_used(&self) -> bool {
         let mut all = self.definitions.iter();
         all.any(|definition| definition.sieve.is_on())
@@ -75,7 +73,6 @@ impl IpRep {
     }
 }
 
-/// Reads a list of sieves.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<IpRep> {
     let items = reader.items(node, "a list of sieves, each with a name")?;
     if items.is_empty() {

@@ -29,7 +29,6 @@ const DEFAULT_FLOOR: u64 = 10_000;
 /// No server behind an ordinary network stack takes more from one interface.
 const DEFAULT_CEILING: u64 = 1_000_000;
 
-/// An automatic rate.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Automatic {
     /// The terms at the floor.
@@ -74,7 +73,6 @@ pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Field
     false
 }
 
-/// Reads the bounds of an automatic rate.
 pub(in super::super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -23,7 +23,6 @@ use crate::policy::Rate;
 /// The fields that an error names as missing.
 pub(super) const EXPECTED: &str = "burst, count and period, or rate";
 
-/// The fields of a rate.
 pub(super) const FIELDS: [&str; 4] = [BURST, COUNT, PERIOD, RATE];
 
 const BURST: &str = "burst";
@@ -254,7 +253,6 @@ fn half_a_second(rate: &text::Written<'_>) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX).max(LARGEST_FRAME)
 }
 
-/// Reads a number of tokens.
 fn tokens<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, name: &str) -> Option<u64> {
     if matches!(node.value, Value::Unsigned(0)) {
         let written = reader.scalar(node).unwrap_or_default();

@@ -226,7 +226,6 @@ impl<'t> Scanner<'t> {
         digits(number).map_err(|why| (at, format!("the number of units '{number}' {why}")))
     }
 
-    /// Reads a unit and returns its nanoseconds.
     fn unit(&mut self) -> Result<u64, Wrong> {
         let at = self.offset;
         let word = self.while_of(char::is_alphanumeric);

@@ -38,7 +38,6 @@ pub(super) fn each(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns a line as text.
 pub(super) fn text(line: &[u8]) -> Result<&str, String> {
     str::from_utf8(line).map_err(|_| "is not UTF-8 text".to_owned())
 }
