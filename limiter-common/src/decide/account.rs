@@ -13,7 +13,8 @@ pub struct Account<'a> {
     pub cost: u64,
 }
 
-/// Returns the account of a packet with the limit with that index, which counts it.
+/// Returns the account of a packet at the limit at an index, which counts it, or `None` if there is
+/// no such limit.
 #[inline(always)]
 pub fn account<'a, T: Tables>(
     tables: &'a T,

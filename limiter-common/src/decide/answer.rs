@@ -19,8 +19,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Notes what the limit with that index, which refused the workspace's packet, answers; returns
-    /// how the stage ends.
+    /// Notes the answer of the limit at an index, which refused the packet for its budget; returns
+    /// the stage's result.
     #[inline(always)]
     pub(super) fn refuse(
         &self,
@@ -34,7 +34,7 @@ where
         }
     }
 
-    /// Does the same whatever the limit refuses the packet for.
+    /// Notes the limit's answer to a packet refused for any reason.
     #[inline(always)]
     pub(super) fn turn_away(
         &self,
@@ -57,16 +57,16 @@ where
         Progress::Answer
     }
 
-    /// Returns whether somebody waits for the answer to the workspace's packet: whoever names one
-    /// of the host's own addresses as the source does not.
+    /// Whether the sender waits for an answer. A packet with one of the host's own addresses as its
+    /// source is forged, so no sender waits.
     #[inline(always)]
     pub fn is_awaited(&self, workspace: &Workspace<B::Location>) -> bool {
         !self.reputation.may_be_own(&workspace.packet.facts.source)
     }
 
-    /// Charges the answer, which is written, to the limits of answers: to all of them; or to none,
-    /// and it is not sent. A SYN for which the listening socket has room is charged in its place, and so is an
-    /// ACK that brings a cookie: so all ways together let no more connections through.
+    /// Charges the written answer to the limits of answers: to all, or to none, and it is not sent.
+    /// A SYN for which the listening socket has room is charged in place of its answer, and so is
+    /// an ACK with a valid cookie: all ways together let no more connections through.
     #[inline(always)]
     pub(super) fn answer(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         if !charge_answer(self.buckets, self.tables, workspace) {
@@ -78,8 +78,8 @@ where
         Progress::Decided
     }
 
-    /// Returns whether the answer to a packet that one of `limits` refuses may depend on the
-    /// standing of its source.
+    /// Whether the answer to a packet refused by one of `limits` may depend on its source's
+    /// standing.
     #[inline(always)]
     pub(super) fn answers_by_standing(&self, limits: u64) -> bool {
         self.tables.shape().answering_by_standing & limits != 0
@@ -87,7 +87,7 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Notes what becomes of a refused packet; returns the stage that charges it, if one does.
+    /// Notes the response to a refused packet; returns the stage that charges it, if any.
     #[inline(always)]
     pub const fn note(&mut self, response: Response) -> Option<Stage> {
         self.passes_by = match response {
@@ -102,7 +102,7 @@ impl<Location> Workspace<Location> {
         Some(Stage::Answer)
     }
 
-    /// Counts a packet that a limit refused; returns whether the answer to it is to be sent.
+    /// Counts a refused packet; returns whether to send the answer to it.
     #[inline(always)]
     fn slips(&mut self, limit_index: u32, limit: &LimitEntry) -> bool {
         let refused = &mut self.slips[(limit_index % MAX_LIMITS) as usize];

@@ -1,13 +1,13 @@
-//! What is assumed of the network stack where there is none: in trials and replays.
+//! Assumptions about the network stack in trials and replays, which have none.
 
 use crate::{answer::AssumedSocket, packet::TcpState};
 
-/// What is assumed of the network stack.
+/// Assumptions about the network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AssumedStack {
     /// The listening sockets.
     pub socket: AssumedSocket,
-    /// The state of the connections of segments that begin none.
+    /// The state of connections for segments other than a first one.
     pub others: TcpState,
 }
 

@@ -1,6 +1,6 @@
 //! The stage behind the entry for packets of banned sources: it counts them for the ban.
 //!
-//! It is a stage of its own, so that whoever is not banned pays nothing for it, not even in the
+//! It is a stage of its own, so that packets of other sources pay nothing for it, not even in the
 //! entry's stack.
 
 use super::{Outline, Pipeline, Progress, Workspace};
@@ -17,7 +17,7 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Counts the workspace's packet, which is dropped, as a hit of the ban that it has met.
+    /// Counts the dropped packet as a hit of the ban that its source is under.
     #[inline(always)]
     pub(super) fn count_hit(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let facts = &workspace.packet.facts;
@@ -28,7 +28,7 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Notes that the packet is dropped for a ban. It keeps only the facts that the stage needs.
+    /// Notes that the packet is dropped for a ban, with only the facts that the stage needs.
     #[inline(always)]
     pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BannedAs) {
         self.verdict = Verdict::without_limits(Reason::Banned);

@@ -11,7 +11,6 @@ use crate::{numbered::numbered, strategy::Spend};
 pub struct Charge<Location> {
     /// The store's handle of the bucket.
     pub(super) location: Location,
-    /// How to change it.
     pub(super) plan: Plan<Location>,
 }
 
@@ -19,21 +18,21 @@ pub struct Charge<Location> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Plan<Location> {
-    /// What the packet spends.
+    /// The tokens that the packet spends.
     pub(super) spend: Spend,
-    /// The bucket's state that the last decision was on.
+    /// The bucket's state at the last decision.
     pub(super) seen: u64,
     /// The bucket's next state by that decision.
     pub(super) next: u64,
-    /// What the packet must leave in the bucket, in ticks; only for limits that reserve.
+    /// The ticks that the packet must leave in the bucket; only for limits that reserve.
     pub(super) reserve: u64,
-    /// When the packet arrived, in nanoseconds.
+    /// The packet's time of arrival, in nanoseconds.
     pub(super) now_ns: u64,
-    /// The number of the unit that the stamps of a moving window count in.
+    /// The number of the unit of a moving window's stamps.
     pub(super) stamp_unit: u32,
-    /// The number of a decision's [`Ending`], for functions that hand a decision over.
+    /// The number of an [`Ending`], for functions that hand over a decision.
     pub ending: u32,
-    /// What a moving window must have stamped before it gets the next state.
+    /// The stamp that a moving window must have before it gets the next state.
     pub(super) stamp: Stamp<Location>,
 }
 
@@ -54,13 +53,13 @@ impl<Location: Default> Default for Plan<Location> {
 }
 
 numbered! {
-    /// What a charge does to its bucket.
+    /// The effect of a charge on its bucket.
     pub enum Intent {
         /// Takes tokens, if the bucket has them.
         Spend,
-        /// Counts that the bucket has refused them, if its strategy counts refusals.
+        /// Counts the refusal, if the bucket's strategy counts refusals.
         Refuse,
-        /// Gives them back.
+        /// Gives the tokens back.
         Refund,
     } else Spend
 }
@@ -73,22 +72,22 @@ impl<Location> Plan<Location> {
         self.next = self.seen;
     }
 
-    /// Returns whether the decision gives the bucket another state.
+    /// Whether the decision gives the bucket another state.
     #[inline(always)]
     pub(super) const fn changes(&self) -> bool {
         self.seen != self.next
     }
 
     /// Makes the packet, which the decision lets pass, leave the reserve; returns whether it still
-    /// passes. The limit must reserve, and so be of GCRA, whose states are TATs.
+    /// passes. The limit must reserve, and so use GCRA, with TATs as states.
     #[inline(always)]
     pub(super) const fn leave_reserve(&mut self) -> bool {
         self.spend = self.spend.leaving(self.reserve);
         self.next <= self.spend.gcra().latest
     }
 
-    /// Returns whether the packet, which the last decision refused, would have passed without the
-    /// reserve: the reserve makes the latest allowed TAT earlier, and so the wait longer.
+    /// Whether the packet, refused by the last decision, would have passed without the reserve: the
+    /// reserve makes the latest allowed TAT earlier, and so the wait longer.
     #[inline(always)]
     pub(super) const fn is_refused_for_reserve(&self) -> bool {
         self.spend.gcra().decide(self.seen).wait <= self.reserve

@@ -1,5 +1,5 @@
-//! The stages that charge a packet to the buckets of its limits: to all that enforce, or none; and
-//! to each that observes.
+//! The stages that charge a packet to the buckets of its limits: enforcing limits all or none,
+//! observing limits each by itself.
 
 use super::{
     Intent, Outline, Pipeline, Progress, Verdict, Workspace,
@@ -17,8 +17,8 @@ use crate::{
 
 /// A packet being charged to the buckets of its limits.
 ///
-/// The loops over them keep their values in the workspace and not in variables: the kernel's
-/// verifier does not track the contents of this memory, and so walks each round once.
+/// Its loops keep their values in the workspace instead of variables: the kernel's verifier does
+/// not track the contents of this memory, and so walks each round once.
 struct Charging<'a, T, B: Outline> {
     tables: &'a T,
     buckets: &'a B,
@@ -82,8 +82,8 @@ where
         Progress::Undecided
     }
 
-    /// Notes that the packet's owners want more of what a fleet has in common, by all limits that observe and would
-    /// drop it.
+    /// Notes that the packet's owner wants more of each shared limit that observes and would drop
+    /// it.
     #[inline(always)]
     fn note_all_wanting(&self, workspace: &Workspace<B::Location>) {
         let shape = self.tables.shape();
@@ -102,7 +102,8 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Has the limits on handshakes count the first packet of each, of those that pass: not the last, too.
+    /// Makes limits on handshakes count only the first packet of each passing handshake, not the
+    /// last as well.
     #[inline(always)]
     const fn leave_handshakes(&mut self, shape: &Shape) {
         if shape.handshakes != 0 && !self.packet.facts.is_first_segment() {
@@ -117,8 +118,8 @@ impl<Location> Workspace<Location> {
 }
 
 /// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
-/// them refuses, it charges none and sets the verdict. Returns false if the standing of the
-/// packet's source decides, for which nobody has asked.
+/// them refuses, none is charged and the verdict says so. Returns false if the source's standing
+/// decides, which has not been looked up.
 #[inline(always)]
 fn charge<T: Tables, B: Outline>(
     buckets: &B,
@@ -150,15 +151,15 @@ fn charge<T: Tables, B: Outline>(
     true
 }
 
-/// Returns whether `limits` are at most one, whose bucket is charged if it is asked.
+/// Whether `limits` has at most one limit, and its bucket is charged once asked.
 #[inline(always)]
 fn is_single<T: Tables>(tables: &T, limits: u64) -> bool {
     let rest = limits & limits.wrapping_sub(1) | limits & tables.shape().handshakes;
     rest == 0
 }
 
-/// Charges the workspace's packet to the buckets of the observing limits that count it, each by
-/// itself, and notes in the verdict which limits would drop it.
+/// Charges the packet to the buckets of the observing limits that count it, each by itself, and
+/// notes in the verdict which limits would drop it.
 #[inline(always)]
 fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
     let Verdict {
@@ -182,9 +183,9 @@ fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Works
     charging.charge_each(limits & !refused & !tables.shape().handshakes);
 }
 
-/// Charges the answer to the workspace's packet to the limits of answers, or the connection that it makes by its
-/// SYN cookie to the limits of such connections. If one of them refuses, or has no room for a bucket, it
-/// returns false. The verdict stays.
+/// Charges the answer to the limits of answers, or a connection made by a SYN cookie to the limits
+/// of such connections. Returns false if a limit refuses or has no room for a bucket. The verdict
+/// stays.
 #[inline(always)]
 pub(super) fn charge_answer<T: Tables, B: Outline>(
     buckets: &B,
@@ -227,10 +228,10 @@ pub(super) fn charge_answer<T: Tables, B: Outline>(
 
 impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
-    /// the strictest of them. `moving`: the rates of some may move.
+    /// the strictest of them. `moving`: some of the rates may move.
     ///
-    /// Those that let it pass in an earlier stage are not asked again: the swap finds out whether
-    /// their buckets have changed since.
+    /// Limits that let it pass in an earlier stage are skipped: the swap detects whether their
+    /// buckets have changed since.
     #[inline(always)]
     fn ask(&mut self, limits: u64, moving: bool) {
         self.workspace.refused = 0;
@@ -255,16 +256,14 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         }
     }
 
-    /// Returns whether nobody has asked for the standing of the packet's source, also because no
-    /// limit reserves anything.
+    /// Whether the source's standing has not been looked up, or no limit reserves anything.
     #[inline(always)]
     fn is_unasked(&self) -> bool {
         self.tables.shape().reserving == 0 || self.workspace.verdict.standing().is_none()
     }
 
-    /// Returns whether those of `limits` that reserve something, which were asked, let the packet
-    /// pass whatever its source is. If nobody has asked for that, they do so if they would for an
-    /// unknown source.
+    /// Whether the reserving limits among `limits`, already asked, let the packet pass regardless
+    /// of its source. If its standing was not looked up, they must let even an unknown source pass.
     #[inline(always)]
     fn passes_unknown(&mut self, limits: u64) -> bool {
         let reserving = limits & self.tables.shape().reserving;
@@ -279,7 +278,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
     /// Charges all `limits`; or, if one refuses, none, and sets the verdict.
     #[inline(always)]
     fn charge_all(&mut self, limits: u64) {
-        // The verifier knows which bits were tested; it would walk the rest once for each set of
+        // The verifier tracks the bits tested so far; it would walk the rest once for each set of
         // them.
         let limits = self.tables.opaque(limits);
         for limit_index in limit_indices(self.tables) {
@@ -340,7 +339,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         }
     }
 
-    /// Returns the index as a number of which the verifier knows only its bounds.
+    /// Returns the index as a number of which the verifier knows only the bounds.
     ///
     /// In a loop that calls a function, verifiers before Linux 6.5 compare all numbers that they
     /// know, also dead ones. An index left over from an earlier round makes another verifier state
@@ -350,7 +349,6 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         (self.tables.opaque(limit_index.into()) & 63) as u32
     }
 
-    /// Changes the bucket of the limit at an index as decided.
     #[inline(always)]
     fn change(&mut self, limit_index: u32, intent: Intent) -> Updated {
         let charge = self.workspace.charge(limit_index);

@@ -1,5 +1,6 @@
-//! The stages of connections: a packet that would open one more than a limit allows is dropped, and so is data of one
-//! that has no place among those of its name. Where it finds one, it takes it.
+//! The stages of connections: drop a packet that would open one connection too many, and data of a
+//! connection that has no place among the connections of its name. A connection that finds a place
+//! takes it.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 #[cfg(not(target_arch = "bpf"))]
@@ -22,12 +23,12 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Drops the workspace's packet if it would open a connection and a limit that enforces is full;
-    /// the client may be told so, unless it waits in line. The source is not recorded as an offender: it
-    /// may be forged.
+    /// Drops the workspace's packet if it would open a connection and an enforcing limit is full.
+    /// The client may be told so, unless it waits in line. The source is not recorded as an
+    /// offender, since it may be forged.
     ///
-    /// Segments of open connections are no more of these limits' business: neither are they counted
-    /// under them. Whatever asks for a place and is not refused takes it, in a stage of its own.
+    /// These limits do not apply to segments of open connections, and do not count them. A packet
+    /// that asks for a place and is not refused takes it, in a stage of its own.
     #[inline(always)]
     pub(super) fn limit_connections(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
@@ -65,7 +66,7 @@ where
         Progress::Undecided
     }
 
-    /// Goes on with the workspace's packet, whose connection has taken its place.
+    /// Goes on with the workspace's packet once its connection has its place.
     #[inline(always)]
     #[expect(clippy::unused_self, reason = "as all stages are called")]
     pub(super) const fn take_place(&self, _workspace: &mut Workspace<B::Location>) -> Progress {
@@ -74,37 +75,37 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Returns the facts of the packet.
+    /// The facts of the packet.
     #[must_use]
     #[inline(always)]
     pub const fn facts(&self) -> &Facts {
         &self.packet.facts
     }
 
-    /// Returns whether the packet, which a limit on connections counts, is the first of a connection.
+    /// Whether the packet, counted by a limit on connections, is the first of a connection.
     #[must_use]
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
         self.packet.facts.is_first_segment()
     }
 
-    /// Returns whether the packet would open a connection: its first segment, or data that asks for a place among
-    /// those of its name.
+    /// Whether the packet would open a connection: its first segment, or data that asks for a place
+    /// among the connections of its name.
     #[must_use]
     #[inline(always)]
     pub const fn opens(&self, shape: &Shape) -> bool {
         self.is_first_segment() || self.asks_for_place(shape)
     }
 
-    /// Returns the limits on connections that have made the packet's connection wait: it was a hit of their sieves
-    /// when it first asked.
+    /// The limits on connections that have made the packet's connection wait: it was a hit of their
+    /// sieves when it first asked.
     #[inline(always)]
     pub(super) const fn waiting(&self, shape: &Shape) -> u64 {
         let asked = self.verdict.matched & shape.named_connections();
         if asked != 0 && self.waits { asked } else { 0 }
     }
 
-    /// Returns whether the packet asks for a place and is refused one.
+    /// Whether the packet asks for a place and is refused one.
     #[must_use]
     #[inline(always)]
     pub const fn is_made_to_wait(&self, shape: &Shape) -> bool {
@@ -112,14 +113,14 @@ impl<Location> Workspace<Location> {
         refused & self.verdict.matched & shape.named_connections() != 0
     }
 
-    /// Returns the ends of the connection that the packet belongs to.
+    /// The ends of the packet's connection.
     #[must_use]
     #[inline(always)]
     pub const fn ends(&self) -> Ends {
         Ends::of_facts(&self.packet.facts)
     }
 
-    /// Returns whether any limit on connections counts the packet.
+    /// Whether any limit on connections counts the packet.
     #[must_use]
     #[inline(always)]
     pub const fn may_be_refused(&self, shape: &Shape) -> bool {
@@ -131,27 +132,27 @@ impl<Location> Workspace<Location> {
         Opening::of_packet(&self.packet, &self.verdict)
     }
 
-    /// Returns those of the limits on connections that count the packet and have no room for another
-    /// one. `open` says how many are open at a place.
+    /// Returns the limits on connections that count the packet and have no room for another
+    /// connection. `open` returns the number of open connections at a place.
     #[inline(always)]
     pub fn full_limits<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
         self.opening().full(tables, open)
     }
 
-    /// Returns the hash of the connection that the packet belongs to.
+    /// The hash of the packet's connection.
     #[inline(always)]
     pub fn connection_hash<T: Tables>(&self, tables: &T) -> u64 {
         Ends::of_facts(&self.packet.facts).hash(&tables.shape().hash_key)
     }
 
-    /// Returns where the connections of the packet's owner are counted by the limit at an index.
+    /// Returns the place where the limit at an index counts the connections of the packet's owner.
     #[inline(always)]
     pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
         self.opening().place_at(tables, limit_index)
     }
 
-    /// Returns those of the limits on connections that count the packet, the first of a connection, and
-    /// do not let it in, where those in `full` have no room.
+    /// Returns the limits on connections that count the packet, the first of a connection, and do
+    /// not let it in. Limits in `full` have no room.
     #[inline(always)]
     pub fn stand_in_line<T: Tables, E: Entrance>(
         &self,
@@ -162,20 +163,20 @@ impl<Location> Workspace<Location> {
         connection::stand_in_line(tables, &self.opening(), full, entrance)
     }
 
-    /// Returns when the packet arrived, in nanoseconds.
+    /// The packet's time of arrival, in nanoseconds.
     #[must_use]
     #[inline(always)]
     pub const fn now_ns(&self) -> u64 {
         self.packet.now
     }
 
-    /// Notes which limits on connections refuse the connection that the packet would open.
+    /// Notes which limits on connections refuse the packet's new connection.
     #[inline(always)]
     pub const fn set_refusals(&mut self, refusals: Refusals) {
         self.refusals = refusals;
     }
 
-    /// Notes the same, as far as that shows without a network stack: of the first segment.
+    /// Finds these refusals from stores in memory, where there is no network stack.
     #[cfg(not(target_arch = "bpf"))]
     pub fn note_full<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
         self.refusals = Refusals::default();
@@ -196,7 +197,7 @@ impl<Location> Workspace<Location> {
 
 #[cfg(not(target_arch = "bpf"))]
 impl<Location> Workspace<Location> {
-    /// Has the packet's connection take its place.
+    /// Gives the packet's connection its place.
     pub fn take_place<T: Tables, R: Reputation>(&self, tables: &T, reputation: &R) {
         let ends = self.ends();
         reputation.serve(&ends);
@@ -212,7 +213,7 @@ impl<Location> Workspace<Location> {
     }
 }
 
-/// Asks stores in memory.
+/// The entrance to connections, with stores in memory.
 #[cfg(not(target_arch = "bpf"))]
 struct NativeEntrance<'a, Location, T, R> {
     workspace: &'a Workspace<Location>,

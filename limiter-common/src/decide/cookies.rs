@@ -1,9 +1,9 @@
 //! The stage of cookies: a query that limits refuse for their reserves may have a DNS cookie, which
 //! proves its source.
 //!
-//! The packet is judged by what the cookie makes of its source, as after a handshake: in a shortage
-//! that is fresh. A bot gets a cookie for its own address by one query, so a cookie that counted for
-//! more would let it come before all who completed a handshake.
+//! A valid cookie raises the source's standing as a handshake does: in a shortage, to fresh. A bot
+//! gets a cookie for its own address by one query, so a cookie that counted for more would put it
+//! ahead of all clients that completed a handshake.
 
 use super::{Outline, Pipeline, Progress, Workspace, strictest::RESERVED};
 use crate::{
@@ -19,8 +19,7 @@ use crate::{
 };
 
 impl<Location> Workspace<Location> {
-    /// Finds the DNS cookie of the workspace's packet, which `exchange` has; `None`: the packet does
-    /// not fit into one.
+    /// Finds the DNS cookie of the packet in `exchange`; `None`: the packet does not fit into one.
     #[inline(always)]
     pub fn find_cookie<L: Loops>(&mut self, exchange: Option<&Exchange>, loops: &L) {
         self.cookie_check = match exchange {
@@ -38,8 +37,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Returns whether the workspace's packet, which limits refuse, may have a cookie that helps:
-    /// it is a query of a source that is not yet fresh, and nothing but reserves refuses it.
+    /// Whether the workspace's packet, refused by limits, may have a cookie that helps: it is a
+    /// query of a source that is not yet fresh, and nothing but reserves refuses it.
     #[inline(always)]
     pub(super) fn may_have_cookie(&self, workspace: &Workspace<B::Location>) -> bool {
         let port = self.tables.shape().cookie_port;
@@ -59,8 +58,8 @@ where
             && u64::from(facts.length) >= SHORTEST_WITH_COOKIE
     }
 
-    /// Checks the cookie of the workspace's packet. If it is valid, its source is proven and decided
-    /// on again; if not, the packet is refused.
+    /// Checks the cookie of the workspace's packet. A valid cookie proves its source, which is
+    /// decided on again; otherwise the packet is refused.
     #[inline(always)]
     pub(super) fn check_cookie(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();

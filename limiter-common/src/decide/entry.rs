@@ -1,4 +1,4 @@
-//! The entry of the pipeline: the facts of the frame, what is known of its source, and which limits
+//! The entry of the pipeline: parses the frame, looks up its source, and finds the limits that
 //! count it.
 
 use super::{Verdict, Workspace};
@@ -11,19 +11,19 @@ use crate::{
     reputation::Reputation,
 };
 
-/// What the entry found out.
+/// The result of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// The verdict, which took no stage.
+    /// The verdict, without a stage.
     Decided(Verdict),
     /// The source is banned: the packet is dropped, and [`Stage::Banned`](super::Stage::Banned)
-    /// counts it. The workspace has what it needs.
+    /// counts it from the workspace.
     Banned,
-    /// The stages on the policy's way decide. The workspace has all that they need.
+    /// The policy's stages decide, from the workspace.
     Undecided,
 }
 
-/// Decides on a frame, if that takes no stage.
+/// Decides on a frame without a stage where possible.
 #[inline(always)]
 pub(super) fn enter<H, C, T, R, Location>(
     headers: &H,
@@ -69,8 +69,8 @@ where
         return decided(Reason::Unlimited);
     }
     workspace.begin(facts, *class, clock.now(), matched);
-    // The other limits may count the packet or not, by the standing of its source, the state of its
-    // connection, its question or its connection's name.
+    // The other limits count the packet or not depending on its source's standing, its connection's
+    // state or name, or its question.
     let shape = tables.shape();
     let counting = matched
         & shape.of_every_standing()
@@ -80,8 +80,8 @@ where
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
         return Entered::Decided(workspace.verdict);
     }
-    // Last, and in memory that the verifier does not track: it would walk the rest once for each way to
-    // count.
+    // Last, and into memory that the verifier does not track: otherwise it would walk the rest once
+    // for each way to count.
     headers.count_packets(&mut workspace.packet.facts);
     Entered::Undecided
 }

@@ -2,13 +2,11 @@
 
 use crate::{limit::MAX_LIMITS, policy::Tables};
 
-/// Returns the bit of an index.
 #[inline(always)]
 pub(super) const fn bit(limit_index: u32) -> u64 {
     1 << (limit_index & 63)
 }
 
-/// Returns the indices of all limits.
 #[inline(always)]
 pub(super) fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
     let count = tables.shape().limit_count;
@@ -16,7 +14,6 @@ pub(super) fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> 
     (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }
 
-/// Returns whether an index is in a set of limits.
 #[inline(always)]
 pub(super) const fn contains(limits: u64, limit_index: u32) -> bool {
     limits & bit(limit_index) != 0

@@ -1,6 +1,6 @@
-//! The log of a moving window, whose stamps are parts of its bucket.
+//! The log of a moving window: its stamps are parts of the bucket.
 //!
-//! [`moving_window`] says why it suffices to stamp a packet before the cursor moves past it.
+//! [`moving_window`] explains why it suffices to stamp a packet before the cursor moves past it.
 
 use crate::{
     bucket::{BucketStore, Swap},
@@ -16,14 +16,13 @@ use crate::{
 pub(super) struct Stamp<Location> {
     /// The store's handle of the stamp.
     location: Location,
-    /// What the log has there now.
+    /// The log's stamp there now.
     seen: u64,
     /// The TAT of the packet; 0: there is no packet to stamp.
     tat: u64,
 }
 
 impl<Location> Stamp<Location> {
-    /// Makes this the stamp of no packet.
     #[inline(always)]
     pub(super) const fn clear(&mut self) {
         self.tat = 0;
@@ -44,8 +43,8 @@ impl<Location> Stamp<Location> {
     }
 }
 
-/// Decides on the bucket of a moving window in `state`, and looks for the stamp that the log must
-/// have if the packet passes. `stamp_unit` is the number of the unit that stamps count in.
+/// Decides on the bucket of a moving window in `state`, and looks up the stamp that the log must
+/// have if the packet passes. `stamp_unit` is the number of the stamps' unit.
 #[inline(always)]
 pub(super) fn decide<B: BucketStore>(
     buckets: &B,
@@ -56,7 +55,7 @@ pub(super) fn decide<B: BucketStore>(
     stamp: &mut Stamp<B::Location>,
 ) -> Decision {
     let cursor = Cursor::of_state(state, spend.now());
-    // The last packet has the latest TAT: when that has passed by every clock, all have.
+    // The last packet has the latest TAT: once it has passed by every clock, all have.
     if cursor.last == 0 {
         return moving_window::decide(spend, state, cursor, 0);
     }

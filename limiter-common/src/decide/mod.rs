@@ -6,45 +6,46 @@
 //!                                                     └─┴─ cookies
 //! ```
 //!
-//! The entry finds the facts of the packet, what is known of its source, and the limits that count
-//! it. The strongest rule comes first: an excluded source passes; a blocked or banned one is
-//! dropped, and so is one that a limit that counts the packet blocks. A packet that a ban drops goes
-//! to a stage that only counts it.
+//! The entry parses the packet, looks up its source, and finds the limits that count it. The
+//! strongest rule comes first: an excluded source passes; a blocked or banned source is dropped,
+//! and so is a source that a counting limit blocks. A packet dropped by a ban goes to a stage that
+//! only counts it.
 //!
-//! If the limits that count the packet depend on its [question](crate::dns), that is read, and those
-//! that do not count it are left. If they depend on the [state](crate::packet::TcpState) of its
-//! connection, the network stack is asked for it, and those of other states are left.
+//! If the limits depend on the packet's DNS [question](crate::dns), the question is read, and
+//! limits that do not count it are left out. If they depend on the [state](crate::packet::TcpState)
+//! of its connection, the network stack reports the state, and limits on other states are left out.
 //!
-//! Then limits that [reserve](crate::standing::Reserves) a part of their buckets are asked whether
-//! the source must give way to others. That refusal is the cheapest: no other bucket is read. If the
-//! packet is a DNS query with a valid [cookie](crate::cookie), its source is proven by that, and asked
-//! for again. Then sieves drop sources that are too busy, under pressure.
+//! Then limits that [reserve](crate::standing::Reserves) a part of their buckets decide whether the
+//! source must give way to others. This refusal is the cheapest: no other bucket is read. A valid
+//! [cookie](crate::cookie) in a DNS query proves its source, and the limits are asked again. Then
+//! sieves drop sources that are too busy, under pressure.
 //!
-//! Then limits on [connections](crate::connection) refuse a packet that would open one more than
-//! they allow at once. They count what the network stack has open, so no packet is charged to them.
-//! Sieves come before them, since who comes while there is no room has come all the same.
+//! Then limits on [connections](crate::connection) refuse a packet that would open one connection
+//! too many. They count the network stack's open connections, so no packet is charged to them.
+//! Sieves come first, since a client that arrives while there is no room has still arrived.
 //!
-//! Limits on connections of a name decide on data once the name is known: what finds room takes its place.
+//! Limits on connections of a name decide on data once the name is known: a connection that finds
+//! room takes its place.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
-//! that a fixed window counts what it itself refuses); otherwise all are charged. That takes two
-//! passes. The first only reads, and decides on what it sees: most denials end there without a
-//! write. The second swaps each state that was seen for the one that was decided on, or else
-//! decides again on the current state. If another CPU has emptied a bucket in between, the earlier
-//! charges are refunded and the packet is dropped. In that window, other packets of the same source
-//! may be denied that would have passed; none passes that would have been denied.
+//! that a fixed window counts its own refusals); otherwise all are charged. That takes two passes.
+//! The first pass only reads and decides: most denials end there without a write. The second pass
+//! swaps each bucket state it read for the decided one, or decides again on the current state. If
+//! another CPU has emptied a bucket in between, the earlier charges are refunded and the packet is
+//! dropped. In that window, other packets of the same source may be denied that would have passed;
+//! none passes that would have been denied.
 //!
 //! Limits that only observe come last, each by itself, on packets that the others let pass: they
 //! are Boulder's spend-only transactions.
 //!
-//! A packet that a limit or a sieve refuses passes after all if it belongs to a connection that the host
-//! itself began: it is neither counted by limits then, nor is its source recorded as an offender.
+//! A packet that a limit or a sieve refuses still passes if it belongs to a connection that the
+//! host itself began: limits do not count it then, and its source is not recorded as an offender.
 //!
-//! A packet that a limit refuses for want of tokens may be [answered](crate::answer), unless its
-//! source may be the host itself. First the answer is written, which checks the packet; then it is
-//! charged to the limits of answers. If it cannot be written, or one of them refuses, nothing is
-//! sent. Only with SYN cookies a refused packet may pass after all: a SYN for which the listening
-//! socket has room, charged like an answer, and an ACK that brings a valid cookie.
+//! A packet refused for lack of tokens may be [answered](crate::answer), unless its source may be
+//! the host itself. Writing the answer comes first, which checks the packet; then the answer is
+//! charged to the limits of answers. If it cannot be written, or one of these limits refuses,
+//! nothing is sent. Only with SYN cookies may a refused packet still pass: a SYN if the listening
+//! socket has room, charged like an answer, and an ACK with a valid cookie.
 //!
 //! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
 //! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.
@@ -104,7 +105,7 @@ where
     R: Reputation,
 {
     /// Decides on a frame: charges its buckets, or records its source as an offender if a limit or
-    /// a sieve drops it. If the verdict says that it is answered, `exchange` has the answer.
+    /// a sieve drops it. If the verdict is to answer the packet, `exchange` has the answer.
     #[cfg(not(target_arch = "bpf"))]
     pub fn decide<F: Frame>(
         &self,
@@ -115,7 +116,7 @@ where
         self.decide_with(frame, workspace, exchange, AssumedStack::default())
     }
 
-    /// Does the same with another network stack.
+    /// Decides on a frame like [`Self::decide`], with an assumed network stack.
     #[cfg(not(target_arch = "bpf"))]
     pub fn decide_with<F: Frame>(
         &self,
@@ -171,7 +172,7 @@ where
         *workspace.verdict()
     }
 
-    /// Decides on a frame, if that takes no stage.
+    /// Decides on a frame without a stage where the entry suffices.
     #[inline(always)]
     pub fn enter<H: Headers>(
         &self,

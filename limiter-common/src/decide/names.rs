@@ -1,4 +1,4 @@
-//! The stage of names: only those limits go on that count the packet by its DNS question.
+//! The stage of names: selects the limits that count the packet by its DNS question.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
@@ -23,9 +23,10 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Leaves the limits that count the workspace's packet by its question, of which the workspace has
-    /// the policy's words. One that blocks its source drops it. If the question cannot be read, each of them
-    /// could count it, in any bucket: it is malformed, unless they only observe.
+    /// Selects the limits that count the workspace's packet by its question, from the policy's
+    /// entry in the workspace. A limit that blocks its source drops it. An unreadable question
+    /// might belong to any bucket of each limit: the packet is malformed, unless these limits only
+    /// observe.
     #[inline(always)]
     pub(super) fn select_by_question(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let by_name = self.tables.shape().by_name;
@@ -41,7 +42,7 @@ where
         self.select_by_name(workspace, by_name)
     }
 
-    /// Has limits on new names not count the workspace's packet if its name is known.
+    /// Drops limits on new names from the matched limits if the packet's name is known.
     #[inline(always)]
     fn leave_known(&self, workspace: &mut Workspace<B::Location>) {
         let shape = self.tables.shape();
@@ -58,8 +59,8 @@ where
         }
     }
 
-    /// Enters the name that the workspace's packet asks for, which passes, if a limit on new names had a token
-    /// for it. So no more names enter than these limits let pass, whoever sends them.
+    /// Adds the passing packet's name to the known names, if a limit on new names had a token for
+    /// it. So these limits bound the number of new names regardless of the sender.
     #[inline(always)]
     pub(super) fn enter_name(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
@@ -68,8 +69,8 @@ where
         } = workspace;
         let mut charged = verdict.matched & !verdict.would_drop & shape.by_new_name;
         if shape.when_full == WhenFull::PassNew as u32 {
-            // Limits that observe do not say whether there was room for a bucket, and without one they bound
-            // nothing.
+            // An observing limit does not say whether there was room for a bucket, and without a
+            // bucket it bounds nothing.
             charged &= !shape.observing;
         }
         if charged != 0 && verdict.reason == Reason::WithinLimits {
@@ -79,8 +80,8 @@ where
         Progress::Undecided
     }
 
-    /// Leaves those of the limits `by_name` that count the packet by what it asks for, and all others. One
-    /// that blocks its source drops it.
+    /// Keeps the limits of `by_name` that count the packet's name, and all other limits. A kept limit
+    /// that blocks the packet's source drops the packet.
     #[inline(always)]
     pub(super) fn select_by_name(
         &self,
@@ -92,7 +93,7 @@ where
             packet, verdict, ..
         } = workspace;
         note_overrides(self.tables, &packet.facts.source, &mut packet.asked);
-        // The verifier walks what follows once, whatever was found.
+        // Opaque, so that the verifier walks the rest once for all results.
         let counting = self.tables.opaque(packet.asked.limits);
         let matched = verdict.matched & (counting | !by_name);
         let listed = packet.class.listed();
@@ -108,23 +109,23 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Returns whether the packet's question matters: if not, nobody need find it.
+    /// Whether the packet's question matters; otherwise it need not be read.
     #[must_use]
     #[inline(always)]
     pub fn asks_for_question<T: Tables>(&self, tables: &T) -> bool {
-        // They count nothing but datagrams with a header.
+        // These limits count nothing but datagrams with a header.
         self.verdict.matched & tables.shape().by_name != 0
     }
 
-    /// Returns where the content of the packet's UDP datagram is in its frame.
+    /// The place of the UDP datagram's content in its frame.
     #[must_use]
     #[inline(always)]
     pub const fn datagram(&self) -> Datagram {
         self.packet.facts.datagram
     }
 
-    /// Notes the policy's words on the packet's question, which `message` has; `None`: not even a header could
-    /// be read.
+    /// Notes the policy's entry for the packet's question, which is in `message`; `None`: not even
+    /// a header could be read.
     #[inline(always)]
     pub fn note_question<T: Tables, L: NameLoops>(
         &mut self,

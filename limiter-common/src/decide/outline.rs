@@ -1,4 +1,4 @@
-//! The steps of a decision that the kernel program makes functions of their own.
+//! The steps of a decision that are separate functions in the kernel program.
 
 use super::{
     Account, Charge, Intent, Plan, Workspace, account, keep_reserves, log,
@@ -12,9 +12,9 @@ use crate::{
     strategy::{self, Decision, LargerThanBudget, Parameters, Spend, gcra::bounded_increment},
 };
 
-/// The parts of a decision that the kernel program makes separate functions: the verifier walks
-/// each once and not once for each path that leads to it, and their stack is not the stage's.
-/// Natively the defaults do.
+/// The parts of a decision that are separate functions in the kernel program: the verifier walks
+/// each once instead of once for each path that leads to it, and they do not use the stage's stack.
+/// Native code uses the defaults.
 pub trait Outline: BucketStore {
     /// Whether limits may have other strategies than GCRA. A pipeline without them is spared their
     /// cost.
@@ -83,9 +83,9 @@ pub trait Outline: BucketStore {
     }
 }
 
-/// Prepares the charge of the limit at an index, looks for its bucket, and decides on it; returns
-/// how strict a refusal is, in the terms of [`super::strictest::Strictest`]. `is_moving`: whether the
-/// limit's rate moves.
+/// Prepares the charge of the limit at an index, looks up its bucket, and decides on it. Returns
+/// how strict a refusal is, as in [`super::strictest::Strictest`]. `is_moving`: whether the limit's
+/// rate moves.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
     buckets: &B,
@@ -111,7 +111,7 @@ pub fn prepare<T: Tables, B: Outline>(
         cost,
     }) = account(tables, packet, limit_index)
     else {
-        // The policy compiler rules this out. The charge would be unknown, so nothing passes.
+        // The policy compiler rules this out. Deny, since the cost is unknown.
         return NEVER;
     };
     if B::WINDOWS {
@@ -149,8 +149,9 @@ pub fn prepare<T: Tables, B: Outline>(
     }
 }
 
-/// Returns what a packet spends; `None`: it never passes. A superframe that costs more than a full bucket
-/// holds passes if the bucket is full, which then owes the rest: its packets could pass one by one.
+/// Returns the tokens that a packet spends, or `None` if it never passes. A superframe that costs
+/// more than a full bucket passes if the bucket is full, which then owes the rest: its packets
+/// could pass one by one.
 #[inline(always)]
 fn spend_all(
     packet: &Packet,
@@ -167,8 +168,8 @@ fn spend_all(
     }
 }
 
-/// Notes that the limit at an index, of which owners may have shares of their own, refused the packet, if the
-/// packet's owner has none.
+/// Notes that the limit at an index, which gives shares to owners, refused the packet, if the
+/// packet's owner has no share of its own.
 #[inline(always)]
 pub fn note_wanting<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) {
     let Some(Account { key, .. }) = account(tables, packet, limit_index) else {
@@ -180,8 +181,7 @@ pub fn note_wanting<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) {
 }
 
 impl<Location: Copy> Charge<Location> {
-    /// Replaces the state that was seen by the one that was decided on, if the bucket is still in
-    /// it.
+    /// Swaps the bucket's state from the one read to the decided one, if it is unchanged.
     #[inline(always)]
     pub(super) fn swap<O: Outline<Location = Location>>(&self, buckets: &O) -> Swap {
         let Self { location, plan } = self;
@@ -196,7 +196,6 @@ impl<Location: Copy> Charge<Location> {
 }
 
 impl<Location> Plan<Location> {
-    /// Decides on the bucket in that state.
     #[inline(always)]
     pub(super) fn decide<O: Outline<Location = Location>>(
         &mut self,
@@ -225,8 +224,8 @@ impl<Location> Plan<Location> {
         decision
     }
 
-    /// Returns the bucket's state after the charge is refunded. A missing bucket owes nothing; one
-    /// that was exchanged in between looks missing too, and then owes too much.
+    /// Returns the bucket's state after a refund of the charge. A missing bucket owes nothing; a
+    /// bucket exchanged in between looks missing too, and then owes too much.
     #[inline(always)]
     fn refunded<O: Outline<Location = Location>>(&self, state: u64) -> u64 {
         if state == 0 {
@@ -246,8 +245,8 @@ impl<Location> Plan<Location> {
     }
 }
 
-/// Decides again on the bucket of a charge, by its current state, and changes it, while other CPUs
-/// may change it too. The bucket was looked for before.
+/// Decides again on the current state of a charge's bucket, and changes it, while other CPUs may
+/// change it too. An earlier look-up has found the bucket.
 #[inline(always)]
 pub fn retry<O: Outline>(buckets: &O, charge: &mut Charge<O::Location>, intent: Intent) -> Updated {
     let Charge { location, plan } = charge;
@@ -260,7 +259,7 @@ pub fn retry<O: Outline>(buckets: &O, charge: &mut Charge<O::Location>, intent: 
     buckets.update(location, now_ns, decide)
 }
 
-/// Passes a store's questions on to [`Outline::decide_again`].
+/// Forwards a store's calls to [`Outline::decide_again`].
 struct Retry<'a, O: Outline> {
     buckets: &'a O,
     plan: &'a mut Plan<O::Location>,
@@ -289,7 +288,7 @@ impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
     }
 }
 
-/// Decides again on the bucket of a plan, which is in that state now.
+/// Decides again on the bucket of a plan, from its current state.
 #[inline(always)]
 pub fn decide_again<O: Outline>(
     buckets: &O,
@@ -307,7 +306,7 @@ pub fn decide_again<O: Outline>(
     let decision = plan.decide(buckets, location, state);
     Decided {
         state: decision.state,
-        // To count a refusal, a strategy changes the state as it does for a packet that passes.
+        // To count a refusal, a strategy changes the state as for a packet that passes.
         ending: if decision.passes() && intent == Intent::Spend {
             Ending::Stored
         } else {

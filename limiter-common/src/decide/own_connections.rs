@@ -1,8 +1,8 @@
 //! Packets of TCP connections that the host itself began: no limit and no sieve refuses them.
 //!
-//! They are looked for only behind a refusal, so packets that pass cost nothing. Until then they are
-//! charged like any other: what they find empty, they have emptied themselves, or others of the same
-//! owner have.
+//! The connection is looked up only behind a refusal, so passing packets pay nothing. Until then
+//! they are charged like any other: an empty bucket was emptied by them or by others of the same
+//! owner.
 
 use super::{Outline, Pipeline, Workspace};
 use crate::{
@@ -18,8 +18,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Returns whether the workspace's packet, which is to be refused, is exempt: it belongs to a
-    /// connection that the host began. The first segment of a connection answers nothing.
+    /// Whether the workspace's packet, about to be refused, is exempt: it belongs to a connection
+    /// that the host began. The first segment of a connection answers nothing.
     #[inline(always)]
     pub(super) fn is_exempt(&self, workspace: &Workspace<B::Location>) -> bool {
         let packet = &workspace.packet;

@@ -1,4 +1,4 @@
-//! What stages decide with, and how they end.
+//! The inputs of stages, and their results.
 
 use super::{Outline, Workspace};
 use crate::{
@@ -9,36 +9,36 @@ use crate::{
     reputation::Reputation,
 };
 
-/// The inputs of a decision besides the frame: the time, the policy, and what is kept of sources.
+/// The inputs of a decision besides the frame: the time, the policy, and the state kept of sources.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'a, C, T, B, O, R> {
     /// The time.
     pub clock: &'a C,
     /// The policy.
     pub tables: &'a T,
-    /// What sources have spent.
+    /// The buckets.
     pub buckets: &'a B,
     /// The record of sources that a limit or a sieve drops.
     pub offenders: &'a O,
-    /// What else is known of sources.
+    /// Bans, standings, connections and other state kept of sources.
     pub reputation: &'a R,
 }
 
-/// How a stage ended.
+/// The result of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The verdict in the workspace is final.
     Decided,
     /// The next stage decides, if there is one.
     Undecided,
-    /// The packet is dropped, and the stage of answers decides whether its sender is told.
+    /// The packet is dropped, and the stage of answers decides whether to tell its sender.
     Answer,
-    /// The stage of standing decides, or decides again: the source's standing matters after all, it
-    /// is retried, or its DNS cookie proves it. Each happens at most once for a packet.
+    /// The stage of standing decides, perhaps again: the source's standing matters after all, the
+    /// source retried, or its DNS cookie proves it. Each happens at most once for a packet.
     Again,
-    /// The packet's connection takes its place among those of its name.
+    /// The packet's connection takes its place among the connections of its name.
     Place,
-    /// The packet is refused unless the stage of cookies finds a valid one in it.
+    /// The packet is refused unless the stage of cookies finds a valid cookie in it.
     Cookie,
 }
 
@@ -50,8 +50,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Records the source of a packet that a limit refused, and that its owner wants more of what a fleet has
-    /// in common.
+    /// Records the source of a refused packet as an offender, and notes that its owner wants more
+    /// of a shared limit.
     #[inline(always)]
     pub(super) fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
         let Workspace {

@@ -1,4 +1,4 @@
-//! What limits reserve from the source of a packet.
+//! The reserves of limits against the source of a packet.
 
 use super::{
     Workspace,
@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{policy::Tables, standing::Standing};
 
-/// Returns what a packet must leave in the bucket of the limit with that index, in the ticks of its
-/// states, if its source has that standing, and the bucket the parameters at an index; of a limit on
-/// connections, how many must be left.
+/// Returns the reserve that a packet from a source of that standing must leave at the limit at an
+/// index: for a bucket, in ticks of its states; for a limit on connections, a number of
+/// connections. The parameters are at `rate_index`.
 #[inline(always)]
 pub fn reserve_of<T: Tables>(
     tables: &T,
@@ -25,7 +25,7 @@ pub fn reserve_of<T: Tables>(
     }
 }
 
-/// Makes the workspace's packet, which `limits` let pass, leave what they reserve from unknown
+/// Makes the workspace's packet, which `limits` let pass, leave their reserves against unknown
 /// sources; returns whether all of them still let it pass.
 #[inline(always)]
 pub fn keep_reserves<T: Tables, Location>(
@@ -41,7 +41,7 @@ pub fn keep_reserves<T: Tables, Location>(
     true
 }
 
-/// Does the same for the limit with that index.
+/// Makes the packet leave the reserve of one limit; returns whether the limit still lets it pass.
 #[inline(always)]
 pub fn keep_reserve<T: Tables, Location>(
     tables: &T,

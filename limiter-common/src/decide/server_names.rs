@@ -1,6 +1,7 @@
-//! The stage of server names: only those limits go on that count the packet by the name that its
-//! connection's or QUIC flow's client asks for. Data of a connection whose name is not known yet may be held: it is dropped, and
-//! its client sends it again. Data that has other bytes than those that were read at their places is dropped.
+//! The stage of server names: selects the limits that count the packet by the name that the client
+//! of its connection or QUIC flow asks for. Data may be held while the connection's name is
+//! unknown: it is dropped, and the client sends it again. Data that contradicts bytes already read
+//! at its place is dropped.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
@@ -29,8 +30,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Leaves the limits that count the workspace's packet by its connection's name, of which the
-    /// workspace has what the policy says. One that blocks its source drops it.
+    /// Selects the limits that count the packet by its connection's name, from the policy's entry
+    /// in the workspace. A limit that blocks its source drops it.
     #[inline(always)]
     pub(super) fn select_by_server_name(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let by_server_name = self.tables.shape().by_server_name;
@@ -50,31 +51,31 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Returns whether the name of the packet's connection matters: if not, nobody need look for it.
+    /// Whether the name of the packet's connection matters; otherwise it need not be looked up.
     #[inline(always)]
     pub fn asks_for_server_name<T: Tables>(&self, tables: &T) -> bool {
-        // They count nothing but TCP segments and datagrams of UDP.
+        // These limits count nothing but TCP segments and UDP datagrams.
         self.verdict.matched & tables.shape().by_server_name != 0
     }
 
-    /// Returns whether the packet is a datagram of UDP, which has a name if it is of QUIC.
+    /// Whether the packet is a UDP datagram, which has a name if it is QUIC.
     #[must_use]
     #[inline(always)]
     pub const fn is_datagram(&self) -> bool {
         self.packet.facts.protocol == PROTOCOL_UDP
     }
 
-    /// Returns whether the packet is a segment that says where urgent data ends: the server reads another byte less
-    /// than the connection has.
+    /// Whether the segment marks the end of urgent data: the server reads one byte less than the
+    /// connection has.
     #[must_use]
     #[inline(always)]
     pub const fn is_urgent(&self) -> bool {
         self.packet.facts.is_urgent()
     }
 
-    /// Notes what a policy says of the name of the packet's connection or QUIC flow; `None`: nobody has noted
-    /// it. Limits on connections count no packet so far, and none is held. `find_slot` is
-    /// [`find_slot`](crate::dns::find_slot) in these tables.
+    /// Notes the policy's entry for the name of the packet's connection or QUIC flow; `None`: no
+    /// entry is noted. Limits on connections count no packet so far, and none is held. `find_slot`
+    /// is [`find_slot`](crate::dns::find_slot) in these tables.
     #[inline(always)]
     pub fn note_flow<T: Tables>(
         &mut self,
@@ -99,8 +100,9 @@ impl<Location> Workspace<Location> {
         }
     }
 
-    /// Notes that the packet has data of a noted connection that has no place among those of its name: limits on
-    /// these decide on it as others do on the first segment. Those on connections whatever their names do no more.
+    /// Notes that the packet has data of a noted connection without a place among the connections
+    /// of its name. Limits on these connections decide on it as others do on the first segment.
+    /// Limits on connections of any name no longer count it.
     #[inline(always)]
     pub const fn ask_for_place(&mut self, shape: &Shape, flow: &Flow) {
         self.packet.asked.limits = flow.meaning.limits_of(shape.server_names);
@@ -108,30 +110,30 @@ impl<Location> Workspace<Location> {
         self.verdict.matched &= !shape.nameless_connections();
     }
 
-    /// Returns whether data of the packet's connection is held while its name is not known.
+    /// Whether data of the packet's connection is held while its name is unknown.
     #[must_use]
     #[inline(always)]
     pub const fn may_be_held(&self, shape: &Shape) -> bool {
         self.verdict.matched & shape.holding != 0
     }
 
-    /// Returns whether data with bytes of its connection that were read may be dropped: a limit that only observes
-    /// drops nothing.
+    /// Whether data at already read bytes of its connection may be dropped: a limit that only
+    /// observes drops nothing.
     #[must_use]
     #[inline(always)]
     pub const fn may_be_compared(&self, shape: &Shape) -> bool {
         self.verdict.matched & shape.by_server_name & !shape.observing != 0
     }
 
-    /// Notes that the packet is of a client that has sent different bytes at one place of its connection, or of which
-    /// the server may read others.
+    /// Notes that the packet's client has sent different bytes at one place of its connection, or
+    /// that the server may read different bytes.
     #[inline(always)]
     pub const fn contradict(&mut self, shape: &Shape) {
         self.contradicts = self.may_be_compared(shape);
     }
 
-    /// Notes what became of comparing the packet with the bytes that were read. If nobody knows here which these
-    /// were, it is held until somebody does.
+    /// Notes the result of comparing the packet with the bytes read so far. If these are unknown
+    /// here, the packet is held until they are known.
     #[inline(always)]
     pub const fn note_compared(&mut self, shape: &Shape, compared: Compared) {
         match compared {
@@ -147,7 +149,7 @@ impl<Location> Workspace<Location> {
         self.is_held = true;
     }
 
-    /// Returns whether the packet asks limits on connections of its connection's name for a place.
+    /// Whether the packet asks limits on connections of a name for a place.
     #[must_use]
     #[inline(always)]
     pub const fn asks_for_place(&self, shape: &Shape) -> bool {
@@ -222,7 +224,7 @@ impl<Location> Workspace<Location> {
     }
 }
 
-/// Returns whether a segment has an option of multipath TCP.
+/// Whether a segment has an option of multipath TCP.
 #[cfg(not(target_arch = "bpf"))]
 fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
     let mut options: TcpOptions = [0; _];
@@ -236,7 +238,8 @@ fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
     has_multipath(&options, length, |at| at)
 }
 
-/// Reads the records that a segment has behind its connection's hello; `None`: it cannot be read.
+/// Reads the records in a segment behind its connection's hello; `None`: the segment cannot be
+/// read.
 #[cfg(not(target_arch = "bpf"))]
 fn follow<F: Frame, R: Reputation>(
     frame: &F,
@@ -258,7 +261,7 @@ fn follow<F: Frame, R: Reputation>(
     reputation.and_then(|reputation| reputation.follow(ends, numbers, load))
 }
 
-/// Compares a segment with the first bytes of its connection that were read; `None`: it has none of them.
+/// Compares a segment with the first bytes read of its connection; `None`: it has none of them.
 #[cfg(not(target_arch = "bpf"))]
 fn compare<F: Frame>(
     frame: &F,

@@ -15,7 +15,7 @@ use crate::{
 
 /// A store of sieves.
 pub trait Sieves {
-    /// Returns [`crate::sieve::Pressure::at`] of the pressure at that index.
+    /// Returns [`crate::sieve::Pressure::at`] for the pressure at that index.
     fn pressure(&self, index: u32, now_ns: u64) -> u32;
     /// Changes the counters at that index.
     fn count(&self, index: u32, change: impl FnOnce(&mut SieveTraffic));
@@ -79,9 +79,9 @@ where
     }
 }
 
-/// Counts a packet in each use of a sieve that applies to it, and scores it in those under
-/// pressure. Returns whether a use drops the packet; the verdict then names the first that does. Limits
-/// on connections have only those that would open one counted.
+/// Counts a packet in each use of a sieve that applies to it, and scores it in uses under pressure.
+/// Returns whether a use drops the packet; the verdict then names the first such use. Limits on
+/// connections count only packets that would open a connection.
 ///
 /// The other uses still score a dropped packet, because it arrived for them too.
 #[inline(always)]
@@ -94,7 +94,7 @@ pub fn sift<T: Tables, S: Sieves>(
     let shape = tables.shape();
     let mut counting = verdict.matched;
     if !packet.facts.is_first_segment() {
-        // Those by name count nothing but data that asks for a place.
+        // Limits by name count nothing but data that asks for a place.
         counting &= !shape.nameless_connections();
     }
     let mut scored = NOT_SCORED;
@@ -112,8 +112,8 @@ pub fn sift<T: Tables, S: Sieves>(
     verdict.reason.is_of_sieve()
 }
 
-/// Does the same for one use, which applies to the packet. `previous` is what the use before it
-/// returned, or [`NOT_SCORED`].
+/// Counts and scores the packet for one use that applies to it. `previous` is the result of the use
+/// before it, or [`NOT_SCORED`].
 #[inline(always)]
 pub fn sift_by<T: Tables, S: Sieves>(
     tables: &T,
@@ -172,7 +172,7 @@ pub fn sift_by<T: Tables, S: Sieves>(
     scored
 }
 
-/// In place of what [`sift_by`] returns: no sieve has scored the packet yet.
+/// Stands in for a result of [`sift_by`]: no sieve has scored the packet yet.
 pub const NOT_SCORED: u32 = u32::MAX;
 
 /// The position of the sieve's number, above its score.

@@ -10,9 +10,9 @@ use crate::{
 
 macro_rules! stages {
     ($($(#[doc = $meaning:literal])+ $stage:ident $name:literal $run:ident if $is_used:expr;)+) => {
-        /// A part of the pipeline after the entry, which parses and matches. In the kernel each is
-        /// a program with its own stack, verified by itself and entered by a tail call; stages that
-        /// a policy does not use are not loaded.
+        /// A part of the pipeline after the entry. In the kernel each stage is a program with its
+        /// own stack, verified by itself and entered by a tail call; stages that a policy does not
+        /// use are not loaded.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub enum Stage {
@@ -20,11 +20,11 @@ macro_rules! stages {
         }
 
         impl Stage {
-            /// Every stage, in the order in which packets pass through them; some are [beside
-            /// the others' way](Self::is_on_the_way).
+            /// Every stage, in the order in which packets pass through them; some are [off this
+            /// path](Self::is_on_the_way).
             pub const ALL: &'static [Self] = &[$(Self::$stage,)+];
 
-            /// Returns the stage's name, which its program's name is made of.
+            /// The stage's name, a part of its program's name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -32,7 +32,7 @@ macro_rules! stages {
                 }
             }
 
-            /// Returns whether packets pass through the stage under a policy of that shape.
+            /// Whether packets pass through the stage under a policy of that shape.
             #[must_use]
             #[inline(always)]
             pub fn is_used(self, shape: &Shape) -> bool {
@@ -41,8 +41,8 @@ macro_rules! stages {
                 }
             }
 
-            /// Returns the first used stage on the way whose number is not below `number`. It has no
-            /// loop, so that with a constant policy only one number remains for the kernel.
+            /// Returns the first used stage on the way with at least this `number`. There is no
+            /// loop, so that with a constant policy the kernel program reduces this to one number.
             #[inline(always)]
             fn used_from(number: u32, shape: &Shape) -> Option<Self> {
                 $(if number <= Self::$stage as u32
@@ -75,14 +75,14 @@ macro_rules! stages {
 }
 
 stages! {
-    /// Leaves the limits that count the packet by its DNS question.
+    /// Selects the limits that count the packet by its DNS question.
     Names "names" select_by_question if |shape: &Shape| shape.by_name != 0;
-    /// Leaves the limits that count the packet by the name that its connection's client asks for.
+    /// Selects the limits that count the packet by the server name that its client asks for.
     ServerNames "server_names" select_by_server_name if |shape: &Shape| shape.by_server_name != 0;
-    /// Leaves the limits that count the packet by the state of its connection.
+    /// Selects the limits that count the packet by the state of its connection.
     TcpState "tcp_state" select_by_state if |shape: &Shape| shape.asks_for_tcp_states();
-    /// Asks for the standing of the source, and drops packets that would take what a limit
-    /// reserves for sources of a higher one.
+    /// Looks up the source's standing, and drops packets that would take tokens reserved for
+    /// sources of higher standing.
     Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
     /// Looks for a valid DNS cookie in a packet that limits refuse for their reserves. Only
     /// [`Progress::Cookie`] leads to it.
@@ -91,19 +91,21 @@ stages! {
     Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
     /// Refuses packets that would open a connection more than a limit allows at once.
     Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
-    /// Gives the packet's connection its place among those of its name. Only [`Progress::Place`] leads to it.
+    /// Gives the packet's connection its place among the connections of its name. Only
+    /// [`Progress::Place`] leads to it.
     Place "place" take_place if |shape: &Shape| shape.named_connections() != 0;
     /// Charges the packet to the limits that enforce.
     Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
     Observe "observe" observe if |shape: &Shape| shape.charged_observing() != 0;
-    /// Enters the name that the packet asks for among those that are known.
+    /// Adds the name that the packet asks for to the known names.
     EnterName "enter_name" enter_name if |shape: &Shape| shape.by_new_name != 0;
-    /// Charges the answer to a refused packet, which is written, to the limits of answers. Only
+    /// Charges the written answer to a refused packet to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.
     Answer "answer" answer if |shape: &Shape| shape.answers();
-    /// Counts the packet of a banned source, which is dropped. Only
-    /// [`Entered::Banned`](super::Entered::Banned) leads to it. Bans need no policy, so it is always used.
+    /// Counts the dropped packet of a banned source. Only
+    /// [`Entered::Banned`](super::Entered::Banned) leads to it. Bans need no policy, so it is
+    /// always used.
     Banned "banned" count_hit if |_: &Shape| true;
 }
 
@@ -111,8 +113,8 @@ stages! {
 pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 impl Stage {
-    /// Returns the first stage for a packet that the limits in `matched` count; `None`: the policy uses
-    /// none. It is not one of those of names if none of them asks for one.
+    /// Returns the first stage for a packet that the limits in `matched` count, or `None` if the
+    /// policy uses no stage. It skips the stage of names if no matching limit depends on a name.
     #[must_use]
     #[inline(always)]
     pub fn first(shape: &Shape, matched: u64) -> Option<Self> {
@@ -127,14 +129,14 @@ impl Stage {
         first
     }
 
-    /// Returns the next stage for packets; `None`: this is the last one.
+    /// The next stage, or `None` after the last.
     #[must_use]
     #[inline(always)]
     pub fn next(self, shape: &Shape) -> Option<Self> {
         Self::used_from(self as u32 + 1, shape)
     }
 
-    /// Returns whether undecided packets pass through the stage.
+    /// Whether undecided packets pass through the stage.
     #[inline(always)]
     const fn is_on_the_way(self) -> bool {
         !matches!(

@@ -1,4 +1,4 @@
-//! The stage of standing: a packet's source gives way to those for which limits reserve a part of
+//! The stage of standing: a packet's source gives way to sources for which limits reserve a part of
 //! their buckets.
 
 use super::{
@@ -26,15 +26,15 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Finds the standing of the workspace's packet and the limits that count it, and drops it if
-    /// it would take what one of them reserves.
+    /// Looks up the source's standing, selects the limits that count the packet, and drops it if it
+    /// would take a reserve.
     ///
-    /// Without a shortage the standing mostly does not matter, and with very many sources what is
-    /// known of one is in no cache. So nobody asks for it then, unless the visit is to be noted:
-    /// limits that reserve are charged as by an unknown source, from which they keep most, and if
+    /// Without a shortage the standing rarely matters, and with very many sources its entry is in
+    /// no CPU cache. So the look-up is skipped then, unless the visit is to be noted: limits that
+    /// reserve are charged as for an unknown source, against which they reserve most, and if
     /// one of them refuses, the packet comes back to this stage.
     ///
-    /// If an unknown source turns out to be retried, the stage runs again.
+    /// If an unknown source turns out to have retried, the stage runs again.
     #[inline(always)]
     pub(super) fn give_way(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
@@ -49,7 +49,7 @@ where
             Some(standing) => standing,
             None => self.standing_of(packet),
         };
-        // Otherwise the verifier would walk the rest once for each way to know the standing.
+        // Otherwise the verifier would walk the rest once for each way to find the standing.
         let number = self.tables.opaque(standing as u64);
         if number >= Standing::COUNT as u64 {
             // Never happens.
@@ -89,8 +89,9 @@ where
         self.go_on_with(workspace, matched)
     }
 
-    /// Drops a packet that limits refuse, of those in `matched`, which count it, and returns how the
-    /// stage ends. `None`: they only observe, which is noted.
+    /// Drops the packet if an enforcing limit refuses it, and returns the stage's result; `matched`
+    /// are the limits that count it. If only observing limits refuse, notes that and returns
+    /// `None`.
     #[inline(always)]
     pub(super) fn refuse_reserved(
         &self,
@@ -111,7 +112,7 @@ where
         None
     }
 
-    /// Returns whether to ask for the standing of the packet's source.
+    /// Whether to look up the standing of the packet's source.
     #[inline(always)]
     fn asks_for_standing(&self, workspace: &mut Workspace<B::Location>) -> bool {
         let shape = self.tables.shape();
@@ -134,16 +135,16 @@ where
             || visits.is_noted(&shape.standing, Tick::of_ns(packet.now))
     }
 
-    /// Notes that the limit with that index, which reserves, refused a packet when it charged it.
-    /// The reason is the reserve if the packet would have passed without it.
+    /// Notes that the reserving limit at an index refused a packet at its charge. The reason is the
+    /// reserve if the packet would have passed without it.
     #[inline(always)]
     pub(super) fn note_shortage(&self, workspace: &mut Workspace<B::Location>, limit_index: u32) {
         if workspace.charge(limit_index).plan.is_refused_for_reserve() {
             workspace.verdict.reason = Reason::Reserved;
         }
         if let Some(standing) = workspace.verdict.standing() {
-            // A source that must leave a reserve is refused so late only if another CPU was faster.
-            // This may be its first try.
+            // A source that must leave a reserve is refused this late only if another CPU was
+            // faster. This may be its first try.
             let (shape, packet) = (self.tables.shape(), &workspace.packet);
             let (sources, source) = (self.reputation.sources(), self.source_of(packet));
             sources.note_refused(shape, source, standing, packet.now);
@@ -151,7 +152,7 @@ where
     }
 
     /// Asks the limits of `matched` that reserve something from sources of that standing; notes
-    /// which refuse, and the strictest of those that enforce.
+    /// which refuse, and the strictest enforcing one.
     #[inline(always)]
     fn ask_reserving(
         &self,
@@ -190,9 +191,9 @@ where
         }
     }
 
-    /// Notes what each of `limits` reserves, and which of them to ask: those that reserve
-    /// something. It is a loop of its own, because the verifier walks each round of two loops once,
-    /// and the rounds of one loop once for each path through both.
+    /// Notes the reserve of each of `limits`, and asks only limits with one. It is a loop of its
+    /// own, because the verifier walks each round of two loops once, but the rounds of one loop
+    /// once for each path through both.
     #[inline(always)]
     fn note_reserves(
         &self,
@@ -223,8 +224,8 @@ where
         sources.visit(self.tables.shape(), source, packet.now)
     }
 
-    /// Notes that a limit that reserves refused the packet. Returns the standing that its source
-    /// has now; only an unknown one's may change.
+    /// Notes that a reserving limit refused the packet. Returns the standing that its source has
+    /// now; only an unknown source's may change.
     #[inline(always)]
     fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
         let (sources, source) = (self.reputation.sources(), self.source_of(packet));
@@ -236,15 +237,13 @@ where
         }
     }
 
-    /// Returns the source of a packet.
     #[inline(always)]
     fn source_of(&self, packet: &Packet) -> SourceId {
         SourceId::new(&self.tables.shape().standing, &packet.facts.source)
     }
 }
 
-/// Returns whether the standing of a packet's source decides on which connections the limits in
-/// `matched`, which count the packet, let in.
+/// Whether the source's standing decides which connections the limits in `matched` let in.
 #[inline(always)]
 fn has_places_by_standing(shape: &Shape, packet: &Packet, matched: u64) -> bool {
     let mut limits = shape.reserving_places;

@@ -1,4 +1,4 @@
-//! The strictest of several denials: the one that takes the longest wait.
+//! The strictest of several denials: the one with the longest wait.
 
 use crate::{reason::Reason, verdict::NO_LIMIT};
 
@@ -6,21 +6,21 @@ use crate::{reason::Reason, verdict::NO_LIMIT};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Strictest {
-    /// 0: no denial. [`RESERVED`]: only a reserve denies it. [`NEVER`]: the packet can never pass.
-    /// Else what [`over`] returns.
+    /// 0: no denial. [`RESERVED`]: denied only for a reserve. [`NEVER`]: the packet can never pass.
+    /// Otherwise a result of [`over`].
     pub(crate) strictness: u64,
     /// The index of the limit that denied, or [`NO_LIMIT`].
     pub(super) limit_index: u32,
 }
 
-/// The strictness of a denial for ever.
+/// The strictness of a permanent denial.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The strictness of a denial for a reserve: the packet would have passed without it. Any other
-/// denial is stricter, because it says more.
+/// The strictness of a denial for a reserve: the packet would pass without it. Any other denial is
+/// stricter, because it says more.
 pub(super) const RESERVED: u64 = 1;
 
-/// Returns the strictness of a denial for that many nanoseconds.
+/// The strictness of a denial for that many nanoseconds.
 #[inline(always)]
 pub(super) const fn over(wait_ns: u64) -> u64 {
     wait_ns.saturating_add(RESERVED + 1)

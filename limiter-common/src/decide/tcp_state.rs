@@ -1,5 +1,5 @@
-//! The stage of states: only those limits go on that count segments of connections in the state of
-//! the packet's.
+//! The stage of states: selects the limits that count segments of connections in the packet's
+//! state.
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
@@ -15,8 +15,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Leaves the limits that count the workspace's packet by the state of its connection, which the
-    /// workspace has. One that blocks its source drops it.
+    /// Selects the limits that count the workspace's packet by its connection's state, which is in
+    /// the workspace. A limit that blocks its source drops it.
     #[inline(always)]
     pub(super) fn select_by_state(&self, workspace: &mut Workspace<B::Location>) -> Progress {
         let shape = self.tables.shape();
@@ -29,7 +29,7 @@ where
             tcp_state,
             ..
         } = workspace;
-        // The verifier walks what follows once, not once for each state.
+        // Opaque, so that the verifier walks the rest once, not once for each state.
         let of_state = shape.of_tcp_state_number(self.tables.opaque(*tcp_state as u64));
         let matched = verdict.matched & of_state;
         let listed = packet.class.listed();
@@ -42,7 +42,6 @@ where
         self.go_on_with(workspace, matched)
     }
 
-    /// Goes on with those limits only.
     #[inline(always)]
     pub(super) fn go_on_with(
         &self,
@@ -64,10 +63,10 @@ where
 }
 
 impl<Location> Workspace<Location> {
-    /// Returns whether the state of the packet's connection matters: if not, nobody need find it.
+    /// Whether the state of the packet's connection matters; otherwise it need not be looked up.
     #[inline(always)]
     pub fn asks_for_tcp_state<T: Tables>(&self, tables: &T) -> bool {
-        // They count nothing but TCP segments with a header.
+        // These limits count nothing but TCP segments with a header.
         self.verdict.matched & !tables.shape().of_every_tcp_state() != 0
     }
 
@@ -77,8 +76,8 @@ impl<Location> Workspace<Location> {
         self.tcp_state = state;
     }
 
-    /// Notes the same where there is no network stack: segments that begin no connection have the
-    /// state `other`.
+    /// Assumes the state without a network stack: `other` for all segments but a connection's
+    /// first.
     #[inline(always)]
     pub const fn assume_tcp_state(&mut self, other: TcpState) {
         self.tcp_state = TcpState::assumed(&self.packet.facts, other);

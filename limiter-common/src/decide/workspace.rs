@@ -1,4 +1,4 @@
-//! The workspace: memory for the current packet, in which the stages hand over.
+//! The workspace: memory for the current packet, shared by all stages.
 
 use super::{Charge, strictest::Strictest};
 use crate::{
@@ -21,8 +21,8 @@ use crate::{
 /// Memory for the current packet and the charge of each limit for it.
 ///
 /// It is too large for a kernel program's stack, and not worth clearing for each packet: a caller
-/// keeps one, and nothing in it but [`Self::visits`] and [`Self::slips`] is read before it was
-/// written for the same packet.
+/// keeps one, and only [`Self::visits`] and [`Self::slips`] are read before they are written for
+/// the same packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Workspace<Location> {
@@ -34,35 +34,37 @@ pub struct Workspace<Location> {
     pub(crate) strictest: Strictest,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
-    /// The indices of the limits that only observe and would drop the packet, whatever their buckets say; only in
-    /// the stage that charges them.
+    /// The indices of the observing limits that would drop the packet independent of their buckets;
+    /// only in the stage that charges them.
     pub(crate) blocking: u64,
-    /// The limits on connections that refuse the one that the packet would open; only in the stage that
+    /// The limits on connections that refuse the packet's new connection; only in the stage that
     /// asks.
     pub(crate) refusals: Refusals,
     /// The ban that drops the packet; only in the stage that counts it.
     pub(crate) banned_as: BannedAs,
-    /// Whether the packet is dropped because its connection's name is not read yet; only in the stage that asks.
+    /// Whether the packet is dropped because its connection's name is not read yet; only in the
+    /// stage that asks.
     pub(crate) is_held: bool,
-    /// Whether the packet is dropped because its client has sent different bytes at one place of its connection;
-    /// only in the stage that asks.
+    /// Whether the packet is dropped because its client has sent different bytes at one place of
+    /// its connection; only in the stage that asks.
     pub(crate) contradicts: bool,
-    /// Whether the packet's connection waits for its place, so that sieves have seen it; only if it asks for one.
+    /// Whether the packet's connection waits for its place, so that sieves have seen it; only if it
+    /// asks for a place.
     pub(crate) waits: bool,
     /// The state of the packet's connection; only under a policy that asks for it.
     pub(crate) tcp_state: TcpState,
-    /// The indices of the limits that the stage of standing has asked and that let the packet
-    /// pass; only under a policy that reserves.
+    /// The indices of the limits asked in the stage of standing that let the packet pass; only
+    /// under a policy that reserves.
     pub(crate) asked: u64,
-    /// The visits so far, by which they are sampled.
+    /// The visits so far, for sampling.
     pub(crate) visits: VisitCount,
     /// The packets that each limit has refused since it last sent a truncated answer.
     pub(crate) slips: [u64; MAX_LIMITS as usize],
-    /// Why the packet passes if it is charged in place of the answer to it; `None`: it is answered.
+    /// Why the packet passes if it is charged in place of its answer; `None`: it is answered.
     pub(crate) passes_by: Option<Reason>,
-    /// What the packet says by its DNS cookie, as far as that shows without the secrets.
+    /// The result of checking the packet's DNS cookie, as far as possible without the secrets.
     pub(crate) cookie_check: CookieCheck,
-    /// The cookie, if it is to be checked.
+    /// The cookie to check, if any.
     pub(crate) cookie: DnsCookie,
     pub(crate) charges: [Charge<Location>; MAX_LIMITS as usize],
 }
@@ -102,7 +104,7 @@ impl<Location> Workspace<Location> {
     /// Starts on a packet that the limits in `matched` count.
     #[inline(always)]
     pub(crate) const fn begin(&mut self, facts: Facts, class: Class, now: u64, matched: u64) {
-        // Its question is written by the stage that asks for it, if one does.
+        // The stage of names writes the question, if it runs.
         self.packet.facts = facts;
         self.packet.class = class;
         self.packet.now = now;
@@ -119,28 +121,27 @@ impl<Location> Workspace<Location> {
         self.search.hashed = OwnerKind::NONE;
     }
 
-    /// Returns the decision so far.
+    /// The decision so far.
     #[must_use]
     #[inline(always)]
     pub const fn verdict(&self) -> &Verdict {
         &self.verdict
     }
 
-    /// Returns the decision so far, to be changed.
+    /// The decision so far, for changes.
     #[must_use]
     #[inline(always)]
     pub const fn verdict_mut(&mut self) -> &mut Verdict {
         &mut self.verdict
     }
 
-    /// Returns the packets and the bytes that the frame carries.
+    /// The packets and bytes that the frame carries.
     #[must_use]
     #[inline(always)]
     pub const fn traffic(&self) -> Traffic {
         self.packet.facts.traffic()
     }
 
-    /// Returns the charge of the limit at an index.
     #[inline(always)]
     pub(crate) const fn charge(&mut self, limit_index: u32) -> &mut Charge<Location> {
         &mut self.charges[(limit_index % MAX_LIMITS) as usize]

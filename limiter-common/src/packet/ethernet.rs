@@ -16,8 +16,8 @@ const HEADER: usize = 14;
 
 const TAG: usize = 4;
 
-/// The network stack removes any number of tags whose VLAN is 0, and one more for each VLAN
-/// interface on the way. Networks use two or three; only an attacker needs more than this.
+/// The network stack removes any number of tags with VLAN 0, and one more for each VLAN interface
+/// on the way. Networks use two or three; only an attacker needs more than this.
 const MAX_TAGS: usize = 8;
 
 const TYPE_IPV4: u16 = 0x0800;

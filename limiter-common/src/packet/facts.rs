@@ -3,7 +3,7 @@
 use super::PacketKind;
 use crate::{address::Address, traffic::Traffic};
 
-/// What limits need to know of an IP packet.
+/// The facts of an IP packet that limits need.
 ///
 /// It has no padding, so that the kernel program can pass it to its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,17 +11,16 @@ use crate::{address::Address, traffic::Traffic};
 pub struct Facts {
     /// The source address.
     pub source: Address,
-    /// The destination's leading 64 bits, as [`Address`] aligns them; its family is the
-    /// source's.
+    /// The destination's leading 64 bits, aligned as in [`Address`]; its family is the source's.
     pub destination_high: u64,
     /// The destination's trailing 64 bits.
     pub destination_low: u64,
-    /// The frame's length in bytes, from the link's header on; of a superframe, that of the frames
-    /// that it is made of.
+    /// The frame's length in bytes, from the link's header on; for a superframe, the sum of its
+    /// packets' frames.
     pub length: u32,
     /// The number of packets that the frame carries: 1, or more if it is a superframe.
     pub packets: u32,
-    /// Where the content of its UDP datagram is.
+    /// The place of its UDP datagram's content.
     pub datagram: Datagram,
     /// The source port; 0 if there are no ports.
     pub source_port: u16,
@@ -31,8 +30,8 @@ pub struct Facts {
     pub kind: PacketKind,
     /// The known part of the transport header.
     pub transport: Transport,
-    /// The IP protocol number of the payload behind the last network header; in a later fragment
-    /// of IPv6, where that is not known, the fragment header's own.
+    /// The IP protocol number of the payload behind the last network header. In a later fragment of
+    /// IPv6 it is unknown: the fragment header's own number.
     pub protocol: u8,
 }
 
@@ -54,7 +53,7 @@ impl Facts {
         protocol: 0,
     };
 
-    /// Returns the packets and the bytes that the frame carries.
+    /// The packets and bytes that the frame carries.
     #[must_use]
     #[inline(always)]
     pub const fn traffic(&self) -> Traffic {
@@ -71,19 +70,19 @@ impl Facts {
     }
 }
 
-/// Where the content of a frame's UDP datagram is.
+/// The place of the UDP content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Datagram {
     /// The offset in the frame, in bytes.
     pub start: u32,
-    /// The number of bytes, as far as the frame has them: the first fragment of a datagram has only
-    /// some, a later one none.
+    /// The number of bytes in the frame: the first fragment of a datagram has only some, a later
+    /// one none.
     pub length: u32,
 }
 
 impl Datagram {
-    /// That of a packet that has no content of UDP.
+    /// For a packet without UDP content.
     pub const NONE: Self = Self {
         start: 0,
         length: 0,
@@ -95,10 +94,10 @@ impl Datagram {
 #[repr(u8)]
 pub enum Transport {
     /// Only the protocol is known: a later fragment of IPv4, which the network stack reassembles
-    /// only with those of the same protocol.
+    /// only with fragments of the same protocol.
     Unknown,
     /// Not even the protocol is known: a later fragment of IPv6. Its protocol field may have any
-    /// value; the network stack uses that of the first fragment.
+    /// value; the network stack uses the first fragment's.
     UnknownProtocol,
     /// It has no ports.
     Other,

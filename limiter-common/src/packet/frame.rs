@@ -1,19 +1,19 @@
-//! Where the bytes come from.
+//! The source of a packet's bytes.
 
 use super::Link;
 
 /// The bytes of a frame.
 pub trait Frame: Sized {
-    /// Returns the header that the frame begins with.
+    /// The header at the frame's start.
     #[inline(always)]
     fn link(&self) -> Link {
         Link::Ethernet
     }
 
-    /// Returns the frame's length in bytes, with all headers.
+    /// The frame's length in bytes, with all headers.
     fn length(&self) -> usize;
 
-    /// Returns `N` bytes from `offset` on; `None`: the frame is too short.
+    /// Returns `N` bytes from `offset` on, or `None` if the frame is too short.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
     /// Returns the frame without its first `length` bytes, which must exist.

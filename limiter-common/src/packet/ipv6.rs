@@ -39,8 +39,8 @@ pub(super) fn parse<F: Frame>(
         return Err(Reason::MalformedIpv6);
     };
     facts.source = Address::v6(high, low);
-    // A socket for both families would take it for the IPv4 address, and so would readers of a
-    // log. The network stack accepts it, though nobody may send it.
+    // A socket for both families would take it for the IPv4 address, and so would readers of a log.
+    // The network stack accepts it, though no host may send it.
     if facts.source.is_v4_mapped() {
         return Err(Reason::MalformedIpv6);
     }
@@ -66,7 +66,7 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// Moves `payload` behind the extension headers; in a later fragment, it begins behind the fragment
+/// Moves `payload` behind the extension headers; in a later fragment, to just behind the fragment
 /// header.
 #[inline(always)]
 fn skip_extensions<F: Frame>(frame: &F, payload: &mut Payload) -> Result<(), Reason> {

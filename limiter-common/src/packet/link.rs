@@ -1,6 +1,6 @@
 //! The header that comes before the IP header, by the type of the device.
 
-/// The header with which the frames of a device begin.
+/// The header at the start of a device's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

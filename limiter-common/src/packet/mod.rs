@@ -32,7 +32,7 @@ pub use self::{
 use self::{ethernet::Network, payload::Payload};
 use crate::{address::Family, reason::Reason};
 
-/// The headers of a frame, which are all that a decision needs.
+/// The headers of a frame: all the input of a decision.
 pub trait Headers {
     /// Finds the facts of an IP packet; `facts` must be [`Facts::NONE`] before.
     ///
@@ -42,13 +42,13 @@ pub trait Headers {
     fn parse(&self, facts: &mut Facts) -> Result<(), Reason>;
 
     /// Parses again and sets all of `facts`, if the frame has more bytes than [`Self::parse`] could
-    /// read; `None`: it does not.
+    /// read; otherwise returns `None`.
     #[inline(always)]
     fn parse_all(&self, _facts: &mut Facts) -> Option<Result<(), Reason>> {
         None
     }
 
-    /// Counts the packets of `facts`, which were parsed, if the frame may be a superframe.
+    /// Counts the packets of the parsed `facts`, if the frame may be a superframe.
     #[inline(always)]
     fn count_packets(&self, _facts: &mut Facts) {}
 }
@@ -79,8 +79,8 @@ pub fn parse<F: Frame>(frame: &F, facts: &mut Facts) -> Result<(), Reason> {
     transport::parse(&packet, before, payload, facts)
 }
 
-/// Returns the family of the packet in a frame, and where its IP header starts; `None`: it has
-/// neither. Nothing of the packet is read.
+/// Returns the family of a frame's packet and the offset of its IP header, or `None` for other
+/// frames. Does not read the packet itself.
 #[inline(always)]
 pub fn network<F: Frame>(frame: &F) -> Option<(Family, usize)> {
     let mut before = 0;
@@ -92,12 +92,13 @@ pub fn network<F: Frame>(frame: &F) -> Option<(Family, usize)> {
     Some((family, before))
 }
 
-/// Returns the network protocol; adds to `before` the length of all that comes before its header.
+/// Returns the network protocol; adds to `before` the length of all headers before the protocol's
+/// own.
 #[inline(always)]
 fn parse_link<F: Frame>(frame: &F, before: &mut usize) -> Result<Network, Reason> {
     match frame.link() {
         Link::Ethernet => ethernet::parse(frame, before),
-        // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
+        // Two bytes: from one, LLVM makes a comparison that the verifier does not follow.
         Link::Ip => match frame.load(0) {
             Some([first, _]) if first >> 4 == 4 => Ok(Network::Ipv4),
             Some([first, _]) if first >> 4 == 6 => Ok(Network::Ipv6),
@@ -106,7 +107,7 @@ fn parse_link<F: Frame>(frame: &F, before: &mut usize) -> Result<Network, Reason
     }
 }
 
-/// Does the part of [`parse`] before the transport header; returns the frame from its IP header on.
+/// The part of [`parse`] before the transport header; returns the frame from its IP header on.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -129,7 +130,7 @@ fn parse_network<F: Frame>(
     Ok(packet)
 }
 
-/// The numbers of a TCP segment (RFC 9293).
+/// The sequence and acknowledgement number of a TCP segment (RFC 9293).
 #[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpNumbers {
@@ -139,7 +140,7 @@ pub struct TcpNumbers {
     pub acknowledged: u32,
 }
 
-/// Returns the numbers of a frame's TCP segment; `None`: it has none, or they are missing.
+/// Returns the numbers of a frame's TCP segment, or `None` if it has none or they are missing.
 #[cfg(not(target_arch = "bpf"))]
 pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
     let mut payload = Payload::NONE;
@@ -155,8 +156,8 @@ pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
     })
 }
 
-/// Returns where the payload of a frame's TCP segment or UDP datagram is, in bytes from its
-/// start on; `None`: it has none of these, or is malformed.
+/// Returns the byte range of a TCP or UDP payload in its frame, or `None` for other or malformed
+/// frames.
 #[cfg(not(target_arch = "bpf"))]
 pub fn payload_place<F: Frame>(frame: &F) -> Option<Range<usize>> {
     let mut payload = Payload::NONE;

@@ -1,15 +1,15 @@
-//! What is behind a packet's network headers.
+//! The payload behind a packet's network headers.
 
 /// The part of an IP packet behind its last network header.
 #[derive(Clone, Copy)]
 pub(super) struct Payload {
     /// The IP protocol number.
     pub(super) protocol: u8,
-    /// The hop limit of IPv6; 0: it is IPv4.
+    /// The hop limit of IPv6; 0 for IPv4.
     pub(super) hop_limit: u8,
-    /// Where it starts, from the IP header on.
+    /// The start, from the IP header on.
     pub(super) offset: usize,
-    /// Where it ends, from the IP header on, without padding.
+    /// The end, from the IP header on, without padding.
     pub(super) end: usize,
     /// It is not the start of the datagram, so it has no transport header.
     pub(super) later_fragment: bool,

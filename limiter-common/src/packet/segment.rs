@@ -1,4 +1,4 @@
-//! Where a frame's TCP segment is.
+//! The place of a TCP segment in its frame.
 
 use super::{Frame, PROTOCOL_TCP, Payload, parse_network};
 use crate::packet::Facts;
@@ -6,16 +6,17 @@ use crate::packet::Facts;
 /// The TCP header without options, in bytes.
 pub const TCP_HEADER: usize = 20;
 
-/// Where a frame's TCP segment is, and the number of its first byte.
+/// The place of a TCP segment in its frame, and its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The offset of its header in the frame, in bytes.
     pub start: usize,
     /// The number of bytes with the header.
     pub length: usize,
-    /// The number of bytes of the header: fewer than it has, unless it is a fragment.
+    /// The number of bytes of the header, fewer than [`Self::length`] unless it is a fragment.
     pub header: usize,
-    /// Whether it is there as a whole: a first fragment is not. Honest clients' network stacks send none.
+    /// Whether the frame has all of it: a first fragment has not. Honest clients' network stacks
+    /// send no fragments.
     pub is_whole: bool,
     /// The sequence number of the first byte of its payload.
     pub sequence: u32,
@@ -25,7 +26,8 @@ pub struct Segment {
 const LONGER: u32 = 1 << 16;
 
 impl Segment {
-    /// Returns the number of bytes of its payload; a larger one for a fragment, which does not say it.
+    /// The number of bytes of its payload; for a fragment, which does not tell, a number above any
+    /// payload's.
     #[must_use]
     #[inline(always)]
     #[expect(
@@ -41,8 +43,8 @@ impl Segment {
     }
 }
 
-/// Returns where a frame's TCP segment is; `None`: it has none, or one without a payload, or a later fragment
-/// of one. Headers were checked when the packet was parsed.
+/// Returns the place of a frame's TCP segment, or `None` without a payload or in a later fragment.
+/// Parsing the packet has already checked the headers.
 #[inline(always)]
 pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     let mut payload = Payload::NONE;
@@ -56,7 +58,7 @@ pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {
     let header = (data_offset >> 4) as usize * 4;
     let length = payload.end.wrapping_sub(payload.offset);
     let is_whole = !payload.more_fragments;
-    // All of a fragment's payload may be in the later ones.
+    // All of a fragment's payload may be in the later fragments.
     if header < TCP_HEADER || length < header || is_whole && length == header {
         return None;
     }

@@ -1,34 +1,33 @@
 //! Superframes (GRO, GSO, TSO): one frame that stands for many packets, with the headers of the
-//! first. The network stack sees them, and XDP in generic mode; drivers' programs run before packets
-//! are merged.
+//! first. The network stack and generic XDP see them; native XDP in drivers runs before packets are
+//! merged.
 
 use crate::traffic::Traffic;
 
-/// The headers that every packet of a superframe has at least, in bytes: Ethernet, IPv4 and UDP.
+/// The fewest header bytes of a packet in a superframe: Ethernet, IPv4 and UDP.
 const LEAST_HEADERS: u64 = 14 + 20 + 8;
 
-/// The headers of a packet of TCP over IPv4 without options, in bytes, behind an Ethernet header.
+/// The header bytes of a TCP packet over IPv4 without options, with its Ethernet header.
 const TCP_HEADERS: u64 = ETHERNET + 20 + 20;
 const ETHERNET: u64 = 14;
 
 /// An Ethernet header and two VLAN tags, in bytes.
 pub const MOST_BEFORE_PACKET: u64 = ETHERNET + 2 * 4;
 
-/// How a program learns how many packets a frame stands for.
+/// The source of the number of packets in a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Superframes {
     /// There are none: each frame is one packet.
     #[default]
     None,
-    /// The kernel has noted it beside the frame.
+    /// The kernel notes the number beside the frame.
     Noted,
-    /// Only by the frame's length.
+    /// Estimated from the frame's length.
     Estimated,
 }
 
-/// Where the kernel notes how many packets a frame stands for, and what the interface's frames need.
-/// Offsets are in bytes.
+/// The places of the kernel's notes on superframes, and the interface's MTU. Offsets are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SuperframeFields {
@@ -36,22 +35,22 @@ pub struct SuperframeFields {
     pub are: u32,
     /// The interface's MTU in bytes.
     pub mtu: u32,
-    /// In `struct xdp_buff`: the address where the buffer starts, of eight bytes.
+    /// In `struct xdp_buff`: the address of the buffer's start, eight bytes.
     pub hard_start: u32,
-    /// In `struct xdp_buff`: the buffer's size with `struct skb_shared_info`, of four bytes.
+    /// In `struct xdp_buff`: the buffer's size with `struct skb_shared_info`, four bytes.
     pub frame_size: u32,
-    /// The size of `struct skb_shared_info`, with which the buffer ends.
+    /// The size of `struct skb_shared_info`, at the end of the buffer.
     pub shared_info: u32,
-    /// In `struct skb_shared_info`: the payload of each packet but the last, of two bytes.
+    /// In `struct skb_shared_info`: the payload of each packet but the last, two bytes.
     pub gso_size: u32,
-    /// In `struct skb_shared_info`: the number of packets, of two bytes; 0: not known.
+    /// In `struct skb_shared_info`: the number of packets, two bytes; 0: unknown.
     pub gso_segments: u32,
     /// Always 0.
     pub reserved: u32,
 }
 
 impl SuperframeFields {
-    /// Those of an interface without superframes.
+    /// The fields of an interface without superframes.
     pub const NONE: Self = Self {
         are: Superframes::None as u32,
         mtu: 0,
@@ -64,8 +63,9 @@ impl SuperframeFields {
     };
 }
 
-/// Returns what a frame of `length` bytes carries, by the kernel's notes: the payload of each packet
-/// in bytes, 0: it is one packet; and their number, 0: not known. Repeated headers count.
+/// Returns the traffic of a frame of `length` bytes from the kernel's notes: `gso_size` is the
+/// payload of each packet in bytes (0: one packet), `gso_segments` their number (0: unknown).
+/// Repeated headers count.
 #[must_use]
 #[inline(always)]
 pub const fn noted(length: u64, gso_size: u64, gso_segments: u64) -> Traffic {
@@ -77,12 +77,12 @@ pub const fn noted(length: u64, gso_size: u64, gso_segments: u64) -> Traffic {
     } else {
         gso_segments
     };
-    // What is left are headers, if the last packet is full; less, if not. Both factors have 32 bits.
+    // The rest is headers if the last packet is full, less if not. Both factors have 32 bits.
     let headers = length.saturating_sub(packets.wrapping_mul(gso_size));
     of_packets(length, packets, headers)
 }
 
-/// Returns what a frame of `length` bytes carries if its packets are of TCP and fill the MTU.
+/// Returns the traffic of a frame of `length` bytes if its packets are TCP and fill the MTU.
 #[must_use]
 #[inline(always)]
 pub const fn estimated(length: u64, mtu: u64) -> Traffic {
@@ -121,12 +121,12 @@ mod tests {
         assert_eq!(noted(1514, 1448, 1), carries(1, 1514));
         // 45 packets of 1448 bytes and 66 bytes of headers.
         assert_eq!(noted(66 + 45 * 1448, 1448, 45), carries(45, 45 * 1514));
-        // The last packet has a byte: the headers are between the least and their own.
+        // The last packet has one byte: the headers are between the least and their own.
         assert_eq!(
             noted(66 + 44 * 1448 + 1, 1448, 45),
             carries(45, 66 + 44 * 1448 + 1 + 44 * 42)
         );
-        // From a virtual machine, which does not say how many.
+        // From a virtual machine, which does not give the number.
         assert_eq!(noted(54 + 3 * 1000, 1000, 0), carries(3, 3 * 1054));
         // As small as a sender can make them.
         assert_eq!(noted(66 + 64, 1, 64), carries(64, 64 * 67));

@@ -9,8 +9,8 @@ const MIN_HEADER: usize = 20;
 pub const FLAG_SYN: u8 = 0x02;
 /// The flag of a segment that ends a connection at once.
 pub const FLAG_RST: u8 = 0x04;
-/// The flag of a segment that says where urgent data ends. The network stack takes its last byte out of the
-/// data that the server reads.
+/// The flag of a segment that marks the end of urgent data. The network stack removes the last
+/// urgent byte from the data that the server reads.
 pub const FLAG_URG: u8 = 0x20;
 /// The flag of every segment except the one that opens a connection.
 pub const FLAG_ACK: u8 = 0x10;
@@ -35,18 +35,18 @@ pub(super) fn parse<F: Frame>(
 }
 
 impl Facts {
-    /// Returns whether it is a segment that says where urgent data ends.
+    /// Whether the segment marks the end of urgent data.
     #[must_use]
     #[inline(always)]
     pub const fn is_urgent(&self) -> bool {
         self.kind.tcp_flags() & FLAG_URG != 0
     }
 
-    /// Returns whether it is the first segment of a TCP connection.
+    /// Whether it is the first segment of a TCP connection.
     #[must_use]
     #[inline(always)]
     pub const fn is_first_segment(&self) -> bool {
-        // The bits above the flags say whether it is a segment.
+        // The bits above the flags tell segments from messages.
         const MASK: u16 = !0xff | (FLAG_SYN | FLAG_ACK) as u16;
         self.kind.number() & MASK == PacketKind::TCP | FLAG_SYN as u16
     }

@@ -1,10 +1,10 @@
-//! What the network stack knows of the connection that a TCP segment belongs to.
+//! The network stack's state of a TCP segment's connection.
 
 use super::Facts;
 use crate::numbered::numbered;
 
 numbered! {
-    /// The state of the connection that a TCP segment belongs to, as this host's network stack has it.
+    /// The state of a TCP segment's connection in this host's network stack.
     #[cfg_attr(
         feature = "serde",
         derive(serde::Serialize, serde::Deserialize),
@@ -14,13 +14,13 @@ numbered! {
     pub enum TcpState {
         /// The connection was established. It may be closing.
         Established,
-        /// The segment begins a connection, or is of a handshake that has not ended.
+        /// The segment begins a connection, or belongs to an unfinished handshake.
         New,
-        /// There is none: neither a connection nor a handshake.
+        /// There is neither a connection nor a handshake.
         None,
-        /// There is none, but the segment makes one: it brings a valid SYN cookie.
+        /// There is no connection yet, but the segment makes one with a valid SYN cookie.
         Cookie,
-        /// There is none, and whether the segment brings a valid SYN cookie is not known.
+        /// There is no connection, and it is unknown whether the segment has a valid SYN cookie.
         Unclear,
     } else None
 }
@@ -38,11 +38,11 @@ impl TcpState {
         Self::Unclear,
     ];
 
-    /// The states that a policy names. A cookie counts as a new connection; an unclear segment as each that it may
-    /// be.
+    /// The states that a policy names. A cookie counts as a new connection; an unclear segment
+    /// counts as every state that it may be.
     pub const NAMED: [Self; 3] = [Self::Established, Self::New, Self::None];
 
-    /// Returns the name in configuration files and output.
+    /// The name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl TcpState {
         }
     }
 
-    /// Returns whether a limit that counts the state `counted` counts this one.
+    /// Whether a limit that counts the state `counted` counts this one.
     #[must_use]
     pub const fn is_counted_by(self, counted: Self) -> bool {
         match self {
@@ -64,8 +64,7 @@ impl TcpState {
         }
     }
 
-    /// Returns the state for a segment with these facts, if a segment that begins no connection is
-    /// taken to be of the state `other`.
+    /// Returns the state for a segment with these facts: `other`, unless it begins a connection.
     #[must_use]
     #[inline(always)]
     pub const fn assumed(facts: &Facts, other: Self) -> Self {

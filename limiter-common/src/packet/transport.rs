@@ -15,7 +15,7 @@ pub const PROTOCOL_ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// The protocols whose headers start with the source and the destination port.
+/// The protocols with a header that starts with the source and the destination port.
 pub const PROTOCOLS_WITH_PORTS: [u8; 5] = [PROTOCOL_TCP, PROTOCOL_UDP, DCCP, SCTP, UDP_LITE];
 
 /// RFC 792 and RFC 4443: type, code, checksum, and four bytes that depend on the type.
@@ -23,8 +23,8 @@ const ICMP_HEADER: usize = 8;
 const UDP_HEADER: usize = 8;
 const PORTS: usize = 4;
 
-/// Finds the ports, flags and type of a packet that has its transport header, and the content of a UDP
-/// datagram. `before` bytes come before the IP header, with which `packet` begins.
+/// Finds the ports, flags and type of a packet with a transport header, and the content of a UDP
+/// datagram. `packet` starts at the IP header; `before` is the number of bytes before it.
 #[inline(always)]
 pub(super) fn parse<F: Frame>(
     packet: &F,
@@ -53,7 +53,7 @@ pub(super) fn parse<F: Frame>(
                 if payload.offset + ICMP_HEADER > payload.end {
                     return Err(Reason::MalformedIcmp);
                 }
-                // Two bytes: of one LLVM makes a comparison that the verifier does not follow.
+                // Two bytes: from one, LLVM makes a comparison that the verifier does not follow.
                 let Some([message_type, _]) = packet.load(payload.offset) else {
                     return Err(Reason::MalformedIcmp);
                 };
@@ -72,8 +72,8 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// Checks a UDP header (RFC 768), and returns where the content is. The header's length is that of the
-/// whole datagram; a fragment is shorter.
+/// Checks a UDP header (RFC 768), and returns the place of the content. The header's length is the
+/// whole datagram's; a fragment is shorter.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,

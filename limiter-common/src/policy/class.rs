@@ -1,6 +1,6 @@
 //! Classes: sources that the policy treats alike.
 
-/// What the policy says of the source addresses of one class, all of one family.
+/// The policy's rules for the source addresses of one class, all of one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Class {
@@ -12,9 +12,9 @@ pub struct Class {
     pub subscriber: u64,
     /// The index of the class's first override; the others follow in the order of the limits.
     pub first_override: u32,
-    /// What lists say of the sources before any limit is asked: 0 for nothing, [`Self::EXCLUDED`],
-    /// [`Self::BLOCKED`], or the index of the set of limits that block them, from
-    /// [`super::Masks::RANGES`] on. [`Self::PROVEN`] may be added.
+    /// The lists' result for the sources, before any limit is asked: 0 for none,
+    /// [`Self::EXCLUDED`], [`Self::BLOCKED`], or the index of the set of limits that block them,
+    /// from [`super::Masks::RANGES`] on. [`Self::PROVEN`] may be added.
     pub listing: u32,
 }
 
@@ -25,25 +25,25 @@ impl Class {
     /// The listing of sources that are always dropped.
     pub const BLOCKED: u32 = 2;
 
-    /// The bit of sources that a list vouches for.
+    /// The bit of sources proven by a list.
     pub const PROVEN: u32 = 1 << 31;
 
-    /// Returns what lists say of the sources besides [`Self::PROVEN`].
+    /// The lists' result without [`Self::PROVEN`].
     #[must_use]
     #[inline(always)]
     pub const fn listed(&self) -> u32 {
         self.listing & !Self::PROVEN
     }
 
-    /// Returns whether a list vouches for the sources.
+    /// Whether a list proves the sources.
     #[must_use]
     #[inline(always)]
     pub const fn is_proven(&self) -> bool {
         self.listing & Self::PROVEN != 0
     }
 
-    /// Returns the index of the parameters of the limit with that index: the index for the default,
-    /// else the index of the class's override.
+    /// Returns the index of a limit's parameters: `limit_index` itself for the default, else the
+    /// index of the class's override.
     #[must_use]
     #[inline(always)]
     pub const fn rate_index(&self, limit_index: u32) -> u32 {

@@ -18,29 +18,30 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// What names the owner: a [`NamedBy`] as its discriminant; 0: the source's address does.
+    /// The source of the owner's name: a [`NamedBy`] as its discriminant; 0: the source's address.
     named_by: u8,
-    /// The emission interval at the ceiling of the limit's automatic rate, in nanoseconds; 0: its
-    /// rate is not automatic.
+    /// The emission interval at the ceiling of an automatic rate, in nanoseconds; 0: the rate is
+    /// not automatic.
     interval_of_ceiling: u32,
-    /// How packets name the bucket's owner, by [`Family::index`] of the source.
+    /// The fields of a packet that name the bucket's owner, by [`Family::index`] of the source.
     owners: [OwnerOf; 2],
-    /// The numbers of the answers to packets that it refuses, by the number of the source's standing;
-    /// those behind the standings are for sources whose standing nobody asked for.
+    /// The numbers of the answers to refused packets, by the number of the source's standing; the
+    /// entries behind the standings are for sources with no standing looked up.
     answers: [u8; ANSWERS],
-    /// Of so many refused packets to truncate the answer to, one gets it.
+    /// One in so many refused packets gets a truncated answer.
     slip: u32,
-    /// The [`Parts`] that each node of a fleet has of the limit's budget at least; 0: the host has it alone.
+    /// The least [`Parts`] of a shared limit's budget for each node of the fleet; 0: the limit is
+    /// not shared.
     floor: u32,
-    /// The interned id of the limit that it shares its count of connections with: its own, or that of the
-    /// first of its group.
+    /// The interned id of the limit that keeps its count of connections: its own, or the first of
+    /// its group.
     counted_as: u64,
 }
 
 /// A power of two above the numbers of standings, so that any number has an answer.
 const ANSWERS: usize = 8;
 
-/// One token per packet: every packet that matches, or every one that opens a connection.
+/// One token per packet: every matching packet, or every packet that opens a connection.
 const PACKETS: u8 = 0;
 /// One token per byte.
 const BYTES: u8 = 1;
@@ -52,8 +53,8 @@ impl LimitEntry {
         Self::of_names(id, id_format, id_format.name_kind(), cost)
     }
 
-    /// Makes the entry of a limit whose owners have a bucket for each name of a kind, or that a name
-    /// alone owns.
+    /// Makes the entry of a limit with a bucket for each name of a kind, or with names alone as
+    /// owners.
     #[must_use]
     pub const fn of_names(
         id: LimitId,
@@ -92,8 +93,8 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the entry of the same limit with answers to sources of each standing, in their order,
-    /// and to those whose standing nobody asked for.
+    /// Returns the entry with answers to sources of each standing, in the order of standings, and
+    /// to sources whose standing was not looked up.
     #[must_use]
     pub const fn with_answers(
         self,
@@ -119,23 +120,22 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the answer to a packet that the limit refuses, by the number of the standing of its
-    /// source.
+    /// Returns the answer to a refused packet, by the number of its source's standing.
     #[must_use]
     #[inline(always)]
     pub const fn answer_to(&self, standing: u32) -> Answer {
         Answer::of_number(self.answers[standing as usize % ANSWERS] as u32)
     }
 
-    /// Returns of how many refused packets to truncate the answer to one gets it.
+    /// One in so many refused packets gets a truncated answer.
     #[must_use]
     #[inline(always)]
     pub const fn slip(&self) -> u64 {
         self.slip as u64
     }
 
-    /// Returns the entry of the same limit with an automatic rate, whose emission interval is at
-    /// least so many nanoseconds.
+    /// Returns the entry with an automatic rate that has at least this emission interval, in
+    /// nanoseconds.
     #[must_use]
     pub const fn with_interval_of_ceiling(self, interval_of_ceiling: u32) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the entry of the same limit, on all sources together, with one bucket for all interfaces
+    /// Returns the entry, for a limit on all sources together, with one bucket for all interfaces
     /// instead of one for each.
     #[must_use]
     pub const fn of_host(self) -> Self {
@@ -159,8 +159,8 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, if the limit's
-    /// rate is automatic: `rate` says which, and `of_floor` is the interval at its floor.
+    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, for an
+    /// automatic rate. `rate` is the current rate, and `of_floor` the interval at its floor.
     #[must_use]
     #[inline(always)]
     pub const fn interval_in_force(&self, rate: CurrentRate, of_floor: u64, now_ns: u64) -> u64 {
@@ -168,8 +168,7 @@ impl LimitEntry {
         rate.interval(now_ns, of_ceiling, of_floor)
     }
 
-    /// Returns the entry of the same limit if a fleet has its budget in common, of which each node has the
-    /// `floor` at least.
+    /// Returns the entry as a shared limit, with at least the `floor` for each node of the fleet.
     #[must_use]
     pub const fn with_floor(self, floor: Parts) -> Self {
         Self {
@@ -178,8 +177,8 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the share in force at the time `now_ns` of a budget that a fleet has in common: that of the
-    /// owner's own, if it has one; else the limit's; else the floor, and never less.
+    /// Returns the share of a shared limit's budget in force at the time `now_ns`: the owner's own;
+    /// else the limit's; else the floor. It is never less than the floor.
     #[must_use]
     #[inline(always)]
     pub const fn share_in_force(
@@ -199,22 +198,23 @@ impl LimitEntry {
         share.or_larger(floor)
     }
 
-    /// Returns the bucket that a packet with the facts `owner_fields` is charged to. `family` is
-    /// the [`Family::index`] of the source; it is an argument so that its value can be hidden from
-    /// the kernel's verifier.
+    /// Returns the bucket for a packet with the facts `owner_fields`. `family` is the
+    /// [`Family::index`] of the source; it is an argument so that its value can be hidden from the
+    /// kernel's verifier.
     #[must_use]
     #[inline(always)]
     pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
         self.owners[family & 1].key(LimitId(self.id), self.named_by, owner_fields)
     }
 
-    /// Returns what of that which a packet asks for has a bucket, and its number; `None`: nothing has.
+    /// Returns the kind and number of the packet's name that owns a bucket, or `None` if no name
+    /// does.
     #[must_use]
     #[inline(always)]
     pub const fn name(&self, asked: &Asked) -> Option<(NamedBy, u64)> {
         match NamedBy::of_number(self.named_by) {
             Some(NamedBy::ServerName) => Some((NamedBy::ServerName, asked.zone)),
-            // The families agree on it.
+            // Both families have the same name kind.
             _ => match self.owners[0].name_kind() {
                 Some(NameKind::Zone) => Some((NamedBy::Zone, asked.zone)),
                 Some(NameKind::Domain) => Some((NamedBy::Domain, asked.domain)),
@@ -224,13 +224,13 @@ impl LimitEntry {
         }
     }
 
-    /// Returns whether each destination has a bucket.
+    /// Whether each destination has a bucket.
     #[must_use]
     pub const fn is_of_destinations(&self) -> bool {
         self.named_by == NamedBy::Destination as u8
     }
 
-    /// Returns the entry of the same limit if it shares its count of connections with another.
+    /// Returns the entry for a limit that shares its count of connections with `first`.
     #[must_use]
     pub const fn counted_as(self, first: LimitId) -> Self {
         Self {
@@ -239,7 +239,7 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the limit that it shares its count of connections with: itself, or another.
+    /// Returns the limit that keeps its count of connections: itself, or the first of its group.
     #[must_use]
     #[inline(always)]
     #[expect(
@@ -250,8 +250,8 @@ impl LimitEntry {
         LimitId(self.counted_as as u16)
     }
 
-    /// Returns the owner, in the form of a bucket, whose connections a packet with those facts would add
-    /// to. `family`: as for [`Self::bucket`].
+    /// Returns the owner that a packet's connection counts for, in the form of a bucket. `family`:
+    /// as for [`Self::bucket`].
     #[must_use]
     #[inline(always)]
     pub const fn count(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {

@@ -1,4 +1,4 @@
-//! The part of a limit that is in force, if its rate moves while the policy stays.
+//! The current rate or share of limits that change while the policy stays.
 
 use super::Tables;
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     strategy::gcra::{Gcra, Parts},
 };
 
-/// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit with
-/// that index, whose rate is automatic; `at_floor` are its parameters at its floor.
+/// Returns the emission interval in force at the time `now_ns`, in nanoseconds, of the limit at an
+/// index with an automatic rate; `at_floor` are its parameters at its floor.
 #[inline(always)]
 pub fn interval_in_force<T: Tables>(
     tables: &T,
@@ -26,8 +26,8 @@ pub fn interval_in_force<T: Tables>(
     }
 }
 
-/// Returns the share in force at the time `now_ns` of a bucket of the limit with that index, whose budget
-/// a fleet has in common, and counts what a packet wants of it, in tokens.
+/// Returns the share in force at the time `now_ns` of a bucket of the shared limit at an index, and
+/// counts the tokens that a packet wants of it.
 #[inline(always)]
 pub fn share_in_force<T: Tables>(
     tables: &T,

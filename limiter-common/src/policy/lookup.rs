@@ -1,5 +1,4 @@
-//! Looks up what the policy says of a dimension's value, in a trie of few levels that suits the
-//! cache.
+//! Looks up the policy's entry for a value of a dimension, in a cache-friendly trie of few levels.
 //!
 //! The ranges of a dimension are given by their starts. As in DXR (Zec, Rizzo and Mikuc, "DXR:
 //! Towards a Billion Routing Lookups Per Second in Software", 2012), a value's leading bits choose
@@ -8,10 +7,10 @@
 //! differ, which is late in IPv6 addresses.
 //!
 //! Unlike both it is small, since a flood leaves little of the cache: a stretch is half a cache
-//! line, found without a pointer, and has 14 bits for each cell where a range starts. A cell is
-//! several values and has its own child, so a prefix that is one cell takes 14 bits, not 28 for its
-//! start and its end. If 14 bits cannot distinguish ranges, because they start inside a cell or in
-//! too many cells of a stretch, these are under another node.
+//! line, found without a pointer, and takes 14 bits for each cell in which a range starts. A cell
+//! is several values with one child, so a prefix that is one cell takes 14 bits, not 28 for its
+//! start and end. If 14 bits cannot distinguish ranges, because they start inside a cell or in too
+//! many cells of a stretch, another node below divides them.
 //!
 //! It takes at most 16 steps for IPv6, 9 for IPv4 and 6 for ports. With 100 000 /28s it takes
 //! 256 KiB and 3 to 44 ns; sorted ranges with an index took 6.5 MiB and 100 to 230 ns (16 million
@@ -25,7 +24,7 @@ use super::{Child, Tables};
 /// cells. Up to 14 starts always fit a stretch. So 2^24 ranges, the most that are compiled, are
 /// down to 14 after 6 steps. A cell with starts inside it has 14 bits less than its node; so 128
 /// bits are down to cells of one value after 9 steps, 32 after 2, 16 after one. With the last step
-/// that makes 16 for IPv6, 9 for IPv4, and 6 for ports, whose starts are down to 14 after 4. Random
+/// that makes 16 for IPv6, 9 for IPv4, and 6 for ports: their starts are down to 14 after 4. Random
 /// prefixes take 1 or 2.
 pub const MOST_STEPS: u32 = 16;
 
@@ -81,8 +80,8 @@ impl Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub struct Stretch {
-    /// The index of the first child, which is that of the cells before the first one listed here.
-    /// Then follow, for each listed cell, its child and the child of the cells after it.
+    /// The index of the first child, for the cells before the first listed cell. Then follow, for
+    /// each listed cell, its child and the child of the cells after it.
     children: u32,
     /// The numbers of the cells in the stretch, two and then twelve, as lanes of 16 bits;
     /// [`Self::NONE`] if there are fewer.
@@ -94,7 +93,7 @@ impl Stretch {
     /// The maximum number of bits of a cell's number in its stretch.
     pub const BITS: u16 = 14;
 
-    /// The number of cells that there is room for.
+    /// The most cells in a stretch.
     pub const CELLS: usize = 14;
 
     /// A number after that of every cell.
@@ -103,8 +102,8 @@ impl Stretch {
     /// A one in every lane.
     const ONES: u64 = 0x0001_0001_0001_0001;
 
-    /// Makes a stretch whose ranges start in these cells, given by their numbers in the stretch, in
-    /// order. More than [`Self::CELLS`] are left out.
+    /// Makes a stretch with ranges that start in these cells, given in order by their numbers in
+    /// the stretch. Cells beyond [`Self::CELLS`] are left out.
     #[must_use]
     pub fn new(children: u32, cells: &[u16]) -> Self {
         let lane = |index: usize| cells.get(index).map_or(Self::NONE, |cell| *cell);
@@ -134,8 +133,8 @@ impl Stretch {
     }
 }
 
-/// Returns in each lane how many children the lane's cell puts before that of `cell`: 1 if it is
-/// `cell`, 2 if it is before it.
+/// Returns in each lane the number of children that the lane's cell puts before the child of
+/// `cell`: 1 if it is `cell`, 2 if it is before it.
 #[inline(always)]
 const fn children_before(cell: u64, lanes: u64) -> u64 {
     const ONES: u64 = Stretch::ONES;
@@ -146,7 +145,7 @@ const fn children_before(cell: u64, lanes: u64) -> u64 {
     ((not_before >> 15) & ONES) + ((behind >> 15) & ONES)
 }
 
-/// Returns what the policy says of the value `high` and `low`, where `start` is its dimension's.
+/// Returns the policy's entry for the value `high` and `low`, from the `start` of its dimension.
 #[inline(always)]
 pub fn search<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u32 {
     let Some(node) = start.as_node() else {
@@ -160,7 +159,7 @@ pub fn search<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u32 {
     }
 }
 
-/// Does the same for dimensions that few policies use: in the kernel program it is one call, not
+/// Looks up a value in a dimension that few policies use: in the kernel program this is a call, not
 /// inlined.
 #[inline(always)]
 pub(super) fn search_rarely<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u32 {
@@ -170,7 +169,7 @@ pub(super) fn search_rarely<T: Tables>(tables: &T, start: Child, high: u64, low:
     }
 }
 
-/// Returns what the policy says of a value below a node.
+/// Returns the policy's entry for a value below a node.
 #[inline(always)]
 pub fn descend<T: Tables>(tables: &T, start: u32, high: u64, low: u64) -> u32 {
     let mut node = start;
@@ -186,10 +185,10 @@ pub fn descend<T: Tables>(tables: &T, start: u32, high: u64, low: u64) -> u32 {
     HOLE.0
 }
 
-/// The child for a hole in the tables, which they do not have: IPv4's default class, or no limit.
+/// The child where the tables have a hole, which never happens: IPv4's default class, or no limit.
 const HOLE: Child = Child::value(0);
 
-/// Returns what a node says of a value.
+/// Returns a node's child for a value.
 #[inline(always)]
 fn step<T: Tables>(tables: &T, node: u32, high: u64, low: u64) -> Child {
     let Some(node) = tables.node(node) else {

@@ -6,7 +6,7 @@ use crate::{
     packet::{Facts, Transport},
 };
 
-/// Returns the limits that count a packet whose source is of `class`, as bits by limit index.
+/// Returns the limits that count a packet from a source of `class`, as bits by limit index.
 #[inline(always)]
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     let shape = tables.shape();
@@ -29,7 +29,6 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
     }
 }
 
-/// Returns the limits that the protocol and the transport header allow.
 #[inline(always)]
 fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
     if matches!(facts.transport, Transport::UnknownProtocol) {
@@ -48,7 +47,8 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
         Transport::Other if shape.matches_icmp_types == 1 => {
             shape.without_tcp & shape.without_ports & set_of_kind(tables, facts)
         }
-        // Limits that do not name its types would drop it once a flood of pings has used them up.
+        // Limits that do not name its types would drop it once a flood of pings has emptied their
+        // buckets.
         Transport::Other if facts.kind.is_neighbour_discovery() => 0,
         Transport::Other => shape.without_tcp & shape.without_ports,
         _ => shape.without_tcp,
@@ -64,13 +64,11 @@ fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
     limits & by_value(tables, destinations, 0, facts.destination_port.into())
 }
 
-/// Returns the limits that a TCP segment's flags or an ICMP message's type allow.
 #[inline(always)]
 fn set_of_kind<T: Tables>(tables: &T, facts: &Facts) -> u64 {
     set_of_number(tables, Masks::KINDS + u32::from(facts.kind.number()))
 }
 
-/// Returns the limits that a dimension's value allows.
 #[inline(always)]
 fn by_value<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u64 {
     if start.is_unused() {
@@ -80,13 +78,12 @@ fn by_value<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u64 {
     }
 }
 
-/// Returns the limits that a dimension's value allows.
 #[inline(always)]
 pub(crate) fn set_of_value<T: Tables>(tables: &T, dimension: Dimension, value: u64) -> u64 {
     by_value(tables, tables.shape().start(dimension), 0, value)
 }
 
-/// Returns a set of limits by its index; nothing if there is none.
+/// Returns a set of limits by its index; empty if there is none.
 #[inline(always)]
 pub(crate) fn set_of_number<T: Tables>(tables: &T, index: u32) -> u64 {
     match tables.mask(index) {

@@ -1,11 +1,11 @@
-//! The compiled policy, in which the datapath finds the limits of a packet.
+//! The compiled policy: finds the limits that count a packet.
 //!
 //! Each limit has an index, and a set of limits is the bits of one word. Each property of a packet
 //! (its source, destination, protocol, ports, flags) is looked up by itself and gives the set of
 //! limits that it allows. The intersection of all sets is the limits that count the packet
 //! (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding Using Efficient
-//! Multi-dimensional Range Matching", 1998). Each property costs one look-up, whatever the number
-//! of limits, overrides and ports.
+//! Multi-dimensional Range Matching", 1998). Each property costs one look-up, independent of the
+//! number of limits, overrides and ports.
 
 mod child;
 mod class;
@@ -57,48 +57,47 @@ pub const DEFAULT_CLASS_V6: u32 = 1;
 
 /// The compiled policy's tables.
 pub trait Tables {
-    /// Returns what the other tables contain.
+    /// The sizes of the other tables, and the limits by kind.
     fn shape(&self) -> &Shape;
-    /// Returns the limit at an index.
+    /// The limit at an index.
     fn limit(&self, limit_index: u32) -> Option<&LimitEntry>;
-    /// Returns a node, which divides some values.
+    /// The node at an index.
     fn node(&self, index: u32) -> Option<&Node>;
-    /// Returns a stretch of those values, with the starts of ranges in it.
+    /// The stretch at an index: some of a node's values, with the starts of ranges in them.
     fn stretch(&self, index: u32) -> Option<&Stretch>;
-    /// Returns what is known of the values between two starts.
+    /// The child at an index, for the values between two starts.
     fn child(&self, index: u32) -> Option<&Child>;
-    /// Returns a class.
+    /// The class at an index.
     fn class(&self, index: u32) -> Option<&Class>;
-    /// Returns a bucket's parameters: those of the limits' defaults are first, by limit index, and
-    /// those of overrides follow.
+    /// A bucket's parameters: first the limits' defaults, by limit index, then the overrides'.
     fn rate(&self, index: u32) -> Option<&Parameters>;
-    /// Returns what is reserved of a bucket, by the index of its [`Self::rate`]; `None`: nothing,
-    /// for all limits.
+    /// The reserves of a bucket, by the index of its [`Self::rate`]; `None` for limits that reserve
+    /// nothing.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
-    /// Returns the rate in force of the limit with that interned id, whose rate is automatic. This and
-    /// shares are all of a policy that changes while it is in force.
+    /// The rate in force of the limit with that interned id and an automatic rate. Only this and
+    /// shares change while a policy is in force.
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
-    /// Returns the share that owners without one of their own have of the limit with that interned id,
-    /// whose budget a fleet has in common.
+    /// The share of owners without a share of their own, for the shared limit with that interned
+    /// id.
     fn share(&self, limit: LimitId) -> ShareWord;
-    /// Returns an owner's own share of such a limit at the time `now_ns`, and counts what a packet wants of
-    /// it, in tokens; `None`: it has none.
+    /// Returns an owner's own share of a shared limit at the time `now_ns`, and counts the tokens
+    /// that a packet wants of it. `None`: the owner has no share.
     fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts>;
-    /// Notes that such a limit refused a packet of an owner without a share.
+    /// Notes that a shared limit refused a packet of an owner without a share.
     fn note_wanting(&self, bucket: &BucketKey);
-    /// Returns a set of limits, by its index from [`Masks`].
+    /// The set of limits at an index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
-    /// Returns the secrets of the hash of names.
+    /// The secrets of the hash of names.
     fn name_keys(&self) -> &NameKeys;
-    /// Returns the slot of the table of names at an index.
+    /// The slot of the table of names at an index.
     fn name(&self, index: u32) -> Option<&NameSlot>;
-    /// Returns a sieve.
+    /// The sieve at an index.
     fn sieve(&self, index: u32) -> Option<&Sieve>;
-    /// Returns a use of a sieve.
+    /// The use of a sieve at an index.
     fn sieve_use(&self, index: u32) -> Option<&SieveUse>;
 
-    /// Calls [`descend`]. In the kernel program it is a separate function, which the verifier
-    /// walks once and not once for each path that leads to it.
+    /// Calls [`descend`]. In the kernel program it is a separate function, which the verifier walks
+    /// once instead of once for each path that leads to it.
     #[inline(always)]
     fn descend(&self, node: u32, high: u64, low: u64) -> u32
     where
@@ -107,15 +106,16 @@ pub trait Tables {
         descend(self, node, high, low)
     }
 
-    /// Calls [`without_otherwise`]. In the kernel program it is a separate function, as the one above.
+    /// Calls [`without_otherwise`]; in the kernel program a separate function for the same reason.
     #[inline(always)]
     fn without_otherwise(&self, matched: u64) -> u64 {
         without_otherwise(&self.shape().otherwise, matched)
     }
 
-    /// Returns the value, and makes the kernel's verifier forget what it knows of it.
+    /// Returns the value, and hides from the kernel's verifier its facts about it.
     ///
     /// The verifier follows each known value through the program: bits gathered in a loop over the
+    /// limits would make it walk every subset of them. Native code needs nothing here.
     /// limits would make it walk every subset of them. Natively there is nothing to do.
     #[must_use]
     #[inline(always)]
@@ -124,7 +124,7 @@ pub trait Tables {
     }
 }
 
-/// Returns the class of a source address; `None` if the tables have a hole, which they do not.
+/// Returns the class of a source address, or `None` for a hole in the tables, which never happens.
 #[inline(always)]
 pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Class> {
     let (dimension, default) = match source.family {
@@ -140,8 +140,7 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
     tables.class(index)
 }
 
-/// Returns the parameters of the limit with that index for addresses of `class`, to which it
-/// applies.
+/// Returns the parameters of the limit at an index for addresses of `class`, to which it applies.
 #[inline(always)]
 pub fn parameters_of<'t, T: Tables>(
     tables: &'t T,

@@ -3,8 +3,8 @@
 use super::{Class, Tables, lookup::search_rarely, matching::set_of_number};
 use crate::{address::Address, packet::Asked};
 
-/// Notes which limits have an override for what a packet from `source` asks for. One for a source and a name
-/// is found before one for the name, so nobody looks for them twice.
+/// Notes which limits have an override for the name of a packet from `source`. The look-up finds an
+/// override for a source and a name before one for the name, so one look-up suffices.
 #[inline(always)]
 pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mut Asked) {
     if tables.shape().overridden_by_name == 0 {
@@ -26,15 +26,15 @@ pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mu
     }
 }
 
-/// Returns those of the limits `matched` that hold a packet from a source of `class`: all but those that have
-/// no rate but in overrides, of which none is for it.
+/// Returns the limits of `matched` that have a rate for a packet from a source of `class`: leaves
+/// out limits that have rates only in overrides, none of them for this packet.
 #[inline(always)]
 pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, matched: u64) -> u64 {
     let only_overridden = tables.shape().only_overridden;
     if only_overridden == 0 {
         return matched;
     }
-    // A limit needs no rate for what it blocks.
+    // A limit needs no rate for packets that it blocks.
     let blocking = match class.listed() {
         0 => 0,
         listed => set_of_number(tables, listed),
@@ -42,13 +42,13 @@ pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, ma
     matched & (!only_overridden | asked.overridden | class.overridden | blocking)
 }
 
-/// Returns the index of the parameters of the limit with that index for a packet from a source of `class`:
-/// an override for what it asks for goes before one for its source.
+/// Returns the index of a limit's parameters for a packet from a source of `class`: an override for
+/// its name goes before an override for its source.
 #[must_use]
 #[inline(always)]
 pub fn rate_index<T: Tables>(tables: &T, class: &Class, asked: &Asked, limit_index: u32) -> u32 {
     let bit = 1u64 << (limit_index & 63);
-    // For other limits nobody may have noted what the packet asks for.
+    // For other limits the packet's name may not be noted.
     if tables.shape().overridden_by_name & bit != 0 && asked.overridden & bit != 0 {
         let before = (asked.overridden & (bit - 1)).count_ones();
         return asked.first_override.wrapping_add(before);
@@ -56,8 +56,8 @@ pub fn rate_index<T: Tables>(tables: &T, class: &Class, asked: &Asked, limit_ind
     class.rate_index(limit_index)
 }
 
-/// Returns what a policy says of a packet from a source of `class` that asks so: with its overrides, and
-/// without the limits that have no rate for it.
+/// Returns the name's result for a packet from a source of `class`, with its overrides and without
+/// the limits that have no rate for it.
 #[cfg(not(target_arch = "bpf"))]
 #[must_use]
 pub fn with_overrides<T: Tables>(

@@ -1,15 +1,16 @@
-//! Limits for what no other limit of their kind counts, as the `*` of Traffic Server's plugin.
+//! Limits for the packets that no other limit of their kind counts, like `*` in Traffic Server's
+//! plugin.
 
-/// How many kinds of limits may have such limits.
+/// The most kinds of limits that may have such limits.
 pub const MOST_OTHERWISE: usize = 8;
 
-/// The limits of one kind for what no other counts.
+/// The limits of one kind that count the packets no other limit of the kind counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Otherwise {
-    /// These limits, as bits by limit index; 0: the kind has none, and so have those that follow.
+    /// These limits, as bits by limit index; 0: none in this kind and all following kinds.
     pub limits: u64,
-    /// The others of the kind.
+    /// The other limits of the kind.
     pub others: u64,
 }
 
@@ -21,7 +22,8 @@ impl Otherwise {
     };
 }
 
-/// Returns the limits that count a packet, of those in `matched`, which match it.
+/// Returns the limits of `matched` that count the packet: drops each `otherwise` limit if another
+/// limit of its kind matches.
 #[must_use]
 #[inline(always)]
 pub fn without_otherwise(kinds: &[Otherwise; MOST_OTHERWISE], matched: u64) -> u64 {

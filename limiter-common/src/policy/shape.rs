@@ -1,5 +1,5 @@
-//! The part of a policy that is constant to the program: the verifier skips code for what is
-//! unused.
+//! The part of a policy that is constant to the program: the verifier skips code for unused
+//! features.
 
 use super::{Child, MOST_OTHERWISE, Otherwise};
 use crate::{
@@ -42,11 +42,11 @@ impl Masks {
     pub const PROTOCOLS: u32 = 0;
     /// The first of the sets by the number of a [`PacketKind`].
     pub const KINDS: u32 = 256;
-    /// The first of the sets by the kind and the flags of a DNS message: its number has the message's
-    /// OPCODE in its upper four bits, then whether recursion is desired, then whether it has the record
-    /// `OPT`.
+    /// The first of the sets by the kind and flags of a DNS message: the number has the message's
+    /// OPCODE in its upper four bits, then whether recursion is desired, then whether it has the
+    /// record `OPT`.
     pub const DNS: u32 = Self::KINDS + PacketKind::COUNT as u32;
-    /// The first of the sets of ranges, as many as the policy has.
+    /// The first of the sets by range, as many as the policy has.
     pub const RANGES: u32 = Self::DNS + 64;
 }
 
@@ -66,54 +66,57 @@ pub struct Shape {
     pub matches_tcp_flags: u32,
     /// The number of lines of the table of buckets, a power of two; 0: buckets are in the hash map.
     pub table_lines: u32,
-    /// What happens when a line is full: the number of a [`crate::table::WhenFull`].
+    /// The action for a full line: the number of a [`crate::table::WhenFull`].
     pub when_full: u32,
     /// 1: some units have states other than TATs in nanoseconds.
     pub odd_units: u32,
-    /// The number of uses of sieves; 0: nobody is scored.
+    /// The number of uses of sieves; 0: no source is scored.
     pub sieve_uses: u32,
     /// 1: some limits have another strategy than GCRA.
     pub windows: u32,
-    /// The header that the interface's frames begin with.
+    /// The header at the start of the interface's frames.
     pub link: Link,
     /// 1: look up [`Masks::KINDS`] for packets without ports; else no limit counts neighbour discovery.
     pub matches_icmp_types: u64,
     /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
     pub fewest_labels: u64,
-    /// How many labels the end of a question's name has that is looked up first: the fewest, or the next more.
+    /// The number of labels at the end of a question's name in the first look-up: the fewest, or
+    /// one more.
     pub first_labels: u64,
-    /// How many labels at the end of a question's name are hashed at most: as many as names in the table, and
-    /// domains if owners are domains, have; all if they are questions.
+    /// The most labels hashed at the end of a question's name: as many as names in the table have,
+    /// and domains if domains are owners; all labels if questions are owners.
     pub hashed_labels: u64,
-    /// The limits that count packets by their question: none without one.
+    /// The limits that count packets by their question: none of a packet without a question.
     pub by_name: u64,
-    /// Those whose owners are zones.
+    /// The limits with zones as owners.
     pub by_zone: u64,
-    /// Those whose owners are registered domains.
+    /// The limits with registered domains as owners.
     pub by_domain: u64,
-    /// Those whose owners are questions.
+    /// The limits with questions as owners.
     pub by_question: u64,
-    /// Those that count questions for names that are not [known](crate::known_names), if they have tokens.
+    /// The limits that count questions for names that are not [known](crate::known_names), if they
+    /// have tokens.
     pub by_new_name: u64,
-    /// The number of lines of the table of known names, a power of two; 0: no limit asks for them.
+    /// The number of lines of the table of known names, a power of two; 0: no limit needs it.
     pub name_lines: u64,
-    /// How long a name that was asked for is known, in nanoseconds.
+    /// The time that a name stays known after a question for it, in nanoseconds.
     pub names_known_for_ns: u64,
-    /// Those that count questions for names that are not in the table, and others than `by_name`.
+    /// The limits that count questions for names outside the table, and all limits that are not in
+    /// `by_name`.
     pub of_any_name: u64,
-    /// The limits that count packets by the name that their connection's client asks for: none of a
-    /// connection whose name is not known.
+    /// The limits that count packets by the server name that their client asks for: none of a
+    /// connection with an unknown name.
     pub by_server_name: u64,
-    /// The number of what the policy says of server names; 0: nothing. Policies that say the same have the
-    /// same.
+    /// The number of the policy's rules on server names; 0: none. Policies with equal rules have
+    /// equal numbers.
     pub server_names: u64,
-    /// The limits that have overrides for what packets ask for.
+    /// The limits that have overrides for names.
     pub overridden_by_name: u64,
-    /// Those of them that have no other rate.
+    /// Among them the limits that have rates only in overrides.
     pub only_overridden: u64,
-    /// Those of `by_server_name` that have data held until its connection's name is read.
+    /// The limits of `by_server_name` that hold data until its connection's name is read.
     pub holding: u64,
-    /// The secret of the table of buckets, of the sieves and of names.
+    /// The secret of the hashes of buckets, sieves and names.
     pub hash_key: HashKey,
     /// The limits that only observe.
     pub observing: u64,
@@ -121,46 +124,47 @@ pub struct Shape {
     pub without_tcp: u64,
     /// The limits that count packets without ports.
     pub without_ports: u64,
-    /// The limits that count later fragments of a protocol that they count.
+    /// The limits that count later fragments of the protocols that they count.
     pub later_fragments: u64,
     /// The limits that count later fragments even if their protocol is unknown.
     pub of_any_protocol: u64,
-    /// The limits that reserve a part of their buckets for sources of a higher standing. All are of
+    /// The limits that reserve a part of their buckets for sources of higher standing. All use
     /// GCRA, and a policy with any [uses standing](Self::uses_standing).
     pub reserving: u64,
-    /// The limits on connections that reserve some for sources of a higher standing; a policy with any
-    /// uses standing.
+    /// The limits on connections that reserve some for sources of higher standing; a policy with
+    /// any uses standing.
     pub reserving_places: u64,
-    /// The limits whose rate is automatic. All are of GCRA, and a packet costs them one token.
+    /// The limits with an automatic rate. All use GCRA, and a packet costs them one token.
     pub automatic: u64,
-    /// The limits whose budget a fleet has in common. All are of GCRA.
+    /// The shared limits (`scope: fleet`). All use GCRA.
     pub in_common: u64,
-    /// The limits that answer sources of different standings differently; a policy with any [uses
+    /// The limits whose answers depend on the source's standing; a policy with any [uses
     /// standing](Self::uses_standing).
     pub answering_by_standing: u64,
-    /// The UDP port of queries whose DNS cookies are checked if limits refuse them for their
-    /// reserves; 0: none are. A policy with one has limits that reserve.
+    /// The UDP port for DNS cookies: a query to it may prove its source when limits refuse it for
+    /// their reserves; 0: none. A policy with a port has limits that reserve.
     pub cookie_port: u64,
     /// 1: limits and sieves refuse no packet of a TCP connection that the host itself began.
     pub own_connections: u64,
     /// The limits on connections open at once, at most [`MAX_CONNECTION_LIMITS`]. No packet is
     /// charged to them.
     pub connections: u64,
-    /// Those of them that clients wait for.
+    /// Among them the limits with queues.
     pub queueing: u64,
-    /// How clients wait for each of the limits on connections, in their order.
+    /// The queue of each limit on connections, in their order.
     pub queues: [QueueSettings; MAX_CONNECTION_LIMITS],
-    /// Those before each of the limits on connections, in their order, that share its count.
+    /// For each limit on connections, in their order: the earlier limits that share its count.
     pub earlier_of_group: [u64; MAX_CONNECTION_LIMITS],
-    /// The limits on handshakes, at most [`MAX_HANDSHAKE_LIMITS`](crate::limit::MAX_HANDSHAKE_LIMITS). They
-    /// are asked, and handshakes charged to them.
+    /// The limits on handshakes, at most
+    /// [`MAX_HANDSHAKE_LIMITS`](crate::limit::MAX_HANDSHAKE_LIMITS). Packets ask them; only
+    /// handshakes are charged.
     pub handshakes: u64,
-    /// The limits that count what no other limit of their kind does.
+    /// The limits that count the packets no other limit of their kind counts.
     pub otherwise: [Otherwise; MOST_OTHERWISE],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
-    /// The limits of connections by SYN cookies, from each family.
+    /// The limits of connections made by SYN cookies, from each family.
     pub of_cookies: [u64; 2],
     /// The limits that count packets of sources of each standing, in the order of
     /// [`Standing::ALL`].
@@ -168,11 +172,11 @@ pub struct Shape {
     /// The limits that count TCP segments of connections in each state, in the order of
     /// [`TcpState::ALL`].
     pub of_tcp_state: [u64; TcpState::COUNT],
-    /// How sources get their standing.
+    /// The rules by which sources get their standing.
     pub standing: Settings,
     /// The number of slots of the table of names, a power of two; 0: the policy has no names.
     pub name_slots: u32,
-    /// The child in which the look-up of each dimension's values starts.
+    /// The child at which the look-up in each dimension starts.
     pub starts: [Child; Dimension::COUNT],
 }
 
@@ -238,14 +242,14 @@ impl Shape {
         starts: [Child::UNUSED; Dimension::COUNT],
     };
 
-    /// Returns whether the standing of a packet's source matters.
+    /// Whether the standing of a packet's source matters.
     #[must_use]
     #[inline(always)]
     pub const fn uses_standing(&self) -> bool {
         self.standing.lines != 0
     }
 
-    /// Returns whether any refused packet is answered.
+    /// Whether any refused packet is answered.
     #[must_use]
     #[inline(always)]
     pub const fn answers(&self) -> bool {
@@ -253,57 +257,57 @@ impl Shape {
         of_v4 | of_v6 != 0
     }
 
-    /// Returns the limits that reserve a part of their buckets or of their connections.
+    /// The limits that reserve a part of their buckets or of their connections.
     #[must_use]
     #[inline(always)]
     pub const fn reserving_anything(&self) -> u64 {
         self.reserving | self.reserving_places
     }
 
-    /// Returns the limits of answers to packets of a family.
+    /// The limits of answers to packets of a family.
     #[must_use]
     #[inline(always)]
     pub const fn of_answers(&self, family: Family) -> u64 {
         self.of_answers[family.index()]
     }
 
-    /// Returns the limits of connections by SYN cookies from a family.
+    /// The limits of connections made by SYN cookies from a family.
     #[must_use]
     #[inline(always)]
     pub const fn of_cookies(&self, family: Family) -> u64 {
         self.of_cookies[family.index()]
     }
 
-    /// Returns whether the rate of the limit with that index is automatic.
+    /// Whether the limit at an index has an automatic rate.
     #[must_use]
     #[inline(always)]
     pub const fn is_automatic(&self, limit_index: u32) -> bool {
         self.automatic & (1 << (limit_index & 63)) != 0
     }
 
-    /// Returns whether a fleet has the budget of the limit with that index in common.
+    /// Whether the limit at an index is a shared limit.
     #[must_use]
     #[inline(always)]
     pub const fn is_in_common(&self, limit_index: u32) -> bool {
         self.in_common & (1 << (limit_index & 63)) != 0
     }
 
-    /// Returns whether the rate of the limit with that index moves while the policy stays.
+    /// Whether the rate of the limit at an index moves while the policy stays.
     #[must_use]
     #[inline(always)]
     pub const fn is_moving(&self, limit_index: u32) -> bool {
         (self.automatic | self.in_common) & (1 << (limit_index & 63)) != 0
     }
 
-    /// Returns the limits that count packets of sources of a standing.
+    /// The limits that count packets of sources of a standing.
     #[must_use]
     #[inline(always)]
     pub const fn of_standing(&self, standing: Standing) -> u64 {
         self.of_standing[standing as usize]
     }
 
-    /// Does the same by the number of a standing: the verifier would walk what follows once for each
-    /// standing. Other numbers have no limits.
+    /// The limits that count packets of sources with the standing of a number: with the enum the
+    /// verifier would walk the rest once for each standing. Other numbers have no limits.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "it is below five")]
@@ -315,7 +319,7 @@ impl Shape {
         }
     }
 
-    /// Returns the limits that count packets of sources of every standing.
+    /// The limits that count packets independent of their source's standing.
     #[must_use]
     #[inline(always)]
     pub const fn of_every_standing(&self) -> u64 {
@@ -323,8 +327,8 @@ impl Shape {
         proven & familiar & fresh & retried & unknown
     }
 
-    /// Returns the limits that count TCP segments of connections in the state of a number. Other
-    /// numbers have no limits.
+    /// The limits that count TCP segments of connections in the state with a number. Other numbers
+    /// have no limits.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "it is below five")]
@@ -336,8 +340,8 @@ impl Shape {
         }
     }
 
-    /// Returns the limits that count TCP segments of connections in any state, and those that count
-    /// other packets.
+    /// The limits that count TCP segments independent of their connection's state, and limits that
+    /// count other packets.
     #[must_use]
     #[inline(always)]
     pub const fn of_every_tcp_state(&self) -> u64 {
@@ -345,42 +349,42 @@ impl Shape {
         established & new & none & cookie & unclear
     }
 
-    /// Returns whether the state of a segment's connection matters to any limit.
+    /// Whether the state of a segment's connection matters to any limit.
     #[must_use]
     #[inline(always)]
     pub const fn asks_for_tcp_states(&self) -> bool {
         self.of_every_tcp_state() != u64::MAX
     }
 
-    /// Returns the limits that count packets whatever their question.
+    /// The limits that count packets independent of their question.
     #[must_use]
     #[inline(always)]
     pub const fn of_every_question(&self) -> u64 {
         !self.by_name
     }
 
-    /// Returns the limits that count packets whatever their connection's client asks for.
+    /// The limits that count packets independent of their connection's server name.
     #[must_use]
     #[inline(always)]
     pub const fn of_every_server_name(&self) -> u64 {
         !self.by_server_name
     }
 
-    /// Returns the limits on connections that count them by the name that their clients ask for.
+    /// The limits on connections of a server name.
     #[must_use]
     #[inline(always)]
     pub const fn named_connections(&self) -> u64 {
         self.connections & self.by_server_name
     }
 
-    /// Returns the limits on connections that count a segment only if it is the first of one.
+    /// The limits on connections that count only first segments.
     #[must_use]
     #[inline(always)]
     pub const fn nameless_connections(&self) -> u64 {
         self.connections & !self.by_server_name
     }
 
-    /// Returns the limits that packets are charged to, or that are only asked, and that do more than
+    /// The limits that packets are charged to, or that are only asked, without limits that only
     /// observe.
     #[must_use]
     #[inline(always)]
@@ -392,15 +396,15 @@ impl Shape {
         all & !self.observing & !self.connections
     }
 
-    /// Returns those that only observe.
+    /// The limits that packets are charged to and that only observe.
     #[must_use]
     #[inline(always)]
     pub const fn charged_observing(&self) -> u64 {
         self.observing & !self.connections
     }
 
-    /// Returns the index, among the limits on connections, of that which the one at an index shares its count
-    /// with: its own, or that of the first of its group.
+    /// Returns the index, among the limits on connections, of the limit that keeps the count of the
+    /// limit at `index`: its own, or the first of its group.
     #[must_use]
     pub const fn first_of_group(&self, index: usize) -> usize {
         let earlier = self.earlier_of_group[index % MAX_CONNECTION_LIMITS];
@@ -411,8 +415,8 @@ impl Shape {
         (self.connections & before_first).count_ones() as usize
     }
 
-    /// Returns how clients wait for the limit of that interned id. If they do not any more, those in its
-    /// lines are turned away.
+    /// Returns the queue of the limit with that interned id. If it has none any more, clients in
+    /// its lines are turned away.
     #[must_use]
     #[inline(always)]
     pub const fn queue_of(&self, limit: u64) -> QueueSettings {
@@ -431,7 +435,7 @@ impl Shape {
         }
     }
 
-    /// Returns the child in which the look-up of a dimension's values starts.
+    /// The child at which the look-up in a dimension starts.
     #[must_use]
     #[inline(always)]
     pub const fn start(&self, dimension: Dimension) -> Child {
