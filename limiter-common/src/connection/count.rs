@@ -1,9 +1,9 @@
-//! How many connections each owner has open.
+//! The number of open connections of each owner.
 //!
-//! A word is the tag of a [`Place`] and a count; 0 is free. If two CPUs count the first two
-//! connections of an owner at one moment, it may get two words. So its connections are the sum of all
-//! of its words, and its count is exact without a lock. What was counted in a word is taken off there,
-//! by its index, so the end of a connection never fails.
+//! A word is the tag of a [`Place`] and a count; 0 is free. If two CPUs count the first two connections of an
+//! owner at the same moment, the owner may get two words. So its connections are the sum of all its words,
+//! and the count is exact without a lock. A connection is subtracted from the word that counts it, by the
+//! word's index, so the end of a connection never fails.
 
 use super::{
     Place,
@@ -13,13 +13,13 @@ use super::{
 /// The number of lines of the table: 16 MiB, which has room for a million owners.
 pub const LINES: u32 = 1 << 18;
 
-/// The most connections that a word counts.
+/// The most connections that one word counts.
 pub const MOST_OPEN: u64 = Place::BELOW_TAG;
 
-/// How often to try to count a connection while other CPUs change the same words.
+/// The number of attempts to count a connection while other CPUs change the same words.
 const TRIES: u32 = 16;
 
-/// How often in one word, before another is begun.
+/// The number of attempts on one word before another is begun.
 const TRIES_OF_ONE: u32 = 4;
 
 /// The table of counts.
@@ -27,13 +27,13 @@ pub trait Counts {
     /// Calls [`look`] on a line.
     fn look(&self, line: u32, place: Place) -> Seen;
 
-    /// Returns the word at an index.
+    /// The word at an index.
     fn get(&self, at: u32) -> u64;
 
     /// Stores `wanted` if the word is still `seen`; returns whether it was.
     fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool;
 
-    /// Takes 1 off the word at an index; returns what it was.
+    /// Subtracts 1 from the word at an index; returns its value before.
     fn count_down(&self, at: u32) -> u64;
 
     /// Calls [`try_to_add`].
@@ -61,13 +61,13 @@ pub trait Counts {
     }
 }
 
-/// Returns which words of a line count the connections of a place.
+/// Finds the words of a line that count the connections of a place.
 #[inline(always)]
 pub fn look<S: Slots>(slots: &S, place: Place) -> Seen {
     Seen::of(slots, |word| (word ^ place.0) >> Place::COUNT_BITS)
 }
 
-/// Returns how many connections of a place are counted in a line, one of its two.
+/// Returns the number of connections of a place counted in a line, one of its two.
 #[inline(always)]
 pub fn open_in<S: Slots>(slots: &S, place: Place) -> u64 {
     let mut sum = 0;
@@ -77,8 +77,8 @@ pub fn open_in<S: Slots>(slots: &S, place: Place) -> u64 {
     sum
 }
 
-/// Counts one more connection at a place; returns the index of the word that counts it, or `None` if
-/// there is no room.
+/// Counts one more connection at a place; returns the index of the word that counts it, or `None` if there is
+/// no room.
 #[inline(always)]
 pub fn add<C: Counts>(counts: &C, place: Place) -> Option<u32> {
     for attempt in 0..TRIES {
@@ -90,10 +90,11 @@ pub fn add<C: Counts>(counts: &C, place: Place) -> Option<u32> {
     None
 }
 
-/// In place of an index: another attempt may find room.
+/// Stands in for an index: another attempt may find room.
 const AGAIN: u32 = u32::MAX;
 
-/// Does so, unless another CPU changes the same word; returns its index, or `u32::MAX`.
+/// Makes one attempt to count a connection; returns the word's index, or `u32::MAX` if another CPU changed
+/// the word or there is no room.
 #[inline(always)]
 pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
     let lines = place.lines();
@@ -124,12 +125,12 @@ pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
     }
 }
 
-/// Takes a connection off the word at an index, which counts it.
+/// Subtracts a connection from the word at an index, which counts it.
 #[inline(always)]
 pub fn take_off<C: Counts>(counts: &C, at: u32) {
     let left = counts.count_down(at).wrapping_sub(1);
     if left & MOST_OPEN == 0 {
-        // Unless another connection is counted there again, whose end will free it.
+        // Fails if another connection is counted there again; its end will free the word.
         counts.compare_and_swap(at, left, 0);
     }
 }

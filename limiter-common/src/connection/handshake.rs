@@ -1,7 +1,8 @@
-//! Handshakes that are completed, and what they take from the buckets of limits on them.
+//! Completed handshakes, and the tokens that they take from the buckets of limits on handshakes.
 //!
-//! A forged packet completes none. So packets that may open a connection are only asked whether the bucket
-//! has a token, and the handshake takes it, whatever is left: what was in flight may make a debt.
+//! A forged packet completes no handshake. So a packet that may open a connection only checks that the bucket
+//! has a token, and the completed handshake takes it, even from an empty bucket: handshakes in flight may
+//! make a debt.
 
 use super::{Ends, opening::counted_class, place::EVERY_INTERFACE};
 use crate::{
@@ -13,24 +14,24 @@ use crate::{
     strategy::Spend,
 };
 
-/// What a handshake takes from one bucket of GCRA.
+/// The token that a handshake takes from one GCRA bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Toll {
     /// The bucket.
     pub key: BucketKey,
-    /// The number of the unit that its states count in.
+    /// The number of its states' unit.
     pub unit: u32,
     /// The token.
     pub token: Token,
 }
 
-/// A token that is taken whatever the bucket holds.
+/// A token that is taken even from an empty bucket.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Token {
-    /// When it is taken, in nanoseconds.
+    /// The time of taking it, in nanoseconds.
     pub now_ns: u64,
-    /// The same in ticks.
+    /// The same time in ticks.
     now: u64,
     /// Its cost, in ticks.
     increment: u64,
@@ -49,8 +50,8 @@ pub fn each_limit<T: Tables>(tables: &T, mut charge: impl FnMut(u32)) {
     }
 }
 
-/// Returns what the handshake of a connection, completed at the time `now_ns`, takes by the limit on
-/// handshakes at an index; `None`: the limit does not count it.
+/// Returns the toll of a handshake, completed at the time `now_ns`, at the limit on handshakes at an index,
+/// or `None` if the limit does not count it.
 #[inline(always)]
 pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -> Option<Toll> {
     let facts = ends.facts();

@@ -1,10 +1,10 @@
-//! Lines of words that are only swapped, so that no CPU waits for another. Each key has two lines, and
-//! begins a word in that with more room: so a table that is half full has room for every key.
+//! Lines of words that change only by compare-and-swap, so that no CPU waits for another. Each key has two
+//! lines, and begins a word in the line with more room: so a half-full table has room for every key.
 
 /// The number of words in a line, 64 bytes.
 pub const SLOTS: usize = 8;
 
-/// The bits of a word's index that say which of its line it is.
+/// The bits of a word's index that are its slot in the line.
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 
 /// The words of a line.
@@ -13,18 +13,18 @@ pub trait Slots {
     fn get(&self, slot: usize) -> u64;
 }
 
-/// Which words of a line have what is sought, and which are free, as bits by slot.
+/// The words of a line that match a search, and the free words, as bits by slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Those that have what is sought.
+    /// The matching words.
     pub found: u32,
-    /// Those that are free.
+    /// The free words.
     pub free: u32,
 }
 
 impl Seen {
-    /// Looks through a line. `differs` returns 0 for a word that has what is sought, and else a number
-    /// below 2^63. A word of 0 is free.
+    /// Searches a line. `differs` returns 0 for a matching word, and else a number below 2^63. A word of 0 is
+    /// free.
     #[inline(always)]
     pub(super) fn of<S: Slots>(slots: &S, differs: impl Fn(u64) -> u64) -> Self {
         let mut seen = Self::default();
@@ -38,14 +38,14 @@ impl Seen {
         seen
     }
 
-    /// Returns it as a number.
+    /// The same as one number.
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.found | self.free << SLOTS
     }
 
-    /// Returns what such a number says.
+    /// The inverse of [`Self::number`].
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {
@@ -57,18 +57,17 @@ impl Seen {
     }
 }
 
-/// Returns the highest bit.
 #[inline(always)]
 const fn bit(word: u64) -> u32 {
     (word >> 63) as u32
 }
 
-/// What both lines of a key show: bits of the first line, above them those of the second.
+/// The search results of both lines of a key: bits of the first line, above them bits of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Both {
-    /// Those that have what is sought.
+    /// The matching words.
     pub(super) found: u32,
-    /// The free ones of the line that has more of them.
+    /// The free words of the line that has more of them.
     pub(super) free: u32,
 }
 
@@ -87,14 +86,14 @@ impl Both {
     }
 }
 
-/// Returns the last word of a set like that of [`Both`].
+/// Returns the last word of a set, as a set.
 #[inline(always)]
 pub(super) const fn last_of(set: u32) -> u32 {
     let highest = 1_u32 << 31;
     set & highest.unbounded_shr(set.leading_zeros())
 }
 
-/// Returns the index in the table of the first word in a set like that of [`Both`], which is not empty.
+/// Returns the index in the table of the first word in a set, which must not be empty.
 #[inline(always)]
 pub(super) const fn first_of(set: u32, lines: [u32; 2]) -> u32 {
     let slot = set.trailing_zeros();
@@ -103,21 +102,21 @@ pub(super) const fn first_of(set: u32, lines: [u32; 2]) -> u32 {
     line << SLOT_BITS | slot & ((1 << SLOT_BITS) - 1)
 }
 
-/// Returns the line of the word at an index.
+/// The line of the word at an index.
 #[must_use]
 #[inline(always)]
 pub const fn line_of(at: u32) -> u32 {
     at >> SLOT_BITS
 }
 
-/// Returns the slot of the word at an index.
+/// The slot of the word at an index.
 #[must_use]
 #[inline(always)]
 pub const fn slot_of(at: u32) -> usize {
     at as usize & (SLOTS - 1)
 }
 
-/// Returns the index of the word in a slot of a line.
+/// The index of the word in a slot of a line.
 #[must_use]
 #[inline(always)]
 pub const fn word_at(line: u32, slot: u32) -> u32 {
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!(seen.found, 0b1001);
         assert_eq!(seen.free, 0b10_0010);
         assert_eq!(Seen::of_number(seen.number()), seen);
-        // A free word has nothing, even if 0 is sought.
+        // A free word never matches, even in a search for 0.
         let seen = Seen::of(&line, |word| word & (u64::MAX >> 1));
         assert_eq!(seen.found, 1 << 4);
     }

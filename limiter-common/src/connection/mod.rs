@@ -1,9 +1,9 @@
-//! TCP connections open at once: whose they are, and how many.
+//! TCP connections open at once: their owners and their number.
 //!
-//! The network stack says which connections are open: from established to closed, half-closed ones
-//! too. So no packet changes a count, and nobody can forge one. Each open connection is noted by its
-//! socket's cookie, with where it was counted: its end takes off exactly what it put on, whatever the
-//! policy has become.
+//! The network stack reports which connections are open: from established to closed, half-closed ones
+//! included. So no packet changes a count, and no client can forge one. Each open connection has a note,
+//! found by its socket's cookie, with the place of its count: its end is subtracted exactly where it was
+//! added, even if the policy has changed since.
 
 pub mod count;
 pub mod crowding;

@@ -1,4 +1,4 @@
-//! A connection that opens: where it is counted, and which limits have no room for it.
+//! A connection that opens: the places where it is counted, and the limits that have no room for it.
 
 use super::{Ends, Place, Places};
 use crate::{
@@ -10,14 +10,14 @@ use crate::{
     verdict::Verdict,
 };
 
-/// What decides on a connection that would open.
+/// The inputs of a decision on a new connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
     /// The facts of its first packet.
     facts: &'a Facts,
     /// The class of its source.
     class: &'a Class,
-    /// The limits on the name that its client asks for, and that name's number.
+    /// The limits on its server name, and the name's number.
     asked: &'a Asked,
     /// The limits that count it.
     matched: u64,
@@ -26,8 +26,7 @@ pub struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    /// Returns that of a packet, about which the verdict says so far which limits count it, and its source's
-    /// standing.
+    /// Makes the opening for a packet; the verdict so far has the matching limits and the source's standing.
     #[must_use]
     #[inline(always)]
     pub const fn of_packet(packet: &'a Packet, verdict: &Verdict) -> Self {
@@ -40,24 +39,23 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns the limits that count it.
     #[inline(always)]
     pub(super) const fn matched(&self) -> u64 {
         self.matched
     }
 
-    /// Returns whether its source is known: it is not forged.
+    /// Whether its source is known, so not forged.
     #[inline(always)]
     pub(super) const fn is_of_known_source(&self) -> bool {
         self.standing <= Standing::Fresh as u32
     }
 
-    /// Returns those of the limits on connections that count it and have no room for it. `open` says how many
-    /// are open at a place.
+    /// Returns the limits on connections that count it and have no room for it. `open` returns the number of
+    /// open connections at a place.
     #[inline(always)]
     pub fn full<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
         let shape = tables.shape();
-        // The verifier knows nothing of it from the start, and so walks each round once.
+        // Opaque from the start, so that the verifier walks each round once.
         let mut full = tables.opaque(0);
         let mut rest = shape.connections;
         for _ in 0..MOST_LIMITS {
@@ -80,7 +78,7 @@ impl<'a> Opening<'a> {
         full
     }
 
-    /// Returns where the connections of its owner are counted by the limit at an index.
+    /// Returns the place where the limit at an index counts the connections of its owner.
     #[inline(always)]
     pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
         let limit = tables.limit(limit_index)?;
@@ -92,8 +90,8 @@ impl<'a> Opening<'a> {
         ))
     }
 
-    /// Returns how many connections that owner may have open, so that one more of this source is let in below
-    /// them. What is reserved is for others.
+    /// Returns the number of open connections of that owner below which this source may open one more. The
+    /// rest is reserved for other sources.
     #[inline(always)]
     pub(super) fn most_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<u64> {
         let parameters = parameters_of(tables, self.class, limit_index)?;
@@ -102,19 +100,19 @@ impl<'a> Opening<'a> {
             let reserves = tables.reserves(self.class.rate_index(limit_index))?;
             most = most.saturating_sub(reserves.from_number(self.standing));
         }
-        // The verifier walks what follows once, not once for each way to find it.
+        // Opaque, so that the verifier walks the rest once, not once for each way to find it.
         Some(tables.opaque(most))
     }
 }
 
-/// Returns the class of the source of a packet that opens a connection; `None`: no limit counts what it
-/// does.
+/// Returns the class of the source of a packet that opens a connection, or `None` if no limit counts the
+/// source.
 #[inline(always)]
 pub(super) fn counted_class<'t, T: Tables>(tables: &'t T, facts: &Facts) -> Option<&'t Class> {
     classify(tables, &facts.source).filter(|class| class.listed() != Class::EXCLUDED)
 }
 
-/// Returns the limits that count what the peer of a connection sends, as far as its ends say.
+/// Returns the limits that count packets of a connection's peer, as far as its ends decide.
 #[inline(always)]
 pub fn counting<T: Tables>(tables: &T, ends: &Ends) -> u64 {
     let facts = &ends.facts();
@@ -124,8 +122,9 @@ pub fn counting<T: Tables>(tables: &T, ends: &Ends) -> u64 {
     }
 }
 
-/// Returns those of the limits on connections, whatever their names, that enforce and have no room for another
-/// connection of the peer of this one, if nobody knows that peer. `open` says how many are open at a place.
+/// Returns the enforcing limits on connections, independent of server names, that have no room for another
+/// connection of this connection's peer, treated as unknown. `open` returns the number of open connections at
+/// a place.
 #[inline(always)]
 pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64) -> u64 {
     let facts = &ends.facts();
@@ -144,8 +143,8 @@ pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64)
     opening.full(tables, open)
 }
 
-/// Fills in where a connection is to be counted that asks for what the policy says `asked` of; `places` are none
-/// so far.
+/// Fills in the places where a connection is to be counted; `asked` is the policy's result for its server
+/// name. All `places` must be empty.
 #[inline(always)]
 pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &Asked, places: &mut Places) {
     let facts = ends.facts();
@@ -153,7 +152,7 @@ pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &Asked, places: &m
     let Some(class) = counted_class(tables, &facts) else {
         return;
     };
-    // The verifier walks what follows once, whatever is asked for.
+    // Opaque, so that the verifier walks the rest once for all names.
     let named = tables.opaque(asked.limits) | shape.of_every_server_name();
     let matched = matching(tables, &facts, class) & named;
     let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;

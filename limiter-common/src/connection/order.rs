@@ -1,4 +1,4 @@
-//! The two ends of a connection, and what userspace orders about it.
+//! The two ends of a connection, and userspace's commands about it to the kernel.
 
 use crate::{
     address::{Address, Family},
@@ -18,7 +18,7 @@ pub struct Ends {
     own: [u64; 2],
 }
 
-/// An order of userspace about one connection, or one queue, which the kernel carries out.
+/// A command of userspace about one connection or queue, which the kernel carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ConnectionOrder {
@@ -26,14 +26,14 @@ pub struct ConnectionOrder {
     pub of: u64,
     /// [`Self::OPEN`], [`Self::CLOSED`], [`Self::SWEEP`] or [`Self::COMPLETED`].
     pub order: u64,
-    /// When its handshake was completed, in nanoseconds.
+    /// The time at which its handshake was completed, in nanoseconds.
     pub now_ns: u64,
     /// Its ends, if it is open or its handshake completed.
     pub ends: Ends,
 }
 
 impl Ends {
-    /// Those of no connection.
+    /// The ends of no connection.
     pub const NONE: Self = Self {
         family: 0,
         peer_port: 0,
@@ -55,8 +55,7 @@ impl Ends {
         }
     }
 
-    /// Returns the facts of the packet that opened the connection, or would have, had the peer
-    /// opened it.
+    /// Returns the facts of the packet that opened the connection, as if the peer had opened it.
     #[must_use]
     #[inline(always)]
     pub const fn facts(&self) -> Facts {
@@ -75,7 +74,7 @@ impl Ends {
         }
     }
 
-    /// Returns the peer's address.
+    /// The peer's address.
     #[must_use]
     #[inline(always)]
     pub const fn peer(&self) -> Address {
@@ -86,7 +85,7 @@ impl Ends {
         }
     }
 
-    /// Returns the host's own address.
+    /// The host's own address.
     #[must_use]
     pub const fn own(&self) -> Address {
         Address {
@@ -96,7 +95,7 @@ impl Ends {
         }
     }
 
-    /// Returns the ends of the connection that a packet with these facts belongs to.
+    /// Returns the ends of the connection of a packet with these facts.
     #[must_use]
     #[inline(always)]
     pub const fn of_facts(facts: &Facts) -> Self {
@@ -113,7 +112,7 @@ impl Ends {
         )
     }
 
-    /// Returns the hash of the connection.
+    /// The keyed hash of the connection.
     #[must_use]
     #[inline(always)]
     pub const fn hash(&self, hash_key: &HashKey) -> u64 {
@@ -123,7 +122,7 @@ impl Ends {
         hash_key.words_hash(&[shape, peer[0], peer[1], own[0], own[1]])
     }
 
-    /// Returns whether the peer is this host itself, which has all of 127.0.0.0/8.
+    /// Whether the peer is this host itself, which has all of 127.0.0.0/8.
     #[must_use]
     #[inline(always)]
     pub const fn are_both_own(&self) -> bool {
@@ -133,16 +132,16 @@ impl Ends {
 }
 
 impl ConnectionOrder {
-    /// The connection is open, and counted where the policy says.
+    /// The connection is open: count it as the policy says.
     pub const OPEN: u64 = 0;
-    /// It is closed.
+    /// The connection is closed.
     pub const CLOSED: u64 = 1;
-    /// Expired tickets are removed from the queue, and so is the queue if it is unused.
+    /// Remove expired tickets from the queue, and the queue if it is unused.
     pub const SWEEP: u64 = 2;
-    /// Its handshake was completed, which nobody else tells.
+    /// The connection's handshake was completed; userspace is the only source of this.
     pub const COMPLETED: u64 = 3;
 
-    /// Orders that an open connection is counted, where the policy says.
+    /// Makes the command to count an open connection, as the policy says.
     #[must_use]
     pub const fn open(cookie: u64, ends: Ends) -> Self {
         Self {
@@ -153,7 +152,7 @@ impl ConnectionOrder {
         }
     }
 
-    /// Orders that a closed connection is taken off.
+    /// Makes the command to subtract a closed connection.
     #[must_use]
     pub const fn closed(cookie: u64) -> Self {
         Self {
@@ -164,7 +163,7 @@ impl ConnectionOrder {
         }
     }
 
-    /// Orders that the queue at that place is swept.
+    /// Makes the command to sweep the queue at a place.
     #[must_use]
     pub const fn sweep(place: u64) -> Self {
         Self {
@@ -175,7 +174,7 @@ impl ConnectionOrder {
         }
     }
 
-    /// Orders that a handshake, completed at the time `now_ns`, is charged to limits on them.
+    /// Makes the command to charge limits on handshakes for a handshake completed at the time `now_ns`.
     #[must_use]
     pub const fn completed(ends: Ends, now_ns: u64) -> Self {
         Self {

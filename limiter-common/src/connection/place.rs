@@ -1,4 +1,4 @@
-//! Where the connections of an owner are counted.
+//! The place where the connections of an owner are counted.
 
 use crate::{
     limit::{LimitId, MAX_CONNECTION_LIMITS as MOST_LIMITS},
@@ -11,9 +11,9 @@ use crate::{
 
 use super::count::LINES;
 
-/// Where the connections of one owner by one limit are counted: two lines by the low bits, and a tag by
-/// the others, of a keyed hash. Two owners of one line have the same tag by a chance of 2^-43. 0:
-/// nowhere.
+/// The place where one limit counts the connections of one owner, from a keyed hash: its low bits select two
+/// lines, its other bits are a tag. Two owners in one line have the same tag with a chance of 2^-43. 0: no
+/// place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Place(pub u64);
@@ -23,23 +23,24 @@ pub struct Place(pub u64);
 #[repr(transparent)]
 pub struct Places(pub [u64; MOST_LIMITS]);
 
-/// The bits of the tag that say where the second line is begin here.
+/// The bits of the tag that lead from the first line to the second start here.
 const STEP_BITS: u32 = 40;
 
-/// In place of an interface's number, which names no owner of connections: one may change its interface.
+/// Stands in for an interface's number, which never names an owner of connections: a connection may change
+/// its interface.
 pub(super) const EVERY_INTERFACE: u32 = 0;
 
 impl Place {
-    /// The number of bits of a word below the tag, which are its count.
+    /// The number of bits of a word below the tag: its count.
     pub(super) const COUNT_BITS: u32 = 20;
 
     /// The bits of a word below the tag.
     pub(super) const BELOW_TAG: u64 = (1 << Self::COUNT_BITS) - 1;
 
-    /// The lowest bit of a tag, which each has, so that no tag is 0.
+    /// The lowest bit of a tag, set in each, so that no tag is 0.
     pub(super) const LOWEST_OF_TAG: u64 = Self::BELOW_TAG + 1;
 
-    /// Returns the place of an owner.
+    /// Makes the place of an owner.
     #[must_use]
     #[inline(always)]
     pub const fn new(hash_key: &HashKey, key: &BucketKey) -> Self {
@@ -48,9 +49,8 @@ impl Place {
         Self(hash | Self::LOWEST_OF_TAG)
     }
 
-    /// Returns the place of the owner by a limit of a connection whose incoming packets have these
-    /// facts, and whose client asks for that. `family` is the [`index`](crate::address::Family::index) of that of
-    /// the source.
+    /// Returns the place of the owner of a connection with these facts of incoming packets and this server
+    /// name. `family` is the [`index`](crate::address::Family::index) of the source's family.
     #[must_use]
     #[inline(always)]
     pub const fn of_packet(
@@ -76,15 +76,15 @@ impl Place {
         Self::new(hash_key, &BucketKey::of_host(limit))
     }
 
-    /// Returns the place at which those of unknown standing wait for this one.
+    /// Returns the place where sources of unknown standing wait for this place.
     #[must_use]
     #[inline(always)]
     pub const fn of_unknown(self) -> Self {
         Self(self.0 ^ (1 << 63))
     }
 
-    /// Returns the two lines of the table in which the place may be. Which two they are follows from
-    /// either of them and the tag: so the tag needs to differ from few others.
+    /// Returns the two lines of the table for the place. Either line and the tag give the other line, so the
+    /// tag needs to differ from few others.
     #[must_use]
     #[inline(always)]
     pub const fn lines(self) -> [u32; 2] {
@@ -93,19 +93,18 @@ impl Place {
         [first, first ^ step]
     }
 
-    /// Returns the tag, in its bits of a word.
+    /// The tag, at its bits of a word.
     #[inline(always)]
     pub(super) const fn tag(self) -> u64 {
         self.0 & !Self::BELOW_TAG
     }
 
-    /// Returns whether a word is for connections of the place.
     #[inline(always)]
     pub(super) const fn is_counted_in(self, word: u64) -> bool {
         (word ^ self.0) & !Self::BELOW_TAG == 0
     }
 
-    /// Returns how many connections of the place a word counts.
+    /// Returns the number of connections of the place that a word counts.
     #[inline(always)]
     pub(super) const fn count_in(self, word: u64) -> u64 {
         if self.is_counted_in(word) {
@@ -117,7 +116,7 @@ impl Place {
 }
 
 impl Places {
-    /// Those of a connection that no limit counts.
+    /// The places of a connection that no limit counts.
     pub const NONE: Self = Self([0; MOST_LIMITS]);
 }
 

@@ -1,13 +1,13 @@
-//! The route to a connection's peer, which tells whether the peer is this host.
+//! The route to a connection's peer, which shows whether the peer is this host.
 
-/// Where the kernel keeps the device of a socket's route: offsets in bytes. They differ from kernel to kernel;
-/// the loader finds them.
+/// The places of a socket's route and device in the kernel's structs: offsets in bytes. They differ from
+/// kernel to kernel; the loader finds them.
 ///
 /// It consists of plain numbers, because the loader writes it into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RouteFields {
-    /// 0: they are not known.
+    /// 0: the offsets are unknown.
     pub are_known: u32,
     /// In `struct sock`: a pointer to the route (`struct dst_entry`).
     pub route: u32,
@@ -18,7 +18,7 @@ pub struct RouteFields {
 }
 
 impl RouteFields {
-    /// They are not known.
+    /// Unknown offsets.
     pub const UNKNOWN: Self = Self {
         are_known: 0,
         route: 0,

@@ -1,18 +1,18 @@
-//! Which limits on connections let a client in that may have to stand in line.
+//! Decides which limits on connections let a client in that may have to stand in line.
 
 use super::{Opening, Place, queue::Turn};
 use crate::policy::Tables;
 
-/// The questions about one packet, the first of a connection.
+/// The look-ups for one packet, the first of a connection.
 pub trait Entrance {
-    /// Returns where the owner's connections are counted by the limit at an index.
+    /// Returns the place where the limit at an index counts the owner's connections.
     fn place_at(&self, limit_index: u32) -> Option<Place>;
 
-    /// Returns how many connections are open at a place.
+    /// Returns the number of open connections at a place.
     fn open(&self, place: Place) -> u64;
 
-    /// Calls [`Queues::ahead`](super::queue::Queues::ahead) of the queue at an index, for all who wait at
-    /// a place.
+    /// Calls [`Queues::ahead`](super::queue::Queues::ahead) of the queue at an index, for all clients that
+    /// wait at a place.
     fn waiting(&self, index: usize, place: Place) -> u64;
 
     /// Calls [`turn`](super::queue::turn) of the queue at an index, with the place, the
@@ -20,19 +20,19 @@ pub trait Entrance {
     fn turn(&self, index: usize, place: Place, room: u64) -> Turn;
 }
 
-/// Which limits on connections refuse a packet, as bits by limit index.
+/// The limits on connections that refuse a packet, as bits by limit index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Those that have no room for the connection that it would open, or only for others.
+    /// The limits without room for its connection, or with room only for others.
     pub full: u64,
-    /// Those of them whose client waits: nothing may tell it to give up.
+    /// Among them the limits with a queue that the client waits in: no answer may make it give up.
     pub waiting: u64,
 }
 
-/// Returns those of the limits on connections that count one that would open and do not let it in: those in
-/// `full`, which have no room, and those where others wait.
+/// Returns the limits on connections that count the new connection and do not let it in: limits in `full`,
+/// which have no room, and limits where other clients wait.
 ///
-/// If another limit refuses it, nobody stands in line. Sources of unknown standing, which may be
+/// If a limit without a queue refuses it, it stands in no line. Sources of unknown standing, which may be
 /// forged, wait behind all others, in a queue of their own.
 #[inline(always)]
 pub fn stand_in_line<T: Tables, E: Entrance>(
@@ -49,7 +49,7 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
     }
     let matched = opening.matched();
     let is_known = !shape.uses_standing() || opening.is_of_known_source();
-    // The verifier knows nothing of them, and so walks each round once.
+    // Opaque, so that the verifier walks each round once.
     let mut full = tables.opaque(full & !queueing);
     let mut waiting = tables.opaque(0);
     let mut rest = shape.connections;
@@ -72,10 +72,10 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
             room = room.saturating_sub(entrance.waiting(index, place));
             place = place.of_unknown();
         }
-        // As above.
+        // Opaque for the same reason.
         let (place, room) = (Place(tables.opaque(place.0)), tables.opaque(room));
         let turn = tables.opaque(entrance.turn(index, place, room) as u64);
-        // Not branches, which the verifier would walk in each round.
+        // Not branches: the verifier would walk them in each round.
         full |= (turn & 1) << limit_index;
         waiting |= (turn >> 1 & 1) << limit_index;
     }

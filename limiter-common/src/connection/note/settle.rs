@@ -1,4 +1,4 @@
-//! Has a connection counted where the policy says, and taken off at its end.
+//! Counts a connection as the policy says, and subtracts it at its end.
 
 use super::{
     table::{Inserted, Notes},
@@ -6,11 +6,11 @@ use super::{
 };
 use crate::connection::{count::Counts, line::line_of, place::Place};
 
-/// How often to look for a note that another CPU may just be making valid.
+/// The number of look-ups of a note that another CPU may be making valid.
 const LOOKS: u32 = 4;
 
-/// Has a connection counted by a limit at a place, and nowhere else; 0: nowhere. Returns false if there is
-/// no room for it: then it is counted nowhere.
+/// Makes a limit count a connection at a place, and nowhere else; place 0: nowhere. Returns false if there is
+/// no room: then it is counted nowhere.
 #[inline(always)]
 pub fn settle<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, place: Place) -> bool {
     let Some(at) = notes.find(counted) else {
@@ -19,10 +19,10 @@ pub fn settle<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, plac
     let word = notes.get(at);
     let old = count_of(word);
     if word & VALID == 0 || !is_of(word, counted) || is_at(counts, old, place) {
-        // Somebody else is about it, or it is settled.
+        // Another CPU is settling it, or it is settled.
         return true;
     }
-    // First there: so it is never counted less often meanwhile.
+    // Add first, so that it is never counted too little meanwhile.
     let new = if place.0 == 0 {
         None
     } else {
@@ -40,7 +40,6 @@ pub fn settle<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, plac
     place.0 == 0 || new.is_some()
 }
 
-/// Returns whether the word at an index counts connections of a place.
 #[inline(always)]
 fn is_at<C: Counts>(counts: &C, at: u32, place: Place) -> bool {
     let [first, second] = place.lines();
@@ -48,7 +47,7 @@ fn is_at<C: Counts>(counts: &C, at: u32, place: Place) -> bool {
     (line == first || line == second) && place.count_in(counts.get(at)) != 0
 }
 
-/// Counts a connection at a place, unless another does so at the same moment; returns false if there is
+/// Counts a connection at a place, unless another CPU does so at the same moment; returns false if there is
 /// no room.
 #[inline(always)]
 fn open<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, place: Place) -> bool {
@@ -62,7 +61,7 @@ fn open<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, place: Pla
     inserted != Inserted::NoRoom
 }
 
-/// Takes a connection off where a limit counts it, unless somebody else does so.
+/// Subtracts a connection where a limit counts it, unless another CPU does so.
 #[inline(always)]
 pub fn close<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted) {
     for _ in 0..LOOKS {
@@ -70,7 +69,7 @@ pub fn close<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted) {
             return;
         };
         let word = notes.get(at);
-        // Whoever has begun a note finds it gone.
+        // A CPU that has begun a note finds it gone.
         let is_removed = is_of(word, counted) && notes.compare_and_swap(at, word, 0);
         if is_removed && word & VALID != 0 {
             return counts.take_off(count_of(word));

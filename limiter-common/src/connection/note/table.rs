@@ -1,12 +1,12 @@
-//! The table of notes, and how one is inserted.
+//! The table of notes, and their insertion.
 
 use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
 use crate::connection::line::{Both, SLOTS, Seen, Slots, first_of, line_of, slot_of};
 
-/// How often to try to begin a note while other CPUs change the same lines.
+/// The number of attempts to begin a note while other CPUs change the same lines.
 const TRIES: u32 = 16;
 
-/// How many notes of the same connection and limit, begun at the same moment, to find.
+/// The most notes of the same connection and limit, begun at the same moment, to resolve.
 const ROUNDS: u32 = 8;
 
 /// The table of notes.
@@ -14,7 +14,7 @@ pub trait Notes {
     /// Calls [`look`] on a line.
     fn look(&self, line: u32, sought: u64) -> Seen;
 
-    /// Returns the word at an index.
+    /// The word at an index.
     fn get(&self, at: u32) -> u64;
 
     /// Stores `wanted` if the word is still `seen`; returns whether it was.
@@ -37,20 +37,20 @@ pub trait Notes {
     }
 }
 
-/// What became of a new note.
+/// The result of inserting a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Inserted {
-    /// It is there.
+    /// The note is in the table.
     Valid = 0,
-    /// Somebody else has noted the same.
+    /// Another CPU has noted the same.
     Twice = 1,
     /// There is no room.
     NoRoom = 2,
 }
 
 impl Inserted {
-    /// Returns what such a number says.
+    /// The inverse of its number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {
@@ -62,7 +62,7 @@ impl Inserted {
     }
 }
 
-/// Returns which words of a line have the same [`NAME`] as `sought`.
+/// Finds the words of a line with the same [`NAME`] as `sought`.
 #[inline(always)]
 pub fn look<S: Slots>(slots: &S, sought: u64) -> Seen {
     Seen::of(slots, |word| (word ^ sought) & NAME)
@@ -85,7 +85,7 @@ pub fn find<N: Notes>(notes: &N, counted: Counted) -> Option<u32> {
     (found != 0).then(|| first_of(found, counted.lines()))
 }
 
-/// Notes that a connection is counted by a limit in the word at the index `count`.
+/// Notes that a limit counts a connection in the word at the index `count`.
 #[inline(always)]
 pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
     match begin(notes, counted, count) {
@@ -94,7 +94,6 @@ pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
     }
 }
 
-/// Begins a note; returns its index, if there is room.
 #[inline(always)]
 fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
     let lines = counted.lines();
@@ -120,7 +119,7 @@ fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Insert
         let others = others(look_in_both(notes, counted).found, lines, at);
         if others == 0 {
             let valid = mine ^ BEGUN ^ VALID;
-            // Not so if the connection is closed by now, or an earlier note has taken this one's place.
+            // This fails if the connection is closed by now, or an earlier note has replaced this one.
             if notes.compare_and_swap(at, mine, valid) {
                 return Inserted::Valid;
             }
@@ -140,7 +139,7 @@ fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Insert
     Inserted::Twice
 }
 
-/// Returns a set of words without that at an index.
+/// Removes the word at an index from a set.
 #[inline(always)]
 const fn others(found: u32, lines: [u32; 2], at: u32) -> u32 {
     let second = if line_of(at) == lines[0] { 0 } else { SLOTS };

@@ -143,7 +143,7 @@ fn place(owner: u64) -> Place {
     Place(KEY.word_hash(owner) | Place::LOWEST_OF_TAG)
 }
 
-/// Cookies are told from their notes, also those that the kernel counts down.
+/// Cookies can be recovered from their notes, including cookies that the kernel counts down.
 #[test]
 fn a_note_says_whose_it_is() {
     let tables = Tables::new();
@@ -160,7 +160,7 @@ fn a_note_says_whose_it_is() {
     for (limit, cookie) in (0..).zip(cookies) {
         tables.close(cookie, limit);
         tables.close(cookie, 7);
-        // A second end is none.
+        // A second end has no effect.
         tables.close(cookie, 7);
     }
     tables.assert_empty();
@@ -181,7 +181,7 @@ fn a_connection_is_counted_once_and_where_the_last_policy_says() {
     tables.assert_empty();
 }
 
-/// The most that is promised: a million connections, each of an owner of its own.
+/// The promised maximum: a million connections, each of an owner of its own.
 #[test]
 fn a_million_connections_have_room() {
     const COUNT: u64 = 1_000_000;
@@ -224,7 +224,7 @@ fn nothing_is_left_of_what_had_no_room() {
     assert_eq!(uncounted, most - words);
     assert_eq!(tables.notes.used() as u64, words);
     assert!(words > u64::from(LINES) * 7, "{words}");
-    // Those that many have open have room all the same.
+    // A place with many open connections has room all the same.
     assert!(tables.settle(most + 1, 0, place(1)));
     for cookie in 1..=most + 1 {
         tables.close(cookie, 0);
@@ -243,9 +243,9 @@ fn a_full_word_is_followed_by_another() {
     assert_eq!(tables.open(place(7)), MOST_OPEN);
 }
 
-/// Threads that open, count anew under another policy, and close the same connections at the same time,
-/// as the network stack and userspace do: whatever comes of it, each is counted once while it is open,
-/// where a policy said, and then nowhere.
+/// Threads open, recount under another policy, and close the same connections at the same time, as the
+/// network stack and userspace do: each connection is counted once while it is open, where a policy said, and
+/// then nowhere.
 #[test]
 fn threads_count_each_connection_once() {
     const ROUNDS: u64 = 10_000;
@@ -259,7 +259,7 @@ fn threads_count_each_connection_once() {
     let open = || -> u64 { (0..OWNERS).map(|owner| tables.open(place(owner))).sum() };
     let is_right = |cookie: u64| {
         assert_eq!(open(), 1, "cookie {cookie}");
-        // This look is slow.
+        // This look-up is slow.
         if cookie.is_multiple_of(1_000) {
             assert_eq!(tables.notes.used(), 1, "cookie {cookie}");
         }
@@ -270,7 +270,7 @@ fn threads_count_each_connection_once() {
             scope.spawn(move || {
                 for cookie in 1..=ROUNDS {
                     meet();
-                    // Two say the same, a third another owner.
+                    // Two threads name the same owner, a third another.
                     assert!(tables.settle(cookie, 0, place(thread / 2)));
                     meet();
                     if thread == 0 {

@@ -1,18 +1,18 @@
-//! Notes as words, and where they may be.
+//! Notes as words, and the lines where they may be.
 
 use crate::{
     connection::line::line_of, limit::MAX_CONNECTION_LIMITS as MOST_LIMITS, table::HashKey,
 };
 
-/// The number of lines of the table: 32 MiB, which has room for two million notes, and most often for
-/// three and a half.
+/// The number of lines of the table: 32 MiB, with sure room for two million notes, and most often for three
+/// and a half.
 pub const NOTE_LINES: u32 = 1 << LINE_BITS;
 
 const LINE_BITS: u32 = 19;
 
-/// A word, from the lowest bit on: the index of a word of the counts; the position of the limit; what the
-/// line does not say of the permuted cookie; which of the two lines it is; and whether the note is begun,
-/// or valid. 0: free.
+/// A word, from the lowest bit on: the index of a word of the counts; the position of the limit; the part of
+/// the permuted cookie that the line does not give; the bit of the second line; the bits "begun" and "valid".
+/// 0: free.
 const COUNT_BITS: u32 = 21;
 const LIMIT_BITS: u32 = 3;
 const REST_BITS: u32 = COOKIE_BITS - LINE_BITS;
@@ -20,11 +20,11 @@ pub(super) const IN_SECOND: u64 = 1 << (COUNT_BITS + LIMIT_BITS + REST_BITS);
 pub(super) const BEGUN: u64 = IN_SECOND << 1;
 pub(super) const VALID: u64 = IN_SECOND << 2;
 
-/// The bits that say of which connection and limit a note is, and in which of its lines.
+/// The bits that identify a note's connection, limit, and line of its two.
 pub(super) const NAME: u64 = BEGUN - (1 << COUNT_BITS);
 
-/// The bits of a cookie that are kept. The kernel counts cookies up from 1; those that it makes in an
-/// interrupt while it makes another, down from -1.
+/// The bits kept of a cookie. The kernel counts cookies up from 1, and in an interrupt during that, down from
+/// -1.
 const COOKIE_BITS: u32 = 56;
 
 /// The bits of half a cookie.
@@ -39,11 +39,11 @@ const _: () = {
     );
 };
 
-/// A connection, as notes name it: its socket's cookie, permuted.
+/// A connection's name in notes: its socket's cookie, permuted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(pub u64);
 
-/// A connection and the position of a limit among those on connections.
+/// A connection and the position of a limit among the limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The connection.
@@ -53,7 +53,7 @@ pub struct Counted {
 }
 
 impl Name {
-    /// Returns the name of the connection whose socket has that cookie.
+    /// Makes the name of the connection with that socket cookie.
     #[must_use]
     #[inline(always)]
     pub const fn new(hash_key: &HashKey, cookie: u64) -> Self {
@@ -86,7 +86,7 @@ impl Name {
 
 const HALF_MASK: u64 = (1 << HALF) - 1;
 
-/// With three rounds of a good hash, nobody who lacks the secret can tell names from random ones.
+/// With three rounds of a good hash, names look random to anyone without the secret.
 const FEISTEL_ROUNDS: u64 = 3;
 
 #[inline(always)]
@@ -95,20 +95,20 @@ const fn mixed(hash_key: &HashKey, round: u64, half: u64) -> u64 {
 }
 
 impl Counted {
-    /// Returns the two lines in which it may be noted.
+    /// Returns its two lines in the table of notes.
     #[inline(always)]
     pub(super) const fn lines(self) -> [u32; 2] {
         let first = (self.name.0 >> REST_BITS) as u32 ^ spread(self.limit);
         [first, first ^ step(self.name)]
     }
 
-    /// Returns the bits of [`NAME`] in the first line.
+    /// The bits of [`NAME`] in the first line.
     #[inline(always)]
     pub(super) const fn in_first(self) -> u64 {
         (self.name.rest() << LIMIT_BITS | self.limit as u64) << COUNT_BITS
     }
 
-    /// Returns what the word at an index notes, if it does.
+    /// Reads the word at an index; `None`: it is not a valid note.
     const fn of_note(at: u32, word: u64) -> Option<Self> {
         let Some(limit) = limit_of(word) else {
             return None;
@@ -124,38 +124,38 @@ impl Counted {
     }
 }
 
-/// Returns what takes the notes of one connection to other lines for each limit.
+/// Returns a number that moves the notes of one connection to other lines for each limit.
 #[inline(always)]
 const fn spread(limit: u32) -> u32 {
     limit << (LINE_BITS - LIMIT_BITS)
 }
 
-/// Returns what takes one of the two lines of a note to the other.
+/// Returns the step between the two lines of a note.
 #[inline(always)]
 const fn step(name: Name) -> u32 {
     low(name.0, LINE_BITS) | 1
 }
 
-/// Returns the index of the word that the note of a connection counts in.
+/// Returns the index of the counts word in a note.
 #[inline(always)]
 pub(super) const fn count_of(word: u64) -> u32 {
     low(word, COUNT_BITS)
 }
 
-/// Returns the lowest bits of a word, fewer than 32.
+/// Returns the lowest `bits` of a word, fewer than 32.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the rest is masked off")]
 const fn low(word: u64, bits: u32) -> u32 {
     word as u32 & ((1 << bits) - 1)
 }
 
-/// Returns whether a word, which a look found, still has the same name, in either line.
+/// Whether a word from an earlier search still has the same name, in either line.
 #[inline(always)]
 pub(super) const fn is_of(word: u64, counted: Counted) -> bool {
     word != 0 && (word ^ counted.in_first()) & NAME & !IN_SECOND == 0
 }
 
-/// Returns a begun note, to be at that index.
+/// Makes a begun note for that index.
 #[inline(always)]
 pub(super) const fn begun(counted: Counted, count: u32, at: u32) -> u64 {
     let is_first = line_of(at) == counted.lines()[0];
@@ -163,7 +163,8 @@ pub(super) const fn begun(counted: Counted, count: u32, at: u32) -> u64 {
     counted.in_first() | in_line | count as u64 | BEGUN
 }
 
-/// Returns the position of the limit that counts a connection by that word; `None`: it is no note.
+/// Returns the position of the limit that counts a connection in that word, or `None` if it is not a valid
+/// note.
 #[must_use]
 pub const fn limit_of(word: u64) -> Option<u32> {
     if word & VALID == 0 {
@@ -172,7 +173,7 @@ pub const fn limit_of(word: u64) -> Option<u32> {
     Some(low(word >> COUNT_BITS, LIMIT_BITS))
 }
 
-/// Returns the cookie of the socket whose connection the word at an index notes.
+/// Returns the socket's cookie of the connection noted in the word at an index.
 #[must_use]
 pub fn cookie_of(hash_key: &HashKey, at: u32, word: u64) -> Option<u64> {
     Counted::of_note(at, word).map(|counted| counted.name.cookie(hash_key))

@@ -1,17 +1,17 @@
-//! Waiting in line: clients for whose connections a limit has no room, in the order in which they
-//! came.
+//! Waiting in line: clients that a limit on connections has no room for, in the order of their arrival.
 //!
-//! A packet cannot be kept, so a client's own retransmissions are its place in line. Its first SYN is
-//! noted among the [first tries](crate::standing::FirstTries) and dropped; the second proves that
-//! somebody waits, and takes a [`Ticket`]. Tickets have consecutive numbers from the queue's head to
-//! its tail. A client is let in when there is more room than tickets ahead of its own: so each of
-//! these has a place reserved, for as long as its client goes on trying. A client without a ticket
-//! stands behind all of them.
+//! A packet cannot be kept, so a client's own retransmissions are its place in line. Its first SYN is noted
+//! among the [first tries](crate::standing::FirstTries) and dropped; the second SYN proves that a client
+//! waits, and takes a [`Ticket`]. Tickets have consecutive numbers from the queue's head to its tail. A
+//! client is let in when there is more room than tickets ahead of its own: so each ticket ahead reserves a
+//! place, for as long as its client goes on trying. A client without a ticket stands behind all tickets.
 //!
-//! A ticket ends when its connection is established, which the network stack says, or when it has
-//! expired. Whoever comes next removes those that have expired at the head, some at a time.
+//! A ticket ends when the network stack reports its connection established, or when it expires. The next
+//! client removes expired tickets at the head, a few at a time.
 //!
-//! CPUs share queues without a lock. If two of them take or remove tickets at one moment, one client
+//! CPUs share queues without a lock. If two of them take or remove tickets at the same moment, one client may
+//! be let in before another that arrived at nearly the same time; nothing worse happens, since the count of
+//! open connections bounds both.
 //! may be let in before another that came at nearly the same time; nothing worse happens, since the
 //! count of open connections bounds them all.
 
@@ -34,37 +34,37 @@ pub const MOST_TICKETS: u64 = 1 << 15;
 /// tries a second it recognises nearly all retries after one second.
 pub const FIRST_TRY_LINES: u32 = 1 << 18;
 
-/// How many tickets at the head are looked at for each packet, and by each sweep.
+/// The number of tickets at the head that each packet and each sweep checks.
 pub const LOOKED_AT: u64 = 16;
 
-/// The soonest that a client tries again, in nanoseconds: TCP's first time-out is a second, and lower
-/// only where somebody has chosen so. A SYN that comes sooner is no proof: somebody who does not see
-/// answers can send it at once.
+/// The earliest time of a client's second try, in nanoseconds: TCP's first time-out is a second, and lower
+/// only where an administrator chose so. An earlier SYN proves nothing: a forger who does not see answers can
+/// send it at once.
 const SOONEST_RETRY_NS: u64 = 400_000_000;
 
-/// The latest, in nanoseconds: as long as first tries are remembered.
+/// The latest time of a second try, in nanoseconds: first tries are remembered for this long.
 const LATEST_RETRY_NS: u64 = crate::standing::Settings::LONGEST_RETRY_NS;
 
 /// A queue: the numbers of the tickets in it. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Queue {
-    /// The first ticket's.
+    /// The number of the first ticket.
     pub head: u64,
-    /// The next ticket's.
+    /// The number of the next ticket.
     pub tail: u64,
     /// The interned id of the limit.
     pub limit: u64,
-    /// When a ticket was last taken, in nanoseconds.
+    /// The time at which a ticket was last taken, in nanoseconds.
     pub used_ns: u64,
 }
 
 impl Queue {
-    /// How long nobody takes a ticket of a queue before it may be removed, in nanoseconds: longer than
-    /// any CPU takes to add one.
+    /// The time without new tickets after which a queue may be removed, in nanoseconds: longer than any CPU
+    /// takes to add one.
     const UNUSED_NS: u64 = 60_000_000_000;
 
-    /// Returns an empty queue. No queue at the same place had the number of its next ticket.
+    /// Makes an empty queue. Its ticket numbers start at the time, so they never repeat an earlier queue's.
     #[must_use]
     #[inline(always)]
     pub const fn new(settings: &QueueSettings, now_ns: u64) -> Self {
@@ -76,7 +76,7 @@ impl Queue {
         }
     }
 
-    /// Returns whether nobody is in it, or soon will be.
+    /// Whether the queue is empty and no client is about to join it.
     #[must_use]
     #[inline(always)]
     pub const fn is_unused(&self, now_ns: u64) -> bool {
@@ -86,17 +86,17 @@ impl Queue {
 
 /// The queues of a limit's owners.
 pub trait Queues {
-    /// Returns the queue at a place; an empty one if there is none.
+    /// Returns the queue at a place, or an empty one.
     fn queue(&self, place: Place) -> Queue;
 
-    /// Returns the next number of the queue at a place, which it makes [anew](Queue::new) if need be;
-    /// `None`: there is no room for it.
+    /// Takes the next number of the queue at a place, and makes the queue [anew](Queue::new) if needed.
+    /// `None`: there is no room for the queue.
     fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64>;
 
-    /// Makes the queue at a place begin behind the ticket of that number, if it begins with it.
+    /// Moves the head of the queue at a place behind the ticket of that number, if it is the head.
     fn move_up(&self, place: Place, number: u64);
 
-    /// Returns the name of a connection's ticket.
+    /// Returns the key of a connection's ticket.
     fn key_of(&self, flow: Flow) -> Option<TicketKey>;
 
     /// Returns a ticket.
@@ -108,8 +108,8 @@ pub trait Queues {
     /// Removes a ticket; returns whether it was there.
     fn remove(&self, key: TicketKey, flow: Flow) -> bool;
 
-    /// Returns how long ago a connection was first tried, in nanoseconds, if that is at most
-    /// `within_ns`; otherwise notes that this is the first try.
+    /// Returns the time since a connection was first tried, in nanoseconds, if at most `within_ns`; otherwise
+    /// notes this as the first try.
     fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64>;
 
     /// Calls [`is_gone`].
@@ -143,7 +143,7 @@ pub trait Queues {
         take_ticket(self, settings, place, flow, age_ns, now_ns)
     }
 
-    /// Returns the value, and makes the kernel's verifier forget what it knows of it.
+    /// Returns the value, and hides from the kernel's verifier its facts about it.
     fn opaque(&self, value: u64) -> u64 {
         value
     }
@@ -151,14 +151,14 @@ pub trait Queues {
     /// Counts an event in the queues of a limit.
     fn count(&self, settings: &QueueSettings, event: QueueEvent);
 
-    /// Counts a client by how long it waited, in nanoseconds.
+    /// Counts a client by its waiting time, in nanoseconds.
     fn count_wait(&self, settings: &QueueSettings, wait_ns: u64);
 }
 
-/// Returns whether it is the turn of a client that tries to connect now: it is if there is more room
-/// than clients ahead of it. If not, notes that it waits.
+/// Decides whether a client may connect now: if there is more room than clients ahead of it. Otherwise notes
+/// that it waits.
 ///
-/// `room`: how many connections may be opened.
+/// `room`: the number of connections that may be opened.
 #[inline(always)]
 pub fn turn<Q: Queues>(
     queues: &Q,
@@ -172,7 +172,7 @@ pub fn turn<Q: Queues>(
         .unwrap_or_else(|| enter_behind(queues, settings, place, flow, room, now_ns))
 }
 
-/// Does so for a client with a ticket; `None`: it has none.
+/// Decides for a client with a ticket; `None`: it has no ticket.
 #[inline(always)]
 pub fn enter_by_ticket<Q: Queues>(
     queues: &Q,
@@ -184,7 +184,7 @@ pub fn enter_by_ticket<Q: Queues>(
 ) -> Option<Turn> {
     let key = queues.key_of(flow)?;
     if key.place != place.0 {
-        // The limit's id format has changed, or what is known of the source.
+        // The limit's id format has changed, or the source's standing.
         queues.remove(key, flow);
         return None;
     }
@@ -203,7 +203,7 @@ pub fn enter_by_ticket<Q: Queues>(
     )
 }
 
-/// Does so for a client without a ticket, behind all others.
+/// Decides for a client without a ticket, behind all others.
 #[inline(always)]
 pub fn enter_behind<Q: Queues>(
     queues: &Q,
@@ -213,7 +213,7 @@ pub fn enter_behind<Q: Queues>(
     room: u64,
     now_ns: u64,
 ) -> Turn {
-    // Whoever sends first tries alone does not have the queue looked at while there is no room.
+    // A flood of first tries must not cost queue look-ups while there is no room.
     if room != 0 && queues.ahead(settings, place, u64::MAX, now_ns) < room {
         return Turn::Now;
     }
@@ -257,8 +257,8 @@ pub fn take_ticket<Q: Queues>(
     is_queued
 }
 
-/// Returns how many clients are in line before the ticket of that number, if there is such a ticket,
-/// and otherwise all. It removes expired tickets at the head.
+/// Returns the number of clients in line before the ticket of that number, or of all clients if there is no
+/// such ticket. Removes expired tickets at the head.
 #[inline(always)]
 pub fn ahead<Q: Queues>(
     queues: &Q,
@@ -269,7 +269,7 @@ pub fn ahead<Q: Queues>(
 ) -> u64 {
     let Queue { head, tail, .. } = queues.queue(place);
     let end = if number < tail { number } else { tail };
-    // Not known to the verifier, which so walks each round once.
+    // Opaque, so that the verifier walks each round once.
     let mut gone = queues.opaque(0);
     for step in 0..LOOKED_AT {
         let number = head.wrapping_add(step);
@@ -289,7 +289,7 @@ pub fn ahead<Q: Queues>(
     end.saturating_sub(head).saturating_sub(gone)
 }
 
-/// Returns whether there is no ticket of that name any more; removes it if it has expired.
+/// Whether there is no ticket with that key any more; removes it if it has expired.
 #[inline(always)]
 pub fn is_gone<Q: Queues>(
     queues: &Q,
@@ -314,7 +314,7 @@ fn expire<Q: Queues>(queues: &Q, settings: &QueueSettings, key: TicketKey, flow:
     }
 }
 
-/// Notes that a connection is established, whose client may have waited.
+/// Notes that a connection is established; its client may have waited.
 #[inline(always)]
 pub fn established<Q: Queues>(queues: &Q, settings: &QueueSettings, flow: Flow, now_ns: u64) {
     let Some(key) = queues.key_of(flow) else {

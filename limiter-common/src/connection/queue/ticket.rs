@@ -7,18 +7,18 @@ use crate::connection::Place;
 #[repr(transparent)]
 pub struct Flow(pub u64);
 
-/// Names a ticket: whose queue it is in, and its number there.
+/// The key of a ticket: its queue's place, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct TicketKey {
-    /// The [`Place`] where the owner's connections are counted.
+    /// The [`Place`] that counts the owner's connections.
     pub place: u64,
     /// Lower numbers are further ahead.
     pub number: u64,
 }
 
 impl TicketKey {
-    /// Returns whose queue it is in.
+    /// The place of its queue.
     #[must_use]
     pub const fn place(&self) -> Place {
         Place(self.place)
@@ -31,25 +31,25 @@ impl TicketKey {
 pub struct Ticket {
     /// The [`Flow`] that it belongs to.
     pub flow: u64,
-    /// When its client first tried.
+    /// The time of the client's first try.
     pub first_ns: u64,
-    /// When its client last tried.
+    /// The time of the client's last try.
     pub last_ns: u64,
-    /// How long after that the client tries again at the latest, or has given up.
+    /// The time after the last try by which the client tries again, or has given up.
     pub patience_ns: u64,
 }
 
-/// The slack added to twice the time between two tries: a client's clock may be late by that.
+/// The slack added to twice the time between two tries, for late clocks of clients.
 const SLACK_NS: u64 = 1_000_000_000;
 
-/// The longest time between two tries, in nanoseconds: of its six retransmissions of a SYN
-/// (`tcp_syn_retries`), Linux sends the last 32 s after the one before. Without this bound a forger who
-/// waits longer each time would hold a place for as long again.
+/// The longest time between two tries, in nanoseconds: Linux sends the last of its six retransmissions of a
+/// SYN (`tcp_syn_retries`) 32 s after the one before. Without this bound, a forger could hold a place longer
+/// and longer by doubling its pauses.
 const LONGEST_PAUSE_NS: u64 = 32_000_000_000;
 
 impl Flow {
-    /// Returns the number of a connection under the limit of that interned id. `connection`: the keyed
-    /// hash of its [ends](crate::connection::Ends::hash).
+    /// Makes the number of a connection under the limit of that interned id. `connection`: the keyed hash of
+    /// its [ends](crate::connection::Ends::hash).
     #[must_use]
     #[inline(always)]
     pub const fn new(connection: u64, limit: u64) -> Self {
@@ -58,7 +58,7 @@ impl Flow {
 }
 
 impl Ticket {
-    /// Returns the ticket of a client that tries again now, `age_ns` after its first try.
+    /// Makes the ticket of a client that tries again now, `age_ns` after its first try.
     #[must_use]
     #[inline(always)]
     pub const fn new(flow: Flow, age_ns: u64, now_ns: u64) -> Self {
@@ -72,8 +72,8 @@ impl Ticket {
         .tried_again(now_ns)
     }
 
-    /// Returns the ticket after another try. The time-out of a retransmission at most doubles each
-    /// time (RFC 6298, section 5.5). The same packet may be judged twice.
+    /// Returns the ticket after another try. The time-out of a retransmission at most doubles each time (RFC
+    /// 6298, section 5.5). The same packet may be judged twice: a try at the same time changes nothing.
     #[must_use]
     #[inline(always)]
     pub const fn tried_again(&self, now_ns: u64) -> Self {
@@ -88,8 +88,7 @@ impl Ticket {
         }
     }
 
-    /// Returns whether the client has given up, or the ticket is older than `max_age_ns`, if that is
-    /// not 0.
+    /// Whether the client has given up, or the ticket is older than `max_age_ns`, unless that is 0.
     #[must_use]
     #[inline(always)]
     pub const fn is_expired(&self, max_age_ns: u64, now_ns: u64) -> bool {
@@ -99,7 +98,7 @@ impl Ticket {
     }
 }
 
-/// Returns how long a client pauses at most after a pause of `between_ns`.
+/// Returns the longest pause of a client after a pause of `between_ns`.
 #[inline(always)]
 const fn longest_pause_after(between_ns: u64) -> u64 {
     if between_ns < LONGEST_PAUSE_NS / 2 {
@@ -115,7 +114,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A client that waits longer each time holds a place no longer than a client of Linux pauses.
+    /// A client with ever longer pauses holds a place no longer than a Linux client pauses.
     #[test]
     fn patience_is_bounded() {
         let mut ticket = Ticket::new(Flow(1), 12 * SECOND, 12 * SECOND);
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(ticket.patience_ns, 33 * SECOND);
     }
 
-    /// The SYNs of Linux, with its linear time-outs and without: none comes too late.
+    /// Linux's SYNs, with and without linear time-outs: none comes too late.
     #[test]
     fn clients_of_linux_keep_their_tickets() {
         for tries in [

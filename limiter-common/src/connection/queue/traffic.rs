@@ -1,6 +1,6 @@
-//! What happened to the clients in the queues of a limit.
+//! Counters of the clients in a limit's queues.
 
-/// What happens to a client in line, as Traffic Server's metrics call it.
+/// An event of a client in line, as Traffic Server's metrics call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum QueueEvent {
@@ -17,24 +17,24 @@ pub enum QueueEvent {
 /// The number of [`QueueEvent`]s.
 const EVENTS: usize = 4;
 
-/// The number of counters of how long clients waited: the first is of those up to a second, each of
-/// the next of up to twice as long as the one before, the last of all others.
+/// The number of waiting-time counters: the first is for waits up to a second, each of the next for up to
+/// twice as long as the one before, the last for all longer waits.
 pub const WAITS: usize = 11;
 
 /// The counters of a limit's queues. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct QueueTraffic {
-    /// How often each [`QueueEvent`] happened.
+    /// The number of times that each [`QueueEvent`] happened.
     pub events: [u64; EVENTS],
-    /// How many clients waited how long.
+    /// The number of clients by waiting time.
     pub waits: [u64; WAITS],
-    /// How long all of them together waited, in nanoseconds.
+    /// The sum of all waiting times, in nanoseconds.
     pub waited_ns: u64,
 }
 
 impl QueueTraffic {
-    /// Returns how often an event happened.
+    /// The number of times that an event happened.
     #[must_use]
     pub const fn count(&self, event: QueueEvent) -> u64 {
         self.events[event as usize]

@@ -1,6 +1,6 @@
-//! When it is a client's turn.
+//! Whether it is a client's turn.
 
-/// Whether a client that tries to connect may. Bit 0 says that it may not, bit 1 that it waits.
+/// The decision on a client that tries to connect. Bit 0: it may not; bit 1: it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Turn {
@@ -8,12 +8,12 @@ pub enum Turn {
     Now = 0,
     /// It is turned away: its ticket has expired, or the queue is full.
     Never = 0b01,
-    /// It waits, or is remembered: its next try counts. Nothing may tell it to give up.
+    /// It waits, or is remembered: its next try counts. No answer may make it give up.
     Later = 0b11,
 }
 
 impl Turn {
-    /// Returns the turn of that number.
+    /// The turn of that number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {
