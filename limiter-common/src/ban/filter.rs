@@ -1,29 +1,28 @@
-//! A Bloom filter with one hash function in front of the bans (Bloom, "Space/Time Trade-offs in
-//! Hash Coding with Allowable Errors", 1970). Most sources are not banned, and a look-up in a large
-//! hash map costs more memory accesses than the rest of the decision.
+//! A Bloom filter with one hash function in front of the bans (Bloom, "Space/Time Trade-offs in Hash Coding
+//! with Allowable Errors", 1970). Most sources are not banned, and a look-up in a large hash map costs more
+//! memory accesses than the rest of the decision.
 
 use super::BanKey;
 
-/// The number of bits for each ban that there is room for. When the store is full, one source in
-/// sixteen is looked up in vain.
+/// The number of bits for each ban that there is room for. With a full store, one source in sixteen is
+/// looked up in vain.
 pub const BITS_PER_BAN: u32 = 16;
 
-/// The number of words before those of the bits: a [`Filter`], then padding, so that the bits begin
-/// at a cache line.
+/// The number of words before the bits: a [`Filter`], then padding, so that the bits begin at a cache line.
 pub const HEADER_WORDS: u32 = 8;
 
 /// Finds the bit of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Filter {
-    /// The hash's secret, two odd numbers: nobody can choose addresses that are looked up in vain.
+    /// The hash's secret, two odd numbers: no attacker can choose addresses that are looked up in vain.
     pub factors: [u64; 2],
     /// The number of words of bits, which is a power of two, less one; 0: there is no filter.
     pub mask: u64,
 }
 
 impl Filter {
-    /// Returns how many words a filter for `capacity` bans has, including those before the bits.
+    /// Returns the number of words in a filter for `capacity` bans, including the words before the bits.
     #[must_use]
     pub const fn words(capacity: u32) -> u32 {
         let words = (capacity as u64 * BITS_PER_BAN as u64).div_ceil(64);
@@ -40,7 +39,7 @@ impl Filter {
     ///
     /// It multiplies (Dietzfelbinger et al., "A Reliable Randomized Algorithm for the Closest-Pair
     /// Problem", 1997), then once more to spread the upper bits. That costs less than SipHash, and
-    /// need only keep sources from being looked up in vain.
+    /// suffices, as the hash only has to avoid vain look-ups.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]

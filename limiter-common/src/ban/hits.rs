@@ -1,4 +1,4 @@
-//! What bans have dropped: a count for each banned prefix, whoever banned it.
+//! Counters of dropped packets for each banned prefix, from all origins together.
 
 use core::ops::AddAssign;
 
@@ -11,9 +11,9 @@ use crate::address::Address;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Hits {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
-    /// The lengths of their frames, in bytes.
+    /// The sum of their frames' lengths, in bytes.
     pub bytes: u64,
 }
 
@@ -24,9 +24,9 @@ impl AddAssign for Hits {
     }
 }
 
-/// The ban that a packet has met: that of the prefix of this length which contains its source.
+/// The ban of a packet's source, as the length of the banned prefix that contains it.
 ///
-/// A number and not a key, so that the kernel's entry takes no memory for it.
+/// A number instead of a key, so that the kernel's entry takes no memory for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct BannedAs(u32);
@@ -35,14 +35,14 @@ impl BannedAs {
     /// No ban.
     pub const NOT: Self = Self(0);
 
-    /// Takes the ban of a prefix of that length in bits; 0: [`Self::NOT`].
+    /// The ban of a prefix of that length in bits; 0: [`Self::NOT`].
     #[must_use]
     #[inline(always)]
     pub const fn of_length(prefix_length: u32) -> Self {
         Self(prefix_length)
     }
 
-    /// Returns the prefix's length in bits; 0: there is no ban.
+    /// The prefix's length in bits; 0: there is no ban.
     #[must_use]
     #[inline(always)]
     pub const fn length(self) -> u32 {

@@ -1,14 +1,13 @@
 //! Bans: addresses and ranges that are dropped until a time.
 //!
-//! They are in a hash map by prefix. A source is looked up under each prefix length that any ban
-//! has. These are few: most hosts ban addresses and IPv6 /64s. The look-up is exact, allows any
-//! number of changes while packets arrive, and costs nothing while nobody is banned. A filter with
-//! one bit for each ban spares it nearly every source that is not banned: with half a million bans
-//! and 16 million sources that costs some 100 ns, not 376 (with SipHash as its hash, 160). An LPM
-//! trie takes ten times as long.
+//! They are in a hash map by prefix. A source is looked up under each prefix length that any ban has. These
+//! are few: most hosts ban addresses and IPv6 /64s. The look-up is exact, allows any number of changes
+//! while packets arrive, and costs nothing without bans. A filter with one bit for each ban spares nearly
+//! every other source the look-up: with half a million bans and 16 million sources it costs some 100 ns,
+//! not 376 (with SipHash as its hash, 160). An LPM trie takes ten times as long.
 //!
-//! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], which is all
-//! that packets look for; the others are in the same map at the places behind it. What they drop is
+//! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], the only place that
+//! packets look at; the others are in the same map at the places behind it. Their dropped packets are
 //! counted once for the prefix.
 
 mod filter;
@@ -37,9 +36,9 @@ pub const FOREVER: u64 = u64::MAX;
 pub struct BanKey {
     /// The IP version.
     family: u16,
-    /// At least 1: nobody bans everybody.
+    /// At least 1: no ban covers all addresses.
     prefix_length: u16,
-    /// Which of the prefix's bans.
+    /// The place among the prefix's bans.
     place: u32,
     /// The first address in network byte order, IPv4 in the first four bytes.
     address: [[u8; 8]; 2],
@@ -64,7 +63,7 @@ impl BanKey {
         }
     }
 
-    /// Returns the prefix of an address whose [length bit](Self::length_bit) is `bit` of `word`.
+    /// Returns the prefix of an address with the [length bit](Self::length_bit) `bit` of `word`.
     ///
     /// It has no branch, because the verifier would walk both sides for each length.
     #[inline(always)]
@@ -84,7 +83,7 @@ impl BanKey {
         }
     }
 
-    /// Returns the key as three words: the family with the length, and both halves of the address.
+    /// The key as three words: the family with the length, and both halves of the address.
     #[inline(always)]
     const fn words(&self) -> (u64, u64, u64) {
         let [high, low] = self.address;
@@ -92,7 +91,7 @@ impl BanKey {
         (shape, u64::from_be_bytes(high), u64::from_be_bytes(low))
     }
 
-    /// Returns the prefix's first address.
+    /// The prefix's first address.
     #[must_use]
     pub const fn address(&self) -> Address {
         let [high, low] = self.address;
@@ -109,19 +108,19 @@ impl BanKey {
         Self { place, ..self }
     }
 
-    /// Returns the place among the prefix's bans.
+    /// The place among the prefix's bans.
     #[must_use]
     pub const fn place(&self) -> u32 {
         self.place
     }
 
-    /// Returns the prefix's length in bits.
+    /// The prefix's length in bits.
     #[must_use]
     pub const fn prefix_length(&self) -> u16 {
         self.prefix_length
     }
 
-    /// Returns the word that has this prefix's length, and its bit there.
+    /// Returns the word of this prefix's length, and its bit there.
     #[must_use]
     pub const fn length_bit(&self) -> (u32, u64) {
         let bit = self.prefix_length.saturating_sub(1) as u32;
@@ -133,39 +132,39 @@ impl BanKey {
     }
 }
 
-/// A ban. The datapath reads only when it ends; the rest is for people.
+/// A ban. The datapath reads only its end; the rest is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ban {
-    /// When it ends, in nanoseconds of the decision's clock; [`FOREVER`]: it holds until lifted.
+    /// Its end, in nanoseconds of the decision's clock; [`FOREVER`]: it holds until lifted.
     pub until_ns: u64,
-    /// When it began, in nanoseconds of the decision's clock; a time before that clock's zero,
-    /// such as before a boot, wraps.
+    /// Its start, in nanoseconds of the decision's clock; a time before that clock's zero, such as before a
+    /// boot, wraps.
     pub since_ns: u64,
-    /// How often its origin banned the prefix, including this time.
+    /// The number of times that its origin has banned the prefix, including this ban.
     pub times: u16,
     /// The interned id of the limit that caused the ban; [`Self::BY_HAND`]: no limit did.
     pub limit: u16,
-    /// Why, and which origin banned if it was neither a limit nor the operator.
+    /// The reason, and the origin if it was neither a limit nor the operator.
     pub text: BanText,
 }
 
 const _: () = assert!(size_of::<Ban>() == 24 + MAX_TEXT, "no padding");
 
 impl Ban {
-    /// In place of a limit: no limit caused the ban.
+    /// Stands in for a limit: no limit caused the ban.
     pub const BY_HAND: u16 = u16::MAX;
 
-    /// In place of a limit: one of another node of the fleet, which this one does not have.
+    /// Stands in for a limit of another fleet node that this node does not have.
     pub const ELSEWHERE: u16 = Self::BY_HAND - 1;
 
-    /// Returns whether a limit caused the ban.
+    /// Whether a limit caused the ban.
     #[must_use]
     pub const fn is_automatic(&self) -> bool {
         self.limit != Self::BY_HAND
     }
 
-    /// Returns whether two bans have the same origin. Limits are one, whichever of them bans.
+    /// Whether two bans have the same origin. All limits together are one origin.
     #[must_use]
     pub fn is_of_origin_of(&self, other: &Self) -> bool {
         if self.is_automatic() || other.is_automatic() {
@@ -174,7 +173,7 @@ impl Ban {
         self.text.origin() == other.text.origin()
     }
 
-    /// Returns whether the ban holds at `now_ns`, in nanoseconds of the decision's clock.
+    /// Whether the ban holds at `now_ns`, in nanoseconds of the decision's clock.
     #[must_use]
     #[inline(always)]
     pub const fn holds(&self, now_ns: u64) -> bool {
@@ -182,20 +181,20 @@ impl Ban {
     }
 }
 
-/// Where bans are kept.
+/// A store of bans.
 pub trait BanStore {
-    /// Returns the prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
+    /// The prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
     fn lengths(&self, word: u32) -> u64;
-    /// Returns whether that prefix may be banned; always true if it is.
+    /// Whether that prefix may be banned; always true if it is.
     fn may_have(&self, key: &BanKey) -> bool;
-    /// Returns when the ban of that prefix ends, in nanoseconds; `None`: there is none.
+    /// The end of that prefix's ban, in nanoseconds; `None`: there is no ban.
     fn until(&self, key: &BanKey) -> Option<u64>;
 }
 
 /// Returns the words of a family's prefix lengths.
 ///
-/// The bound is a constant and the words are computed without a branch, so the verifier walks the
-/// loop's body twice, not once for each word of each family.
+/// The bound is a constant and the words are computed without a branch, so the verifier walks the loop's
+/// body twice, not once for each word of each family.
 #[inline(always)]
 fn words(family: Family) -> impl Iterator<Item = u32> {
     let number = family.number();
@@ -204,14 +203,14 @@ fn words(family: Family) -> impl Iterator<Item = u32> {
         .map(move |step| number + step)
 }
 
-/// Returns whether any address of that family may be banned.
+/// Whether any address of that family may be banned.
 #[inline(always)]
 pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
     words(family).fold(0, |any, word| any | bans.lengths(word)) != 0
 }
 
-/// Returns the ban of a source that holds at the time that `now_ns` returns; of several, that of the
-/// widest prefix. It calls `now_ns` only if there is such a ban.
+/// Returns the ban of a source at the time that `now_ns` returns; of several, the widest prefix's. Calls
+/// `now_ns` only if there is such a ban.
 #[inline(always)]
 pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BannedAs {
     for word in words(source.family) {
@@ -252,7 +251,7 @@ mod tests {
             assert_ne!(behind, key);
             assert_eq!(behind.at(BanKey::FRONT), key);
         }
-        // An IPv6 address whose first four bytes are those of the IPv4 address.
+        // An IPv6 address with the IPv4 address as its first four bytes.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
         assert_ne!(BanKey::new(&v4, 32), BanKey::new(&twin, 32));
     }

@@ -1,18 +1,18 @@
-//! What a ban says to people: the reason, and the name of its origin.
+//! The text of a ban: the reason, and the name of its origin.
 
-/// How many bytes a reason and an origin's name have together at most.
+/// The most bytes of a reason and an origin's name together.
 pub const MAX_TEXT: usize = 88;
 
 /// A reason, and an origin's name: empty for limits and the operator.
 ///
-/// On little-endian machines a text without a name is what it was when bans had only a reason, whose
-/// length had four bytes.
+/// On little-endian machines a text without a name has the same bytes as before origins had names: the
+/// length of a reason had four bytes then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct BanText {
     reason_length: u16,
     origin_length: u16,
-    /// The reason, and then the name, in UTF-8.
+    /// The reason, then the name, in UTF-8.
     bytes: [u8; MAX_TEXT],
 }
 
@@ -26,7 +26,7 @@ impl BanText {
         bytes: [0; MAX_TEXT],
     };
 
-    /// Keeps an origin's name, and as much of a reason as there is room for beside it.
+    /// Keeps an origin's name, and as much of a reason as fits beside it.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -46,14 +46,14 @@ impl BanText {
         }
     }
 
-    /// Returns the reason; empty if the lengths are impossible.
+    /// The reason; empty if the lengths are impossible.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
         let bytes = self.bytes.get(..self.reason_length.into());
         bytes.unwrap_or_default()
     }
 
-    /// Returns the origin's name; empty if the lengths are impossible.
+    /// The origin's name; empty if the lengths are impossible.
     #[must_use]
     pub fn origin(&self) -> &[u8] {
         let rest = self.bytes.get(self.reason_length.into()..);
@@ -70,7 +70,7 @@ mod tests {
     fn a_name_is_kept_and_as_much_of_the_reason_as_has_room() {
         let text = BanText::new("ssh", "");
         assert_eq!((text.reason(), text.origin()), (&b"ssh"[..], &b""[..]));
-        // As when the length of the reason had four bytes.
+        // The same as when the reason's length had four bytes.
         assert_eq!((text.reason_length, text.origin_length), (3, 0));
         let long = "x".repeat(100);
         let text = BanText::new(&long, "fail2ban");

@@ -1,12 +1,12 @@
-//! What cookies are checked with: the secrets, and the wall clock.
+//! The inputs for checking cookies: the secrets, and the wall clock.
 
 use core::fmt;
 
-/// The most secrets at a time: the active one, and those before and after a roll-over.
+/// The most secrets at a time: the active one, and one before and one after a roll-over.
 pub const MAX_SECRETS: usize = 3;
 
-/// A server secret of 128 bits; each half is eight of its bytes, little endian. Nothing shows it,
-/// not even debug output.
+/// A server secret of 128 bits; each half is eight of its bytes, little endian. Nothing shows it, not even
+/// debug output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Secret {
@@ -15,13 +15,13 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// In place of a secret: there is none.
+    /// Stands in for a missing secret.
     pub const NONE: Self = Self {
         first: 0,
         second: 0,
     };
 
-    /// Makes a secret of its bytes; `None`: all are 0, which no secret is.
+    /// Makes a secret of its bytes, or `None` if all are 0: no secret is.
     #[must_use]
     pub fn new(bytes: [u8; 16]) -> Option<Self> {
         let number = u128::from_le_bytes(bytes);
@@ -45,15 +45,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What cookies are checked with.
+/// The inputs for checking cookies.
 ///
-/// It consists of plain numbers, because the kernel's program has it in a map. Whoever reads it
-/// while it is replaced may see a secret that is half the old and half the new one: by that no
-/// cookie is valid.
+/// It consists of plain numbers, because the kernel's program has it in a map. A reader during a
+/// replacement may see a secret that is half old and half new: it makes no cookie valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CookieKeys {
-    /// How far Unix time is ahead of the decisions' clock, in nanoseconds modulo 2^64.
+    /// The lead of Unix time over the decisions' clock, in nanoseconds modulo 2^64.
     pub unix_ahead_ns: u64,
     /// The secrets; any of them makes a cookie valid.
     pub secrets: [Secret; MAX_SECRETS],
@@ -66,7 +65,7 @@ impl CookieKeys {
         secrets: [Secret::NONE; MAX_SECRETS],
     };
 
-    /// Makes keys of secrets, of which there are at most [`MAX_SECRETS`]; more are left out.
+    /// Makes keys of up to [`MAX_SECRETS`] secrets; further ones are left out.
     #[must_use]
     pub fn new(secrets: &[Secret], unix_ahead_ns: u64) -> Self {
         let mut keys = Self {

@@ -1,8 +1,8 @@
-//! DNS cookies (RFC 7873, RFC 9018): whoever brings a valid server cookie got an earlier answer of a
-//! server that has the same secret, so its return path works.
+//! DNS cookies (RFC 7873, RFC 9018): a client with a valid server cookie got it in an earlier answer from a
+//! server with the same secret, so its return path works.
 //!
-//! The server issues cookies, limiter only checks them. A cookie is bound to the client's whole
-//! address, and valid for an hour.
+//! The server issues cookies; limiter only checks them. A cookie is bound to the client's whole address,
+//! and valid for an hour.
 
 mod keys;
 
@@ -20,22 +20,22 @@ use crate::{
 pub struct DnsCookie {
     /// The client cookie.
     pub client: u64,
-    /// The version of the server cookie, three reserved bytes, and when it was issued.
+    /// The version of the server cookie, three reserved bytes, and the time of its issue.
     pub head: u64,
     /// Its hash.
     pub hash: u64,
 }
 
 numbered! {
-    /// What a query says by its cookie. Maps of the kernel contain counters in this order.
+    /// The result of checking a query's cookie. Kernel maps contain counters in this order.
     pub enum CookieCheck {
         /// It has no server cookie.
         Absent,
-        /// Its option or its cookie is none of RFC 9018's.
+        /// Its option or its cookie does not follow RFC 9018.
         Malformed,
         /// The cookie was issued more than an hour ago.
         Stale,
-        /// The cookie is of more than five minutes from now.
+        /// The cookie's time is more than five minutes ahead.
         Future,
         /// The cookie was made with another secret or for another client.
         Wrong,
@@ -58,7 +58,7 @@ impl CookieCheck {
         Self::Valid,
     ];
 
-    /// Returns the name in metrics, JSON and output.
+    /// The name in metrics, JSON and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,13 +75,13 @@ impl CookieCheck {
 /// The version of server cookies (RFC 9018, section 4.1).
 const VERSION: u64 = 1;
 
-/// How long a cookie is valid, and how far in the future it may have been issued, in seconds
-/// (RFC 9018, section 4.3).
+/// The time for which a cookie is valid, and the limit on how far ahead its time may be, in seconds (RFC
+/// 9018, section 4.3).
 const VALID_FOR: i32 = 3600;
 const VALID_BEFORE: i32 = 300;
 
 impl DnsCookie {
-    /// Returns what the cookie of a client says at a time of the decisions' clock, in nanoseconds.
+    /// Checks the cookie of a client at a time of the decisions' clock, in nanoseconds.
     #[must_use]
     #[inline(always)]
     pub fn check(&self, client: &Address, keys: &CookieKeys, now_ns: u64) -> CookieCheck {
@@ -105,7 +105,7 @@ impl DnsCookie {
         CookieCheck::Wrong
     }
 
-    /// Returns when the cookie was issued, in seconds of Unix time modulo 2^32.
+    /// Returns the time of the cookie's issue, in seconds of Unix time modulo 2^32.
     #[inline(always)]
     const fn issued(&self) -> u32 {
         ((self.head >> 32) as u32).swap_bytes()

@@ -9,12 +9,12 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The secret of appendix A.1 to A.3, and those before and after the roll-over of A.4.
+/// The secret of appendix A.1 to A.3, and A.4's secrets before and after the roll-over.
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const OLD: &str = "dd3bdf9344b678b185a6f5cb60fca715";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
 
-/// A client, its cookie, and when the server issued it: A.1, A.2, A.3's query and answer.
+/// A client, its cookie, and the time of the cookie's issue: A.1, A.2, A.3's query and answer.
 const OF_SECRET: [(&str, &str, u64); 4] = [
     (
         "198.51.100.100",
@@ -38,7 +38,7 @@ const OF_SECRET: [(&str, &str, u64); 4] = [
     ),
 ];
 
-/// A.4: a client of IPv6 with a cookie by the old secret, and the one that it gets by the new one.
+/// A.4: an IPv6 client with a cookie by the old secret, and its new cookie by the new secret.
 const CLIENT_V6: &str = "2001:db8:220:1:59de:d0f4:8769:82b8";
 const BY_OLD: (&str, u64) = (
     "22681ab97d52c298010000005cf7c57926556bd0934c72f8",
@@ -121,7 +121,7 @@ fn a_roll_over_keeps_cookies_valid() {
         check(&cookie(old), CLIENT_V6, &[NEW], issued),
         CookieCheck::Wrong
     );
-    // The client has the whole address, not its network.
+    // The client is the whole address, not its network.
     let neighbour = "2001:db8:220:1:59de:d0f4:8769:82b9";
     assert_eq!(
         check(&cookie(old), neighbour, &[OLD], issued),

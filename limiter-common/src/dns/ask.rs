@@ -1,4 +1,4 @@
-//! What a policy says of a message's question.
+//! The policy's result for the question of a DNS message.
 
 use super::{
     Message, NameLoops,
@@ -11,33 +11,33 @@ use crate::{
     policy::{Dimension, Masks, Tables, set_of_number, set_of_value},
 };
 
-/// Where a message has its flags and the numbers of its questions, answers and authorities: eight bytes, which
-/// the masks below take as a little-endian number.
+/// The offset of a message's flags and its numbers of questions, answers and authorities: eight bytes,
+/// which the masks below take as a little-endian number.
 pub(super) const HEAD: u32 = 2;
 
-/// The flags that say that it is an answer, its kind, and that recursion is desired.
+/// The flags for an answer, the kind, and desired recursion.
 const ANSWER: u64 = 0x80;
 const OPCODE: u64 = 0x78;
 const RECURSION_DESIRED: u64 = 0x01;
 
-/// The number of the kind, by which limits tell messages apart, in [`Masks::DNS`].
+/// The shift of the kind, by which limits tell messages apart, for its number in [`Masks::DNS`].
 const OPCODE_SHIFT: u32 = 3;
 
-/// The number of questions, and that of one question; the numbers of answers and authorities, behind which that of
-/// additional records is.
+/// The number of questions, and its value for one question; the numbers of answers and authorities. The
+/// number of additional records is behind them.
 const QUESTIONS: u64 = 0xffff_0000;
 const ONE_QUESTION: u64 = 0x0100_0000;
 const RECORDS: u64 = 0xffff_ffff_0000_0000;
 
-/// The class of the internet, and the one that stands for all: servers answer it by the internet's.
+/// The class of the internet, and the class "any": servers answer it from the internet's.
 const INTERNET: u16 = 1;
 const ANY_CLASS: u16 = 255;
 
-/// The labels of a registered domain below a suffix that no rule names: of the suffix's one, and its own.
+/// The labels of a registered domain below a suffix without a rule: one for the suffix, one of its own.
 pub const DOMAIN_LABELS: u32 = 2;
 
-/// Returns what a policy says of a packet without a question. LLVM would write zeros that it knows by a
-/// call of `memset`, whose loop in BPF costs more than the walk over a name.
+/// Returns the result for a packet without a question. LLVM would write known zeros by a call of `memset`;
+/// in BPF its loop costs more than the walk over a name.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is 0")]
 pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
@@ -55,7 +55,7 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
     }
 }
 
-/// Returns a policy's words on a query with an unreadable question.
+/// Returns the result for a query with an unreadable question.
 #[inline(always)]
 pub(crate) fn unreadable<T: Tables>(tables: &T) -> Asked {
     Asked {
@@ -71,26 +71,26 @@ pub const fn question_number(name_hash: u64, of_type: u16, class: u16) -> u64 {
     name_hash ^ ((of_type as u64) << 16 | counted_class(class) as u64)
 }
 
-/// Returns the class by which a question of a class is counted.
+/// Returns the class that limits count a question under.
 #[must_use]
 #[inline(always)]
 pub const fn counted_class(class: u16) -> u16 {
     if class == ANY_CLASS { INTERNET } else { class }
 }
 
-/// Returns whether a message with these flags and counts is no answer, and has a question.
+/// Whether a message with these flags and counts has a question and is no answer.
 #[inline(always)]
 const fn asks(head: u64) -> bool {
     head & ANSWER == 0 && head & QUESTIONS != 0
 }
 
-/// Returns whether a message is no answer, and has exactly one question. `head` are its flags and counts.
+/// Whether a message has exactly one question and is no answer. `head` are its flags and counts.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) const fn has_question(message: &Message, head: u64) -> bool {
     message.length() >= HEADER as u64 && head & (ANSWER | QUESTIONS) == ONE_QUESTION
 }
 
-/// Finds the question of a message that has a whole header, and writes the policy's words on it.
+/// Finds the question of a message that has a whole header, and writes the policy's result for it.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -116,7 +116,7 @@ pub fn ask<T: Tables, L: NameLoops>(
         asked.unreadable = 1;
         return;
     }
-    // The verifier would walk the rest once for each length.
+    // Opaque: the verifier would walk the rest once for each length.
     let end = tables.opaque(walked >> 32) as u32;
     let count = tables.opaque(walked & 0xffff_ffff) as u32;
     let behind = loops.word(message, end);
@@ -159,7 +159,7 @@ pub fn ask<T: Tables, L: NameLoops>(
         let labels = u64::from(domain_labels).min(count);
         let [hashed_labels, hash_of_end] = message.hashed();
         asked.domain = if hashed_labels == labels {
-            // The search missed it.
+            // The search has just hashed this end.
             hash_of_end
         } else {
             let labels = tables.opaque(labels);

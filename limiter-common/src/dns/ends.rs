@@ -1,4 +1,4 @@
-//! The ends of a question's name: their hashes, and which of them a policy has.
+//! The ends of a question's name: their hashes, and the longest end that a policy has.
 
 use super::{Message, NameLoops, slot::find_slot};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     policy::{NameSlot, Tables},
 };
 
-/// The most labels of a name in a policy, and the empty one.
+/// The most labels of a policy's name, plus the empty label.
 const MOST_ENDS: u32 = 64;
 
-/// Returns where the last `labels` of the `count` labels of a name begin, which ends at `end`.
+/// Returns the offset of the last `labels` of a name with `count` labels that ends at `end`.
 #[inline(always)]
 pub(super) fn start_of(message: &Message, count: u64, labels: u64, end: u32) -> u32 {
-    // The empty label is none of them.
+    // The empty label does not count.
     if labels == 0 {
         end.wrapping_sub(1)
     } else {
@@ -24,7 +24,7 @@ pub(super) fn start_of(message: &Message, count: u64, labels: u64, end: u32) -> 
 #[inline(always)]
 pub fn sum<L: NameLoops>(keys: &NameKeys, message: &mut Message, start: u32, end: u32, loops: &L) {
     let whole = whole_words(start, end);
-    // Those over no words are never written, and so stay zeros.
+    // The entry for no words is never written, and so stays zero.
     let mut sums = message.sums(0);
     // The verifier needs a constant bound.
     for number in 0..MOST_WORDS {
@@ -37,7 +37,7 @@ pub fn sum<L: NameLoops>(keys: &NameKeys, message: &mut Message, start: u32, end
     }
 }
 
-/// Returns the keyed hash of the labels from `start` to before `end`, whose sums are noted.
+/// Returns the keyed hash of the labels from `start` to before `end`, from the noted sums.
 #[inline(always)]
 pub(super) fn hash<L: NameLoops>(
     keys: &NameKeys,
@@ -51,12 +51,12 @@ pub(super) fn hash<L: NameLoops>(
     finish(keys, message.sums(whole), start, end, word)
 }
 
-/// Looks for the end of a name with the most labels that the policy has: of the name with `count`
-/// labels, which ends at `end`. Returns its slot, and whether that is the whole name.
+/// Finds the longest end of a name that the policy has. The name has `count` labels and ends at `end`.
+/// Returns the end's slot, and whether it is the whole name.
 ///
-/// It goes from short ends to long ones, since the policy has all ends of its names that have as many labels as any of
-/// them: where it misses one, there is no longer one. Most searches end at the first, or at the only one below it, and
-/// so call no function.
+/// The search goes from short ends to long ones. For each label count of its names, the policy has all ends
+/// of that length, so a miss rules out all longer ends. Most searches end at the first end, or at the only
+/// one below it, and so call no function.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -75,7 +75,7 @@ pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
         if shape.fewest_labels == shape.first_labels {
             return None;
         }
-        // The registered domain is most often what was missed.
+        // Kept over the next search: the missed end is most often the registered domain.
         let missed = message.hashed();
         let fewest = tables.opaque(shape.fewest_labels);
         let found = find_end(tables, message, [count, fewest], end, loops);
@@ -92,8 +92,8 @@ pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
     Some((slot, first == count))
 }
 
-/// Looks for longer ends than the first, from that with so many labels on. Returns the index of the slot of the
-/// last, and one in the upper half if that is the whole name; `u64::MAX`: the policy has none.
+/// Finds longer ends than the first, from `labels` labels on. Returns the index of the last end's slot, and
+/// a one in the upper half if it is the whole name; `u64::MAX`: the policy has none.
 #[must_use]
 #[inline(always)]
 pub fn find_longer<T: Tables, L: NameLoops>(
@@ -108,7 +108,8 @@ pub fn find_longer<T: Tables, L: NameLoops>(
     let mut found = u64::MAX;
     // The verifier needs a constant bound.
     for _ in 0..MOST_ENDS {
-        // What the verifier learns of the numbers in one round would contradict what it learns in another.
+        // Opaque: the verifier's facts about the numbers in one round would contradict its facts in
+        // another.
         let (count, these) = (tables.opaque(count), tables.opaque(labels));
         let index = find_end(tables, message, [count, these], end, loops);
         let Some(slot) = tables.name(index) else {
@@ -123,8 +124,8 @@ pub fn find_longer<T: Tables, L: NameLoops>(
     found
 }
 
-/// Returns the index of the slot of the last `labels` of the `count` labels of a name; `u32::MAX`: it has not so
-/// many, or the policy has no such name.
+/// Returns the index of the slot of the last `labels` of a name's `count` labels, or `u32::MAX` if it has
+/// fewer labels or the policy has no such name.
 #[inline(always)]
 fn find_end<T: Tables, L: NameLoops>(
     tables: &T,

@@ -1,4 +1,4 @@
-//! Questions and names outside the kernel: each loop runs where it is asked for.
+//! Questions and names outside the kernel: each loop runs inline.
 
 use super::{
     HEADER, Message, NameLoops,
@@ -13,7 +13,7 @@ use crate::{
     policy::{NameSlot, Tables},
 };
 
-/// Loops where they are asked for.
+/// Loops that run inline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InlineNameLoops;
 
@@ -46,7 +46,7 @@ impl NameLoops for InlineNameLoops {
     }
 }
 
-/// Returns what a policy says of the question in a frame's datagram.
+/// Returns the policy's result for the question in a frame's datagram.
 pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
     let mut message = Message::EMPTY;
     if (datagram.length as usize) < HEADER {
@@ -58,14 +58,14 @@ pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram)
     }
 }
 
-/// Returns what a policy says of the question of a message.
+/// Returns the policy's result for the question of a message.
 pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
     let mut asked = Asked::NOTHING;
     ask(tables, message, &InlineNameLoops, &mut asked);
     asked
 }
 
-/// Returns the slot of a hash, or of a number of a question or server name.
+/// Returns the slot of a name's hash, or of the number of a question or server name.
 pub fn slot_of<T: Tables>(tables: &T, hash: u64) -> Option<&NameSlot> {
     tables.name(find_slot(tables, hash, &InlineNameLoops))
 }

@@ -1,10 +1,10 @@
-//! The search of a name asks this of the place where it runs.
+//! The loops of the search for a name: separate functions in the kernel, inline elsewhere.
 
 use super::Message;
 use crate::{name_hash::NameKeys, policy::Tables};
 
-/// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
-/// and not once for each path that leads to it.
+/// The loops. The kernel's program makes each a separate function, which the verifier walks once instead of
+/// once for each path that leads to it.
 pub trait NameLoops: Sized {
     /// Calls [`walk`](super::walk).
     fn walk(&self, message: &mut Message) -> u64;

@@ -1,4 +1,4 @@
-//! The memory that a DNS message is read from.
+//! The memory that holds a DNS message.
 
 use crate::name_hash::Sums;
 #[cfg(not(target_arch = "bpf"))]
@@ -13,22 +13,22 @@ pub(super) const LONGEST_NAME: usize = 255;
 /// A type and a class.
 pub(super) const TYPE_AND_CLASS: usize = 4;
 
-/// The most bytes of a message that are looked at.
+/// The most bytes of a message that are read.
 pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS;
 
 /// A power of two above every offset: the verifier needs such a bound.
 const BOUND: usize = 512;
 
-/// The number of labels that are noted: a power of two above the most that a name has.
+/// The number of noted labels: a power of two above the most labels of a name.
 const LABELS: usize = 128;
 
-/// The number of sums that are noted: a power of two above the most that a name has.
+/// The number of noted sums: a power of two above the most words of a name.
 const SUMS: usize = 64;
 
-/// No name has so many labels.
+/// An impossible number of labels.
 const NOT_HASHED: [u64; 2] = [u64::MAX, 0];
 
-/// The start of a DNS message, and where the labels of its first name begin.
+/// The start of a DNS message, and the offsets of its first name's labels.
 ///
 /// It consists of plain numbers, because the kernel's program has it in a map.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +37,11 @@ pub struct Message {
     /// Room for a whole word behind each offset.
     bytes: [u8; BOUND + 8],
     labels: [u16; LABELS],
-    /// Over as many words as the index says.
+    /// The sums over as many words as the index.
     sums: [Sums; SUMS],
-    /// The number of bytes that are the message's.
+    /// The number of the message's bytes.
     length: u64,
-    /// An end of the name that was looked up: its number of labels, and its hash.
+    /// The last end of the name that was looked up: its number of labels, and its hash.
     hashed: [u64; 2],
 }
 
@@ -57,8 +57,8 @@ impl Message {
         hashed: NOT_HASHED,
     };
 
-    /// Returns the memory of the message, whose first `length` bytes, at most [`MOST_BYTES`], must be
-    /// written.
+    /// Returns the memory for a message. The caller must write its first `length` bytes, at most
+    /// [`MOST_BYTES`].
     #[inline(always)]
     pub const fn begin(&mut self, length: u64) -> &mut [u8; BOUND + 8] {
         self.length = length;
@@ -66,7 +66,7 @@ impl Message {
         &mut self.bytes
     }
 
-    /// Reads the message of a frame's datagram; returns false if there is none, or not all of its bytes.
+    /// Reads the message of a frame's datagram; returns false if there is none, or not all of it.
     #[cfg(not(target_arch = "bpf"))]
     pub fn read<F: Frame>(&mut self, frame: &F, datagram: Datagram) -> bool {
         if datagram.length == 0 {
@@ -84,19 +84,17 @@ impl Message {
         true
     }
 
-    /// Returns the number of bytes that are the message's.
     #[inline(always)]
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Returns the bytes between two offsets; `None`: the first is behind the second.
+    /// Returns the bytes between two offsets, or `None` if the first is behind the second.
     #[cfg(not(target_arch = "bpf"))]
     pub(super) fn bytes(&self, between: core::ops::Range<usize>) -> Option<&[u8]> {
         self.bytes.get(between)
     }
 
-    /// Returns the byte at an offset.
     #[inline(always)]
     pub(super) const fn byte(&self, at: usize) -> u8 {
         self.bytes[at % BOUND]
@@ -108,7 +106,7 @@ impl Message {
         u16::from_be_bytes([self.byte(at), self.byte(at + 1)])
     }
 
-    /// Returns where the byte at an offset is. The message has room for eight bytes from there on.
+    /// Returns a pointer to the byte at an offset. The message has room for eight bytes from there on.
     #[must_use]
     #[inline(always)]
     pub const fn place(&self, at: u32) -> *const u8 {
@@ -125,25 +123,23 @@ impl Message {
         }
     }
 
-    /// Notes where the label with that number, from the left, begins.
+    /// Notes the offset of the label with that number, counted from the left.
     #[inline(always)]
     pub(super) const fn note_label(&mut self, number: usize, at: u16) {
         self.labels[number % LABELS] = at;
     }
 
-    /// Notes the sums over so many words.
+    /// Notes the sums over that many words.
     #[inline(always)]
     pub(super) const fn note_sums(&mut self, words: u32, sums: Sums) {
         self.sums[words as usize % SUMS] = sums;
     }
 
-    /// Returns the sums over so many words.
     #[inline(always)]
     pub(super) const fn sums(&self, words: u32) -> Sums {
         self.sums[words as usize % SUMS]
     }
 
-    /// Notes the number of labels, and the hash, of an end of the name.
     #[inline(always)]
     pub(super) const fn note_hash(&mut self, hashed: [u64; 2]) {
         self.hashed = hashed;
@@ -155,7 +151,7 @@ impl Message {
         self.hashed
     }
 
-    /// Returns where the label with that number begins.
+    /// Returns the offset of the label with that number.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,

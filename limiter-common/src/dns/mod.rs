@@ -1,13 +1,13 @@
-//! The question of a DNS message over UDP (RFC 1035), and what a policy says of its name.
+//! The question of a DNS message over UDP (RFC 1035), and the policy's result for its name.
 //!
-//! A packet has a question if its message is no answer, and has exactly one. The name is read as it is
-//! on the wire: letters in either case are the same; a label is at most 63 bytes long, the name 255.
-//! Some servers take more: a compressed name, one that is too long. And a fragment may end before the
-//! question does. A query without a readable question may ask for anything: it is *unreadable*.
+//! A packet has a question if its message is no answer and has exactly one question. The name is read as on
+//! the wire: letters in either case are the same; a label has at most 63 bytes, the name 255. Some servers
+//! accept more, such as a compressed or too long name. And a fragment may end before the question does. A
+//! query without a readable question may ask for anything: it is *unreadable*.
 //!
-//! Names are looked up by a keyed hash of their last labels, the fewest that the policy has first
-//! ([`NameSlot`](crate::policy::NameSlot)). An entry has all that the policy says of its name and of those below it, so that the
-//! last one that is found is the only one that counts.
+//! Names are looked up by a keyed hash of their last labels, starting with the fewest that the policy has
+//! ([`NameSlot`](crate::policy::NameSlot)). An entry has all of the policy's rules for its name and the
+//! names below, so only the last entry found counts.
 
 mod ask;
 mod ends;

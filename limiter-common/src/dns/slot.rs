@@ -6,7 +6,7 @@ use crate::policy::Tables;
 /// The most slots that a look-up reads.
 pub const MOST_PROBES: u32 = 16;
 
-/// Returns the index of the slot of a hash; `u32::MAX`: the policy does not have the name.
+/// Returns the index of the slot of a hash, or `u32::MAX` if the policy does not have the name.
 ///
 /// Most look-ups end at the first slot, so they call no function.
 #[must_use]
@@ -22,7 +22,7 @@ pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u
     }
 }
 
-/// Returns the same as [`find_slot`] from the second slot on.
+/// Continues [`find_slot`] from the second slot on.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]

@@ -21,27 +21,27 @@ const KEY: HashKey = HashKey {
     second: 0x0f0e_0d0c_0b0a_0908,
 };
 
-/// Where questions begin.
+/// The offset of questions.
 const HEADER: usize = 12;
 
 /// Returns a message of these bytes.
 fn message(bytes: &[u8]) -> Message {
     let mut message = Message::EMPTY;
     let length = bytes.len().min(MOST_BYTES);
-    // What an earlier message left behind.
+    // Bytes left behind by an earlier message.
     message.begin(0).fill(0xa5);
     message.begin(length as u64)[..length].copy_from_slice(&bytes[..length]);
     message
 }
 
-/// Returns a query whose question starts with these bytes.
+/// Returns a query with a question that starts with these bytes.
 fn query(question: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     bytes.extend(question);
     bytes
 }
 
-/// Returns the labels of the name that a message's first question has, by RFC 1035 read plainly.
+/// Returns the labels of the name in a message's first question, by a plain reading of RFC 1035.
 fn labels(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut labels = Vec::new();
     let mut rest = bytes.get(HEADER..)?;
@@ -72,7 +72,7 @@ fn wire(labels: &[&[u8]]) -> Vec<u8> {
     wire
 }
 
-/// Checks that a message has the question that it has by a plain reading.
+/// Checks that a message has the question of a plain reading.
 fn check_question(bytes: &[u8], message: &mut Message) {
     let is_query = bytes.len() >= HEADER && bytes[2] & 0x80 == 0 && bytes[4..6] == [0, 1];
     let asked = labels(bytes).filter(|_| is_query);

@@ -7,19 +7,19 @@ use super::{
 
 const LONGEST_LABEL: u8 = 63;
 
-/// A name of 255 bytes has at most 127 labels of one byte each, and the empty one.
+/// A name of 255 bytes has at most 127 labels of one byte each, and the empty label.
 const MOST_LABELS: u32 = 128;
 
-/// Notes where the labels of the first question's name begin. Returns how many there are, and in the
-/// upper half where the name ends; 0: it is compressed, too long or endless, or the message ends before
-/// its type and class.
+/// Notes the offsets of the first question's labels. Returns their number, and in the upper half the offset
+/// of the name's end; 0: the name is compressed, too long or endless, or the message ends before its type
+/// and class.
 #[must_use]
 #[inline(always)]
 pub fn walk(message: &mut Message) -> u64 {
     let mut at = HEADER;
     // The verifier needs a constant bound.
     for count in 0..MOST_LABELS {
-        // What follows the message is not zero, but neither is it used.
+        // The bytes behind the message are not zero, but they are unused.
         let length = message.byte(at);
         if length > LONGEST_LABEL {
             return 0;

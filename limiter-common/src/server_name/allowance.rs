@@ -1,22 +1,23 @@
-//! How many segments and datagrams a CPU tells userspace in a time, and how many sockets it looks up for that.
+//! The number of segments and datagrams that a CPU may send to userspace in a time step, and of sockets that it
+//! may look up for them.
 
 /// The time step, in bits of nanoseconds: 134 ms.
 const TICK_BITS: u32 = 27;
 
-/// The most segments of connections that the network stack has noted, in a tick.
+/// The most segments in a tick of connections that the network stack has noted.
 const NOTED: u64 = 1024;
 
-/// The most of others in a tick: of connections whose handshake ends with a segment that is received together
-/// with this one. A forger of SYNs can forge them, too. So they have an allowance of their own.
+/// The most other segments in a tick: their handshake ends with a segment received together with them. A forger
+/// of SYNs can forge them, too. So they have an allowance of their own.
 const OTHERS: u64 = 128;
 
-/// The most datagrams in a tick. Anybody can forge them.
+/// The most datagrams in a tick. Anyone can forge them.
 const DATAGRAMS: u64 = 1024;
 
-/// The most look-ups of sockets for those in a tick.
+/// The most look-ups of sockets in a tick, for other segments.
 const LOOKS: u64 = 1024;
 
-/// The numbers that a CPU has told in the present tick. It consists of plain numbers.
+/// The numbers sent by a CPU in the present tick. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Allowance {
@@ -28,8 +29,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Returns whether one more segment of a connection that is noted may be told at the time `now`, in
-    /// nanoseconds, and counts it.
+    /// Counts one more segment of a noted connection at the time `now`, in nanoseconds; returns whether it may
+    /// be sent.
     #[must_use]
     #[inline(always)]
     pub const fn take_noted(&mut self, now: u64) -> bool {
@@ -37,7 +38,7 @@ impl Allowance {
         take(&mut self.noted, NOTED)
     }
 
-    /// Does the same for one of another connection.
+    /// Counts one more segment of another connection; returns whether it may be sent.
     #[must_use]
     #[inline(always)]
     pub const fn take_other(&mut self, now: u64) -> bool {
@@ -45,7 +46,7 @@ impl Allowance {
         take(&mut self.others, OTHERS)
     }
 
-    /// Does the same for a datagram.
+    /// Counts one more datagram; returns whether it may be sent.
     #[must_use]
     #[inline(always)]
     pub const fn take_datagram(&mut self, now: u64) -> bool {
@@ -53,7 +54,7 @@ impl Allowance {
         take(&mut self.datagrams, DATAGRAMS)
     }
 
-    /// Does the same for the look-up of a socket.
+    /// Counts one more look-up of a socket; returns whether it may be made.
     #[must_use]
     #[inline(always)]
     pub const fn take_look(&mut self, now: u64) -> bool {

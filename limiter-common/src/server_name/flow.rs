@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{packet::Asked, policy::Shape};
 
-/// A connection that the policy may count by the name that its client asks for. It consists of plain
+/// A connection that the policy may count by the server name that its client asks for. It consists of plain
 /// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -14,7 +14,7 @@ pub struct Flow {
     pub cookie: u64,
     /// The meaning of its name.
     pub meaning: Meaning,
-    /// When data was first held of which userspace was told, in nanoseconds; 0: never.
+    /// The time at which held data was first sent to userspace, in nanoseconds; 0: never.
     held_ns: u64,
     /// [`NEW`], [`IN_SERVICE`] or [`WAITS`].
     service: u32,
@@ -22,25 +22,25 @@ pub struct Flow {
     pub first: u32,
     /// [`UNREAD`], [`UNFINISHED`], [`READ`], [`HIDDEN`] or [`CONTRADICTORY`].
     state: u32,
-    /// How many of its first bytes were read: segments must have them at their places.
+    /// The number of its first bytes that were read: segments must repeat them unchanged.
     heard: u32,
-    /// How many of its segments userspace was told until its name was read.
+    /// The number of its segments sent to userspace until its name was read.
     told: u16,
-    /// How many segments with bytes that were read, or of a second hello, userspace was told since.
+    /// The number of segments sent to userspace since then: with bytes read before, or of a second hello.
     told_again: u16,
-    /// The number of a [`Records`]: whether a second hello may begin behind the bytes that were read.
+    /// The number of a [`Records`]: whether a second hello may begin behind the bytes read so far.
     records: u16,
-    /// Not 0: data passed while its name was not read.
+    /// Not 0: data passed before its name was read.
     has_passed: u16,
 }
 
-/// The fate of a segment by the records behind a hello.
+/// The fate of a segment behind a hello, by its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Followed {
-    /// Nothing in it can be of a second hello.
+    /// Nothing in it can be part of a second hello.
     Passes = 0,
-    /// It comes again with what is missing before it, or no honest client sends it.
+    /// It comes again along with the bytes missing before it, or no honest client sends it.
     Held = 1,
     /// It has bytes of a second hello, which userspace reads.
     SecondHello = 2,
@@ -48,35 +48,35 @@ pub enum Followed {
 
 /// It has not asked for a place among the connections of its name.
 const NEW: u32 = 0;
-/// It has its place, or no limit on these connections was in its way.
+/// It has its place, or no limit on these connections stood in its way.
 const IN_SERVICE: u32 = 1;
-/// It has asked, and there was no room.
+/// It has asked for a place, and there was no room.
 const WAITS: u32 = 2;
 
 /// Its name is not read yet.
 const UNREAD: u32 = 0;
-/// So it is, since its client has not sent what says the name, or not so that it can be read. What else comes of
-/// its data would be the client's choice.
+/// Its name is not read yet, because its client has not sent the bytes with the name, or not in a readable
+/// form. Any other outcome would be the client's choice.
 const UNFINISHED: u32 = 1;
-/// Its name was read, or that it has none.
+/// Its name was read, or it has none.
 const READ: u32 = 2;
-/// So it is, but the server may find one, in bytes behind those that are read.
+/// It counts as without a name, but the server may find one in bytes behind the bytes read so far.
 const HIDDEN: u32 = 3;
 /// Its client has sent different bytes at one place: the server may have taken either. Such a connection is
 /// over.
 const CONTRADICTORY: u32 = 4;
 
-/// How long data is held while its connection's name is not read, in nanoseconds, from the first held segment on
-/// of which userspace was told. Clients with a timer that begins at 200 ms try twice in that time.
+/// The time for which data is held while its connection's name is not read, in nanoseconds, from the first held
+/// segment sent to userspace. Clients with a timer that begins at 200 ms try twice in that time.
 const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 
-/// The most segments that are told of a connection, so that none takes the share of others by sending its first
-/// bytes again and again. A hello takes two or three. Userspace writes a connection down once while it is unread, and
-/// may undo the count meanwhile: so twice as many are told at most.
+/// The most segments of a connection sent to userspace, so that no connection takes the share of others by
+/// repeating its first bytes. A hello takes two or three. Userspace writes a connection once while it is
+/// unread, and may undo the count meanwhile: so at most twice as many are sent.
 const MOST_TOLD: u16 = 16;
 
 impl Flow {
-    /// Makes one that begins.
+    /// Makes a connection that begins.
     #[must_use]
     #[inline(always)]
     pub const fn new(cookie: u64, first: u32) -> Self {
@@ -95,7 +95,7 @@ impl Flow {
         }
     }
 
-    /// Returns the same connection once its name is read, of which a policy says that.
+    /// Returns the connection with its name read; `meaning` is the policy's result for the name.
     #[must_use]
     pub const fn read(self, meaning: Meaning) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Flow {
         }
     }
 
-    /// Returns the same connection, which counts as one without a name, but may have one in bytes that are not read.
+    /// Returns the connection counted as one without a name, though unread bytes may have one.
     #[must_use]
     pub const fn hidden(self) -> Self {
         Self {
@@ -114,15 +114,15 @@ impl Flow {
         }
     }
 
-    /// Returns whether it may have a name in bytes that are not read: its data is held, if that may be.
+    /// Whether unread bytes may have its name: limits that hold data then hold its data.
     #[must_use]
     #[inline(always)]
     pub const fn is_hidden(&self) -> bool {
         self.state == HIDDEN
     }
 
-    /// Returns the same connection, of whose first bytes so many were read; and whether a second hello may begin
-    /// behind them.
+    /// Returns the connection with `heard` first bytes read. `records`: whether a second hello may begin behind
+    /// them.
     #[must_use]
     pub const fn heard(self, heard: u32, records: Records) -> Self {
         Self {
@@ -132,14 +132,14 @@ impl Flow {
         }
     }
 
-    /// Returns whether a second hello may come, or comes.
+    /// Whether a second hello may come, or comes.
     #[must_use]
     #[inline(always)]
     pub const fn awaits_records(&self) -> bool {
         self.records != Records::Read as u16
     }
 
-    /// Returns the records behind its hello.
+    /// The records behind its hello.
     #[must_use]
     pub const fn records(&self) -> Records {
         match self.records {
@@ -149,9 +149,10 @@ impl Flow {
         }
     }
 
-    /// Reads the records in a segment, whose payload has `length` bytes, of which the first one has the number
-    /// `sequence`. Adds to `first` what was read, so that it cannot come again with other bytes. `load` returns so many
-    /// bytes, at most eight, behind so many of the payload, the first one lowest; `None`: they cannot be read.
+    /// Reads the records in a segment with `length` bytes of payload from the sequence number `sequence` on.
+    /// Adds the bytes read to `first`, so that they cannot come again with other values. `load(before, length)`
+    /// returns up to eight bytes of the payload, behind `before` bytes, the first byte lowest; `None`: they
+    /// cannot be read.
     #[inline(always)]
     pub fn follow(
         &mut self,
@@ -206,7 +207,7 @@ impl Flow {
         Followed::Held
     }
 
-    /// Returns the same connection, whose client has sent different bytes at one place.
+    /// Returns the connection marked: its client has sent different bytes at one place.
     #[must_use]
     pub const fn contradictory(self) -> Self {
         Self {
@@ -215,9 +216,9 @@ impl Flow {
         }
     }
 
-    /// Returns the same connection, whose client is to blame if its name is not read: from now on data is held
-    /// until it is, however long that takes. `None`: it is so already, or nothing need be held, since its name was
-    /// read, or no data of it was ever held.
+    /// Returns the connection marked: its client is to blame for the unread name, so from now on data is held
+    /// until the name is read, without a time limit. `None`: it is marked already, its name was read, or no
+    /// data was ever held.
     #[must_use]
     pub const fn unfinished(self) -> Option<Self> {
         if self.state == UNREAD && self.held_ns != 0 {
@@ -230,29 +231,29 @@ impl Flow {
         }
     }
 
-    /// Returns whether its client has sent different bytes at one place.
+    /// Whether its client has sent different bytes at one place.
     #[must_use]
     #[inline(always)]
     pub const fn is_contradictory(&self) -> bool {
         self.state == CONTRADICTORY
     }
 
-    /// Returns how many of its first bytes were read.
+    /// The number of its first bytes that were read.
     #[must_use]
     #[inline(always)]
     pub const fn heard_bytes(&self) -> u32 {
         self.heard
     }
 
-    /// Returns which bytes a segment has that were read; `None`: none. Its payload has `length` bytes, of which
-    /// the first one has the number `sequence`.
+    /// Returns the bytes of a segment that repeat read bytes, or `None` if none do. The segment's payload has
+    /// `length` bytes from the sequence number `sequence` on.
     #[must_use]
     #[inline(always)]
     pub const fn overlap(&self, sequence: u32, length: u32) -> Option<Overlap> {
         Overlap::new((self.first, self.heard), sequence, length)
     }
 
-    /// Returns the same connection in service: no limit on connections of its name asks for it any more.
+    /// Returns the connection in service: limits on connections of its name no longer ask for it.
     #[must_use]
     #[inline(always)]
     pub const fn served(self) -> Self {
@@ -276,24 +277,26 @@ impl Flow {
         }
     }
 
-    /// Returns whether it has asked for a place, and there was no room: sieves have seen it.
+    /// Whether it has asked for a place, and there was no room: sieves have seen it.
     #[must_use]
     #[inline(always)]
     pub const fn waits(&self) -> bool {
         self.service == WAITS
     }
 
-    /// Returns whether it is in service.
+    /// Whether it is in service.
     #[must_use]
     #[inline(always)]
     pub const fn is_in_service(&self) -> bool {
         self.service == IN_SERVICE
     }
 
-    /// Returns whether data that comes at the time `now_ns` is held until its name is read; `is_told`: userspace is
-    /// told of it. No data is held for ever for lack of a reader of names, so the time begins with the first told
-    /// segment: no server can use bytes that come before the first bytes. But data of a client that is to blame is held
-    /// until its name is read, and data with bytes that were read until it is known which they were.
+    /// Whether data arriving at the time `now_ns` is held until its name is read; `is_told`: userspace gets
+    /// this data.
+    ///
+    /// Holding is limited in time, so that data passes if no reader of names runs. The time begins with the
+    /// first segment sent to userspace, because no server can use bytes behind missing first bytes. There is no
+    /// time limit for a client that is to blame, nor for data that repeats read bytes until these are known.
     #[must_use]
     #[inline(always)]
     pub const fn hold(&mut self, now_ns: u64, is_told: bool) -> bool {
@@ -309,13 +312,13 @@ impl Flow {
         is_held
     }
 
-    /// Returns whether data passed while its name was not read: nobody knows where its records begin.
+    /// Whether data passed before its name was read: the start of its records is unknown.
     #[must_use]
     pub const fn has_passed(&self) -> bool {
         self.has_passed != 0
     }
 
-    /// Returns the number of the first byte of a second hello that is not read yet.
+    /// Returns the sequence number of the first unread byte of a second hello.
     #[must_use]
     pub const fn second_hello(&self) -> Option<u32> {
         if self.records == Records::SecondHello as u16 {
@@ -325,14 +328,14 @@ impl Flow {
         }
     }
 
-    /// Returns whether its name was read, or that none was found.
+    /// Whether its name was read, or found missing.
     #[must_use]
     #[inline(always)]
     pub const fn is_read(&self) -> bool {
         self.state >= READ
     }
 
-    /// Returns whether the content of its segments matters: their bytes are read or compared, or data is held or asks
+    /// Whether the content of its segments matters: their bytes are read or compared, or data is held or asks
     /// for a place.
     #[must_use]
     #[inline(always)]
@@ -343,9 +346,9 @@ impl Flow {
             || self.is_hidden() && may_be_held
     }
 
-    /// Returns whether userspace is to be told a segment, and notes it: one with first bytes while its name is not
-    /// read, and later one with bytes that were read, of which the caller does not know which they were, or of a second
-    /// hello.
+    /// Whether to send a segment to userspace, which is counted. Before the name is read these are segments
+    /// with first bytes; later, segments of a second hello, and segments with read bytes that the caller has no
+    /// copy of.
     #[must_use]
     #[inline(always)]
     pub const fn tell(&mut self, sequence: u32, length: u32) -> bool {
@@ -365,14 +368,14 @@ impl Flow {
         true
     }
 
-    /// Returns whether limits on connections of its name decide whether its data passes.
+    /// Whether limits on connections of its name decide whether its data passes.
     #[must_use]
     #[inline(always)]
     pub const fn asks_for_place(&self, shape: &Shape) -> bool {
         !self.is_in_service() && self.meaning.limits_of(shape.server_names) & shape.connections != 0
     }
 
-    /// Returns what is asked of the limits that count the connection itself: nothing until it is in service.
+    /// Returns the limits that count the connection itself: none until it is in service.
     #[must_use]
     #[inline(always)]
     pub const fn counted_as(&self, shape: &Shape) -> Asked {
@@ -439,7 +442,7 @@ mod tests {
 
     const HELLO: u32 = 100;
 
-    /// Returns a connection whose hello has that many bytes, and a function that sends it segments.
+    /// Returns a function that sends segments to a connection behind a hello.
     fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> Followed {
         let mut flow = Flow::new(7, first).read(Meaning::NONE);
         flow = flow.heard(HELLO, Records::Awaited);
@@ -554,7 +557,7 @@ mod tests {
         }
     }
 
-    /// Neither bytes behind the read ones nor a byte before the first one let its hello pass when it comes.
+    /// Bytes outside the first bytes do not start the time: its hello is still held when it comes.
     #[test]
     fn the_time_begins_with_what_is_told() {
         let mut flow = Flow::new(7, 100);
@@ -569,7 +572,7 @@ mod tests {
         assert!(!flow.hold(now_ns + LONGEST_HOLD_NS, false));
     }
 
-    /// However many segments it sends, and however long it takes for them.
+    /// Independent of the number of its segments, and of the time.
     #[test]
     fn whoever_does_not_say_its_name_is_held() {
         let mut flow = Flow::new(7, 1);

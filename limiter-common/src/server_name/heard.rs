@@ -1,47 +1,46 @@
-//! The first bytes of connections, and whether a segment has the same ones at their places.
+//! The first bytes of connections, and whether a segment repeats them unchanged.
 
 use super::MOST_FIRST_BYTES;
 #[cfg(not(target_arch = "bpf"))]
 use crate::packet::Frame;
 
-/// How many words there are.
+/// The number of words.
 const WORDS: usize = MOST_FIRST_BYTES as usize / 8;
 
 const ALL: u64 = u64::MAX;
 
-/// First bytes of a connection, as words in little endian; zeros where none are known. It consists of plain
-/// numbers.
+/// First bytes of a connection, as little-endian words; unknown bytes are zero. It consists of plain numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct FirstBytes([u64; WORDS]);
 
-/// The part of a segment that has some of the first bytes of its connection.
+/// The part of a segment that overlaps the first bytes of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// The place of its first byte among the connection's.
     pub place: u32,
-    /// How many bytes of the segment's payload are before it.
+    /// The number of bytes before it in the segment's payload.
     pub skipped: u32,
     /// The number of its bytes: at least one, and none behind the connection's last first byte.
     pub length: u32,
 }
 
-/// The bytes that a segment has at the places of those that were read.
+/// The result of comparing a segment with the bytes read at its places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Compared {
     /// The same bytes.
     Same = 1,
-    /// Other bytes: no honest sender does that.
+    /// Other bytes: no honest sender changes them.
     Other = 2,
-    /// Nobody knows here which bytes were read.
+    /// The bytes read are unknown here.
     Unknown = 3,
 }
 
 impl Overlap {
-    /// Returns the part of a segment that has some of the first `most` bytes of a connection, whose first one has the
-    /// number `first`; `None`: it has none of them. The segment's payload has `length` bytes, the first of which has
-    /// the number `sequence`.
+    /// Returns the part of a segment that overlaps the first `most` bytes of a connection, or `None` if it has
+    /// none of them. The connection's bytes start at the sequence number `first`; the segment's payload has
+    /// `length` bytes from `sequence` on.
     #[must_use]
     #[inline(always)]
     pub const fn new((first, most): (u32, u32), sequence: u32, length: u32) -> Option<Self> {
@@ -50,7 +49,7 @@ impl Overlap {
         let (place, skipped) = if start < most {
             (start, 0)
         } else if before < length {
-            // The network stack leaves out what is before the first byte.
+            // The network stack drops bytes before the first byte.
             (0, before)
         } else {
             return None;
@@ -72,7 +71,7 @@ impl FirstBytes {
     /// No bytes.
     pub const NONE: Self = Self([0; WORDS]);
 
-    /// Returns those of a connection that begins so.
+    /// Makes the first bytes of a connection that begins with `bytes`.
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn new(bytes: &[u8]) -> Self {
@@ -81,7 +80,7 @@ impl FirstBytes {
         first
     }
 
-    /// Puts bytes at their places from `place` on. Those behind the last place are left out.
+    /// Puts bytes at their places from `place` on. Bytes behind the last place are left out.
     #[cfg(not(target_arch = "bpf"))]
     pub fn write(&mut self, place: u32, bytes: &[u8]) {
         for (byte, place) in bytes.iter().zip(place..MOST_FIRST_BYTES) {
@@ -89,7 +88,7 @@ impl FirstBytes {
         }
     }
 
-    /// Returns the bytes of a part of a segment whose payload begins at an offset in a frame.
+    /// Returns the bytes of a part of a segment with its payload at an offset in a frame.
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn of_frame<F: Frame>(frame: &F, payload: usize, part: &Overlap) -> Self {
@@ -102,7 +101,8 @@ impl FirstBytes {
         first
     }
 
-    /// Puts the lowest `length` bytes of a number, at most eight, at their places from `place` on, the lowest one first.
+    /// Puts the lowest `length` bytes of a number, at most eight, at their places from `place` on, the lowest
+    /// byte first.
     #[inline(always)]
     pub const fn put(&mut self, place: u32, bytes: u64, length: u32) {
         let mask = ALL >> (64 - 8 * length);
@@ -116,8 +116,8 @@ impl FirstBytes {
         }
     }
 
-    /// Returns whether a segment has these bytes in its part `part`; `copy` has those of the segment at their
-    /// places, and any bytes at others.
+    /// Whether a segment has these bytes in its part `part`. `copy` has the segment's bytes at their places,
+    /// and any bytes elsewhere.
     #[must_use]
     #[inline(always)]
     pub fn agrees(&self, copy: &mut Self, part: &Overlap) -> bool {
@@ -138,7 +138,7 @@ impl FirstBytes {
         difference == 0
     }
 
-    /// Takes of a word what is outside the mask.
+    /// Takes the bits of a word outside the mask from `other`.
     #[inline(always)]
     const fn take_outside(&mut self, other: &Self, index: u32, mask: u64) {
         let at = index as usize % WORDS;

@@ -1,24 +1,24 @@
-//! Why userspace is not told a segment that may have first bytes of a connection, or a datagram that may say a
-//! name.
+//! Reasons for not sending a segment with first bytes of a connection, or a datagram with a name, to userspace.
 
-/// Why a segment or a datagram is not told.
+/// Why a segment or a datagram is not sent to userspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Loss {
-    /// It is of a connection, and too many others were told in that time.
+    /// It is a segment of a noted connection, and too many others were sent in that time.
     Allowance = 0,
-    /// The network stack has noted no connection for it, and too many such were looked up in that time.
+    /// The network stack has noted no connection for it, and too many such connections were looked up in that
+    /// time.
     Unknown = 1,
-    /// Userspace does not read fast enough: there is no room.
+    /// Userspace reads too slowly: there is no room.
     Room = 2,
-    /// It is a datagram, and too many others were told in that time.
+    /// It is a datagram, and too many others were sent in that time.
     Datagrams = 3,
-    /// It is a datagram, and userspace does not read fast enough: what room there is is for segments.
+    /// It is a datagram, and userspace reads too slowly: the remaining room is for segments.
     DatagramRoom = 4,
 }
 
 impl Loss {
-    /// Every one, in the order of their numbers.
+    /// Every reason, in the order of the numbers.
     pub const ALL: [Self; 5] = [
         Self::Allowance,
         Self::Unknown,
@@ -27,13 +27,13 @@ impl Loss {
         Self::DatagramRoom,
     ];
 
-    /// Those of segments.
+    /// The reasons for segments.
     pub const OF_SEGMENTS: [Self; 3] = [Self::Allowance, Self::Unknown, Self::Room];
 
-    /// Those of datagrams.
+    /// The reasons for datagrams.
     pub const OF_DATAGRAMS: [Self; 2] = [Self::Datagrams, Self::DatagramRoom];
 
-    /// Returns the name in metrics, of which segments and datagrams have their own.
+    /// The name in metrics; segments and datagrams have separate metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

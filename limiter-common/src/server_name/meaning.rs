@@ -1,29 +1,29 @@
-//! The meaning of a name to a policy.
+//! The policy's result for a server name.
 
 use crate::packet::Asked;
 
-/// The meaning of the name that a client asks for, to a policy. It consists of plain numbers.
+/// The policy's result for the server name that a client asks for. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meaning {
-    /// The limits that count by it.
+    /// The limits that count by the name.
     pub limits: u64,
-    /// The number of the server name of the policy that it belongs to; 0: it belongs to none.
+    /// The number of the policy's server name that covers it; 0: none does.
     pub name: u64,
-    /// The policy that says so, by the [number](crate::policy::Shape::server_names) of its server names;
-    /// 0: nothing is known of the name.
+    /// The policy of this result, by the [number](crate::policy::Shape::server_names) of its server names; 0:
+    /// the name is unknown.
     pub known_by: u64,
 }
 
 impl Meaning {
-    /// That of a name that is not known.
+    /// The result for an unknown name.
     pub const NONE: Self = Self {
         limits: 0,
         name: 0,
         known_by: 0,
     };
 
-    /// Makes what the policy whose server names have that number says.
+    /// Makes the result of the policy with that number of server names.
     #[must_use]
     #[inline(always)]
     pub const fn new(known_by: u64, asked: &Asked) -> Self {
@@ -34,7 +34,8 @@ impl Meaning {
         }
     }
 
-    /// Returns the limits that count by it, by the policy whose server names have that number.
+    /// Returns the limits that count by the name, if this is the result of the policy with that number of
+    /// server names.
     #[must_use]
     #[inline(always)]
     pub const fn limits_of(&self, server_names: u64) -> u64 {

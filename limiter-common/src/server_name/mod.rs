@@ -1,16 +1,16 @@
-//! Server names: what clients of live TCP connections ask for, as TLS and HTTP say it, and those of QUIC.
+//! Server names: the names that clients of live TCP connections and QUIC flows ask for, in TLS, HTTP and QUIC.
 //!
-//! Nothing here reads a name. The network stack notes each connection that the policy may count by its
-//! name; programs copy its first bytes to userspace, which reads them and writes down what the policy
-//! says of the name. From then on the connection's packets are counted by it.
+//! Nothing here reads a name. The network stack notes each connection that the policy may count by its name;
+//! programs copy its first bytes to userspace, which reads them and writes back the policy's result for the
+//! name. From then on the connection's packets are counted by it.
 //!
-//! A client could have the server take other bytes than those that were read. So userspace also writes down
-//! which bytes these were, and programs drop segments that have others at their places; and segments of which the
-//! server may read other bytes than they have: with urgent data, and with data of multipath TCP. A server of TLS may
-//! ask for a second hello, so programs read the records behind the first until one of them is none, and hold a second
-//! hello until userspace has read it.
+//! A client could make the server take other bytes than userspace read. So userspace also writes down the bytes
+//! it read, and programs drop segments that have others at their places. They also drop segments that may mean
+//! other bytes to the server: with urgent data, and with data of multipath TCP. A TLS server may ask for a
+//! second hello, so programs follow the records behind the first one until a record shows that none comes, and
+//! hold a second hello until userspace has read it.
 //!
-//! The network stack knows no connections of QUIC. So programs copy each datagram that begins with an Initial
+//! The network stack knows no QUIC connections. So programs copy each datagram that begins with an Initial
 //! packet of an unknown flow, and userspace notes the flow once it has read the name.
 
 mod allowance;

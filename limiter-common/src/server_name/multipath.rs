@@ -1,19 +1,19 @@
-//! Multipath TCP: its option says where a segment's bytes belong, perhaps nowhere, or in another connection. So the
-//! segments of one connection do not show the bytes that the server reads.
+//! Multipath TCP: its option gives the place of a segment's bytes, perhaps none, or in another connection. So
+//! the segments of one connection do not show the bytes that the server reads.
 
-/// Padding and the option of multipath TCP (RFC 8684) among a header's options, and the end of these.
+/// The end of a header's options, padding, and the option of multipath TCP (RFC 8684).
 const OPTIONS_END: u8 = 0;
 const PADDING: u8 = 1;
 const MULTIPATH: u8 = 30;
 
-/// The options of a segment, with room behind the most that there can be: a power of two, for the verifier.
+/// The options of a segment, with room behind the longest possible: a power of two, for the verifier.
 pub type TcpOptions = [u8; 64];
 
 /// The most bytes of options.
 const MOST_OPTIONS: usize = 40;
 
-/// Returns whether the first `length` bytes of a segment's options have one of multipath TCP, looked for as the
-/// network stack does. `opaque` returns its argument, of which the kernel's verifier then knows nothing.
+/// Whether the first `length` bytes of a segment's options have an option of multipath TCP; they are parsed as
+/// in the network stack. `opaque` returns its argument, and hides its value from the kernel's verifier.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
@@ -22,7 +22,7 @@ pub fn has_multipath(options: &TcpOptions, length: u32, opaque: impl Fn(u64) -> 
     let mut at = 0;
     // The verifier needs a constant bound.
     for _ in 0..MOST_OPTIONS {
-        // It would walk the rest once for each number.
+        // Opaque: the verifier would walk the rest once for each number.
         at = opaque(u64::from(at)) as u32;
         if at >= length {
             break;

@@ -1,38 +1,37 @@
-//! The state of one QUIC flow, and which datagrams may say its name.
+//! The state of one QUIC flow, and the datagrams that may have its name.
 
 use super::Meaning;
 
-/// A QUIC flow whose client has asked for a name. It consists of plain numbers.
+/// A QUIC flow with a client that has asked for a name. It consists of plain numbers.
 ///
-/// No packet shows where it ends: what ends it is encrypted. So it is over when its client has said
-/// nothing for a time.
+/// No packet shows its end, which is encrypted. So it is over after a time of silence from its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct QuicFlow {
     /// The meaning of the name.
     pub meaning: Meaning,
-    /// When its client was last heard of, in nanoseconds, up to [`STEP_NS`] too early.
+    /// The time of its client's last packet, in nanoseconds, up to [`STEP_NS`] too early.
     seen_ns: u64,
 }
 
-/// How long a client may be silent, in nanoseconds. Servers close connections after 30 to 75 s, and
-/// firewalls forget them after 120 to 180 s.
+/// The longest silence of a client, in nanoseconds. Servers close connections after 30 to 75 s, and firewalls
+/// drop them after 120 to 180 s.
 const LONGEST_SILENCE_NS: u64 = 120_000_000_000;
 
-/// How exactly it is noted when a client was heard of, in nanoseconds, so that few packets write.
+/// The resolution of the noted time, in nanoseconds, so that few packets write.
 const STEP_NS: u64 = 1_000_000_000;
 
 /// The shortest datagram in which a client may send an Initial packet, in bytes (RFC 9000, 14.1).
 pub const SHORTEST_INITIAL: u32 = 1200;
 
-/// How many bytes at the beginning of a datagram say whether an Initial packet is there.
+/// The number of bytes at the start of a datagram that identify an Initial packet.
 pub const INITIAL_MARK: usize = 5;
 
-/// The first four bits of an Initial packet, and the version that they are of (RFC 9000, 17.2.2; RFC 9369,
-/// 3.1 and 3.2): the form is long, a bit is fixed, and two say the type.
+/// The first four bits of an Initial packet, and their version (RFC 9000, 17.2.2; RFC 9369, 3.1 and 3.2): a
+/// long header's bit, the fixed bit, and two bits for the type.
 const INITIALS: [(u8, u32); 2] = [(0b1100, 1), (0b1101, 0x6b33_43cf)];
 
-/// Returns whether a datagram that begins so begins with an Initial packet of a known version.
+/// Whether a datagram with these first bytes begins with an Initial packet of a known version.
 #[must_use]
 #[inline(always)]
 pub const fn begins_with_initial(mark: [u8; INITIAL_MARK]) -> bool {
@@ -44,7 +43,7 @@ pub const fn begins_with_initial(mark: [u8; INITIAL_MARK]) -> bool {
 }
 
 impl QuicFlow {
-    /// Makes one whose name was read at a time in nanoseconds.
+    /// Makes a flow with its name read at a time in nanoseconds.
     #[must_use]
     pub const fn new(meaning: Meaning, now_ns: u64) -> Self {
         Self {
@@ -53,20 +52,20 @@ impl QuicFlow {
         }
     }
 
-    /// Returns the same flow under another policy.
+    /// Returns the flow under another policy.
     #[must_use]
     pub const fn with(self, meaning: Meaning) -> Self {
         Self { meaning, ..self }
     }
 
-    /// Returns whether its client has been silent for so long that the ports may be another connection's.
+    /// Whether its client has been silent for so long that the ports may belong to another connection.
     #[must_use]
     #[inline(always)]
     pub const fn is_over(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.seen_ns) >= LONGEST_SILENCE_NS
     }
 
-    /// Returns what is known of the name, and notes that its client was heard of; `None`: the flow is over.
+    /// Notes a packet of its client, and returns the policy's result for the name; `None`: the flow is over.
     #[must_use]
     #[inline(always)]
     pub const fn see(&mut self, now_ns: u64) -> Option<&Meaning> {
@@ -110,7 +109,7 @@ mod tests {
             ([0xd0, 0, 0, 0, 1], false),
             ([0xe0, 0, 0, 0, 1], false),
             ([0xc0, 0x6b, 0x33, 0x43, 0xcf], false),
-            // A short header; a version that is not known, and that of a negotiation.
+            // A short header; an unknown version, and the version of a negotiation.
             ([0x40, 0, 0, 0, 1], false),
             ([0xc0, 0, 0, 0, 2], false),
             ([0xc0, 0, 0, 0, 0], false),

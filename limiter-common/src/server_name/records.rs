@@ -1,9 +1,9 @@
-//! The TLS records behind a client's hello, which tell whether a second hello comes.
+//! The TLS records behind a client's hello, which show whether a second hello comes.
 //!
-//! A server may ask for a second hello (RFC 8446, 4.1.4: HelloRetryRequest) and go by its name. The second hello comes
-//! in clear text, in the next record of a handshake. All other clients send anything else there: encrypted data, or
-//! another message of the handshake. Before it may come an alert, and what makes old boxes on the way believe in TLS
-//! 1.2 (RFC 8446, D.4).
+//! A server may ask for a second hello (RFC 8446, 4.1.4: HelloRetryRequest) and go by its name. The second
+//! hello comes in clear text, in the next record of a handshake. Other clients send something else there:
+//! encrypted data, or another message of the handshake. Before it may come an alert, and the record that makes
+//! old middleboxes believe in TLS 1.2 (RFC 8446, D.4).
 
 /// The types of records (RFC 8446, 5.1).
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -14,16 +14,16 @@ const APPLICATION_DATA: u8 = 23;
 /// The type of a hello among the messages of a handshake.
 const CLIENT_HELLO: u8 = 1;
 
-/// The bytes of a record's header, and the first one of its content.
+/// The bytes of a record's header, and the first byte of its content.
 pub const RECORD_START: u32 = 6;
 
 /// The bytes of an alert with its header.
 const ALERT_BYTES: u32 = 7;
 
-/// The most records that one segment has before the one that decides.
+/// The most records in one segment before the record that decides.
 pub const MOST_RECORDS: u32 = 4;
 
-/// The records behind a hello, as far as they were read.
+/// The state of the records behind a hello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Records {
@@ -32,26 +32,26 @@ pub enum Records {
     Read = 0,
     /// A second hello may come.
     Awaited = 1,
-    /// A second hello begins behind the bytes that were read.
+    /// A second hello begins behind the bytes read so far.
     SecondHello = 2,
 }
 
 /// The meaning of a record behind a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// Another record follows this one, which has so many bytes.
+    /// Another record follows this one, which has this many bytes.
     Before(u32),
     /// No second hello comes.
     Other,
     /// It is a second hello.
     Hello,
-    /// It is not there yet, or no honest client sends it.
+    /// It is incomplete, or no honest client sends it.
     Unread,
 }
 
 impl Record {
-    /// Reads the record of whose bytes `there` are there; `start` has the first [`RECORD_START`] of them, the first one
-    /// in its lowest byte.
+    /// Reads a record of which `there` bytes have arrived; `start` has the first [`RECORD_START`] bytes, the
+    /// first byte lowest.
     #[must_use]
     #[inline(always)]
     pub const fn new(start: u64, there: u32) -> Self {
@@ -64,7 +64,7 @@ impl Record {
             _ if bytes[1] != 3 => Self::Unread,
             (CHANGE_CIPHER_SPEC, 1) => Self::Before(RECORD_START),
             (ALERT, 2) if there >= ALERT_BYTES => Self::Before(ALERT_BYTES),
-            // A server skips an empty one.
+            // A server skips an empty record.
             (HANDSHAKE, 0) => Self::Unread,
             (HANDSHAKE, _) if bytes[5] == CLIENT_HELLO => Self::Hello,
             (HANDSHAKE | APPLICATION_DATA, _) => Self::Other,

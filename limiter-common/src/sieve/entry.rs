@@ -1,17 +1,16 @@
 //! The parts of a sieve's memory.
 //!
-//! All of it is words that are read and written one by one, since other CPUs may read them
-//! meanwhile. A writer holds the shard's lock, which orders its accesses; so they need no order of
-//! their own.
+//! All of it is words that are read and written one by one, since other CPUs may read them meanwhile. A
+//! writer holds the shard's lock, which orders its accesses; so the words need no order of their own.
 
 use super::Word;
 use crate::address::{Address, Family};
 
 /// One address in a sieve; a cache line.
 ///
-/// Entries have numbers in their shard. The first ones stand for no address: entry `n` is the head
-/// of list `n`, where the list begins and ends, so lists are rings and every link leads to an
-/// entry. Links are distances, so in zeroed memory each entry links to itself: empty rings.
+/// Entries have numbers in their shard. The first ones stand for no address: entry `n` is the head of list
+/// `n`, at both its ends, so lists are rings and every link leads to an entry. Links are distances, so in
+/// zeroed memory each entry links to itself: empty rings.
 ///
 /// All words have 64 bits, even for smaller values: BPF has no atomics of other sizes.
 #[derive(Debug, Default)]
@@ -35,7 +34,7 @@ const LIST_BITS: u32 = 8;
 const FAMILY_BITS: u32 = 8;
 
 impl Entry {
-    /// Returns the entry's address.
+    /// The entry's address.
     #[must_use]
     #[inline(always)]
     pub fn key(&self) -> Address {
@@ -50,7 +49,6 @@ impl Entry {
         }
     }
 
-    /// Returns whether the entry is for that address.
     #[inline(always)]
     pub(super) fn is_of(&self, key: &Address) -> bool {
         self.high.get() == key.high && self.low.get() == key.low && self.has_family(key.family)
@@ -70,13 +68,13 @@ impl Entry {
         self.tags.set(tags << LIST_BITS | u64::from(self.list()));
     }
 
-    /// Returns the number of the entry's chain in the shard.
+    /// The number of the entry's chain in the shard.
     #[inline(always)]
     pub(super) fn home(&self) -> u32 {
         number(self.tags.get() >> (LIST_BITS + FAMILY_BITS))
     }
 
-    /// Returns the list that the entry is in.
+    /// The entry's list.
     #[must_use]
     #[inline(always)]
     pub fn list(&self) -> u32 {
@@ -89,8 +87,8 @@ impl Entry {
         self.tags.set(others | u64::from(list));
     }
 
-    /// Returns the entry's hits; those before it last began again count an eighth. For a list's
-    /// head: how many entries the list has.
+    /// The entry's hits; hits before it last began again count an eighth. For a list's head: the number of
+    /// entries in the list.
     #[must_use]
     #[inline(always)]
     pub fn count(&self) -> u32 {
@@ -102,7 +100,7 @@ impl Entry {
         self.count.set(count.into());
     }
 
-    /// Returns the start of the entry's age, in nanoseconds of the decision's clock: when it was
+    /// The start of the entry's age, in nanoseconds of the decision's clock: the time at which it was
     /// inserted, began again, or came to list 0.
     #[must_use]
     #[inline(always)]
@@ -115,7 +113,7 @@ impl Entry {
         self.added_ns.set(now_ns);
     }
 
-    /// Returns the number of the entry before this one, whose own number is `own`.
+    /// The number of the previous entry; `own` is this entry's number.
     #[must_use]
     #[inline(always)]
     pub fn previous(&self, own: u32) -> u32 {
@@ -127,7 +125,7 @@ impl Entry {
         self.previous.set(previous.wrapping_sub(own).into());
     }
 
-    /// Returns the number of the entry after this one, whose own number is `own`.
+    /// The number of the next entry; `own` is this entry's number.
     #[must_use]
     #[inline(always)]
     pub fn next(&self, own: u32) -> u32 {
@@ -139,14 +137,12 @@ impl Entry {
         self.next.set(next.wrapping_sub(own).into());
     }
 
-    /// Returns the link to the next entry of the chain.
     #[inline(always)]
     pub(super) const fn chain(&self) -> &Word {
         &self.chain
     }
 }
 
-/// Returns the value of a word that holds at most 32 bits.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "that is what it holds")]
 pub(super) const fn number(word: u64) -> u32 {
@@ -161,14 +157,14 @@ pub struct Shard {
     /// that copies a shard and finds the same even number before and after has a consistent
     /// snapshot.
     pub sequence: Word,
-    /// How many entries have ever been given to an address.
+    /// The number of entries ever given to an address.
     used: Word,
 }
 
 const _: () = assert!(size_of::<Shard>() == 64, "a cache line");
 
 impl Shard {
-    /// Returns how many entries have ever been given to an address; those after them are zeroes.
+    /// The number of entries ever given to an address; all later entries are zero.
     #[must_use]
     #[inline(always)]
     pub fn used(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! A sieve's size, and where an address is in its memory.
+//! A sieve's size, and the place of an address in its memory.
 
 use crate::{
     address::{Address, Family},
@@ -11,8 +11,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Geometry {
-    /// The number of lists besides list 0, which is also the number of the entry list. Below
-    /// `size`.
+    /// The number of lists besides list 0; it is also the number of the entry list. Below `size`.
     pub list_count: u32,
     /// The capacity of the entry list and of list 0 as a power of two; below 2^28.
     pub size: u32,
@@ -30,8 +29,8 @@ impl Geometry {
 
     /// Makes a geometry with as many shards as are useful for that many CPUs.
     ///
-    /// There are no more shards than CPUs, and so few that each has at least four entries of each
-    /// list: in a list of one or two entries, each newcomer would push out the one before.
+    /// There are no more shards than CPUs, and few enough that each has at least four entries of each list:
+    /// in a list of one or two entries, each newcomer would push out the one before.
     #[must_use]
     pub const fn new(list_count: u32, size: u32, cpus: u32) -> Self {
         let smallest = size.saturating_sub(list_count.saturating_sub(1));
@@ -44,14 +43,14 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of shards.
+    /// The number of shards.
     #[must_use]
     #[inline(always)]
     pub const fn shards(&self) -> u32 {
         1 << (self.shard_bits & 31)
     }
 
-    /// Returns how many entries of one shard a list holds.
+    /// Returns the number of entries of one shard that a list holds.
     #[must_use]
     #[inline(always)]
     pub const fn capacity(&self, list: u32) -> u32 {
@@ -64,34 +63,34 @@ impl Geometry {
         1 << (bits.wrapping_sub(halvings) & 31)
     }
 
-    /// Returns the number of a shard's first entry for an address: those before it are the heads of
-    /// lists, including the free list.
+    /// The number of a shard's first entry for an address: before it are the heads of lists, including the
+    /// free list.
     #[must_use]
     #[inline(always)]
     pub const fn first_entry(&self) -> u32 {
         self.free_list().wrapping_add(1)
     }
 
-    /// Returns the number of the list of freed entries, which is after the others.
+    /// The number of the list of freed entries, after all other lists.
     #[must_use]
     #[inline(always)]
     pub const fn free_list(&self) -> u32 {
         self.list_count.wrapping_add(1)
     }
 
-    /// Returns how many entries a shard has, including the heads of lists.
+    /// The number of entries in a shard, including the heads of lists.
     #[must_use]
     #[inline(always)]
     pub const fn entries(&self) -> u32 {
-        // List 0, and the others: twice the largest less what would be below the smallest.
+        // List 0, and the others: twice the largest, less the lists that would be below the smallest.
         let largest = self.capacity(self.list_count);
         (3 * largest)
             .wrapping_sub(self.capacity(1))
             .wrapping_add(self.first_entry())
     }
 
-    /// Returns how many chains a shard has, a power of two: about one per address without list 0,
-    /// which is rarely full.
+    /// The number of chains in a shard, a power of two: about one per address without list 0, which is
+    /// rarely full.
     #[must_use]
     #[inline(always)]
     pub const fn chains(&self) -> u32 {
@@ -116,16 +115,15 @@ pub struct Region {
 pub struct ChainLocation {
     /// The index of the address's shard.
     pub shard: u32,
-    /// The index of that shard's first entry.
+    /// The index of the shard's first entry.
     pub entries: u32,
-    /// The index of the head of that shard's first chain.
+    /// The index of the head of the shard's first chain.
     pub heads: u32,
     /// The number of the address's chain in the shard.
     pub chain: u32,
 }
 
 impl ChainLocation {
-    /// Returns the index of the chain's head.
     #[inline(always)]
     pub(super) const fn head(&self) -> u32 {
         self.heads.wrapping_add(self.chain)
@@ -140,8 +138,7 @@ impl ChainLocation {
         hash_key: &HashKey,
         key: &Address,
     ) -> Self {
-        // The hash of a bucket's owner, as in the table of buckets: no second secret function is
-        // needed.
+        // The hash of a bucket's owner, as in the table of buckets: no second secret function is needed.
         let bits = match key.family {
             Family::V4 => 32,
             Family::V6 => 128,

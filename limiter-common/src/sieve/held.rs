@@ -1,21 +1,21 @@
-//! An entry in the form in which it is saved and restored.
+//! An entry in its saved and restored form.
 
 use super::{ChainLocation, Geometry, Memory, Sieve, SieveLists, lists::Found};
 use crate::{address::Address, table::HashKey};
 
-/// A source that a list of a sieve holds.
+/// A source in a list of a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSource {
     /// The address, as returned by [`Sieve::key`].
     pub key: Address,
-    /// How many hits it has.
+    /// Its number of hits.
     pub count: u32,
     /// The start of its age, in nanoseconds of the decision's clock.
     pub added_ns: u64,
 }
 
-/// Returns the list and the entry of an address as returned by [`Sieve::key`]; `None`: it has none.
-/// It takes no lock, so the result may be wrong while others use the sieve.
+/// Returns the list and the entry of an address from [`Sieve::key`], or `None` if it has none. Takes no
+/// lock, so the result may be wrong while other CPUs use the sieve.
 pub fn held<M: Memory>(
     memory: &M,
     sieve: &Sieve,
@@ -36,8 +36,8 @@ pub fn held<M: Memory>(
     Some((entry.list(), held))
 }
 
-/// Puts an address at the front of a list; returns whether the list had room and the address was
-/// not in the sieve. It must not run while others use the sieve.
+/// Puts an address at the front of a list; returns whether the list had room and the address was not in the
+/// sieve. It must not run while other CPUs use the sieve.
 pub fn put_back<M: Memory>(
     memory: &M,
     sieve: &Sieve,

@@ -6,15 +6,14 @@ use crate::{address::Address, table::HashKey};
 /// The number of attempts to take a shard's lock. Its holder runs some hundred instructions.
 const TRIES: u32 = 16;
 
-/// The bits of [`score`]'s result that say in which list the address is.
+/// The bits of [`score`]'s result with the list of the address.
 pub const LIST: u32 = 0xff;
 
-/// The bit of [`score`]'s result that says that the arrival was not counted, since other CPUs held
-/// the shard.
+/// The bit of [`score`]'s result for an arrival that was not counted, since other CPUs held the shard.
 pub const CONTENDED: u32 = 1 << 8;
 
-/// Counts an arrival of an address as returned by [`Sieve::key`]. Returns the list that it is in
-/// afterwards ([`LIST`]), and whether the arrival could not be counted ([`CONTENDED`]).
+/// Counts an arrival of an address from [`Sieve::key`]. Returns the address's list afterwards ([`LIST`]),
+/// and whether the arrival could not be counted ([`CONTENDED`]).
 #[inline(always)]
 pub fn score<M: Memory>(
     memory: &M,
@@ -43,16 +42,16 @@ pub fn score<M: Memory>(
     }
     let list = match memory.look(location.entries, location.head(), key) {
         Some(list) if list < entry_list => list,
-        // An address that is in no list has just been pushed out, or never came.
+        // An address in no list has just been pushed out, or never came.
         _ => entry_list,
     };
     list & LIST | CONTENDED
 }
 
-/// Does what Traffic Server does on a hit, with the lock of the shard held; returns the list.
-/// `None`: a chain has no room, and nothing was done.
+/// Performs Traffic Server's steps for a hit, with the shard's lock held; returns the list. `None`: a chain
+/// has no room, and nothing was done.
 ///
-/// An entry is moved once, directly to its final list: steps in between leave no trace.
+/// An entry moves once, directly to its final list: steps in between leave no trace.
 #[inline(always)]
 fn hit<M: Memory>(
     memory: &M,
@@ -76,7 +75,7 @@ fn hit<M: Memory>(
         Found::Nobody => None,
         Found::Lost => return None,
     };
-    // The list that it goes to, and whether it moves at all.
+    // The entry's new list, and whether it moves at all.
     let (mut list, mut moves) = (entry_list, true);
     let number = if let Some(number) = found {
         let entry = lists.entry(number)?;

@@ -3,33 +3,32 @@
 use super::{ChainLocation, Entry, Geometry, Shard, Word, entry};
 use crate::address::Address;
 
-/// The maximum number of entries in a chain. There are about as many chains as entries, and nobody
-/// without the key can choose an address's chain: none ever gets half as long.
+/// The maximum number of entries in a chain. There are about as many chains as entries, and only the key
+/// decides an address's chain, so no attacker can choose it: no chain ever gets half as long.
 const MOST_IN_CHAIN: u32 = 32;
 
-/// What a chain has of an address.
+/// The result of a search in a chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The entry of that number.
+    /// The number of the address's entry.
     Entry(u32),
-    /// Nothing, and the chain has room.
+    /// The address is not there, and the chain has room.
     Nobody,
-    /// Nothing, and the chain is full or broken.
+    /// The address is not there, and the chain is full or broken.
     Lost,
 }
 
-/// In place of the number of a chain's next entry: there is none. It is the number of list 0's
-/// head.
+/// Stands in for the number of a chain's next entry at its end. It is the number of list 0's head.
 const NONE: u32 = 0;
 
 /// The memory of all sieves.
 pub trait Memory {
-    /// Returns an entry by its index among those of all shards.
+    /// The entry at an index among the entries of all shards.
     fn entry(&self, index: u32) -> Option<&Entry>;
-    /// Returns the number of a chain's first entry, by the chain's index among those of all
-    /// shards; 0: the chain is empty.
+    /// The number of a chain's first entry, by the chain's index among the chains of all shards; 0: the
+    /// chain is empty.
     fn head(&self, index: u32) -> Option<&Word>;
-    /// Returns a shard.
+    /// The shard at an index.
     fn shard(&self, index: u32) -> Option<&Shard>;
 
     /// Sets a word to `new` if it still is `seen`, in one atomic step, before all later accesses.
@@ -37,8 +36,8 @@ pub trait Memory {
     /// Sets a word after all earlier accesses.
     fn store(&self, word: &Word, value: u64);
 
-    /// Calls [`SieveLists::relink`] in the shard whose first entry is `entries`. In the kernel
-    /// program, this and the next two are separate functions, which the verifier walks once.
+    /// Calls [`SieveLists::relink`] in the shard with `entries` as its first entry. In the kernel program,
+    /// this and the next two are separate functions, which the verifier walks once.
     #[inline(always)]
     fn relink(&self, entries: u32, number: u32, list: u32)
     where
@@ -47,7 +46,7 @@ pub trait Memory {
         SieveLists::new(self, entries).relink(number, list);
     }
 
-    /// Calls [`SieveLists::evict`] in the shard whose first entry and chain head are these.
+    /// Calls [`SieveLists::evict`] in the shard with this first entry and first chain head.
     #[inline(always)]
     fn evict(&self, entries: u32, heads: u32, list: u32, free_list: u32)
     where
@@ -56,7 +55,7 @@ pub trait Memory {
         SieveLists::new(self, entries).evict(heads, list, free_list);
     }
 
-    /// Calls [`SieveLists::look`] in the shard whose first entry is `entries`, in the chain `head`.
+    /// Calls [`SieveLists::look`] in the shard with `entries` as its first entry, in the chain `head`.
     #[inline(always)]
     fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
     where
@@ -74,7 +73,7 @@ pub struct SieveLists<'m, M> {
 }
 
 impl<'m, M: Memory> SieveLists<'m, M> {
-    /// Returns the lists of the shard whose first entry has the index `entries`.
+    /// The lists of the shard with the index `entries` as its first entry.
     #[inline(always)]
     pub const fn new(memory: &'m M, entries: u32) -> Self {
         Self { memory, entries }
@@ -86,7 +85,6 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         self.memory.entry(self.entries.wrapping_add(number))
     }
 
-    /// Looks for an address's entry in the chain `head`.
     #[inline(always)]
     pub(super) fn find(&self, head: u32, key: &Address) -> Found {
         let Some(head) = self.memory.head(head) else {
@@ -108,7 +106,7 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         Found::Lost
     }
 
-    /// Returns the list of an address in the chain `head`; `None`: it is in none. Without the
+    /// Returns the list of an address in the chain `head`, or `None` if it is in no list. Without the
     /// shard's lock the result may be wrong.
     #[must_use]
     #[inline(always)]
@@ -119,8 +117,8 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         }
     }
 
-    /// Takes a free entry for an address that has none and puts it into its chain; the entry stays
-    /// in the free list.
+    /// Takes a free entry for an address without one and puts it into its chain; the entry stays in the
+    /// free list.
     #[inline(always)]
     pub(super) fn insert(
         &self,
@@ -134,7 +132,7 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         let head = self.memory.head(location.head())?;
         let mut number = free.previous(free_list);
         if number == free_list {
-            // None was freed, so take one that was never used.
+            // None was freed, so take an unused entry.
             let used = shard.used();
             number = geometry.first_entry().wrapping_add(used);
             if number >= geometry.entries() {
@@ -154,7 +152,7 @@ impl<'m, M: Memory> SieveLists<'m, M> {
     /// Moves an entry from its list to the front of another.
     #[inline(always)]
     pub fn relink(&self, number: u32, list: u32) {
-        // If the memory is not a sieve's, leave it alone.
+        // Ignore failure: then the memory is not a sieve's.
         let _ = self.try_relink(number, list);
     }
 
@@ -178,7 +176,7 @@ impl<'m, M: Memory> SieveLists<'m, M> {
         Some(())
     }
 
-    /// Forgets the last entry of a list, if there is one.
+    /// Evicts the last entry of a list, if there is one.
     #[inline(always)]
     pub fn evict(&self, heads: u32, list: u32, free_list: u32) {
         let _ = self.try_evict(heads, list, free_list);

@@ -1,20 +1,19 @@
 //! Sieves find busy sources, by Apache Traffic Server's SieveLRU.
 //!
-//! A sieve is a sequence of LRU lists. New addresses enter the entry list, the largest; each lower
-//! list is half as large and holds busier ones; list 0 is for those that are blocked for long.
-//! Under pressure every arrival counts, and sources in too low a list are dropped
-//! ([`crate::decide::sift`]).
+//! A sieve is a sequence of LRU lists. New addresses enter the entry list, the largest; each lower list is
+//! half as large and holds busier addresses; list 0 is for long blocks. Under pressure every arrival
+//! counts, and sources in too low a list are dropped ([`crate::decide::sift`]).
 //!
-//! The address's keyed hash divides a sieve into shards, so that CPUs seldom contend: each shard
-//! has its share of every list, and is a separate sieve for its addresses. With one shard this is
-//! the original.
+//! The address's keyed hash divides a sieve into shards, so that CPUs seldom contend: each shard has its
+//! share of every list, and is a separate sieve for its addresses. With one shard this is the original.
 //!
-//! Sieves are in the kernel, as userspace would hear of each arrival just when there are most; and
-//! they are exact, as a sketch has no lists to configure and show. A hit costs 50 ns above counting
-//! the arrival, which costs 20. Userspace never takes a lock: a killed daemon would not release it.
+//! Sieves run in the kernel, because userspace would have to hear of each arrival just when there are most;
+//! and they are exact, because a sketch has no lists to configure and show. A hit costs 50 ns more than
+//! counting the arrival, which costs 20. Userspace never takes a lock: a killed daemon would not release
+//! it.
 //!
-//! The kernel requires that memory is arrays of fixed size, zeroed at first, and that a shard's
-//! lock is taken by a limited number of attempts, since a program may not wait.
+//! For the kernel, memory is arrays of fixed size, zeroed at first, and taking a shard's lock has a limited
+//! number of attempts, since a program may not wait.
 
 mod entry;
 mod geometry;
@@ -50,7 +49,7 @@ pub const MAX_USES: u32 = crate::limit::MAX_LIMITS + MAX_SIEVES;
 pub struct Sieve {
     /// The age in nanoseconds after which an entry begins again in the entry list; 0: never.
     pub max_age_ns: u64,
-    /// The same for entries in list 0.
+    /// The maximum age for entries in list 0.
     pub perma_max_age_ns: u64,
     /// The leading 64 bits of the mask that distinguishes IPv6 sources.
     pub ipv6_mask_high: u64,
@@ -82,7 +81,7 @@ impl Sieve {
         }
     }
 
-    /// Returns the maximum age of an entry of a list, in nanoseconds; 0: unlimited.
+    /// Returns the maximum age of a list's entries, in nanoseconds; 0: unlimited.
     #[inline(always)]
     const fn max_age_ns(&self, list: u32) -> u64 {
         if list == PERMA_BLOCK {
@@ -93,17 +92,17 @@ impl Sieve {
     }
 }
 
-/// The list of sources that are blocked for long.
+/// The list of sources blocked for long.
 pub const PERMA_BLOCK: u32 = 0;
 
-/// The use of a sieve: a limit, or the whole interface, has it score its packets.
+/// The use of a sieve: a limit, or the whole interface, scores its packets with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SieveUse {
     /// The index of the limit, as a bit; 0: all packets are scored.
     pub limit: u64,
-    /// The sieve's index in the policy; [`Self::NO_SIEVE`]: nobody is scored, and only arrivals are
-    /// counted. Uses of one sieve are adjacent.
+    /// The sieve's index in the policy; [`Self::NO_SIEVE`]: only arrivals are counted, and no source is
+    /// scored. Uses of one sieve are adjacent.
     pub sieve: u32,
     /// The index of the use's pressure and counters: [`pressure_of_limit`] or
     /// [`pressure_of_sieve`].
@@ -111,6 +110,6 @@ pub struct SieveUse {
 }
 
 impl SieveUse {
-    /// In place of a sieve: none.
+    /// Stands in for a sieve: none.
     pub const NO_SIEVE: u32 = u32::MAX;
 }

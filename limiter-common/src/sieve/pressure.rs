@@ -1,4 +1,4 @@
-//! How much a sieve rejects, and its counters.
+//! The share that a sieve rejects, and its counters.
 
 use core::ops::AddAssign;
 
@@ -25,16 +25,16 @@ pub const fn pressure_of_sieve(sieve: u32) -> u32 {
     MAX_LIMIT_IDS + sieve % MAX_SIEVES
 }
 
-/// How much a use of a sieve rejects.
+/// The pressure of a sieve's use: it decides how much is rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pressure {
-    /// Traffic Server's pressure plus 1; 0: there is no pressure, and nobody is scored.
+    /// Traffic Server's pressure plus 1; 0: there is no pressure, and no source is scored.
     pub above: u32,
     /// Always 0.
     pub reserved: u32,
-    /// When it ends, in nanoseconds of the decision's clock, so that nobody is rejected for long
-    /// after the daemon has died.
+    /// The end of the pressure, in nanoseconds of the decision's clock, so that a dead daemon's pressure
+    /// soon stops rejecting sources.
     pub until_ns: u64,
 }
 
@@ -66,7 +66,7 @@ impl Pressure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SieveTraffic {
-    /// All arrivals, under pressure or not; the pressure is measured by them.
+    /// All arrivals, with and without pressure; they are the measure of the pressure.
     pub arrived: Traffic,
     /// Dropped because the source was in too low a list other than 0.
     pub iprep: Traffic,
@@ -74,7 +74,7 @@ pub struct SieveTraffic {
     pub iprep_perma: Traffic,
     /// Packets that counted as a hit.
     pub scored: u64,
-    /// Packets that should have counted as a hit but did not, because other CPUs held the shard.
+    /// Packets that were not counted as a hit, because other CPUs held the shard.
     pub contended: u64,
 }
 

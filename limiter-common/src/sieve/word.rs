@@ -2,27 +2,27 @@
 
 use core::sync::atomic::AtomicU64;
 
-/// A word that is read and written as a whole, without order among others: the shard's lock orders
+/// A word that is read and written as a whole, without order among other words: the shard's lock orders
 /// them.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// Returns the word for atomic operations.
+    /// The word for atomic operations.
     #[must_use]
     #[inline(always)]
     pub const fn atomic(&self) -> &AtomicU64 {
         &self.0
     }
 
-    /// Returns the word's value.
+    /// The word's value.
     #[must_use]
     #[inline(always)]
     pub fn get(&self) -> u64 {
         #[cfg(target_arch = "bpf")]
-        // SAFETY: the word is valid and aligned. LLVM has no atomic loads for the BPF of most
-        // kernels; a volatile load of eight bytes is one instruction.
+        // SAFETY: the word is valid and aligned. LLVM has no atomic loads for the BPF of most kernels; a
+        // volatile load of eight bytes is one instruction.
         unsafe {
             self.0.as_ptr().read_volatile()
         }

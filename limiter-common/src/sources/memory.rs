@@ -1,4 +1,4 @@
-//! The steps that all stores of known sources share, over the memory that each of them has.
+//! The common steps of all stores of known sources, over each store's own memory.
 
 use super::StandingStore;
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
     table::{Inserted, Line},
 };
 
-/// The memory of a store of known sources, which all CPUs share.
+/// The memory of a store of known sources, shared by all CPUs.
 ///
-/// A store may put the steps into functions of their own, as [`Outline`](crate::decide::Outline)
-/// does with those of a decision. They are not in that trait because handshakes and orders of
-/// userspace, which decide on no packet, change records by the same steps.
+/// A store may make the steps separate functions, as [`Outline`](crate::decide::Outline) does with the
+/// steps of a decision. They are not in that trait because handshakes and userspace's commands, which
+/// decide on no packet, change records by the same steps.
 pub trait StandingMemory {
-    /// Returns the word of the shortage.
+    /// The word of the shortage.
     fn shortage_word(&self) -> Option<impl ShortageWord>;
 
-    /// Returns a line of the table of known sources by its index.
+    /// The line of the table of known sources at an index.
     fn known_line(&self, index: u32) -> Option<impl Line>;
 
-    /// Returns a line of first tries by its index.
+    /// The line of first tries at an index.
     fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
 
     /// Calls [`change()`].
@@ -92,13 +92,12 @@ pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
     index_of(shape.hash_key.word_hash(source.0), shape.standing.lines)
 }
 
-/// Does the same by the source's hash and the number of lines.
 #[inline(always)]
 const fn index_of(hash: u64, lines: u32) -> u32 {
     (hash & 0xffff_ffff) as u32 & lines.wrapping_sub(1)
 }
 
-/// Returns all that a record's worth depends on at a time in nanoseconds.
+/// Returns everything that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
 fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
     Moment {
@@ -125,7 +124,7 @@ impl<M: StandingMemory> StandingStore for M {
         let at = moment(self, shape, now_ns);
         let hash = shape.hash_key.word_hash(source.0);
         if at.shortage.holds(at.now) {
-            // A source of a flood is refused: this line is fetched while the next one is.
+            // A source of a flood is refused: fetch this line along with the next one.
             if let Some(line) = first_try_line(self, shape, hash) {
                 line.fetch();
             }
@@ -174,7 +173,7 @@ impl<M: StandingMemory> StandingStore for M {
     }
 }
 
-/// Notes the shortage in which a source of that standing was refused; returns whether it was
+/// Notes the shortage in which a source of that standing was refused; returns whether the source was
 /// unknown and this is its retry.
 #[inline(always)]
 pub fn is_retry<M: StandingMemory>(
@@ -197,7 +196,7 @@ pub fn is_retry<M: StandingMemory>(
     }
 }
 
-/// Returns the line of first tries of a source of that hash.
+/// Returns the line of first tries for a source's hash.
 #[inline(always)]
 fn first_try_line<M: StandingMemory>(
     memory: &M,
@@ -224,8 +223,8 @@ pub fn happened<M: StandingMemory>(
     memory.change(shape, index, source, event, now_ns)
 }
 
-/// Changes the record of a source in its line, the one at `index`, as an event does; returns its
-/// standing then, also if the line has no room for it.
+/// Changes the record of a source in its line at `index` by an event. Returns its standing then, even if
+/// the line has no room for it.
 #[inline(always)]
 pub fn change<M: StandingMemory>(
     memory: &M,
@@ -259,7 +258,7 @@ pub fn after<M: StandingMemory>(
     record.after(event, &moment(memory, shape, now_ns))
 }
 
-/// Inserts a source that is not there into its line.
+/// Inserts a source that is not in its line.
 #[inline(always)]
 pub fn insert<M: StandingMemory>(
     memory: &M,
@@ -277,8 +276,7 @@ pub fn insert<M: StandingMemory>(
     }
 }
 
-/// Returns how much a record is worth keeping: a line makes room by forgetting the record of the
-/// least weight.
+/// Returns the worth of keeping a record: a line makes room by evicting the record of least weight.
 #[inline(always)]
 pub fn weight<M: StandingMemory>(memory: &M, shape: &Shape, record: Record, now_ns: u64) -> u64 {
     known::weight(record, &moment(memory, shape, now_ns))

@@ -1,4 +1,4 @@
-//! Stores of what is known of sources under a policy, and the steps that they share.
+//! Stores of the standing of sources, and their common steps.
 
 mod memory;
 mod store;

@@ -1,24 +1,24 @@
-//! The trait of stores of what is known of sources.
+//! The trait of stores of the standing of sources.
 
 use crate::{
     policy::Shape,
     standing::{Event, SourceId, Standing},
 };
 
-/// A store of what is known of sources, and of first tries.
+/// A store of known sources and of first tries.
 pub trait StandingStore {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and notes its visit.
     fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing;
 
-    /// Returns whether there is a shortage at the time `now_ns`, in nanoseconds.
+    /// Whether there is a shortage at the time `now_ns`, in nanoseconds.
     fn is_short(&self, now_ns: u64) -> bool;
 
     /// Notes that a limit refused a packet of a source of that standing at the time `now_ns`: there
     /// is a shortage, and an unknown source has made its first try.
     fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64);
 
-    /// Does the same where a reserve was the reason. Returns the standing that the source has now:
-    /// an unknown one that came again in time is retried.
+    /// Notes a refusal for a reserve like [`Self::note_refused`]. Returns the standing that the source has
+    /// now: an unknown source that came again in time is retried.
     fn refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64)
     -> Standing;
 
@@ -26,7 +26,7 @@ pub trait StandingStore {
     fn note(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing;
 }
 
-/// Knows nobody: all are unknown, however often they come.
+/// Knows no source: all stay unknown.
 impl StandingStore for () {
     #[inline(always)]
     fn visit(&self, _shape: &Shape, _source: SourceId, _now_ns: u64) -> Standing {
