@@ -1,4 +1,4 @@
-//! Between which addresses answers are sent.
+//! The addresses between which answers may be sent.
 
 use super::{
     Exchange,
@@ -6,16 +6,16 @@ use super::{
 };
 use crate::address::Family;
 
-/// The bit of an Ethernet address that belongs to a group.
+/// The bit of an Ethernet group address.
 const GROUP: u8 = 1;
 
 const ETHERNET_SOURCE: usize = 6;
 
-/// Where the source address is, from the transport header back; the destination follows it.
+/// The source address, counted back from the transport header; the destination follows it.
 const IPV4_SOURCE: usize = TRANSPORT - IPV4 + 12;
 const IPV6_SOURCE: usize = TRANSPORT - IPV6 + 8;
 
-/// Returns whether a packet goes from one host to one other, both of which may have sent it.
+/// Whether a packet goes from one host to another, and either may have sent it.
 #[inline(always)]
 pub(super) fn may_be_answered(exchange: &Exchange) -> bool {
     let ethernet = exchange.ethernet();
@@ -42,8 +42,7 @@ const fn are_unicast_v4(source: u32, destination: u32) -> bool {
         && is_of_link_v4(source) == is_of_link_v4(destination)
 }
 
-/// Returns whether one host may have the address: not 0.0.0.0/8, loopback, multicast, reserved or
-/// broadcast.
+/// Whether a single host may have the address: not 0.0.0.0/8, loopback, multicast, reserved or broadcast.
 #[inline(always)]
 const fn is_unicast_v4(address: u32) -> bool {
     let first = address >> 24;
@@ -64,8 +63,8 @@ const fn are_unicast_v6(source: [u64; 2], destination: [u64; 2]) -> bool {
         && is_of_link_v6(source) == is_of_link_v6(destination)
 }
 
-/// Returns whether one host may have the address: not multicast, and not of `::/64`, where the
-/// unspecified address, loopback and the IPv4-mapped ones are.
+/// Whether a single host may have the address: not multicast, and not of `::/64`, which has the unspecified
+/// address, loopback and the IPv4-mapped addresses.
 #[inline(always)]
 const fn is_unicast_v6([high, _]: [u64; 2]) -> bool {
     high != 0 && high >> 56 != 0xff

@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
-/// Returns the checksum for words with that sum. Of words that contain a right checksum, it is 0.
+/// Returns the checksum for words with that sum; 0 if the words contain a valid checksum.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! The DNS message of a query over UDP (RFC 1035), and where its question ends.
+//! The DNS message of a query over UDP (RFC 1035), and the end of its question.
 
 use super::{
     Exchange, Loops,
@@ -7,7 +7,7 @@ use super::{
     transport::{UDP, UDP_HEADER},
 };
 
-/// Where the message's fields are.
+/// The offsets of the message's fields.
 pub(super) const FLAGS: usize = TRANSPORT + 10;
 pub(super) const QUESTIONS: usize = TRANSPORT + 12;
 pub(super) const ANSWERS: usize = TRANSPORT + 14;
@@ -15,18 +15,18 @@ pub(super) const AUTHORITIES: usize = TRANSPORT + 16;
 pub(super) const ADDITIONAL: usize = TRANSPORT + 18;
 const QUESTION: u32 = offset(TRANSPORT + 20);
 
-/// The length of the UDP header and the message's.
+/// The length of the UDP header plus the message's header.
 const HEADERS: u32 = 20;
 
 /// The type and the class of a question.
 const TYPE_AND_CLASS: u32 = 4;
 
-/// The flags that say that it is an answer, and its kind.
+/// The flag of an answer, and the flags of the kind.
 pub(super) const ANSWER: u16 = 0x8000;
 const OPCODE: u16 = 0x7800;
 
-/// Returns the length of a query with one question from the UDP header to the question's end; 0:
-/// the packet, whose IP header is right, is none.
+/// Returns the length of a query with one question, from the UDP header to the question's end; 0: the
+/// packet, with a valid IP header, is no such query.
 #[inline(always)]
 pub(super) fn question_end<L: Loops>(exchange: &Exchange, loops: &L) -> u32 {
     if protocol(exchange) != UDP {

@@ -1,4 +1,4 @@
-//! Finds the DNS cookie of a query (RFC 7873), which stands in a refused packet's favour.
+//! Finds the DNS cookie of a query (RFC 7873), which counts in a refused packet's favour.
 
 use super::{
     Exchange, Loops,
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::cookie::{CookieCheck, DnsCookie};
 
-/// The length of the option `COOKIE` with a client cookie alone, and with a server cookie of RFC
-/// 9018 behind it.
+/// The length of the option `COOKIE` with a client cookie alone, and followed by a server cookie of RFC
+/// 9018.
 const CLIENT_ALONE: u16 = 8;
 const BOTH: u16 = 24;
 
@@ -18,12 +18,11 @@ const BOTH: u16 = 24;
 /// headers, a question for the root, the record and the option.
 pub const SHORTEST_WITH_COOKIE: u64 = 14 + 20 + 8 + 12 + 5 + 11 + 4 + 24;
 
-/// Finds the cookie of the exchange's packet and writes it to `cookie`; returns
-/// [`CookieCheck::Valid`] if it remains to be checked, and else what it says.
+/// Finds the cookie of the exchange's packet and writes it to `cookie`. Returns [`CookieCheck::Valid`] if
+/// the secrets must still check it, else the final result.
 ///
-/// The query has one question, and behind it, first, the record `OPT`, as all resolvers send it.
-/// UDP's checksum is not looked at: a packet with a wrong one reaches no server, and nobody but the
-/// client has its cookie.
+/// The query has one question, and directly behind it the record `OPT`, as all resolvers send it. UDP's
+/// checksum is ignored: a packet with a wrong one reaches no server, and only the client has its cookie.
 #[inline(always)]
 pub fn find_cookie<L: Loops>(
     exchange: &Exchange,

@@ -1,4 +1,4 @@
-//! The memory in which a packet is replaced by its answer.
+//! The memory in which an answer replaces its packet.
 
 use crate::address::Family;
 #[cfg(not(target_arch = "bpf"))]
@@ -7,11 +7,11 @@ use crate::packet::{self, Frame};
 /// The longest packet that gets an answer, in bytes from the IP header on.
 pub const ROOM: usize = 2048;
 
-/// Where the transport header is, whatever the family: so every later offset is a constant, and
-/// 32-bit words are aligned. Before it is room for an ICMP error's own headers.
+/// The offset of the transport header, in every family: so all later offsets are constants, and 32-bit
+/// words are aligned. Before it is room for an ICMP error's own headers.
 pub(super) const TRANSPORT: usize = 88;
 
-/// Returns an offset as the number that the loops take.
+/// Returns an offset as the loops' number type.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -30,12 +30,12 @@ pub(super) const IPV6: usize = IPV6_LENGTH as usize;
 /// The length of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
 
-/// Offsets below this, a power of two, are those of headers; the verifier needs such a bound.
+/// Offsets of headers are below this power of two; the verifier needs such a bound.
 pub(super) const HEADERS: usize = 128;
 
 const SIZE: usize = HEADERS + ROOM;
 
-/// A packet, in whose place its answer is written.
+/// A packet, to be replaced by its answer.
 ///
 /// It consists of plain numbers, because the kernel's program has it in a map.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +48,9 @@ pub struct Exchange {
     family: u32,
     /// The length of the Ethernet header, with tags.
     link_length: u32,
-    /// The length of the packet in the frame, with what may follow its end.
+    /// The length of the packet in the frame, with any bytes behind its end.
     packet_length: u32,
-    /// Where the answer starts, and how long it is.
+    /// The answer's start and length.
     answer_start: u32,
     answer_length: u32,
 }
@@ -72,7 +72,7 @@ impl Exchange {
         answer_length: 0,
     };
 
-    /// Returns where a packet starts in [`Self::bytes_mut`].
+    /// Returns the offset of a packet's start in [`Self::bytes_mut`].
     #[must_use]
     #[inline(always)]
     pub const fn start_of(family: Family) -> usize {
@@ -82,15 +82,14 @@ impl Exchange {
         }
     }
 
-    /// Returns whether a packet of that length has room.
+    /// Whether a packet of that length has room.
     #[must_use]
     #[inline(always)]
     pub const fn has_room(packet_length: usize) -> bool {
         packet_length > 0 && packet_length <= ROOM
     }
 
-    /// Notes what is known of the frame. Its Ethernet addresses and its packet must be written,
-    /// too.
+    /// Notes the facts of the frame. The caller must also write its Ethernet addresses and its packet.
     #[inline(always)]
     pub const fn begin(&mut self, family: Family, link_length: u32, packet_length: u32) {
         self.family = family.number();
@@ -98,33 +97,33 @@ impl Exchange {
         self.packet_length = packet_length;
     }
 
-    /// Returns the memory of the Ethernet addresses.
+    /// The memory of the Ethernet addresses.
     #[inline(always)]
     pub const fn ethernet_mut(&mut self) -> &mut [u8; ADDRESSES] {
         &mut self.ethernet
     }
 
-    /// Returns the memory of the packet, which starts at [`Self::start_of`] its family.
+    /// The memory of the packet, which starts at [`Self::start_of`] its family.
     #[inline(always)]
     pub const fn bytes_mut(&mut self) -> &mut [u8; SIZE] {
         &mut self.bytes
     }
 
-    /// Returns the memory of the packet, or of the answer once it is written.
+    /// The memory of the packet, or of the answer once it is written.
     #[must_use]
     #[inline(always)]
     pub const fn bytes(&self) -> &[u8; SIZE] {
         &self.bytes
     }
 
-    /// Returns the length of the Ethernet header, with tags.
+    /// The length of the Ethernet header, with tags.
     #[must_use]
     #[inline(always)]
     pub const fn link_length(&self) -> u32 {
         self.link_length
     }
 
-    /// Returns where the answer starts in [`Self::bytes_mut`]: so early that [`ROOM`] bytes follow.
+    /// The answer's offset in [`Self::bytes_mut`]: early enough that [`ROOM`] bytes follow.
     #[must_use]
     #[inline(always)]
     pub const fn answer_start(&self) -> usize {
@@ -157,7 +156,7 @@ impl Exchange {
         true
     }
 
-    /// Returns the answer from its IP header on; nothing if there is none.
+    /// Returns the answer from its IP header on; empty without an answer.
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn answer(&self) -> &[u8] {
@@ -166,14 +165,14 @@ impl Exchange {
         self.bytes.get(start..end).unwrap_or(&[])
     }
 
-    /// Returns the Ethernet addresses of the frame, or of the answer once it is written.
+    /// The Ethernet addresses of the frame, or of the answer once it is written.
     #[must_use]
     #[inline(always)]
     pub const fn ethernet(&self) -> &[u8; ADDRESSES] {
         &self.ethernet
     }
 
-    /// Makes the Ethernet addresses those of an answer.
+    /// Turns the Ethernet addresses into the answer's.
     #[inline(always)]
     pub(super) fn swap_ethernet(&mut self) {
         for at in 0..ADDRESSES / 2 {
@@ -186,25 +185,22 @@ impl Exchange {
         Family::of_index(self.family as usize)
     }
 
-    /// Returns the length of the packet in the frame, with what may follow its end.
+    /// The length of the packet in the frame, with any bytes behind its end.
     #[inline(always)]
     pub(super) const fn packet_length(&self) -> u32 {
         self.packet_length
     }
 
-    /// Returns the length of the answer.
     #[inline(always)]
     pub(super) const fn answer_length(&self) -> u32 {
         self.answer_length
     }
 
-    /// Notes that there is no answer.
     #[inline(always)]
     pub(super) const fn erase_answer(&mut self) {
         self.set_answer(0, 0);
     }
 
-    /// Notes where the answer starts, and how long it is.
     #[inline(always)]
     pub(super) const fn set_answer(&mut self, start: usize, length: u32) {
         self.answer_start = offset(start);
@@ -241,7 +237,7 @@ impl Exchange {
         u32::from(self.u16(at)) << 16 | u32::from(self.u16(at + 2))
     }
 
-    /// Returns the eight bytes at an offset as a little-endian number; 0 for those beyond the end.
+    /// Returns the eight bytes at an offset as a little-endian number; bytes beyond the end are 0.
     #[inline(always)]
     pub(super) fn le_u64(&self, at: usize) -> u64 {
         (u64::from(self.u32(at)) << 32 | u64::from(self.u32(at + 4))).swap_bytes()

@@ -1,12 +1,12 @@
-//! What a listening socket's side keeps of the options of a connection that begins with a cookie.
+//! The TCP options that a listening socket keeps for a connection made by a cookie.
 //!
-//! Nothing is stored of the SYN. But its sender sends back the timestamp of the answer, and the
-//! network stack takes that sender's options out of the timestamp's low bits. The server's own
-//! window scale is in no packet: the network stack chooses it once the ACK comes. So an answer may
-//! only promise a scale that is certain to be chosen.
+//! Nothing of the SYN is stored. But its sender returns the timestamp of the answer, and the network stack
+//! reads the sender's options from the timestamp's low bits. The server's own window scale is in no packet:
+//! the network stack chooses it when the ACK arrives. So an answer may only promise a scale that is certain
+//! to be chosen.
 
-/// The server's side keeps the options when `net.ipv4.tcp_timestamps` is this: with 1, the network
-/// stack first takes a random number off the timestamp that came back.
+/// The value of `net.ipv4.tcp_timestamps` with which the server's side keeps the options: with 1, the
+/// network stack first subtracts a random number from the returned timestamp.
 const WITHOUT_OFFSET: u8 = 2;
 
 /// A window scale of 0 suffices for windows below 2^16 bytes (linux: `tcp_select_initial_window`).
@@ -15,13 +15,13 @@ const LOG2_WITHOUT_SCALE: u32 = 15;
 /// RFC 7323, section 2.3.
 const LARGEST_SCALE: u32 = 14;
 
-/// The options that the server's side keeps, as one number: it is the argument of a function of the
-/// BPF object.
+/// The options that the server's side keeps, as one number: it is the argument of a function of the BPF
+/// object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept(u32);
 
 impl Kept {
-    /// The bits below are those of the server's own window scale, or all ones: none.
+    /// The lower bits are the server's own window scale, or all ones for none.
     const SCALE: u32 = 0xf;
     const TIMESTAMPS: u32 = 1 << 4;
     const SACK: u32 = 1 << 5;
@@ -29,7 +29,7 @@ impl Kept {
     /// No option but the largest segment.
     pub const NOTHING: Self = Self(0);
 
-    /// Timestamps, and what else is given.
+    /// Timestamps, with optional selective acknowledgements and window scale.
     #[must_use]
     #[inline(always)]
     pub const fn new(has_sack: bool, window_scale: Option<u8>) -> Self {
@@ -41,35 +41,35 @@ impl Kept {
         Self(Self::TIMESTAMPS | sack | scale)
     }
 
-    /// Returns what the number says.
+    /// The options of a number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {
         Self(number)
     }
 
-    /// Returns the number for [`Self::of_number`].
+    /// The number for [`Self::of_number`].
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Returns whether it keeps timestamps; without them it keeps nothing.
+    /// Whether it keeps timestamps; without them it keeps nothing.
     #[must_use]
     #[inline(always)]
     pub const fn has_timestamps(self) -> bool {
         self.0 & Self::TIMESTAMPS != 0
     }
 
-    /// Returns whether it keeps selective acknowledgements.
+    /// Whether it keeps selective acknowledgements.
     #[must_use]
     #[inline(always)]
     pub const fn has_sack(self) -> bool {
         self.0 & Self::SACK != 0
     }
 
-    /// Returns the server's own window scale; `None`: no window is scaled.
+    /// The server's own window scale; `None`: no window is scaled.
     #[must_use]
     #[inline(always)]
     pub const fn window_scale(self) -> Option<u8> {
@@ -82,7 +82,7 @@ impl Kept {
     }
 }
 
-/// What decides on the options of a listening socket's connections.
+/// The settings that decide the options of a listening socket's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// `net.ipv4.tcp_timestamps` of the socket's network namespace.
@@ -93,7 +93,7 @@ pub struct Listener {
     pub tcp_window_scaling: u8,
     /// The third number of `net.ipv4.tcp_rmem`, in bytes.
     pub tcp_rmem_max: u32,
-    /// The binary logarithm of `net.core.rmem_max`; `None`: it is not known.
+    /// The binary logarithm of `net.core.rmem_max`; `None`: unknown.
     pub log2_of_rmem_max: Option<u32>,
     /// The socket's receive buffer, in bytes.
     pub receive_buffer: u32,
@@ -104,7 +104,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Returns what is certain to be kept.
+    /// Returns the options that are certain to be kept.
     #[must_use]
     #[inline(always)]
     pub const fn kept(&self) -> Kept {
@@ -115,8 +115,8 @@ impl Listener {
         }
     }
 
-    /// Returns the window scale that the network stack will choose, which goes by the largest of
-    /// three sizes; `None`: another size may decide.
+    /// Returns the window scale that the network stack will choose, by the largest of three sizes; `None`:
+    /// another size may decide.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "it is at most 14")]
     const fn window_scale(&self) -> Option<u8> {
@@ -140,7 +140,7 @@ impl Listener {
     }
 }
 
-/// The binary logarithm, rounded down; 0 has that of 1.
+/// The binary logarithm, rounded down; for 0 the same as for 1.
 #[inline(always)]
 const fn log2(number: u32) -> u32 {
     (number | 1).ilog2()
@@ -151,26 +151,26 @@ const LOG2_BITS: u32 = 24;
 
 const LOG2: u64 = (1 << LOG2_BITS) - 1;
 
-/// `net.core.rmem_max` as the daemon has read it last, as one word: the daemon renews it, and
-/// packets read it. It is the one size that is in no structure of a socket.
+/// The daemon's last reading of `net.core.rmem_max`, as one word: the daemon renews it, and packets read
+/// it. It is the one size that is in no structure of a socket.
 ///
-/// The upper 40 bits are those of the time until which it holds, in nanoseconds of the packets'
-/// clock: so it ends up to 2^24 ns (17 ms) early. The lower 24 bits are its binary logarithm.
+/// The upper 40 bits are the expiry time, in nanoseconds of the packets' clock: so it expires up to 2^24 ns
+/// (17 ms) early. The lower 24 bits are its binary logarithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct RmemMax(pub u64);
 
 impl RmemMax {
-    /// It is not known.
+    /// An unknown size.
     pub const UNKNOWN: Self = Self(0);
 
-    /// So many bytes until `until_ns`.
+    /// A size of `bytes` until `until_ns`.
     #[must_use]
     pub const fn new(bytes: u32, until_ns: u64) -> Self {
         Self(until_ns & !LOG2 | log2(bytes) as u64)
     }
 
-    /// Returns the binary logarithm, rounded down; `None`: it is not known at the time `now_ns`.
+    /// The binary logarithm, rounded down; `None`: it is unknown at the time `now_ns`.
     #[must_use]
     #[inline(always)]
     pub const fn log2(self, now_ns: u64) -> Option<u32> {
@@ -182,21 +182,21 @@ impl RmemMax {
     }
 }
 
-/// Where the kernel keeps what [`Listener`] has: offsets in bytes from the start of a socket
-/// (`struct tcp_sock`), and for the settings from that of a network namespace (`struct net`).
-/// They differ from kernel to kernel; the loader finds them.
+/// The kernel's offsets of the values in [`Listener`], in bytes from the start of a socket
+/// (`struct tcp_sock`), and for the settings from the start of a network namespace (`struct net`). They
+/// differ from kernel to kernel; the loader finds them.
 ///
 /// It consists of plain numbers, because the loader writes it into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SocketFields {
-    /// 0: they are not known, and nothing is kept.
+    /// 0: the offsets are unknown, and nothing is kept.
     pub are_known: u32,
     /// A `u32`.
     pub window_clamp: u32,
     /// An `i32`.
     pub receive_buffer: u32,
-    /// The byte with the bits for what the application has set.
+    /// The byte with the bits of the application's own settings.
     pub user_locks: u32,
     /// The bit in it for the receive buffer.
     pub buffer_lock: u32,
@@ -213,7 +213,7 @@ pub struct SocketFields {
 }
 
 impl SocketFields {
-    /// They are not known.
+    /// Unknown offsets.
     pub const UNKNOWN: Self = Self {
         are_known: 0,
         window_clamp: 0,
@@ -232,7 +232,7 @@ impl SocketFields {
 mod tests {
     use super::*;
 
-    /// As Linux is by default but for the timestamps.
+    /// Linux's defaults except for the timestamps.
     const LISTENER: Listener = Listener {
         tcp_timestamps: 2,
         tcp_sack: 1,
@@ -298,7 +298,7 @@ mod tests {
                 },
                 WITHOUT_SCALE,
             ),
-            // Larger than anything that is known to count.
+            // Larger than any known size.
             (
                 Listener {
                     receive_buffer: 1 << 23,
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// The scale that the network stack would choose, written from its source.
+    /// The network stack's choice of the scale, written from its source.
     #[test]
     fn the_scale_is_that_of_the_largest() {
         for bits in 0..32 {

@@ -12,11 +12,11 @@ const MAX_WORDS: usize = ROOM / 4;
 const LONGEST_NAME: u32 = 255;
 const LONGEST_LABEL: u8 = 63;
 
-/// A name of 255 bytes has at most 127 labels of one byte each, and the empty one.
+/// A name of 255 bytes has at most 127 labels of one byte each, and the empty label.
 const MOST_LABELS: u32 = 128;
 
-/// The record `OPT` (RFC 6891) before its options: the root's name, its type, 8 bytes of other
-/// fields with the length of its options at their end.
+/// The record `OPT` (RFC 6891) before its options: the root's name, its type, and 8 bytes of other fields
+/// that end with the length of its options.
 const RECORD: u32 = 11;
 const OPT: u16 = 41;
 
@@ -26,11 +26,11 @@ const COOKIE: u16 = 10;
 /// The code and the length of an option.
 const OPTION: u32 = 4;
 
-/// The options that are looked at. Resolvers send four at most.
+/// The options that are checked. Resolvers send four at most.
 const MOST_OPTIONS: u32 = 8;
 
-/// The loops. The kernel's program makes each a function of its own, which the verifier walks once,
-/// and not once for each path that leads to it.
+/// The loops. The kernel's program makes each a separate function, which the verifier walks once instead of
+/// once for each path that leads to it.
 pub trait Loops {
     /// Calls [`sum`].
     #[inline(always)]
@@ -57,7 +57,7 @@ pub trait Loops {
     }
 }
 
-/// Loops where they are asked for.
+/// Loops that run inline.
 #[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Copy, Debug)]
 pub struct InlineLoops;
@@ -65,8 +65,8 @@ pub struct InlineLoops;
 #[cfg(not(target_arch = "bpf"))]
 impl Loops for InlineLoops {}
 
-/// Returns the sum of the 32-bit words of `length` bytes from the offset `from` on, that of a
-/// header and a multiple of four; of the last word, only those bytes count.
+/// Returns the sum of the 32-bit words of `length` bytes from the offset `from` on, which is a header's and
+/// a multiple of four. Of the last word, only the bytes within `length` count.
 #[must_use]
 #[inline(always)]
 pub fn sum(exchange: &Exchange, from: u32, length: u32) -> u64 {
@@ -74,8 +74,8 @@ pub fn sum(exchange: &Exchange, from: u32, length: u32) -> u64 {
     // A mask, because the verifier needs bounds.
     let first = from as usize % HEADERS / 4;
     let mut sum = 0;
-    // The verifier needs a constant bound, and would walk a branch in this loop twice as often with
-    // each round.
+    // The verifier needs a constant bound, and would walk a branch in this loop twice as often with each
+    // round.
     for number in 0..MAX_WORDS {
         if number >= whole_words {
             break;
@@ -83,14 +83,14 @@ pub fn sum(exchange: &Exchange, from: u32, length: u32) -> u64 {
         sum += u64::from(exchange.word(first + number));
     }
     let rest = length % 4;
-    // The longest has no rest.
+    // The longest packet has no rest.
     let last = exchange.word(first + whole_words % MAX_WORDS);
     // All bits of the rest's bytes; without a rest, none.
     let kept = !(u64::from(u32::MAX) >> (8 * rest));
     sum + (u64::from(last) & kept)
 }
 
-/// Returns the length of the DNS name at an offset, that of a header, with the empty label at its end; 0: it is
+/// Returns the length of the DNS name at a header's offset, with the empty label at its end; 0: it is
 /// compressed, too long or endless. It may lead beyond the packet.
 #[must_use]
 #[inline(always)]
@@ -116,9 +116,9 @@ pub fn name_length(exchange: &Exchange, at: u32) -> u32 {
     0
 }
 
-/// Returns where the content of the first option `COOKIE` of the record `OPT` is, which begins at
-/// `record` and ends at `end` or before, all counted from the transport header; 0: there is no such
-/// record, or it has no such option.
+/// Returns the offset of the content of the first option `COOKIE` in the record `OPT`; 0: there is no such
+/// record or option. The record begins at `record` and ends at `end` or before. All count from the
+/// transport header.
 #[must_use]
 #[inline(always)]
 pub fn cookie_option(exchange: &Exchange, record: u32, end: u32) -> u32 {
@@ -150,8 +150,8 @@ pub fn cookie_option(exchange: &Exchange, record: u32, end: u32) -> u32 {
     0
 }
 
-/// Returns the offset of what is so many bytes behind the beginning of the transport header, in a
-/// packet that has it. It is a mask, because the verifier needs bounds.
+/// Returns the offset that is `bytes` behind the start of the transport header. It is a mask, because the
+/// verifier needs bounds.
 #[inline(always)]
 pub(super) const fn behind_transport(bytes: u32) -> usize {
     TRANSPORT + bytes as usize % ROOM

@@ -1,13 +1,13 @@
-//! Answers: what is sent back in place of a refused packet.
+//! Answers that are sent back in place of refused packets.
 //!
 //! ```text
 //! refused frame ─▶ exchange ─▶ may it be answered? ─▶ truncate, reset or prohibited ─▶ its answer
 //! ```
 //!
-//! An answer tells an honest sender at once what silence would tell it after a time-out. It must
-//! not help a forger, who has it sent to somebody else: so an answer to DNS is never longer than
-//! what it answers, any other at most [`MORE_BYTES`] longer. Whatever could start a loop, or is not
-//! certainly what it seems, gets none.
+//! An answer tells an honest sender at once what it would otherwise learn by a time-out. It must not help a
+//! forger, whose victim receives it: so an answer to DNS is never longer than its query, any other at most
+//! [`MORE_BYTES`] longer than its packet. A packet that could start a loop, or has any doubtful field, gets
+//! no answer.
 
 mod addresses;
 mod checksum;
@@ -47,8 +47,7 @@ pub use self::{loops::InlineLoops, respond::NativeResponder};
 use crate::numbered::numbered;
 
 numbered! {
-    /// What a limit sends back to the sender of a packet that it refuses. Maps of the kernel
-    /// contain the numbers.
+    /// A limit's answer to the sender of a refused packet. Maps of the kernel contain the numbers.
     #[cfg_attr(
         feature = "serde",
         derive(serde::Serialize, serde::Deserialize),
@@ -63,8 +62,8 @@ numbered! {
         Reset,
         /// An ICMP or ICMPv6 error: "administratively prohibited".
         Prohibited,
-        /// To a SYN: a SYN-ACK with a cookie, once the listening socket has no room for more. An
-        /// ACK with a valid cookie passes.
+        /// To a SYN: a SYN-ACK with a cookie, once the listening socket has no room for more. An ACK with a
+        /// valid cookie passes.
         SynCookie,
     } else Drop
 }
@@ -82,7 +81,7 @@ impl Answer {
         Self::SynCookie,
     ];
 
-    /// Returns the answer's name in configuration files, metrics and output.
+    /// The answer's name in configuration files, metrics and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,7 +94,8 @@ impl Answer {
     }
 }
 
-/// How much longer on the wire an answer may be than what it answers; one to DNS may not be longer.
+/// The most bytes by which an answer may be longer on the wire than its packet; an answer to DNS may not be
+/// longer.
 pub const MORE_BYTES: u32 = 16;
 
 /// The shortest frame on the wire, without its checksum.

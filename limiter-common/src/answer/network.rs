@@ -1,4 +1,4 @@
-//! The IP header of a packet that may get an answer, and that of the answer.
+//! The IP header of a packet that may get an answer, and the answer's IP header.
 
 use super::{
     Exchange, Loops,
@@ -11,15 +11,15 @@ use crate::address::Family;
 const VERSION_4: u8 = 0x45;
 const VERSION_6: u8 = 6;
 
-/// All of the field but the bits for "don't fragment" and what is reserved.
+/// The whole field except the reserved bit and the bit for "don't fragment".
 const FRAGMENT: u16 = 0x3fff;
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// RFC 1700; every router on the way takes one.
+/// RFC 1700; every router on the way subtracts one.
 const TTL: u8 = 64;
 
-/// Returns whether the IP header is right, has no options, and its packet is whole: no fragment,
-/// not cut short, not too long.
+/// Whether the IP header is valid, has no options, and its packet is whole: no fragment, not cut short, not
+/// too long.
 #[inline(always)]
 pub(super) fn is_whole(exchange: &Exchange) -> bool {
     let start = Exchange::start_of(exchange.family());
@@ -35,12 +35,12 @@ pub(super) fn is_whole(exchange: &Exchange) -> bool {
                 && exchange.u16(start + 6) & FRAGMENT == 0
                 && checksum(ipv4_sum(exchange, start)) == 0
         }
-        // Extension headers are other protocols than those that get answers.
+        // Extension headers are protocols without answers.
         Family::V6 => version >> 4 == VERSION_6,
     }
 }
 
-/// Returns the length of the packet by its header.
+/// Returns the length of the packet from its header.
 #[inline(always)]
 pub(super) fn length(exchange: &Exchange) -> u32 {
     let start = Exchange::start_of(exchange.family());
@@ -50,7 +50,6 @@ pub(super) fn length(exchange: &Exchange) -> u32 {
     }
 }
 
-/// Returns the length of what is behind the IP header.
 #[inline(always)]
 pub(super) fn payload_length(exchange: &Exchange) -> u32 {
     match exchange.family() {
@@ -59,7 +58,6 @@ pub(super) fn payload_length(exchange: &Exchange) -> u32 {
     }
 }
 
-/// Returns the protocol behind the IP header.
 #[inline(always)]
 pub(super) fn protocol(exchange: &Exchange) -> u8 {
     match exchange.family() {
@@ -68,7 +66,7 @@ pub(super) fn protocol(exchange: &Exchange) -> u8 {
     }
 }
 
-/// Returns the checksum of the pseudo-header of the IP header that ends at `end`, and of `length`
+/// Returns the checksum over the pseudo-header, from the IP header that ends at `end`, and over `length`
 /// bytes of that protocol behind it.
 #[inline(always)]
 pub(super) fn transport_checksum<L: Loops>(
@@ -92,7 +90,6 @@ pub(super) fn transport_checksum<L: Loops>(
     checksum(sum + u64::from(protocol) + u64::from(length))
 }
 
-/// Returns the checksum of `length` bytes from an offset on.
 #[inline(always)]
 pub(super) fn plain_checksum<L: Loops>(
     exchange: &Exchange,
@@ -103,8 +100,8 @@ pub(super) fn plain_checksum<L: Loops>(
     checksum(loops.sum(exchange, offset(from), length))
 }
 
-/// Writes the IP header of the answer before the offset `end`, for `length` bytes of that protocol,
-/// from the packet's destination to its source; notes where the answer is.
+/// Writes the answer's IP header before the offset `end`, for `length` bytes of that protocol, from the
+/// packet's destination to its source; notes the place of the answer.
 #[inline(always)]
 pub(super) fn write(exchange: &mut Exchange, end: usize, protocol: u8, length: u32) {
     exchange.swap_ethernet();
@@ -161,7 +158,6 @@ fn write_ipv6(exchange: &mut Exchange, end: usize, protocol: u8, length: u32) {
     exchange.set_answer(start, IPV6_LENGTH + length);
 }
 
-/// Returns the sum of the words of an IPv4 header.
 #[inline(always)]
 fn ipv4_sum(exchange: &Exchange, start: usize) -> u64 {
     let mut sum = 0;

@@ -3,11 +3,11 @@
 
 use super::{Exchange, data_offset::tcp_header, exchange::TRANSPORT};
 
-/// The options that are read. Senders offer five or so, and put in as many gaps; those behind them
-/// count as not offered.
+/// The most options read. Senders offer about five, with as many gaps; options behind the limit count as
+/// not offered.
 const MOST_OPTIONS: u32 = 16;
 
-/// More than the longest header has, a power of two.
+/// More than the longest header, a power of two.
 const HEADER_ROOM: u32 = 64;
 
 /// The kinds of options, and their lengths.
@@ -17,15 +17,15 @@ const WINDOW_SCALE: (u8, u32) = (3, 3);
 const SACK_PERMITTED: (u8, u32) = (4, 2);
 const TIMESTAMPS: (u8, u32) = (8, 10);
 
-/// RFC 7323, section 2.3: a larger one counts as this.
+/// RFC 7323, section 2.3: a larger scale counts as this.
 const LARGEST_SCALE: u8 = 14;
 
-/// What a SYN offers, as one number: a function of the BPF object returns it.
+/// The options that a SYN offers, as one number: a function of the BPF object returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer(u64);
 
 impl Offer {
-    /// Above the timestamp's 32 bits.
+    /// The bits above the timestamp's 32 bits.
     const HAS_TIMESTAMP: u64 = 1 << 32;
     const HAS_SACK: u64 = 1 << 33;
     const HAS_SCALE: u64 = 1 << 34;
@@ -34,21 +34,21 @@ impl Offer {
     /// None of the options.
     pub const NOTHING: Self = Self(0);
 
-    /// Returns what the number of an offer says.
+    /// The offer of a number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// Returns the number for [`Self::of_number`].
+    /// The number for [`Self::of_number`].
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// Returns the timestamp, to be sent back; `None`: no timestamps are offered.
+    /// The timestamp to be sent back; `None`: no timestamps are offered.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
@@ -60,14 +60,14 @@ impl Offer {
         }
     }
 
-    /// Returns whether selective acknowledgements are offered.
+    /// Whether selective acknowledgements are offered.
     #[must_use]
     #[inline(always)]
     pub const fn has_sack(self) -> bool {
         self.0 & Self::HAS_SACK != 0
     }
 
-    /// Returns the window scale, at most 14; `None`: none is offered.
+    /// The window scale, at most 14; `None`: none is offered.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the byte is meant")]
@@ -83,8 +83,8 @@ impl Offer {
     }
 }
 
-/// Returns what the exchange's SYN offers, whose options begin at an offset in its header. Of an option that comes twice, the last one counts; what
-/// follows a broken one is not read.
+/// Returns the offer of the exchange's SYN; its options begin at the offset `first` in its header. The last
+/// of several equal options counts; options behind a broken one are not read.
 #[must_use]
 #[inline(always)]
 pub fn offer(exchange: &Exchange, first: u32) -> Offer {
@@ -95,7 +95,7 @@ pub fn offer(exchange: &Exchange, first: u32) -> Offer {
     let mut scale = 0;
     // The verifier needs a constant bound.
     for _ in 0..MOST_OPTIONS {
-        // So that it knows no more of an offset from one option to the next, and walks each once.
+        // The mask hides the offset from the verifier, so that it walks each option once.
         at %= HEADER_ROOM;
         if at >= end {
             break;

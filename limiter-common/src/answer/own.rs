@@ -1,12 +1,12 @@
-//! The host's own addresses, to which nothing is answered: who names one as the source is no client
-//! that waits.
+//! The host's own addresses, which get no answers: a packet with one of them as its source is forged, so no
+//! client waits.
 
 use crate::address::{Address, Family};
 
-/// The most addresses of the host's own that are known. If there are more, nothing is answered.
+/// The most own addresses in the set. If there are more, nothing is answered.
 pub const MAX_OWN_ADDRESSES: u32 = 1024;
 
-/// An address in the set of the host's own, or [that the set is complete](Self::COMPLETE).
+/// An address in the set of the host's own, or the mark of a [complete set](Self::COMPLETE).
 ///
 /// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,15 +19,14 @@ pub struct OwnAddress {
 }
 
 impl OwnAddress {
-    /// The mark in a set that has all of the host's addresses. Without it nobody knows whose an
-    /// address is.
+    /// The mark in a set with all of the host's addresses. Without it any address might be the host's own.
     pub const COMPLETE: Self = Self {
         family: 0,
         high: 0,
         low: 0,
     };
 
-    /// Returns the address; `None`: it is the mark.
+    /// The address; `None` for the mark.
     #[must_use]
     pub fn address(&self) -> Option<Address> {
         let family = [Family::V4, Family::V6]
@@ -55,11 +54,11 @@ impl From<Address> for OwnAddress {
 
 /// A set of the host's own addresses.
 pub trait OwnAddresses {
-    /// Returns whether the set has an element.
+    /// Whether the set has an element.
     fn has(&self, element: &OwnAddress) -> bool;
 }
 
-/// Returns whether an address may be one of the host's own: it is, or they are not known.
+/// Whether an address may be one of the host's own: it is, or the set is incomplete.
 #[inline(always)]
 pub fn may_be_own<O: OwnAddresses>(own: &O, address: &Address) -> bool {
     !own.has(&OwnAddress::COMPLETE) || own.has(&OwnAddress::from(*address))
@@ -83,7 +82,7 @@ mod tests {
         assert!(may_be_own(&&complete[..], &v4));
         assert!(!may_be_own(&&complete[..], &same_bits));
         assert!(!may_be_own(&&complete[..1], &v4));
-        // As it is before the daemon has filled it.
+        // The state before the daemon has filled the set.
         assert!(may_be_own(&&complete[1..], &same_bits));
         assert!(may_be_own(&&complete[..0], &v4));
     }

@@ -24,10 +24,10 @@ const QUOTED: u32 = 8;
 /// The longest packet that every IPv6 link carries (RFC 4443, section 2.4).
 const SHORTEST_MTU: u32 = 1280;
 
-/// The port from which answers to the host's own DNS queries come.
+/// The source port of answers to the host's own DNS queries.
 const DNS: u16 = 53;
 
-/// Where the error's header is: directly before what it quotes.
+/// The offset of the error's header: directly before the quoted packet.
 const HEADER_V4: usize = TRANSPORT - IPV4 - ICMP_HEADER as usize;
 const HEADER_V6: usize = TRANSPORT - IPV6 - ICMP_HEADER as usize;
 
@@ -67,17 +67,15 @@ pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
     true
 }
 
-/// Returns the length of the longest answer to the packet, from the IP header on.
 #[inline(always)]
 fn longest_answer(exchange: &Exchange) -> u32 {
     let link = exchange.link_length();
-    // Padding that the packet does not need is not counted.
+    // Needless padding does not count.
     let asked = (link + length(exchange)).max(SHORTEST_FRAME);
     (asked + MORE_BYTES).saturating_sub(link).min(SHORTEST_MTU)
 }
 
-/// Returns whether the packet may get an ICMP error: it is right, and neither an error nor an
-/// answer itself.
+/// Whether the packet may get an ICMP error: it is valid, and neither an error nor an answer itself.
 #[inline(always)]
 fn is_good<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     match (exchange.family(), protocol(exchange)) {

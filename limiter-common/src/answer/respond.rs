@@ -1,4 +1,4 @@
-//! From a refused packet to what becomes of it.
+//! Decides the fate of a refused packet.
 
 #[cfg(not(target_arch = "bpf"))]
 use super::AssumedSocket;
@@ -8,32 +8,32 @@ use super::{
     write::Written,
 };
 
-/// Writes answers, and knows the network stack. The kernel's program makes functions of the parts.
+/// Writes answers, and asks the network stack. The kernel's program makes these separate functions.
 pub trait Responder {
     /// Calls [`super::write()`].
     fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written;
 
-    /// Asks the socket that listens for the segment of the exchange.
+    /// Asks the listening socket of the exchange's segment.
     fn ask(&self, exchange: &Exchange) -> Heard;
 
     /// Calls [`super::write_syn_ack`].
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32;
 }
 
-/// What becomes of a refused packet.
+/// The fate of a refused packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// It is dropped.
+    /// The packet is dropped.
     Nothing,
-    /// It is answered: the exchange has an answer of that length in bytes, from the IP header on.
+    /// The packet is answered: the exchange has an answer of that length in bytes, from the IP header on.
     Answer(u32),
-    /// It is a SYN, and passes if the answer to it might be sent: the listening socket has room.
+    /// The packet is a SYN that passes if its answer might be sent: the listening socket has room.
     ListenerHasRoom,
-    /// It passes: it brings a valid SYN cookie back.
+    /// The packet passes: it has a valid SYN cookie.
     ValidSynCookie,
 }
 
-/// Answers the exchange's packet, if it may be.
+/// Answers the exchange's packet, if allowed.
 #[inline(always)]
 pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Answer) -> Response {
     match responder.write(exchange, answer) {
@@ -48,11 +48,11 @@ pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Ans
     }
 }
 
-/// Answers where no network stack is at hand.
+/// A responder without a network stack.
 #[cfg(not(target_arch = "bpf"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NativeResponder {
-    /// The state that the sockets are assumed to be in.
+    /// The assumed state of the sockets.
     pub socket: AssumedSocket,
     /// The time, in nanoseconds.
     pub now_ns: u64,

@@ -1,8 +1,8 @@
-//! SYN cookies (RFC 4987, section 3.6): the answer to a SYN of which nothing is stored. Its sequence
-//! number is a cookie, which only who gets the answer can acknowledge.
+//! SYN cookies (RFC 4987, section 3.6): the answer to a SYN, with nothing stored about it. The answer's
+//! sequence number is a cookie, which only its receiver can acknowledge.
 //!
-//! The cookie is the network stack's own: so the listening socket takes the ACK, and no other
-//! secret has to be kept.
+//! The cookie is the network stack's own: so the listening socket takes the ACK, and no other secret is
+//! needed.
 
 use super::{
     Exchange, Kept, Loops, Offer,
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::address::Family;
 
-/// The options by their kinds and lengths, as Linux arranges them: the largest segment (RFC 9293,
-/// section 3.2); selective acknowledgements or a gap, then timestamps; a gap, then the window scale.
+/// The options by their kinds and lengths, in Linux's order: the largest segment (RFC 9293, section 3.2);
+/// selective acknowledgements or a gap, then timestamps; a gap, then the window scale.
 const OPTIONS: usize = TRANSPORT + 20;
 const MSS: u16 = 0x0204;
 const SACK_PERMITTED: u16 = 0x0402;
@@ -25,33 +25,33 @@ const TIMESTAMPS: u16 = 0x080a;
 const GAP_AND_SCALE: u16 = 0x0103;
 const LENGTH_OF_SCALE: u8 = 3;
 
-/// The lengths of the header with the first of them, of the second two, and of the last.
+/// The lengths of the header with the first group, of the second group, and of the last.
 const SHORTEST: u32 = TCP_HEADER + 4;
 const WITH_TIMESTAMPS: u32 = 12;
 const WITH_SCALE: u32 = 4;
 
-/// The bits of a timestamp that have the options of the SYN's sender, as the network stack takes
-/// them out (linux: `cookie_timestamp_decode`): its window scale, or all ones for none, and its
-/// selective acknowledgements. The bit above them is for congestion notifications, which are not offered.
+/// The bits of a timestamp with the options of the SYN's sender, as the network stack decodes them (linux:
+/// `cookie_timestamp_decode`): its window scale, or all ones for none, and its selective acknowledgements.
+/// The bit above them is for congestion notifications, which are not offered.
 const KEPT: u32 = (1 << 6) - 1;
 const KEPT_NO_SCALE: u32 = 0xf;
 const KEPT_SACK: u32 = 1 << 4;
 
-/// The window until the first ACK from the socket. It is less than any socket's, so that it never
-/// has to be taken back, and more than a client sends at first (RFC 6928).
+/// The window until the first ACK from the socket. It is less than any socket's, so that it never has to
+/// shrink, and more than a client sends at first (RFC 6928).
 const FIRST_WINDOW: u16 = 16_384;
 
-/// What the listening socket says to a segment.
+/// The listening socket's reply about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nobody listens; or no cookies are made, or the ACK has no valid one.
+    /// No socket listens; or it makes no cookies, or the ACK has no valid one.
     Nothing,
-    /// The socket still has room for the SYN; or it is none that listens, but that of an earlier
-    /// connection with these ports, which only the network stack can end.
+    /// The socket still has room for the SYN; or it does not listen, but belongs to an earlier connection
+    /// with these ports, which only the network stack can end.
     Room,
     /// The ACK has a valid cookie.
     Valid,
-    /// The SYN is to be answered with a cookie.
+    /// Answer the SYN with a cookie.
     Cookie(Cookie),
 }
 
@@ -60,22 +60,21 @@ pub enum Heard {
 pub struct Cookie {
     /// The sequence number of the answer.
     pub number: u32,
-    /// The largest segment that the cookie encodes, in bytes: at most that of the SYN.
+    /// The largest segment that the cookie encodes, in bytes: at most the SYN's.
     pub mss: u16,
-    /// What else is kept of the connection's options.
+    /// The other options that are kept of the connection.
     pub kept: Kept,
 }
 
-/// Returns whether the packet, which `exchange` has, is a right segment that can ask for a cookie
-/// or bring one.
+/// Whether the packet in `exchange` is a valid segment that can ask for a cookie or bring one.
 #[inline(always)]
 pub(super) fn is_asked<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let flags = exchange.byte(TCP_FLAGS) & (SYN | ACK | FIN | RST);
     protocol(exchange) == TCP && (flags == SYN || flags == ACK) && is_good_tcp(exchange, loops)
 }
 
-/// Returns whether the network stack can be asked for the SYN cookie of the exchange's segment. Its checksum does
-/// not matter, which a virtual device may leave to be computed.
+/// Whether the network stack can check the SYN cookie of the exchange's segment. The checksum is ignored,
+/// since a virtual device may leave it to be computed.
 #[must_use]
 #[inline(always)]
 pub fn is_plain_segment(exchange: &Exchange) -> bool {
@@ -86,7 +85,7 @@ pub fn is_plain_segment(exchange: &Exchange) -> bool {
         && header <= network::payload_length(exchange)
 }
 
-/// The length of the options in bytes is below it: a mask.
+/// A mask above the length of the options in bytes.
 const MOST_OPTIONS: u32 = 63;
 
 /// A part of the exchange's bytes.
@@ -98,18 +97,18 @@ pub struct Part {
     pub length: u32,
 }
 
-/// The parts of a segment that the kernel's functions take.
+/// The parts of a segment for the kernel's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The IP header.
     pub ip: Part,
-    /// Both addresses and both ports, which follow each other.
+    /// Both addresses and both ports, adjacent.
     pub tuple: Part,
     /// The TCP header.
     pub tcp: Part,
 }
 
-/// Returns where the parts of the exchange's segment are.
+/// Returns the parts of the exchange's segment.
 #[must_use]
 #[inline(always)]
 pub fn parts(exchange: &Exchange) -> Parts {
@@ -124,24 +123,23 @@ pub fn parts(exchange: &Exchange) -> Parts {
             part(TRANSPORT - 32, 32 + 4),
         ),
     };
-    // At least 20 bytes, which was checked. The verifier learns it by arithmetic, as that of Linux 6.1
-    // forgets the result of a comparison once the value is copied.
+    // At least 20 bytes, as checked before. The verifier learns it by arithmetic: Linux 6.1's forgets the
+    // result of a comparison once the value is copied.
     let options = tcp_header(exchange).wrapping_sub(TCP_HEADER) & MOST_OPTIONS;
     let tcp = part(TRANSPORT, TCP_HEADER + options);
     Parts { ip, tuple, tcp }
 }
 
-/// Returns whether the segment, which [`super::Written::Question`] is about, is a SYN; otherwise, it is
-/// an ACK.
+/// Whether the segment of a [`super::Written::Question`] is a SYN; otherwise, it is an ACK.
 #[must_use]
 #[inline(always)]
 pub fn is_syn(exchange: &Exchange) -> bool {
     exchange.byte(TCP_FLAGS) & SYN != 0
 }
 
-/// Writes the answer to such a SYN; returns its length in bytes from the IP header on. It has no
-/// option that the SYN has not, but for the largest segment; `clock_ms` is the network stack's clock
-/// in milliseconds.
+/// Writes the answer to such a SYN; returns its length in bytes from the IP header on. Apart from the
+/// largest segment, it has only options that the SYN has. `clock_ms` is the network stack's clock in
+/// milliseconds.
 #[inline(always)]
 pub fn write_syn_ack<L: Loops>(
     exchange: &mut Exchange,
@@ -172,8 +170,8 @@ pub fn write_syn_ack<L: Loops>(
     exchange.answer_length()
 }
 
-/// Writes those options that are both offered and kept; returns their length in bytes. Without
-/// timestamps, none is.
+/// Writes the options that are both offered and kept; returns their length in bytes. Without timestamps, it
+/// writes none.
 #[inline(always)]
 fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) -> u32 {
     const AT: usize = OPTIONS + 4;
@@ -181,7 +179,7 @@ fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) 
         return 0;
     };
     let has_sack = offer.has_sack() && kept.has_sack();
-    // Windows of both directions are scaled, or none.
+    // Both directions scale their windows, or neither.
     let scales = match (offer.window_scale(), kept.window_scale()) {
         (Some(theirs), Some(own)) => Some((theirs, own)),
         _ => None,
@@ -203,15 +201,15 @@ fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) 
     WITH_TIMESTAMPS + WITH_SCALE
 }
 
-/// Returns the last timestamp with these low bits that is not in the future: those of the network
-/// stack's segments, which follow it, must not be earlier (linux: `cookie_init_timestamp`).
+/// Returns the last timestamp with these low bits that is not in the future: the network stack's later
+/// segments must not carry earlier timestamps (linux: `cookie_init_timestamp`).
 #[inline(always)]
 const fn timestamp(clock_ms: u32, bits: u32) -> u32 {
     let step = if bits > clock_ms & KEPT { KEPT + 1 } else { 0 };
     (clock_ms & !KEPT | bits).wrapping_sub(step)
 }
 
-/// Returns the header's length as its field has it: in words, in the upper half of a byte.
+/// Returns the header's length as in its field: in words, in the upper half of a byte.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -221,7 +219,7 @@ const fn words(length: u32) -> u8 {
     (length << 2) as u8
 }
 
-/// The state that listening sockets are assumed to be in where no network stack is at hand.
+/// The assumed state of listening sockets where there is no network stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AssumedSocket {
     /// They have no room for SYNs.
@@ -231,9 +229,9 @@ pub enum AssumedSocket {
     HasRoom,
 }
 
-/// The answer of a socket that listens at each port, where no network stack is at hand: in a trial
-/// and a replay. The cookie is made of the ports and the sequence number alone. All options are kept, so
-/// that answers are as long as any.
+/// Returns the reply of an assumed socket that listens at each port, for trials and replays without a
+/// network stack. The cookie depends only on the ports and the sequence number. All options are kept, so
+/// that answers have the maximum length.
 #[must_use]
 #[inline(always)]
 pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {

@@ -1,4 +1,4 @@
-//! The transport header of a packet that may get an answer: whether its checksum is right.
+//! The transport header of a packet that may get an answer: its fields, and the check of its checksum.
 
 pub(super) use super::data_offset::{DATA_OFFSET, tcp_header};
 use super::{
@@ -18,7 +18,7 @@ pub(super) const TCP_HEADER: u32 = 20;
 pub(super) const UDP_HEADER: u32 = 8;
 pub(super) const ICMP_HEADER: u32 = 8;
 
-/// Where the fields are.
+/// The offsets of the fields.
 pub(super) const SOURCE_PORT: usize = TRANSPORT;
 pub(super) const DESTINATION_PORT: usize = TRANSPORT + 2;
 pub(super) const UDP_LENGTH: usize = TRANSPORT + 4;
@@ -36,7 +36,7 @@ pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
 pub(super) const ACK: u8 = 0x10;
 
-/// Returns whether the packet, whose protocol is TCP, has a right segment that is no reset.
+/// Whether the TCP packet has a valid segment that is no reset.
 #[inline(always)]
 pub(super) fn is_good_tcp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
@@ -48,7 +48,7 @@ pub(super) fn is_good_tcp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
         && transport_checksum(exchange, loops, TRANSPORT, TCP, length) == 0
 }
 
-/// Returns whether the packet, whose protocol is UDP, has a right datagram that fills it.
+/// Whether the UDP packet has a valid datagram that fills it.
 #[inline(always)]
 pub(super) fn is_good_udp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
@@ -63,7 +63,7 @@ pub(super) fn is_good_udp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     transport_checksum(exchange, loops, TRANSPORT, UDP, length) == 0
 }
 
-/// Returns whether the packet, whose protocol is that of its family's ICMP, is a right message.
+/// Whether the packet of its family's ICMP is a valid message.
 #[inline(always)]
 pub(super) fn is_good_icmp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let length = payload_length(exchange);
@@ -77,13 +77,13 @@ pub(super) fn is_good_icmp<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     checksum == 0
 }
 
-/// Nobody is at port 0.
+/// No socket uses port 0.
 #[inline(always)]
 fn has_ports(exchange: &Exchange) -> bool {
     exchange.u16(SOURCE_PORT) != 0 && exchange.u16(DESTINATION_PORT) != 0
 }
 
-/// Makes the ports those of an answer.
+/// Turns the ports into the answer's.
 #[inline(always)]
 pub(super) fn swap_ports(exchange: &mut Exchange) {
     let source = exchange.u16(SOURCE_PORT);

@@ -1,5 +1,5 @@
-//! The truncated answer to a DNS query (RFC 1035, RFC 7766): it makes the sender ask over TCP,
-//! which no forger can.
+//! The truncated answer to a DNS query (RFC 1035, RFC 7766): it makes the sender ask over TCP, which no
+//! forger can.
 
 use super::{
     Exchange, Loops,
@@ -9,13 +9,13 @@ use super::{
     transport::{UDP, UDP_CHECKSUM, UDP_LENGTH, is_good_udp, swap_ports},
 };
 
-/// The flags: it is truncated, recursion is desired, checking disabled.
+/// The flags: truncated, recursion desired, checking disabled.
 const TRUNCATED: u16 = 0x0200;
 const RECURSION_DESIRED: u16 = 0x0100;
 const CHECKING_DISABLED: u16 = 0x0010;
 
-/// Writes the answer; returns whether there is one. It is never longer than the query: what it
-/// keeps of it is the header and the question.
+/// Writes the answer; returns whether there is one. It is never longer than the query: it keeps only the
+/// header and the question.
 #[inline(always)]
 pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
     let length = question_end(exchange, loops);
@@ -34,7 +34,7 @@ pub(super) fn write<L: Loops>(exchange: &mut Exchange, loops: &L) -> bool {
     exchange.set_u16(ADDITIONAL, 0);
     network::write(exchange, TRANSPORT, UDP, length);
     if has_checksum {
-        // In place of 0, which would say that there is none.
+        // Instead of 0, which would mean "no checksum".
         let checksum = match transport_checksum(exchange, loops, TRANSPORT, UDP, length) {
             0 => u16::MAX,
             checksum => checksum,

@@ -1,28 +1,28 @@
-//! Whether a packet may be answered, and its answer.
+//! Writes a packet's answer, if it may be answered.
 
 use super::{
     Answer, Exchange, Loops, addresses, exchange::ROOM, network, prohibited, reset, syn_cookie,
     truncate,
 };
 
-/// What is written.
+/// The result of writing an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Nothing: the packet gets no answer.
     Nothing,
     /// An answer of that length in bytes, from the IP header on.
     Answer(u32),
-    /// Nothing yet: the listening socket is to be asked, as the segment is right.
+    /// Nothing yet: the segment is valid, so ask the listening socket.
     Question,
 }
 
 impl Written {
-    /// In place of a length: [`Self::Question`].
+    /// Stands in for a length: [`Self::Question`].
     const QUESTION: u32 = u32::MAX;
 
     const _NO_LENGTH: () = assert!((ROOM as u64) < Self::QUESTION as u64);
 
-    /// Returns the number for [`Self::of_number`].
+    /// The number for [`Self::of_number`].
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
@@ -33,7 +33,7 @@ impl Written {
         }
     }
 
-    /// Returns what the number says.
+    /// The inverse of [`Self::number`].
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {

@@ -1,4 +1,4 @@
-//! The cookies of queries: what has one, and what does not.
+//! The cookies of queries: which queries have one.
 
 extern crate std;
 
@@ -10,7 +10,7 @@ use crate::{
     cookie::{CookieCheck, DnsCookie},
 };
 
-/// A question for the root, and one for `example.com`.
+/// A question for the root, and a question for `example.com`.
 const ROOT: &[u8] = b"\0\0\x02\0\x01";
 const NAME: &[u8] = b"\x07example\x03com\0\0\x01\0\x01";
 
@@ -49,7 +49,7 @@ fn record(options: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// Returns a query with a question and what follows it.
+/// Returns a query with a question and the bytes behind it.
 fn message(question: &[u8], rest: &[u8]) -> Vec<u8> {
     [b"\x12\x34\x01\x20\0\x01\0\0\0\0\0\x01", question, rest].concat()
 }
@@ -75,7 +75,7 @@ fn the_cookie_is_found_wherever_resolvers_put_it() {
             cookie(),
             [nsid.clone(), subnet.clone(), cookie(), padding.clone()].concat(),
             [padding.clone(), nsid.clone(), cookie()].concat(),
-            // The first counts (RFC 7873, section 5.2).
+            // The first option counts (RFC 7873, section 5.2).
             [cookie(), option(10, b"another!")].concat(),
         ] {
             for behind in [&b""[..], b"a signature"] {
@@ -129,7 +129,7 @@ fn what_is_no_query_with_a_server_cookie_has_none() {
         changed(7, 1),
         changed(9, 1),
         changed(11, 0),
-        // A name that is compressed, and one that leads beyond the packet.
+        // A compressed name, and a name that leads beyond the packet.
         changed(12, 0xc0),
         changed(12, 63),
         // The record has a name, or is another.

@@ -129,7 +129,7 @@ fn a_checksum_that_was_not_computed_stays_so() {
 #[test]
 fn a_segment_is_reset_with_the_numbers_of_the_rfc() {
     for family in BOTH {
-        // The asked frame; the sequence number, the acknowledged one if any.
+        // The frame; the answer's sequence number, and its acknowledged number if any.
         let cases: [(Vec<u8>, u32, Option<u32>); 5] = [
             (syn(family), 0, Some(0xffff_ffff)),
             (segment(family, b"GET"), 2000, None),

@@ -1,4 +1,4 @@
-//! Answers, byte by byte, and what holds for any frame. Another parser computes the checksums.
+//! Answers, byte by byte, and their properties for any frame. Another parser computes the checksums.
 
 mod dns_cookies;
 mod examples;

@@ -1,4 +1,4 @@
-//! What holds of the answers to any frames.
+//! Properties of the answers to any frame.
 
 extern crate std;
 
@@ -19,7 +19,7 @@ const ANSWERS: [Answer; 4] = [
     Answer::SynCookie,
 ];
 
-/// The frame, made untagged for a parser that takes few tags.
+/// Removes the frame's tags, for a parser that takes few tags.
 fn untagged(frame: &[u8]) -> Vec<u8> {
     let mut link = 12;
     while matches!(frame[link..link + 2], [0x81 | 0x91, 0] | [0x88, 0xa8]) {
@@ -28,7 +28,7 @@ fn untagged(frame: &[u8]) -> Vec<u8> {
     [&frame[..12], &frame[link..]].concat()
 }
 
-/// Whatever it is, its answers are short and right, and get nothing but an ICMP error, or a
+/// For any frame: its answers are short and valid, and themselves get nothing but an ICMP error, or a
 /// SYN-ACK a reset.
 fn check(frame: &[u8]) -> usize {
     let mut answers = 0;
@@ -79,7 +79,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 0..4)
 }
 
-/// Makes every checksum right again, as a sender with bad intentions would.
+/// Repairs every checksum, as a malicious sender would.
 fn mended(frame: &[u8]) -> Vec<u8> {
     use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
 

@@ -1,4 +1,4 @@
-//! What gets no answer.
+//! Packets without answers.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ use crate::answer::Answer;
 
 const ANSWERS: [Answer; 3] = [Answer::Truncate, Answer::Reset, Answer::Prohibited];
 
-/// Where the IPv4 header is.
+/// The offset of the IPv4 header.
 const IPV4: usize = 14;
 
 #[track_caller]
@@ -21,7 +21,7 @@ fn refuse(frame: &[u8]) {
     }
 }
 
-/// Computes the checksum of an IPv4 header anew.
+/// Recomputes the checksum of an IPv4 header.
 fn with_ipv4_checksum(mut frame: Vec<u8>) -> Vec<u8> {
     frame[IPV4 + 10..IPV4 + 12].fill(0);
     let words = frame[IPV4..IPV4 + 20].chunks(2);
@@ -62,7 +62,7 @@ fn wrong_checksums() {
             for at in 14..frame.len() {
                 let mut damaged = frame.clone();
                 damaged[at] ^= 0x08;
-                // IPv6 protects neither its traffic class, its flow label nor its hop limit.
+                // IPv6's checksums cover neither its traffic class, its flow label nor its hop limit.
                 if family == Ip::V6 && matches!(at, 14..18 | 21) {
                     continue;
                 }
@@ -212,7 +212,7 @@ fn resets_icmp_errors_and_what_is_of_another_protocol() {
         assert_eq!(answer_to(&syn(family), Answer::Truncate), None);
         assert_eq!(answer_to(&segment(family, &QUERY), Answer::Truncate), None);
         refuse(&answer_to(&syn(family), Answer::Prohibited).unwrap());
-        // An answer to the host's own query, and nobody at port 0.
+        // An answer to the host's own query, and a packet at port 0.
         refuse(&udp(family, 0, 53, &[0x80; 100]));
         refuse(&udp(family, 0, 0, &QUERY));
     }

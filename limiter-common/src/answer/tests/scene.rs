@@ -16,12 +16,12 @@ use crate::{
 pub(super) const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 pub(super) const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// A query of `example.com` for its address, with an additional record.
+/// A query for the address of `example.com`, with an additional record.
 pub(super) const QUERY: [u8; 40] =
     *b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
                                      \0\0\x29\x04\xd0\0\0\0\0\0\0";
 
-/// The header and the question of the answer to it.
+/// The header and the question of its answer.
 pub(super) const TRUNCATED: [u8; 29] =
     *b"\x12\x34\x83\x10\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
@@ -50,12 +50,12 @@ impl Frame for Bytes<'_> {
     }
 }
 
-/// Returns the answer to a frame, as a frame; `None`: it gets none.
+/// Returns the answer to a frame, as a frame, if there is one.
 pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
     response_to(&NativeResponder::default(), frame, answer).1
 }
 
-/// Returns what becomes of a frame, and the answer to it.
+/// Returns the fate of a frame, and its answer.
 pub(super) fn response_to(
     responder: &impl Responder,
     frame: &[u8],
@@ -77,7 +77,7 @@ pub(super) fn response_to(
 
 /// Returns the exchange with a frame's packet, if it has room.
 pub(super) fn exchange_of(frame: &[u8]) -> Option<Exchange> {
-    // What an earlier packet has left in the memory must not matter.
+    // Bytes of an earlier packet in the memory must not matter.
     let mut exchange = Exchange::EMPTY;
     exchange.bytes_mut().fill(0xa5);
     exchange.read(&Bytes(frame)).then_some(exchange)
@@ -133,7 +133,7 @@ pub(super) fn query(family: Ip) -> Vec<u8> {
     udp(family, 0, 4321, &QUERY)
 }
 
-/// The options of a SYN as Linux sends it.
+/// Returns a SYN with Linux's options.
 pub(super) fn syn(family: Ip) -> Vec<u8> {
     use etherparse::TcpOptionElement as Element;
 
@@ -150,7 +150,7 @@ pub(super) fn syn(family: Ip) -> Vec<u8> {
     frame
 }
 
-/// Returns a SYN with other options, as they are sent.
+/// Returns a SYN with other options, given as bytes.
 pub(super) fn syn_with(family: Ip, options: &[u8]) -> Vec<u8> {
     let mut frame = link(family, 0);
     let packet = ip(family).tcp(4321, 443, 0xffff_fffe, 64_240).syn();
@@ -159,7 +159,7 @@ pub(super) fn syn_with(family: Ip, options: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns a frame that acknowledges the SYN-ACK before a number, and has no data.
+/// Returns a frame without data that acknowledges a SYN-ACK before that number.
 pub(super) fn acknowledgement(family: Ip, number: u32) -> Vec<u8> {
     let mut frame = link(family, 0);
     let packet = ip(family).tcp(4321, 443, 0xffff_ffff, 64_240).ack(number);

@@ -1,4 +1,4 @@
-//! SYN cookies: what asks for one, the answer, and what brings one back.
+//! SYN cookies: the packets that ask for one, the answer, and the packets that bring one back.
 
 extern crate std;
 
@@ -18,7 +18,7 @@ use crate::answer::{
     Responder, Response, Written, parts, write, write_syn_ack,
 };
 
-/// A network stack that says what the test wants.
+/// A network stack that gives the test's reply.
 struct Stack(Heard);
 
 impl Responder for Stack {
@@ -76,12 +76,12 @@ fn a_syn_is_answered_with_the_cookie() {
     }
 }
 
-/// Returns the options of the answer to a SYN with these, in the order in which they are sent.
+/// Returns the options of the answer to a SYN with these options, in the order in which they are sent.
 fn options(family: Ip, offered: &[u8], kept: Kept) -> Vec<Element> {
     let stack = Stack(Heard::Cookie(Cookie { kept, ..COOKIE }));
     let asked = syn_with(family, offered);
     let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
-    // Never longer by more than the least that is allowed.
+    // At most 8 bytes longer than the SYN.
     assert!(answer.len() <= asked.len() + 8, "{answer:02x?}");
     let packet = checked(&answer);
     let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
@@ -98,8 +98,8 @@ const SACK: [u8; 2] = [4, 2];
 const TIMESTAMPS: [u8; 10] = [8, 10, 0, 0, 0, 77, 0, 0, 0, 0];
 const SCALE: [u8; 3] = [3, 3, 9];
 
-/// What is both offered and kept is in the answer; the low bits of its timestamp say what the client
-/// has of it.
+/// Options both offered and kept are in the answer; the low bits of its timestamp hold the client's
+/// options.
 #[test]
 fn options_are_offered_if_they_can_be_kept() {
     let everything = Kept::new(true, Some(10));
@@ -107,7 +107,7 @@ fn options_are_offered_if_they_can_be_kept() {
     let other_order = [&MSS[..], &[1], &SCALE, &[1, 1], &TIMESTAMPS, &SACK, &[0, 0]].concat();
     let mss = Element::MaximumSegmentSize(1300);
     let sack = Element::SelectiveAcknowledgementPermitted;
-    // The clock's low bits are 21: those with more are of the time before.
+    // The clock's low bits are 21: larger low bits belong to an earlier time.
     let stamp = |low: u32| {
         let step = if low > 21 { 64 } else { 0 };
         Element::Timestamp((CLOCK_MS & !63 | low) - step, 77)
@@ -160,7 +160,7 @@ fn options_are_offered_if_they_can_be_kept() {
     }
 }
 
-/// What follows a broken option is not offered.
+/// Options behind a broken one are not offered.
 #[test]
 fn broken_options_are_not_read() {
     let everything = Kept::new(true, Some(10));
@@ -178,7 +178,7 @@ fn broken_options_are_not_read() {
             let got = options(family, &offered, everything);
             assert_eq!(got, [Element::MaximumSegmentSize(1300)], "{offered:?}");
         }
-        // Of another length than theirs.
+        // Options with wrong lengths.
         let strange = [&[8, 6, 1, 2, 3, 4], &TIMESTAMPS[..], &[4, 3, 0], &[3, 2]].concat();
         let got = options(family, &strange, everything);
         assert_eq!(got.len(), 2, "{got:?}");
@@ -244,7 +244,7 @@ fn the_network_stack_gets_what_its_socket_wants() {
     }
 }
 
-/// Whatever the network stack would say.
+/// Independent of the network stack's reply.
 #[test]
 fn it_is_asked_about_nothing_else() {
     for family in BOTH {
@@ -263,8 +263,7 @@ fn it_is_asked_about_nothing_else() {
     }
 }
 
-/// Without a network stack, what a client acknowledges of the assumed cookie is valid, and nothing
-/// else.
+/// Without a network stack, only the acknowledgement of the assumed cookie is valid.
 #[test]
 fn an_assumed_cookie_comes_back() {
     for family in BOTH {
