@@ -66,7 +66,7 @@ pub struct InlineLoops;
 impl Loops for InlineLoops {}
 
 /// Returns the sum of the 32-bit words of `length` bytes from the offset `from` on, which is a header's and
-/// a multiple of four. Of the last word, only the bytes within `length` count.
+/// a multiple of four. The last word counts only its bytes within `length`.
 #[must_use]
 #[inline(always)]
 pub fn sum(exchange: &Exchange, from: u32, length: u32) -> u64 {

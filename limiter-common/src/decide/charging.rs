@@ -339,7 +339,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         }
     }
 
-    /// Returns the index as a number of which the verifier knows only the bounds.
+    /// Returns the index, and hides all but its bounds from the verifier.
     ///
     /// In a loop that calls a function, verifiers before Linux 6.5 compare all numbers that they
     /// know, also dead ones. An index left over from an earlier round makes another verifier state

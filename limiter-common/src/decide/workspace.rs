@@ -104,7 +104,7 @@ impl<Location> Workspace<Location> {
     /// Starts on a packet that the limits in `matched` count.
     #[inline(always)]
     pub(crate) const fn begin(&mut self, facts: Facts, class: Class, now: u64, matched: u64) {
-        // The stage of names writes the question, if it runs.
+        // A stage that needs the packet's name writes it into `asked`.
         self.packet.facts = facts;
         self.packet.class = class;
         self.packet.now = now;

@@ -89,7 +89,7 @@ impl Datagram {
     };
 }
 
-/// How much of a packet's transport header is known.
+/// The known part of a packet's transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Transport {
@@ -99,10 +99,10 @@ pub enum Transport {
     /// Not even the protocol is known: a later fragment of IPv6. Its protocol field may have any
     /// value; the network stack uses the first fragment's.
     UnknownProtocol,
-    /// It has no ports.
+    /// A protocol without ports.
     Other,
-    /// It has ports, and is not TCP.
+    /// A protocol with ports other than TCP.
     Ports,
-    /// It is TCP.
+    /// TCP.
     Tcp,
 }

@@ -44,7 +44,7 @@ impl PacketKind {
     #[must_use]
     #[inline(always)]
     pub(super) const fn message(protocol: u8, message_type: u8, hop_limit: u8) -> Self {
-        // Of 1 and 58, only 58 has this bit.
+        // The bit that 58 has and 1 has not.
         let is_icmpv6 = (protocol >> 5) as u16 & 1;
         let lowered_by = (u8::MAX - hop_limit) as u16;
         let is_on_link = lowered_by.wrapping_sub(1) >> 15;

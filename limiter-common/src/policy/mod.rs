@@ -116,7 +116,6 @@ pub trait Tables {
     ///
     /// The verifier follows each known value through the program: bits gathered in a loop over the
     /// limits would make it walk every subset of them. Native code needs nothing here.
-    /// limits would make it walk every subset of them. Natively there is nothing to do.
     #[must_use]
     #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {

@@ -50,7 +50,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// Reads a record of which `there` bytes have arrived; `start` has the first [`RECORD_START`] bytes, the
+    /// Reads a record with `there` bytes arrived so far; `start` has the first [`RECORD_START`] bytes, the
     /// first byte lowest.
     #[must_use]
     #[inline(always)]

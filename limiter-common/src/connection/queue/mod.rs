@@ -12,8 +12,6 @@
 //! CPUs share queues without a lock. If two of them take or remove tickets at the same moment, one client may
 //! be let in before another that arrived at nearly the same time; nothing worse happens, since the count of
 //! open connections bounds both.
-//! may be let in before another that came at nearly the same time; nothing worse happens, since the
-//! count of open connections bounds them all.
 
 mod ticket;
 mod traffic;
