@@ -19,8 +19,8 @@ where
     O: OffenderStore,
     R: Reputation,
 {
-    /// Notes the answer of the limit at an index, which refused the packet for its budget; returns
-    /// the stage's result.
+    /// Notes the answer of the limit at an index, if it refused the packet for lack of budget;
+    /// returns the stage's result.
     #[inline(always)]
     pub(super) fn refuse(
         &self,

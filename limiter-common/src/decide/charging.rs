@@ -151,7 +151,8 @@ fn charge<T: Tables, B: Outline>(
     true
 }
 
-/// Whether `limits` has at most one limit, and its bucket is charged once asked.
+/// Whether `limits` has at most one limit, which is charged as soon as it is asked. Limits on
+/// handshakes are asked only.
 #[inline(always)]
 fn is_single<T: Tables>(tables: &T, limits: u64) -> bool {
     let rest = limits & limits.wrapping_sub(1) | limits & tables.shape().handshakes;

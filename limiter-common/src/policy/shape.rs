@@ -81,7 +81,7 @@ pub struct Shape {
     /// The fewest labels of a name in the table of names; `u64::MAX`: it has none.
     pub fewest_labels: u64,
     /// The number of labels at the end of a question's name in the first look-up: the fewest, or
-    /// one more.
+    /// the next larger count.
     pub first_labels: u64,
     /// The most labels hashed at the end of a question's name: as many as names in the table have,
     /// and domains if domains are owners; all labels if questions are owners.

@@ -50,7 +50,7 @@ pub enum Inserted {
 }
 
 impl Inserted {
-    /// The inverse of its number.
+    /// The result with that number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u32) -> Self {

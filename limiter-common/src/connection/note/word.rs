@@ -4,8 +4,8 @@ use crate::{
     connection::line::line_of, limit::MAX_CONNECTION_LIMITS as MOST_LIMITS, table::HashKey,
 };
 
-/// The number of lines of the table: 32 MiB, with sure room for two million notes, and most often for three
-/// and a half.
+/// The number of lines of the table: 32 MiB, with room for two million notes, and mostly for three and a half
+/// million.
 pub const NOTE_LINES: u32 = 1 << LINE_BITS;
 
 const LINE_BITS: u32 = 19;
