@@ -384,8 +384,8 @@ impl Shape {
         self.connections & !self.by_server_name
     }
 
-    /// The limits that packets are charged to, or that are only asked, without limits that only
-    /// observe.
+    /// The limits that may refuse a packet at the charge: all but observing limits and limits on
+    /// connections.
     #[must_use]
     #[inline(always)]
     pub const fn enforcing(&self) -> u64 {

@@ -3,8 +3,8 @@
 use super::{ChainLocation, Entry, Geometry, Shard, Word, entry};
 use crate::address::Address;
 
-/// The maximum number of entries in a chain. There are about as many chains as entries, and only the key
-/// decides an address's chain, so no attacker can choose it: no chain ever gets half as long.
+/// The maximum number of entries in a chain. There are about as many chains as entries, and an attacker without
+/// the key cannot choose an address's chain: no chain ever gets half as long.
 const MOST_IN_CHAIN: u32 = 32;
 
 /// The result of a search in a chain.

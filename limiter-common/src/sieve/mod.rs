@@ -12,8 +12,8 @@
 //! counting the arrival, which costs 20. Userspace never takes a lock: a killed daemon would not release
 //! it.
 //!
-//! For the kernel, memory is arrays of fixed size, zeroed at first, and taking a shard's lock has a limited
-//! number of attempts, since a program may not wait.
+//! The kernel requires memory as arrays of fixed size, zeroed at first, and a limited number of attempts at a
+//! shard's lock, since a program may not wait.
 
 mod entry;
 mod geometry;
@@ -49,7 +49,7 @@ pub const MAX_USES: u32 = crate::limit::MAX_LIMITS + MAX_SIEVES;
 pub struct Sieve {
     /// The age in nanoseconds after which an entry begins again in the entry list; 0: never.
     pub max_age_ns: u64,
-    /// The maximum age for entries in list 0.
+    /// The same age for entries in list 0.
     pub perma_max_age_ns: u64,
     /// The leading 64 bits of the mask that distinguishes IPv6 sources.
     pub ipv6_mask_high: u64,

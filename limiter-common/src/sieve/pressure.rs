@@ -1,4 +1,4 @@
-//! The share that a sieve rejects, and its counters.
+//! The pressure on the sources of a sieve, and its counters.
 
 use core::ops::AddAssign;
 
