@@ -71,7 +71,7 @@ pub trait Tables {
     fn class(&self, index: u32) -> Option<&Class>;
     /// A bucket's parameters: first the limits' defaults, by limit index, then the overrides'.
     fn rate(&self, index: u32) -> Option<&Parameters>;
-    /// The reserves of a bucket, by the index of its [`Self::rate`]; `None`: nothing is reserved.
+    /// The reserves of a bucket, by the index of its [`Self::rate`]; `None`: no limit reserves.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
     /// The rate in force of the limit with that interned id and an automatic rate. Only this and
     /// shares change while a policy is in force.
