@@ -1,5 +1,5 @@
 //! Decides on packets: in the kernel with the XDP program, and over plain memory with the same
-//! core. Keeps what outlives the daemon.
+//! core. Also stores the state that outlives the daemon.
 
 pub mod kernel;
 pub mod native;

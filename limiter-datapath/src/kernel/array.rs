@@ -1,4 +1,4 @@
-//! Writes arrays.
+//! Writes many entries of an array map in one system call.
 
 use aya::{Ebpf, maps::Array};
 
@@ -16,7 +16,7 @@ pub(super) fn write<T: PlainBytes>(
     write_at(ebpf, map, (0..).zip(values.iter().copied()))
 }
 
-/// Writes some of an array's entries, by their indices.
+/// Writes the entries at the given indices.
 pub(super) fn write_at<T: PlainBytes>(
     ebpf: &mut Ebpf,
     map: &'static str,
@@ -24,7 +24,7 @@ pub(super) fn write_at<T: PlainBytes>(
 ) -> Result<(), DatapathError> {
     let error = |source| DatapathError::Map { map, source };
     let array = ebpf.map(map).ok_or(DatapathError::NoMap(map))?;
-    // Checks that entries have the size of `T`.
+    // aya checks here that entries have the size of `T`.
     let array = Array::<_, InMap<T>>::try_from(array).map_err(error)?;
     let (keys, values): (Vec<u32>, Vec<_>) =
         entries.map(|(index, value)| (index, InMap(value))).unzip();

@@ -1,4 +1,5 @@
-//! Attaches an instance to an interface, in the best mode that works.
+//! Attaches an instance to an interface, in the best mode that works, and replaces or detaches it
+//! later.
 
 use std::io;
 
@@ -22,52 +23,51 @@ use super::{
     superframes,
 };
 
-/// Where and under what name an attachment's interface is now.
+/// The place and the name of an attachment's interface now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Present {
-    /// It has the name by which it is meant.
+    /// The interface has the name that the operator gave.
     #[default]
     Named,
-    /// It has another name.
+    /// The interface has another name.
     Renamed(String),
-    /// It is in another network namespace.
+    /// The interface is in another network namespace.
     Elsewhere,
 }
 
 /// A program on an interface. Dropping it detaches the program, unless its link is pinned.
 #[derive(Debug)]
 pub struct Attachment {
-    /// The name by which the operator means the interface.
+    /// The interface's name, as the operator wrote it.
     pub interface: String,
-    /// The interface's index when it was attached; pins are named by it. If the interface has moved
-    /// to another network namespace, it may have another index there, and another interface may
-    /// have this one.
+    /// The interface's index at the time of attaching; pins are named by it. After a move to another
+    /// network namespace the interface may have another index, and another interface may have this one.
     pub index: u32,
-    /// Where and under what name the interface is now.
+    /// The place and the name of the interface now.
     pub present: Present,
-    /// Another interface has the name now, and is the one that is meant.
+    /// Whether another interface has the name now; the operator means that one.
     pub is_replaced: bool,
     /// Whether the name and the index belong to this process's network namespace.
     pub(super) is_here: bool,
-    /// The interface number, by which it finds its counters.
+    /// The interface number: the index of the interface's counters.
     pub interface_number: u32,
-    /// The header that its frames begin with.
+    /// The header at the start of the interface's frames.
     pub(super) header: packet::Link,
-    /// The mode in which it runs.
+    /// The mode in which the program runs.
     pub mode: AttachedMode,
-    /// Why `auto` fell back from native mode; `None`: it did not.
+    /// Why `auto` fell back from native mode; `None`: it did not fall back.
     pub fell_back: Option<String>,
-    /// When it was attached.
+    /// The time of attaching.
     pub since: Timestamp,
     pub(super) link: Link,
-    /// `None`: another version's program, which is unknown.
+    /// `None`: a program of another version of the limiter.
     pub(super) program: Option<Program>,
-    /// Forwards the program's log, if it has one.
+    /// Forwards the program's log, if the program has one.
     pub(super) forwarding: Option<Forwarding>,
 }
 
 impl Attachment {
-    /// Attaches a program, which must have been made for that device.
+    /// Attaches a program, which must be made for `device`.
     pub(super) fn new(
         mut program: Program,
         interface: &Interface,
@@ -105,7 +105,7 @@ impl Attachment {
         })
     }
 
-    /// Makes an attachment of a pinned link and the program that it holds.
+    /// Makes an attachment of a pinned link and its program.
     pub(super) fn of_pinned(pinned: PinnedInterface, program: Option<Program>) -> Self {
         let PinnedInterface { index, facts, link } = pinned;
         let namespace = NetworkNamespace::of(&facts);
@@ -127,13 +127,13 @@ impl Attachment {
         }
     }
 
-    /// Ends attachments, with one wait for all of them: dropped singly, each would wait for the
+    /// Ends attachments with one wait for all of them. Dropped one by one, each would wait for the
     /// packets in its stages.
     pub(super) fn end(attachments: Vec<Self>) {
         let programs: Vec<_> = attachments
             .into_iter()
             .filter_map(|attachment| {
-                // This drops the link before what it holds.
+                // Drop the link before the program.
                 let Self { link, program, .. } = attachment;
                 drop(link);
                 program
@@ -142,7 +142,7 @@ impl Attachment {
         Program::retire(programs);
     }
 
-    /// Returns what is pinned beside the link.
+    /// The facts to pin beside the link.
     pub(super) fn facts(&self) -> Result<Facts, PinsError> {
         let NetworkNamespace { inode, cookie } = NetworkNamespace::current()?;
         Ok(Facts {
@@ -157,7 +157,8 @@ impl Attachment {
         })
     }
 
-    /// Has a program that is to be put in place of this one's count superframes as the interface needs.
+    /// Configures the counting of superframes in `program`, which is about to replace the attached
+    /// program.
     pub(super) fn suit(
         &self,
         program: &mut Program,
@@ -166,7 +167,7 @@ impl Attachment {
         tell(program, interface, self.mode)
     }
 
-    /// Replaces the program in one step; returns the old one, if it is known. Does nothing if the
+    /// Replaces the program in one step; returns the old program, if it is known. Does nothing if the
     /// interface has vanished.
     pub(super) fn replace(&mut self, program: Program) -> Result<Option<Program>, DatapathError> {
         match self.link.replace(self.program.as_ref(), &program) {
@@ -179,35 +180,35 @@ impl Attachment {
         }
     }
 
-    /// Returns the id of the program on the interface; `None`: the interface has vanished.
+    /// The id of the program on the interface; `None`: the interface has vanished.
     #[must_use]
     pub fn program_id(&self) -> Option<u32> {
         let info = self.link.info().ok()?;
         (info.interface != 0).then_some(info.program)
     }
 
-    /// Whether the program is on an interface, which may have vanished.
+    /// Whether the program is on an interface. False once the interface has vanished.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.program_id().is_some()
     }
 
-    /// Whether the program limits the interface that is meant.
+    /// Whether the program limits the interface that the operator means.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.exists() && !self.is_replaced
     }
 
-    /// Whether its program is on that interface. Names and indices change hands, but each interface
-    /// has its own program, whose id no other program gets.
+    /// Whether the program is on `interface`. Names and indices can pass to other interfaces, but each
+    /// interface has its own program, and no other program gets that program's id.
     #[must_use]
     pub fn is_on(&self, interface: &Interface) -> bool {
         let on_interface = interface.xdp_program.map(|(id, _)| id);
         on_interface.is_some() && on_interface == self.program_id()
     }
 
-    /// Returns the interface that its program is on, under the name by which it is meant; `None`:
-    /// it has vanished.
+    /// The interface under the program, with the name that the operator gave; `None`: the interface has
+    /// vanished.
     pub(super) fn as_interface(&self) -> Option<Interface> {
         let hook = match self.mode {
             AttachedMode::Native => "xdpdrv",
@@ -228,7 +229,7 @@ impl Attachment {
     }
 }
 
-/// Tells a program of the interface.
+/// Writes the facts of the interface into a program.
 fn tell(
     program: &mut Program,
     interface: &Interface,
@@ -238,7 +239,7 @@ fn tell(
     told.map_err(map::error(STATICS))
 }
 
-/// Returns the facts of the interface that its programs get.
+/// The facts of an interface that its programs receive.
 pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AfterVerification {
     let mut known = AfterVerification {
         superframes: superframes::on(interface, mode),
@@ -257,7 +258,8 @@ fn attach(
 ) -> Result<Link, DatapathError> {
     tell(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
-        // It has no program itself (net/core/dev.c: dev_xdp_attach).
+        // The interface has no program itself, so a device above it has one (net/core/dev.c:
+        // dev_xdp_attach).
         Some(libc::EEXIST) if interface.xdp_program.is_none() => DatapathError::ProgramAbove {
             interface: interface.name.clone(),
         },
@@ -268,7 +270,7 @@ fn attach(
             link: None,
             hook: "xdp",
         },
-        // The driver has no XDP, or its present settings (MTU, rings, offloads) forbid it.
+        // The driver has no XDP, or its settings (MTU, rings, offloads) forbid it.
         Some(code) if mode == AttachedMode::Native => DatapathError::NoNativeMode {
             interface: interface.name.clone(),
             reason: io::Error::from_raw_os_error(code),

@@ -1,5 +1,5 @@
-//! Operations on many map entries in one system call. With one call per entry, the calls would take
-//! most of the time that loading a policy or reading a map takes.
+//! Changes many map entries in one system call. With one call per entry, the calls would take most
+//! of the time of loading a policy or reading a map.
 
 use std::{
     io,
@@ -14,7 +14,6 @@ use aya::{
 
 use super::syscall::{self, bpf};
 
-/// A command on many entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
     LookUp,
@@ -37,7 +36,7 @@ impl Command {
 /// A batch command's attributes: `batch` in `union bpf_attr`.
 #[repr(C)]
 pub(super) struct Attributes {
-    /// Where to continue, as the kernel returned it; null: at the start.
+    /// The position to continue from, as the kernel returned it; null: the start.
     pub(super) in_batch: u64,
     /// Receives the position to continue from.
     pub(super) out_batch: u64,
@@ -45,7 +44,7 @@ pub(super) struct Attributes {
     pub(super) keys: u64,
     /// The values.
     pub(super) values: u64,
-    /// How many entries there are; after the call, how many the kernel read or wrote.
+    /// The number of entries; after the call, the number of entries that the kernel read or wrote.
     pub(super) count: u32,
     /// The map's descriptor.
     pub(super) map: u32,
@@ -75,13 +74,12 @@ impl Attributes {
     }
 }
 
-/// Wraps the kernel's refusal of a command.
 pub(super) fn refused(command: Command, io_error: io::Error) -> MapError {
     let call = command.name();
     SyscallError { call, io_error }.into()
 }
 
-/// Writes as many entries as there are keys and values.
+/// Writes one entry for each pair of key and value.
 pub(super) fn update<K: Pod, V: Pod>(
     map: &impl IterableMap<K, V>,
     keys: &[K],
@@ -104,7 +102,7 @@ pub(super) fn update<K: Pod, V: Pod>(
     unsafe { update.call(Command::Update) }.map_err(|error| refused(Command::Update, error))
 }
 
-/// Removes entries, stopping at the first that is missing.
+/// Removes entries. Stops at the first missing entry.
 pub(super) fn delete<K: Pod, V: Pod>(
     map: &impl IterableMap<K, V>,
     keys: &[K],

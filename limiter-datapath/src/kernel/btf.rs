@@ -1,7 +1,7 @@
-//! The kernel's description of its own types (BTF): where a field of a structure is.
+//! The kernel's description of its own types (BTF): finds the offset of a field in a structure.
 //!
-//! aya reads it, too, but tells nobody about fields; and it relocates only objects that clang has
-//! made, as rustc writes down no fields.
+//! aya reads BTF too, but does not expose fields. Its relocations work only for objects from clang, because rustc
+//! records no field accesses.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
 
-/// The kinds of types that matter here (linux/btf.h).
+/// The kinds of types that the reader handles (linux/btf.h).
 const INT: u32 = 1;
 const PTR: u32 = 2;
 const ARRAY: u32 = 3;
@@ -27,25 +27,25 @@ const DECL_TAG: u32 = 17;
 const TYPE_TAG: u32 = 18;
 const ENUM64: u32 = 19;
 
-/// The length of the numbers that each type has, and of a member of a structure.
+/// The length in bytes of a type's fixed part, and of a structure's member.
 const TYPE: usize = 12;
 const MEMBER: usize = 12;
 
-/// Deeper than types contain each other, or refer to each other.
+/// More steps than any chain of nested or referring types has. Ends the search in a broken description.
 const MOST_STEPS: u32 = 32;
 
 /// A field of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// From the structure's start, in bits.
+    /// The offset from the structure's start, in bits.
     pub(super) bit: u32,
-    /// The number of bits, if it is a bit field; else 0.
+    /// The number of bits of a bit field; 0: not a bit field.
     pub(super) bits: u32,
-    /// The size of its type in bytes; of an array, that of an element.
+    /// The size of the field's type in bytes; for an array, the size of an element.
     pub(super) size: u32,
 }
 
-/// All types of a kernel, by their numbers, from 1 on.
+/// All types of a kernel. The first has the number 1.
 pub(super) struct Types<'a> {
     types: Vec<Type<'a>>,
     strings: &'a [u8],
@@ -55,16 +55,16 @@ pub(super) struct Types<'a> {
 struct Type<'a> {
     name: u32,
     kind: u32,
-    /// Whether members may be bit fields: then the size is in the uppermost byte of their offsets.
+    /// Whether members may be bit fields. If so, the top byte of a member's offset is the field's width in bits.
     has_bit_fields: bool,
-    /// Its size in bytes, or the number of the type that it refers to.
+    /// The type's size in bytes, or the number of the type that it refers to.
     size_or_target: u32,
-    /// What follows it: a structure's members, or an array's element.
+    /// The bytes after the fixed part: a structure's members, or an array's element.
     rest: &'a [u8],
 }
 
 impl<'a> Types<'a> {
-    /// Reads a description, which has this machine's byte order; `None`: it is broken, or newer.
+    /// Reads a description in this machine's byte order; `None`: the description is broken, or newer.
     pub(super) fn read(description: &'a [u8]) -> Option<Self> {
         if u16::from_ne_bytes(*description.first_chunk()?) != MAGIC {
             return None;
@@ -102,13 +102,13 @@ impl<'a> Types<'a> {
         Some(Self { types, strings })
     }
 
-    /// Returns the size of a structure in bytes; `None`: there is none of that name.
+    /// The size of a structure in bytes; `None`: no structure has that name.
     pub(super) fn size_of(&self, structure: &str) -> Option<u32> {
         self.structure(structure).map(|found| found.size_or_target)
     }
 
-    /// Returns where a structure has a field of `size` bytes, in bytes from its start; `None`: it has none, or one
-    /// of another size, or of bits.
+    /// The offset in bytes of a field of `size` bytes; `None`: the field is missing, has another size, or is a bit
+    /// field.
     pub(super) fn offset_of(&self, structure: &str, path: &str, size: u32) -> Option<u32> {
         let field = self.field(structure, path)?;
         let is_as_expected = field.bits == 0 && field.size == size && field.bit.is_multiple_of(8);
@@ -121,8 +121,7 @@ impl<'a> Types<'a> {
         types.find(is_meant).copied()
     }
 
-    /// Returns where a structure has a field; dots lead into structures within it. `None`: it has
-    /// none.
+    /// Finds a field of a structure. Dots in `path` lead into inner structures. `None`: no such field.
     pub(super) fn field(&self, structure: &str, path: &str) -> Option<Field> {
         let mut inside = self.structure(structure)?;
         let mut bit = 0u32;
@@ -138,7 +137,7 @@ impl<'a> Types<'a> {
         None
     }
 
-    /// Returns a member of a structure or a union, or of one within it that has no name; with its
+    /// Finds a member of a structure or a union, or of an unnamed structure within it; returns the member with its
     /// type.
     fn member(&self, of: &Type<'a>, name: &str, steps: u32) -> Option<(Field, Type<'a>)> {
         if !matches!(of.kind, STRUCT | UNION) {
@@ -167,7 +166,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// Returns the type with that number, without other names and qualifiers.
+    /// The type with that number, behind all typedefs and qualifiers.
     fn resolved(&self, mut number: u32) -> Option<Type<'a>> {
         for _ in 0..MOST_STEPS {
             let found = self.types.get((number as usize).checked_sub(1)?)?;
@@ -196,13 +195,12 @@ impl<'a> Types<'a> {
     }
 }
 
-/// Finds fields in this kernel's own description; `None`: there is none, or it lacks them.
+/// Finds fields in the running kernel's description; `None`: the description or a field is missing.
 pub(super) fn find_in_this_kernel<F>(find: impl Fn(&Types<'_>) -> Option<F>) -> Option<F> {
     let description = fs::read(DESCRIPTION).ok()?;
     find(&Types::read(&description)?)
 }
 
-/// Returns the 32-bit number with that index.
 fn word(bytes: &[u8], index: usize) -> Option<u32> {
     let bytes = bytes.get(index * 4..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes))
@@ -291,7 +289,7 @@ mod tests {
     }
 
     proptest! {
-        /// It never panics and always ends.
+        /// A broken description never causes a panic or an endless loop.
         #[test]
         fn of_a_broken_one(at in 0usize..400, value: u8, cut in 0usize..400) {
             let mut description = description();

@@ -1,12 +1,12 @@
-//! Carries debts over to new buckets when their maps change size, kind or number. Debts made
-//! meanwhile are added once the new buckets are in use.
+//! Carries debts over to new buckets when the maps change size, kind or number. Debts that arise
+//! during the change are added once the new buckets are in use.
 
 use limiter_policy::policy::Units;
 
 use super::{Datapath, DatapathError, Restored, kept::KeptMaps, monotonic_now};
 use crate::state::SetDebts;
 
-/// The debts carried over before the new buckets were in use.
+/// The debts that were carried over before the new buckets came into use.
 pub(super) struct Carried {
     owed: Vec<SetDebts>,
     at_ns: u64,
@@ -14,8 +14,8 @@ pub(super) struct Carried {
 }
 
 impl Datapath {
-    /// Captures what the buckets in use owe, and has `restore` put it into new ones; `restore` is
-    /// also given the nanoseconds since the capture.
+    /// Captures the debts in the present buckets, and passes them to `restore` with the nanoseconds
+    /// since the capture.
     pub(super) fn carry(
         &self,
         restore: impl FnOnce(&[SetDebts], u64) -> Result<Restored, DatapathError>,
@@ -30,8 +30,8 @@ impl Datapath {
         })
     }
 
-    /// Restores what buckets owed `passed_ns` ago into the buckets of kept maps. `name_of` returns the
-    /// interface of an interface number.
+    /// Restores debts from `passed_ns` ago into the buckets of `kept`. `name_of` maps an interface
+    /// number to the interface's name.
     pub(super) fn restore_into<'n>(
         kept: &KeptMaps,
         units: &Units,
@@ -43,8 +43,8 @@ impl Datapath {
         let mut all = Restored::default();
         for (interface_number, maps) in kept.by_interface() {
             let interface = interface_number.and_then(&name_of);
-            // If each interface has its own buckets now and they shared them before, each gets all
-            // that was owed; and vice versa.
+            // Scope changes from shared to per interface: each interface gets the whole debt; and vice
+            // versa.
             let are_for = |set: &&SetDebts| match (&set.interface, interface) {
                 (Some(owed_on), Some(interface)) => owed_on == interface,
                 _ => true,
@@ -58,8 +58,8 @@ impl Datapath {
 }
 
 impl Carried {
-    /// Adds what was spent since from the old buckets, which are no longer in use. `units`: those
-    /// that they count in. Returns what has become of all that was owed.
+    /// Adds the tokens spent from the old buckets since the capture; the old buckets are no longer in
+    /// use. `units`: the units of the old buckets. Returns the outcome for all debts.
     pub(super) fn finish(
         self,
         old: &KeptMaps,

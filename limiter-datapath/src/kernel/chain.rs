@@ -1,7 +1,7 @@
-//! Errors on one line.
+//! Formats errors on one line.
 
-/// Returns an error and its causes on one line, since aya's texts often name only the step.
-/// Shortens a verifier's log to its first line and its last.
+/// Joins an error and its causes on one line, since aya's texts often name only the step. Shortens
+/// a verifier's log to its first and last line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = one_line(&error.to_string());
     let mut cause = error.source();

@@ -1,9 +1,9 @@
-//! The clocks.
+//! The clocks of the daemon.
 
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the time of the clock that the kernel program reads, `CLOCK_MONOTONIC`, in nanoseconds.
+/// The time of `CLOCK_MONOTONIC`, the kernel program's clock, in nanoseconds.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place for it")]
 pub fn monotonic_now() -> u64 {
@@ -11,8 +11,8 @@ pub fn monotonic_now() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Returns how far Unix time is ahead of that clock, in nanoseconds modulo 2^64. It changes when the
-/// wall clock is set, and while the machine sleeps.
+/// The Unix time minus [`monotonic_now`], in nanoseconds modulo 2^64. It changes when the wall clock
+/// is set, and while the machine sleeps.
 #[must_use]
 pub fn unix_ahead_ns() -> u64 {
     let unix = wall_clock_now().as_nanosecond();
@@ -26,7 +26,7 @@ pub fn unix_ahead_ns() -> u64 {
     ahead
 }
 
-/// Returns the time of day, for people.
+/// The time of day, for people to read.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place for it")]
 pub fn wall_clock_now() -> Timestamp {

@@ -1,5 +1,5 @@
-//! Counts the connections that the network stack lists: those that were open before they were counted,
-//! and those whose end nobody told.
+//! Counts the connections in the network stack's list: connections older than the counting, and connections that
+//! ended without an event.
 
 use std::{
     array,
@@ -23,32 +23,32 @@ use super::{
     object::PROGRAM_RECOUNT, program::Program, stages,
 };
 
-/// The kernel program that counts connections for userspace, loaded for the first order under a
-/// policy, which has that number.
+/// The kernel program that counts connections for userspace, with the number of its policy. Loaded for the
+/// policy's first order.
 #[derive(Debug, Default)]
 pub(super) struct Recounting(Mutex<Option<(u64, Program)>>);
 
 impl Datapath {
-    /// Returns whether the policy in force limits connections.
+    /// Whether the policy in force limits connections.
     #[must_use]
     pub const fn counts_connections(&self) -> bool {
         self.policy.shape.connections != 0
     }
 
-    /// Returns whether the policy in force limits handshakes.
+    /// Whether the policy in force limits handshakes.
     #[must_use]
     pub const fn limits_handshakes(&self) -> bool {
         self.policy.shape.handshakes != 0
     }
 
-    /// Returns how clients wait for the limit of that interned id, by the policy in force.
+    /// The queue settings of the limit with the interned id `limit`, by the policy in force.
     #[must_use]
     pub const fn queue_of(&self, limit: u64) -> QueueSettings {
         self.policy.shape.queue_of(limit)
     }
 
-    /// Returns how many clients wait in line, or did a short time ago, for connections of the owner of a
-    /// bucket; `None`: nobody waits for its limit.
+    /// The number of clients in the queue for connections of a bucket's owner, now or a short time ago; `None`:
+    /// the limit has no queue.
     pub fn waiting(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
         let settings = self.queue_of(key.limit.into());
         let (true, Some(maps)) = (settings.size != 0, self.reputation()) else {
@@ -63,7 +63,7 @@ impl Datapath {
         Ok(Some(waiting))
     }
 
-    /// Has the kernel count connections, and charge handshakes, as the policy in force says.
+    /// Has the kernel count connections and charge handshakes by the policy in force.
     pub fn recount(&self, orders: &[ConnectionOrder]) -> Result<(), DatapathError> {
         if orders.is_empty() || !self.counts_connections() && !self.limits_handshakes() {
             return Ok(());
@@ -88,15 +88,15 @@ impl Datapath {
         Ok(())
     }
 
-    /// Returns where the policy in force has a connection counted, in the order of its limits on
-    /// connections, as the kernel's program finds it; by the first alone of a group that shares a count.
+    /// The places where the policy in force counts a connection, in the order of its limits on connections, as
+    /// the kernel's program finds them. A group with a shared count has its place at the group's first limit.
     #[must_use]
     pub fn places(&self, ends: &Ends) -> Places {
         let mut places = Places::NONE;
         if !ends.are_both_own() {
             find_places(&self.policy, ends, &self.asked_of(ends), &mut places);
         }
-        // At most one of a group counts it.
+        // At most one limit of a group counts the connection.
         let Places(found) = places;
         let mut by_first = [0; MOST_LIMITS];
         for (index, place) in found.into_iter().enumerate() {
@@ -105,18 +105,18 @@ impl Datapath {
         Places(by_first)
     }
 
-    /// Returns what the policy in force says of the name of a connection, once that has its place among those of
-    /// its name.
+    /// The policy's answer for the server name of a connection, once the connection has its place under the
+    /// name.
     fn asked_of(&self, ends: &Ends) -> Asked {
         let shape = &self.policy.shape;
         let maps = self.reputation().filter(|_| shape.named_connections() != 0);
-        // If the map cannot be read, what is shown lacks the connection.
+        // If the map cannot be read, the displayed count lacks the connection.
         let flow = maps.and_then(|maps| maps.server_names().flow(ends).ok().flatten());
         flow.map_or(Asked::NOTHING, |flow| flow.counted_as(shape))
     }
 
-    /// Returns how many connections each limit counts, in the order of the policy's limits on connections; all
-    /// of a group count together.
+    /// The number of connections that each limit counts, in the order of the policy's limits on connections. All
+    /// limits of a group show the group's count.
     #[must_use]
     pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
         let Some(maps) = self.reputation().filter(|_| self.counts_connections()) else {
@@ -130,15 +130,15 @@ impl Datapath {
         array::from_fn(|index| by_first[first_of_group(index)])
     }
 
-    /// Returns the index, among the limits on connections, of that which the one at an index shares its count
-    /// with.
+    /// The index, among the limits on connections, of the limit that holds the count of the limit at `index`.
     #[must_use]
     pub const fn first_of_group(&self, index: usize) -> usize {
         self.policy.shape.first_of_group(index)
     }
 
-    /// Returns the bucket whose owner's connections are counted at a place by that limit. `peer` has one
-    /// of them with `own`, the host's address. `None`: by the policy in force it is not counted there.
+    /// The bucket with the owner whose connections `limit` counts at `place`. `peer` has one of these
+    /// connections with `own`, the host's address. `None`: the policy in force does not count the connection
+    /// there.
     pub fn bucket_at(
         &self,
         limit: LimitId,
@@ -150,8 +150,7 @@ impl Datapath {
         Ok(limit_buckets.find(|found| self.place(&found.key) == place))
     }
 
-    /// Returns how many connections the owner of a bucket has open by its limit; `None`: the limit is
-    /// not on connections.
+    /// The number of open connections of a bucket's owner by its limit; `None`: the limit is not on connections.
     pub(super) fn open_connections(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
         let mut limits = (0..64_u32).zip(&self.policy.limits);
         let is_counted = limits.any(|(limit_index, limit)| {
@@ -164,15 +163,14 @@ impl Datapath {
         maps.connections().open(self.place(key)).map(Some)
     }
 
-    /// Returns where the connections of the owner of a bucket are counted.
+    /// The place that counts the connections of a bucket's owner.
     fn place(&self, key: &BucketKey) -> Place {
         let hash_key = &self.settings().hash_key;
         let counted_as = self.counted_as(LimitId(key.limit));
         Place::new(hash_key, &key.of_limit(counted_as))
     }
 
-    /// Returns the limit that a limit on connections shares its count with: itself, or the first of its
-    /// group.
+    /// The limit that holds the count of `limit`: the first of its group, or itself.
     fn counted_as(&self, limit: LimitId) -> LimitId {
         let mut limits = self.policy.limits.iter();
         let found = limits.find(|entry| LimitId(entry.id) == limit);
@@ -180,7 +178,6 @@ impl Datapath {
     }
 }
 
-/// Loads the program that carries out orders under a policy.
 pub(super) fn load_recounting(
     maps: &ReputationMaps,
     buckets: Option<&BucketMaps>,

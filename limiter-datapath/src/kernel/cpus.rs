@@ -2,8 +2,8 @@
 
 use aya::util::nr_cpus;
 
-/// Returns how many CPUs the kernel may ever run, for which tables are laid out; 1 if the kernel
-/// does not tell. Each thread reads it from a file at its first call and remembers it.
+/// The number of CPUs that the kernel may ever run, which sizes the per-CPU tables; 1 if the kernel
+/// does not report it. Each thread reads it from a file at its first call and caches it.
 #[must_use]
 pub fn possible_cpus() -> u32 {
     nr_cpus().map_or(1, |cpus| u32::try_from(cpus).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! Errors between the policy and the interface.
+//! The errors of the datapath.
 
 use std::io;
 
@@ -20,10 +20,10 @@ pub enum LogError {
     Wait(#[from] io::Error),
 }
 
-/// The datapath cannot be started or read; nothing is left attached.
+/// The datapath cannot be started or read; no program stays attached.
 #[derive(Debug, Error)]
 pub enum DatapathError {
-    /// There are more interfaces than blocks of counters.
+    /// More interfaces than blocks of counters.
     #[error("{0} interfaces are given, but at most {MAX_INTERFACES} can be served")]
     TooManyInterfaces(usize),
     /// Other interfaces have all blocks of counters.
@@ -34,7 +34,7 @@ pub enum DatapathError {
         /// The interface.
         interface: String,
     },
-    /// There are more bans than the new policy has room for.
+    /// More bans than the new policy has room for.
     #[error(
         "there are {bans} bans, and `bans: {{capacity: {capacity}}}` has no room for them: raise it \
          to at least {bans}, or lift some (limiter bans, limiter unban)"
@@ -58,13 +58,13 @@ pub enum DatapathError {
          write there, or give the limiter CAP_SYS_ADMIN: it then needs no mount"
     )]
     MountedFilesystem {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel refused the object or its maps.
     #[error("the kernel refused the maps of the XDP program: {}", chain(.0))]
     Load(#[source] EbpfError),
-    /// There are no maps yet.
+    /// No policy has made the maps yet.
     #[error("no policy has been in force yet: there is nothing to show or change")]
     NoPolicy,
     /// The object lacks a map that this binary expects of it.
@@ -84,7 +84,7 @@ pub enum DatapathError {
     Map {
         /// The map's name.
         map: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: MapError,
     },
     /// The table of buckets cannot be mapped.
@@ -96,7 +96,7 @@ pub enum DatapathError {
     /// Cannot wait until running programs end.
     #[error("cannot wait until the running XDP programs end: {0}")]
     GracePeriod(#[source] io::Error),
-    /// Nothing is known of sources, because no limit asks.
+    /// No limit uses standing, so the standing of sources is not recorded.
     #[error(
         "no limit uses the standing of sources, so none is known: give one a `reserve`, or \
          `match: {{standing: […]}}`"
@@ -114,10 +114,10 @@ pub enum DatapathError {
     /// There is no room for one more bucket.
     #[error("there is no room for one more bucket: raise `buckets: {{capacity: …}}`")]
     NoRoomForBucket,
-    /// More owners would have shares of their own of limits in common than fit.
+    /// More owners would have their own shares of shared limits than fit.
     #[error("only {0} owners can have shares of their own of limits in common")]
     NoRoomForShare(u32),
-    /// The frames of the interface begin with a header that no program here reads.
+    /// No program can read the header at the start of the interface's frames.
     #[error(
         "the frames of {interface} begin neither with an Ethernet header nor with an IP header, so \
          limiter cannot read them: limit the interface that its packets come through"
@@ -148,12 +148,12 @@ pub enum DatapathError {
         program: String,
         /// The other program's owner.
         holder: ProgramHolder,
-        /// The number of the link that holds it; `None`: unknown, or there is none.
+        /// The number of the link that holds the program; `None`: unknown, or there is no link.
         link: Option<u32>,
         /// The program's hook as ip(8) names it; ip detaches nothing if given the wrong one.
         hook: &'static str,
     },
-    /// A device above the interface has a program.
+    /// A device above the interface has a program, and the kernel allows none below it.
     #[error(
         "cannot attach to {interface}: the kernel allows no program below another, and a device above \
          {interface} has one (its bridge or bond, a VLAN, a macvlan, perhaps in a container's network \
@@ -171,7 +171,7 @@ pub enum DatapathError {
     NoNativeMode {
         /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: io::Error,
     },
     /// The kernel did not attach the program, for another reason.
@@ -179,9 +179,9 @@ pub enum DatapathError {
     Attach {
         /// The interface.
         interface: String,
-        /// The mode that was tried.
+        /// The mode of the attempt.
         mode: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel did not replace the program.
@@ -189,7 +189,7 @@ pub enum DatapathError {
     Replace {
         /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A map cannot be pinned.
@@ -197,7 +197,7 @@ pub enum DatapathError {
     Pin {
         /// The map's name.
         map: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: PinError,
     },
     /// The pins cannot be used.
@@ -212,25 +212,25 @@ pub enum DatapathError {
     /// The kernel gave no random numbers.
     #[error("cannot get random numbers from the kernel: {0}")]
     Random(#[source] getrandom::Error),
-    /// The program reported an invalid verdict, or acted otherwise than its verdict says.
+    /// The program reported an invalid verdict, or its action does not match the verdict.
     #[error("the XDP program's verdict on a frame is invalid, or its action does not match it")]
     NoVerdict,
 }
 
-/// What holds the XDP program on an interface.
+/// The holder of the XDP program on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramHolder {
-    /// A limiter. In an error it is another one: this one knows its own program.
+    /// A limiter. In an error it is another limiter: this one knows its own program.
     Limiter,
-    /// Something else, or there is no program.
+    /// Some other software, or no program is there.
     Other,
-    /// The kernel does not tell: it tells only root.
+    /// Unknown: the kernel shows holders only to root.
     Unknown,
 }
 
 impl ProgramHolder {
-    /// Says how to free the interface. ip(8) cannot detach a program that a link holds, as a
-    /// limiter's does.
+    /// Advice on freeing the interface. ip(8) cannot detach a program that a link holds, as a
+    /// limiter's link does.
     fn remedy(self, interface: &str, hook: &str, link: Option<u32>) -> String {
         const DETACH: &str = "`limiter detach` ends it, with its --socket or --pin if these are \
                               not the defaults";

@@ -1,11 +1,11 @@
-//! Follows interfaces as an operator means them: by name. A program is on an interface and not on a
-//! name, so the daemon keeps checking which interface has which name.
+//! Follows interfaces by the names that the operator gave. A program is on an interface and not on a name, so
+//! the daemon keeps checking which interface has which name.
 //!
-//! The interface that has the name is limited. One that had it before stays limited, whatever its
-//! name and wherever it is, until another has its name. So there is no moment without a policy, and
-//! there are never more programs than names.
+//! The interface with the name is limited. If the name goes away, the former interface stays limited, under
+//! any name and in any namespace, until another interface takes the name. So there is no moment without a
+//! policy, and there are never more programs than names.
 //!
-//! One that only a pattern selects is limited under its own name, as long as it is here and selected.
+//! An interface that only a pattern selects is limited under its own name, as long as it is here and selected.
 
 use limiter_policy::interface::{InterfaceName, is_named, names};
 
@@ -15,20 +15,20 @@ use super::{
     interface::Interface,
 };
 
-/// An attachment whose interface has changed its name, or whose name has gone to another interface,
-/// since the last observation.
+/// An attachment whose interface or name has changed since the last observation: the interface has another
+/// name, or the name belongs to another interface.
 #[derive(Clone, Debug)]
 pub struct NameChange {
-    /// The name by which the interface is meant.
+    /// The interface's name, as the operator wrote it.
     pub interface: String,
-    /// Where and under what name it is now.
+    /// The place and the name of the interface now.
     pub present: Present,
-    /// Another interface has the name.
+    /// Whether another interface has the name.
     pub is_replaced: bool,
 }
 
 impl Attachment {
-    /// Sets the name by which its interface is meant.
+    /// Sets the name that the operator means the interface by.
     pub(super) fn set_interface(&mut self, name: String) {
         if self.interface != name {
             self.interface = name;
@@ -45,12 +45,12 @@ impl Attachment {
         }
     }
 
-    /// Compares it with the interfaces that exist. `names`: the interfaces that are to be limited.
+    /// Compares the attachment with the existing interfaces. `names`: the interfaces to be limited.
     fn observe(&mut self, links: &[Interface], names: &[InterfaceName]) {
         let own = links.iter().find(|link| self.is_on(link));
         if let (Some(own), Some(program)) = (own, &mut self.program) {
-            // Its MTU or its address may have changed. Without memory for the order the program goes on with
-            // the former ones.
+            // The MTU or the address may have changed. If memory for the order is short, the program keeps the
+            // old facts.
             let _ = program.tell(known_of(own, self.mode));
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
@@ -67,12 +67,12 @@ impl Attachment {
 }
 
 impl Datapath {
-    /// Compares the attachments with all interfaces that exist; returns those that have changed.
+    /// Compares the attachments with all existing interfaces; returns the changed ones.
     pub fn observe(&mut self, links: &[Interface]) -> Vec<NameChange> {
         let mut name_changes = Vec::new();
         for attachment in &mut self.attachments {
-            // An attachment of another namespace is not among these links; the link itself tells
-            // whether its interface has vanished.
+            // `links` lacks interfaces of other namespaces; the link itself tells whether its interface has
+            // vanished.
             if !attachment.exists() || !attachment.is_here {
                 attachment.present = Present::Named;
                 attachment.is_replaced = false;
@@ -87,7 +87,7 @@ impl Datapath {
         name_changes
     }
 
-    /// Returns the names of interfaces that should be limited and are not, whether or not they exist.
+    /// The names of interfaces that should be limited and are not, including interfaces that do not exist.
     #[must_use]
     pub fn missing(&self) -> Vec<&str> {
         let is_limited = |name: &str| {
@@ -98,8 +98,8 @@ impl Datapath {
         names.filter(|name| !is_limited(name)).collect()
     }
 
-    /// Returns the interfaces among `links` that should be limited and are not, under the names by which they
-    /// are meant; those that only patterns select come last, the oldest first.
+    /// The interfaces among `links` that should be limited and are not, under the operator's names. Interfaces
+    /// selected only by patterns come last, the oldest first.
     #[must_use]
     pub fn unlimited(&self, links: &[Interface]) -> Vec<Interface> {
         let under = |name: String, link: &Interface| Interface {
@@ -123,8 +123,8 @@ impl Datapath {
         missing.chain(selected).collect()
     }
 
-    /// Detaches from interfaces that patterns selected and none selects any more, since they have vanished, or
-    /// have gone elsewhere, or have other names; returns those detached. `links`: the interfaces that exist.
+    /// Detaches from interfaces that no pattern selects any more: they have vanished, moved to another
+    /// namespace, or have other names. Returns the detached ones. `links`: the existing interfaces.
     pub fn detach_unselected(
         &mut self,
         links: &[Interface],
@@ -150,7 +150,7 @@ impl Datapath {
         Ok(told)
     }
 
-    /// Gives up the numbers of interfaces that patterns select, but that could not be attached to.
+    /// Frees the numbers of interfaces that patterns select but that could not be attached to.
     pub fn forget_unattached(&mut self) -> Result<(), DatapathError> {
         let Self {
             manifest,
@@ -167,15 +167,15 @@ impl Datapath {
         self.forget_interfaces(numbers)
     }
 
-    /// Returns the interfaces that have the program, under the names by which they are meant.
+    /// The interfaces with the program, under the operator's names.
     #[must_use]
     pub fn limited(&self) -> Vec<Interface> {
         let attachments = self.attachments.iter();
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Returns the limited interfaces that `names` mean and `found` lacks under these names: they
-    /// have other names, or are in another network namespace.
+    /// The limited interfaces that `names` mean and that `found` lacks under these names: they have other
+    /// names, or are in another network namespace.
     #[must_use]
     pub fn limited_elsewhere(
         &self,
@@ -191,8 +191,8 @@ impl Datapath {
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Detaches from interfaces whose names have gone to other, limited interfaces; returns those
-    /// detached.
+    /// Detaches from interfaces whose names now belong to other, limited interfaces; returns the detached
+    /// ones.
     pub fn detach_replaced(&mut self) -> Result<Vec<NameChange>, DatapathError> {
         let missing = self.missing().into_iter().map(str::to_owned);
         let missing: Vec<_> = missing.collect();

@@ -10,7 +10,7 @@ use super::{
     syscall::{Command, bpf},
 };
 
-/// The attributes that create a map, up to the inner map's descriptor.
+/// The attributes of the command that creates a map, up to the inner map's descriptor.
 #[repr(C)]
 struct Create {
     kind: u32,
@@ -21,7 +21,7 @@ struct Create {
     inner: u32,
 }
 
-/// The attributes that change an element.
+/// The attributes of the command that changes an element.
 #[repr(C)]
 struct Update {
     map: u32,
@@ -37,9 +37,9 @@ const ARRAY_OF_MAPS: u32 = 12;
 
 /// Returns once every program that was running at the call, on any CPU, has ended.
 ///
-/// When an inner map of a map is replaced, the kernel waits for these programs before the system
-/// call returns, so that none uses the old map. (membarrier(2) waits likewise, but not on CPUs that
-/// run without a tick.)
+/// When an inner map of a map is replaced, the kernel waits for running programs before the system
+/// call returns, so that no program uses the old map. (membarrier(2) also waits, but not for CPUs
+/// that run without a tick.)
 pub(super) fn wait_for_running_programs() -> Result<(), DatapathError> {
     wait().map_err(DatapathError::GracePeriod)
 }
@@ -60,7 +60,6 @@ fn wait() -> io::Result<()> {
     unsafe { bpf(Command::UpdateElement, &mut update) }.map(drop)
 }
 
-/// Creates an array of one entry.
 fn create(kind: u32, inner: u32) -> io::Result<OwnedFd> {
     let mut attributes = Create {
         kind,
@@ -72,6 +71,6 @@ fn create(kind: u32, inner: u32) -> io::Result<OwnedFd> {
     };
     // SAFETY: the attributes hold no address.
     let descriptor = unsafe { bpf(Command::CreateMap, &mut attributes) }?;
-    // SAFETY: the kernel has just opened it, and nothing else owns it.
+    // SAFETY: the kernel has just opened it, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

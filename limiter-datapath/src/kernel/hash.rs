@@ -1,4 +1,4 @@
-//! Reads whole hash maps, writes many of their entries, and removes single ones.
+//! Reads whole hash maps, writes many of their entries, and removes single entries.
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
@@ -9,11 +9,12 @@ use super::{
     pod::{InMap, PlainBytes},
 };
 
-/// How many entries one system call reads at most. The kernel reads whole chains of its table, so
-/// there must be room for the longest: with a random hash, a few entries.
+/// The maximum number of entries per system call. The kernel reads whole chains of its table, so
+/// the longest chain must fit: with a random hash, a few entries.
 const ENTRIES: u32 = 8_192;
 
-/// Reads every entry of a hash map, not at one moment: entries inserted meanwhile may be missing.
+/// Reads every entry of a hash map, not at one moment: concurrently inserted entries may be
+/// missing.
 pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
 ) -> Result<Vec<(K, V)>, MapError> {
@@ -27,8 +28,8 @@ pub(super) fn read<K: PlainBytes, V: PlainBytes>(
     }
 }
 
-/// Reads some thousand more entries from a position on; `None`: from the start. Returns the next
-/// position, which is the kernel's number of the next chain; `None`: the map is read.
+/// Reads some thousand entries from a position on; `None`: from the start. Returns the next
+/// position, which is the kernel's number of the next chain; `None`: no entries are left.
 pub(super) fn read_some<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
     position: Option<u32>,
@@ -77,7 +78,7 @@ fn look_up<K: PlainBytes, V: PlainBytes>(
     Ok((!at_the_end).then_some(next))
 }
 
-/// Takes out every entry of a hash map; some that are inserted meanwhile stay.
+/// Removes and returns every entry of a hash map. Entries inserted meanwhile may stay.
 pub(super) fn take<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
 ) -> Result<Vec<(K, V)>, MapError> {
@@ -104,7 +105,7 @@ pub(super) fn write<K: PlainBytes, V: PlainBytes>(
     Ok(())
 }
 
-/// Removes an entry; returns whether it was there.
+/// Removes an entry; returns whether it existed.
 pub(super) fn remove<K: PlainBytes, V: PlainBytes>(
     map: &HashMap<MapData, InMap<K>, InMap<V>>,
     key: K,

@@ -48,7 +48,7 @@ const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 const XDP_TX: u32 = 3;
 
-/// Where the program takes the time from.
+/// The source of the program's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocking {
     /// The kernel's monotonic clock.
@@ -57,12 +57,12 @@ pub enum Clocking {
     Test,
 }
 
-/// The device whose frames an instance decides on.
+/// The device of an instance's frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Device {
     /// The interface number.
     pub(super) number: u32,
-    /// The header that its frames begin with.
+    /// The header at the start of the device's frames.
     pub(super) link: Link,
 }
 
@@ -73,7 +73,7 @@ pub struct Instance {
     shape: Shape,
 }
 
-/// The values that the verifier takes for constant, for all instances of a policy.
+/// The values that the verifier treats as constants, for all instances of a policy.
 pub(super) struct Constants<'p> {
     policy: &'p CompiledPolicy,
     settings: Settings,
@@ -85,7 +85,7 @@ pub(super) struct Constants<'p> {
 }
 
 impl<'p> Constants<'p> {
-    /// Takes the numbers of names from the policy, and the secret of places from the settings.
+    /// Takes the numbers of names from the policy, and the secret for bucket locations from the settings.
     pub(super) fn new(policy: &'p CompiledPolicy, settings: Settings, clocking: Clocking) -> Self {
         Self {
             policy,
@@ -102,7 +102,7 @@ impl<'p> Constants<'p> {
         }
     }
 
-    /// Returns the policy's shape on a device, which is constant as well.
+    /// The policy's shape on a device, also a constant to the verifier.
     pub(super) fn shape(&self, device: Device) -> InMap<Shape> {
         let buckets = self.settings.buckets;
         InMap(Shape {
@@ -115,13 +115,12 @@ impl<'p> Constants<'p> {
         })
     }
 
-    /// Returns the object with the statements that the settings log.
+    /// The object with the log statements that the settings ask for.
     pub(super) fn object(&self) -> &'static [u8] {
         self.settings.log.object()
     }
 
-    /// Returns a loader of instances. It has read the descriptions of the kernel's types, which takes as long
-    /// as to read the object.
+    /// A loader of instances. It has read the kernel's BTF, which takes as long as reading the object.
     pub(super) fn loader(&self) -> EbpfLoader<'_> {
         let mut loader = EbpfLoader::new();
         SharedMaps::size(&mut loader, self.settings);
@@ -140,8 +139,8 @@ impl<'p> Constants<'p> {
 impl Instance {
     /// Makes and fills the maps; does not verify the program.
     ///
-    /// With `shared`, the instance shares buckets and counters with the other instances that were
-    /// prepared with the same directory; without, it has its own.
+    /// With `shared`, the instance shares buckets and counters with the other instances prepared with that
+    /// directory; without it, the instance has its own.
     pub(super) fn prepare<'c>(
         object: &[u8],
         constants: &Constants<'_>,
@@ -166,7 +165,6 @@ impl Instance {
         })
     }
 
-    /// Makes one instance.
     pub(super) fn prepare_alone(
         object: &[u8],
         constants: &Constants<'_>,
@@ -190,7 +188,7 @@ impl Instance {
         stages::program(&mut self.ebpf, self.frames.entry())
     }
 
-    /// Returns the verified entry with its stages.
+    /// The verified entry with its stages.
     pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
         let program = self.entry()?.fd().and_then(Program::of);
@@ -205,26 +203,25 @@ impl Instance {
         array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
     }
 
-    /// Sets whether listening sockets have room for SYNs, for a program whose clock is
-    /// [`Clocking::Test`].
+    /// Sets whether listening sockets have room for SYNs, for a program with the clock [`Clocking::Test`].
     #[cfg(feature = "testing")]
     pub(super) fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_ROOM, &[u32::from(has_room)])
     }
 
-    /// Sets the state of connections that segments find which begin none, for a program whose clock is
+    /// Sets the connection state that segments other than SYNs find, for a program with the clock
     /// [`Clocking::Test`].
     pub(super) fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_TCP_STATE, &[state as u32])
     }
 
-    /// Returns the object's maps and programs, for the logger.
+    /// The object's maps and programs, for the logger.
     pub fn ebpf_mut(&mut self) -> &mut Ebpf {
         &mut self.ebpf
     }
 
-    /// Runs the program once on a frame by `BPF_PROG_TEST_RUN`, at a time of its clock, which must
-    /// be [`Clocking::Test`]. Leaves in `answer` the frame that it would send back, or nothing.
+    /// Runs the program once on a frame by `BPF_PROG_TEST_RUN`, at the time `now_ns` of its clock, which must
+    /// be [`Clocking::Test`]. Leaves in `answer` the frame that the program would send back, or nothing.
     pub(super) fn test(
         &mut self,
         now_ns: u64,
@@ -232,7 +229,7 @@ impl Instance {
         answer: &mut Vec<u8>,
     ) -> Result<(Action, Verdict), DatapathError> {
         self.set_clock(now_ns)?;
-        // Frames in memory may be shorter than any on the wire.
+        // Frames in memory may be shorter than any frame on the wire.
         let asked = frame.len().max(SHORTEST_FRAME as usize);
         answer.resize(asked + MORE_BYTES as usize, 0);
         let mut options = TestRunOptions::new();

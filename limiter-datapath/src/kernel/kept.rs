@@ -1,4 +1,4 @@
-//! The kept maps: those that stay when one policy replaces another.
+//! The kept maps: the maps that stay when one policy replaces another.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -23,15 +23,13 @@ use super::{
     monotonic_now, named::NamedMaps as _, pins::Pins,
 };
 
-/// The directory of the set that all interfaces share.
 const HOST: &str = "host";
 
-/// The directory of the reputations, which all interfaces share.
 const REPUTATION: &str = "reputation";
 
 /// The sets of maps: one for all interfaces, or one for each.
 pub(super) struct KeptMaps {
-    /// The generation of policies that it began with.
+    /// The generation of policies that made the maps.
     generation: u64,
     settings: Settings,
     /// By interface number; a shared set is under 0.
@@ -41,7 +39,6 @@ pub(super) struct KeptMaps {
 }
 
 impl KeptMaps {
-    /// Starts without any set.
     pub(super) const fn new(generation: u64, settings: Settings) -> Self {
         Self {
             generation,
@@ -51,7 +48,7 @@ impl KeptMaps {
         }
     }
 
-    /// Opens what is pinned for a policy.
+    /// Opens the maps that are pinned for a policy.
     pub(super) fn open(pins: &Pins, manifest: &Manifest) -> Result<Self, DatapathError> {
         let (generation, settings) = (manifest.kept, manifest.settings);
         let mut kept = Self::new(generation, settings);
@@ -77,7 +74,6 @@ impl KeptMaps {
         Ok(kept)
     }
 
-    /// Returns the generation of policies that it began with.
     pub(super) const fn generation(&self) -> u64 {
         self.generation
     }
@@ -94,7 +90,7 @@ impl KeptMaps {
                 .is_none_or(|maps| maps.fit(settings))
     }
 
-    /// Changes the settings, which must fit.
+    /// Changes the settings. The maps must fit them.
     pub(super) fn set(&mut self, settings: Settings) {
         self.settings = settings;
         for maps in self.sets.values_mut() {
@@ -113,9 +109,8 @@ impl KeptMaps {
         (store, capacity, scope) == (buckets.store, buckets.capacity, buckets.scope)
     }
 
-    /// Makes the set of the interface with the number `interface_number`, unless it exists or the
-    /// set of `present` can serve. Takes over those maps of `present` that fit, such as the
-    /// counters.
+    /// Makes the set of the interface with the number `interface_number`, unless it exists or the set of
+    /// `present` can serve. Takes over the maps of `present` that fit, such as the counters.
     pub(super) fn provide(
         &mut self,
         interface_number: u32,
@@ -149,7 +144,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Makes what all interfaces have in common likewise, also if there is none: bans need no interface.
+    /// Makes the maps that all interfaces share in the same way, even without an interface: bans need none.
     pub(super) fn provide_common(&mut self, present: &Self) -> Result<(), DatapathError> {
         let is_present = self.generation == present.generation;
         let has_reputation =
@@ -169,8 +164,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Carries reputations over from others, if its maps are not the same. If there is no room,
-    /// fails before anything is written.
+    /// Copies reputations from `present`, if the maps differ. Without room, fails before the first write.
     pub(super) fn carry_reputation(&self, present: &Self) -> Result<(), DatapathError> {
         match (&self.reputation, &present.reputation) {
             (Some(new), Some(old)) => new.carry(old, self.settings, monotonic_now()),
@@ -178,7 +172,7 @@ impl KeptMaps {
         }
     }
 
-    /// Replaces its reputations with those of others; returns how many bans have no room.
+    /// Replaces its reputations with the ones of `present`; returns the number of bans without room.
     pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
         match (&self.reputation, &present.reputation) {
             (Some(own), Some(present)) => own.follow(present, self.settings, monotonic_now()),
@@ -186,23 +180,22 @@ impl KeptMaps {
         }
     }
 
-    /// Adds the sets of others with the same settings.
+    /// Adds the sets of `other`, which has the same settings.
     pub(super) fn extend(&mut self, other: Self) {
         self.sets.extend(other.sets);
         self.reputation = other.reputation.or_else(|| self.reputation.take());
     }
 
-    /// Returns the reputations; `None`: no set has been provided yet.
+    /// The reputations; `None`: no set exists yet.
     pub(super) const fn reputation(&self) -> Option<&ReputationMaps> {
         self.reputation.as_ref()
     }
 
-    /// Returns the reputations, to be changed.
     pub(super) const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
         self.reputation.as_mut()
     }
 
-    /// Pins what is not pinned yet.
+    /// Pins the maps that are not pinned yet.
     pub(super) fn pin(&self, pins: &Pins) -> Result<(), DatapathError> {
         let pinned = pins.kept_owners(self.generation)?;
         for (interface_number, maps) in &self.sets {
@@ -219,7 +212,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Returns the path of a pin of these maps that is gone.
+    /// The path of a vanished pin of these maps.
     pub(super) fn lost_pin(&self, pins: &Pins) -> Option<PathBuf> {
         let lost_set = |(number, maps): (&u32, &SharedMaps)| {
             let names = maps.all().into_iter().map(|(map, _)| map);
@@ -237,7 +230,8 @@ impl KeptMaps {
         self.sets.iter().find_map(lost_set).or_else(of_reputation)
     }
 
-    /// Returns where a set for an interface should be pinned, or the reputations, if there is none.
+    /// The path for the pins of an interface's set, if the set is missing; or of the reputations, if they
+    /// are.
     pub(super) fn lost_set(&self, pins: &Pins, interface_number: u32) -> Option<PathBuf> {
         let owner = if self.of(interface_number).is_none() {
             self.owner(self.key(interface_number))
@@ -267,8 +261,8 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Clears the counters of the interface with the number `interface_number`, and removes its own
-    /// set, because another interface may get the number.
+    /// Clears the counters of the interface with the number `interface_number`, and removes its own set,
+    /// because another interface may get the number.
     pub(super) fn forget(
         &mut self,
         interface_number: u32,
@@ -287,7 +281,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Fills the buckets that count in units whose numbers stand for other units in `after`.
+    /// Fills the buckets of units whose numbers stand for other units in `after`.
     pub(super) fn clear_taken_over(
         &self,
         before: &Units,
@@ -307,7 +301,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Returns the units that its buckets count in; `known` may lack some.
+    /// The units that its buckets count in; `known` may lack some.
     pub(super) fn units(&self, known: &Units) -> Result<Units, DatapathError> {
         Ok(known.as_in_kernel(&self.units_in_kernel()?).0)
     }
@@ -315,7 +309,7 @@ impl KeptMaps {
     fn units_in_kernel(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut in_kernel = BTreeMap::new();
         for maps in self.sets() {
-            // If two sets differ, a number was given for a policy that was never in force: no
+            // If two sets differ, the number was assigned for a policy that never came into force, so no
             // bucket counts in it.
             for (number, unit) in maps.buckets().known_units()? {
                 in_kernel.entry(number).or_insert(unit);
@@ -324,7 +318,7 @@ impl KeptMaps {
         Ok(in_kernel)
     }
 
-    /// Fills buckets that count in unusable unit numbers.
+    /// Fills buckets with unusable unit numbers.
     pub(super) fn clean_up(&self, known: &Units) -> Result<(), DatapathError> {
         let (_, of_no_use) = known.as_in_kernel(&self.units_in_kernel()?);
         let of_no_use = of_no_use.into_iter().collect();
@@ -334,14 +328,13 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Returns the numbers of the interfaces that have their own sets.
     pub(super) fn interface_numbers(&self) -> Vec<u32> {
         self.by_interface()
             .filter_map(|(interface_number, _)| interface_number)
             .collect()
     }
 
-    /// Clears everything of a limit that is in force nowhere, because its id goes to another limit.
+    /// Clears all data of a limit that no policy in force has, because its id goes to another limit.
     pub(super) fn forget_limit(
         &mut self,
         limit: LimitId,
@@ -358,8 +351,8 @@ impl KeptMaps {
             .try_for_each(|maps| maps.forget_limit(limit, units))
     }
 
-    /// Has the limits of a policy fall to their floors whose budget a fleet has in common, unless it is the
-    /// same in another policy: a part of another budget is none of this one.
+    /// Drops the shares of a policy's fleet limits, so that these limits fall to their floors. Skips a
+    /// limit that `same` also has with the same budget: a share of another budget means nothing here.
     pub(super) fn forget_parts(
         &self,
         policy: &Policy,
@@ -368,7 +361,7 @@ impl KeptMaps {
         let Some(reputation) = &self.reputation else {
             return Ok(());
         };
-        // Other sets of the same maps may have changed them.
+        // Another `KeptMaps` over the same maps may have changed them.
         reputation.owner_shares().read_again();
         for limit in &policy.limits {
             let mut others = same.into_iter().flat_map(|other| &other.limits);
@@ -377,7 +370,8 @@ impl KeptMaps {
                 .fleet_nodes
                 .or(other.and_then(|other| other.fleet_nodes));
             if is_or_was.is_some() && !other.is_some_and(|other| limit.has_budget_of(other)) {
-                // First that of all, or owners would have it for their own.
+                // Clear the limit's common share first. Otherwise owners would use it in place of their
+                // own.
                 reputation.rates().set(limit.id, CurrentRate::NONE)?;
                 reputation.owner_shares().forget_limit(limit.id)?;
             }
@@ -385,19 +379,19 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Returns the maps of the interface with the number `interface_number`, if they are provided.
+    /// The maps of the interface with the number `interface_number`, if they exist.
     pub(super) fn of(&self, interface_number: u32) -> Option<&SharedMaps> {
         self.sets.get(&self.key(interface_number))
     }
 
-    /// Returns the buckets of all interfaces; `None`: each has its own, or there are none yet.
+    /// The buckets that all interfaces share; `None`: each interface has its own, or there are none yet.
     pub(super) fn of_host(&self) -> Option<&BucketMaps> {
         let is_shared = self.settings.buckets.scope == Scope::Host;
         let shared = is_shared.then(|| self.of(0)).flatten();
         shared.map(SharedMaps::buckets)
     }
 
-    /// Returns all sets; an interface's own set comes with the interface number.
+    /// All sets; an interface's own set comes with the interface number.
     pub(super) fn by_interface(&self) -> impl Iterator<Item = (Option<u32>, &SharedMaps)> {
         let is_shared = self.settings.buckets.scope == Scope::Host;
         self.sets
@@ -405,13 +399,11 @@ impl KeptMaps {
             .map(move |(interface_number, maps)| ((!is_shared).then_some(*interface_number), maps))
     }
 
-    /// Returns all sets.
     pub(super) fn sets(&self) -> impl Iterator<Item = &SharedMaps> {
         self.sets.values()
     }
 
-    /// Returns the traffic counted under a reason on the interface with the number
-    /// `interface_number`.
+    /// The traffic counted under a reason on the interface with the number `interface_number`.
     pub(super) fn reason_traffic(
         &self,
         interface_number: u32,
@@ -423,7 +415,7 @@ impl KeptMaps {
             })
     }
 
-    /// Returns the traffic counted for a limit on all interfaces.
+    /// The traffic counted for a limit on all interfaces.
     pub(super) fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         let mut total = LimitTraffic::default();
         for maps in self.sets() {
@@ -432,7 +424,7 @@ impl KeptMaps {
         Ok(total)
     }
 
-    /// Returns the traffic that each CPU counted for a limit on all interfaces, by number.
+    /// The traffic that each CPU counted for a limit on all interfaces, in CPU order.
     pub(super) fn limit_traffic_by_cpu(
         &self,
         limit: LimitId,
@@ -448,8 +440,8 @@ impl KeptMaps {
         Ok(totals)
     }
 
-    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
-    /// the order of [`Standing::ALL`].
+    /// The traffic of a limit with a reserve by standing of the source, on all interfaces, in the order of
+    /// [`Standing::ALL`].
     pub(super) fn standing_traffic(
         &self,
         limit: LimitId,
@@ -463,7 +455,7 @@ impl KeptMaps {
         Ok(totals)
     }
 
-    /// Returns the answers of that kind that were sent for a limit, on all interfaces.
+    /// The answers of that kind sent for a limit on all interfaces.
     pub(super) fn answer_traffic(
         &self,
         limit: LimitId,
@@ -476,12 +468,11 @@ impl KeptMaps {
         Ok(total)
     }
 
-    /// Returns how many buckets were forgotten in debt for want of room.
+    /// The number of buckets that were evicted in debt.
     pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.sets().map(SharedMaps::lossy_evictions).sum()
     }
 
-    /// Returns all recorded offenders.
     pub(super) fn offenders(&self) -> Result<Recorded, DatapathError> {
         let mut all = Recorded::default();
         for maps in self.sets() {

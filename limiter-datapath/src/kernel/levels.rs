@@ -1,4 +1,4 @@
-//! What buckets hold, by whoever sends packets, and to whom.
+//! The levels of buckets: the tokens left for a source, a destination or a name.
 
 use std::{
     collections::HashMap,
@@ -24,10 +24,10 @@ use limiter_policy::{
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 impl Datapath {
-    /// Returns the level of every limit that applies to packets from an address. Charges nothing. `to`:
-    /// the destination, for limits that give each a bucket; `None`: the host's own addresses. `asked_for`:
-    /// what the packets ask for, whatever the kind and the flags of a query; without it, limits that count
-    /// packets by that are left out.
+    /// The level of every limit that applies to packets from an address. Charges nothing. `to`: the
+    /// destination, for limits with a bucket per destination; `None`: the host's own addresses. `asked_for`:
+    /// the name in the packets, for any kind and flags of a query; without it, limits that count packets by
+    /// name are left out.
     pub fn limit_buckets(
         &self,
         source: IpAddr,
@@ -37,33 +37,33 @@ impl Datapath {
         self.limit_buckets_of(source, to, asked_for, |_| true)
     }
 
-    /// Returns the zones by the numbers that name their buckets.
+    /// The zones by the numbers that name their buckets.
     #[must_use]
     pub const fn zones(&self) -> &HashMap<u64, DnsName> {
         &self.policy.zones
     }
 
-    /// Returns the names of a message's question that buckets know by hashes.
+    /// The names in a message's question that buckets know by hashes.
     #[must_use]
     pub fn hashed_names(&self, message: &mut Message) -> Vec<HashedName> {
         hashed_names(&self.policy, message)
     }
 
-    /// Returns the names of the section `server-names` by the numbers that name their buckets.
+    /// The names of the section `server-names` by the numbers that name their buckets.
     #[must_use]
     pub fn server_names_by_number(&self) -> &HashMap<u64, DnsName> {
         &self.policy.server_names_by_number
     }
 
-    /// Returns what the policy in force says of server names; `None`: no limit counts by them.
+    /// The server names of the policy in force; `None`: no limit counts by them.
     #[must_use]
     pub fn server_names(&self) -> Option<&Arc<ServerNames>> {
         let are_asked_for = self.policy.shape.by_server_name != 0;
         Some(&self.policy.server_names).filter(|_| are_asked_for)
     }
 
-    /// Returns the levels of the limits on all sources together, whose buckets are those of any
-    /// address that nothing names. Charges nothing.
+    /// The levels of the limits on all sources together. Their buckets are the same for every address, so
+    /// the buckets of an address that no prefix names are read. Charges nothing.
     pub fn total_buckets(&self) -> Result<Vec<LimitBucket>, DatapathError> {
         let limits = &self.manifest.policy.limits;
         let is_total = |id| {
@@ -71,14 +71,14 @@ impl Datapath {
             limits.any(|limit| limit.id == id && limit.id_format == IdFormat::Total)
         };
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        // The first class is that of IPv4 addresses in no prefix.
+        // The first class is for IPv4 addresses in no prefix.
         match self.policy.classes.first() {
             Some(class) => self.buckets_of_class((&source, None, &Asked::NOTHING), class, is_total),
             None => Ok(Vec::new()),
         }
     }
 
-    /// Returns the levels of the `wanted` limits that apply to packets from an address.
+    /// The levels of the `wanted` limits that apply to packets from an address.
     pub(super) fn limit_buckets_of(
         &self,
         source: IpAddr,
@@ -94,7 +94,7 @@ impl Datapath {
         }
     }
 
-    /// Returns the levels of the `wanted` limits that have a bucket for what is asked for, whoever asks.
+    /// The levels of the `wanted` limits with a bucket for `asked_for`, for any source.
     pub(super) fn limit_buckets_of_name(
         &self,
         asked_for: &AskedFor,
@@ -109,14 +109,14 @@ impl Datapath {
         };
         let asked = self.asked(asked_for);
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        // The first class is that of IPv4 addresses in no prefix.
+        // The first class is for IPv4 addresses in no prefix.
         match self.policy.classes.first() {
             Some(class) => self.buckets_of_class((&source, None, &asked), class, is_of_name),
             None => Ok(Vec::new()),
         }
     }
 
-    /// Returns what the policy says of what is asked for, whatever the kind and the flags of a query.
+    /// The policy's answer for a name, for any kind and flags of a query.
     fn asked(&self, asked_for: &AskedFor) -> Asked {
         let question = match asked_for {
             AskedFor::Question(question) => question,
@@ -142,7 +142,7 @@ impl Datapath {
         asked
     }
 
-    /// Returns the levels of the `wanted` limits that apply to packets from an address of a class.
+    /// The levels of the `wanted` limits that apply to packets from an address of a class.
     fn buckets_of_class(
         &self,
         packet: (&Address, Option<IpAddr>, &Asked),
@@ -185,8 +185,7 @@ impl Datapath {
         Ok(limit_buckets)
     }
 
-    /// Returns the parameters of a limit that are in force at the time `now_ns`; `parameters` are
-    /// those of the policy.
+    /// The parameters of a limit in force at the time `now_ns`; `parameters`: the policy's.
     pub(super) fn in_force(
         &self,
         limit_index: u32,
@@ -204,8 +203,8 @@ impl Datapath {
         Ok(parameters.at_interval(interval))
     }
 
-    /// Returns a bucket's level at the time `now_ns`, by these parameters, of which the limit has a share if
-    /// it is in common, and for packets from the interface with that number.
+    /// A bucket's level at the time `now_ns`, for packets from the interface with the number `interface`.
+    /// Uses these parameters, or the given share of them if the limit is shared.
     pub(super) fn level(
         &self,
         interface: u32,
@@ -215,7 +214,7 @@ impl Datapath {
     ) -> Result<Level, DatapathError> {
         let open = self.open_connections(key)?;
         let state = |key: &BucketKey, unit| match open {
-            // A token for each comes back in a nanosecond, by the rate of such limits.
+            // The rate of such limits returns one token each nanosecond.
             Some(open) => Ok(Some(now_ns.saturating_add(open))),
             None => self.state_of_bucket(interface, key, unit, now_ns),
         };
@@ -233,8 +232,8 @@ impl Datapath {
         })
     }
 
-    /// Returns a bucket's state in a unit at the time `now_ns`, for packets from the interface with
-    /// that number; `None`: it is missing.
+    /// A bucket's state in a unit at the time `now_ns`, for packets from the interface with the number
+    /// `interface`; `None`: the bucket is missing.
     pub(super) fn state_of_bucket(
         &self,
         interface: u32,
@@ -249,9 +248,8 @@ impl Datapath {
         Ok(bucket.map(|bucket| self.policy.units.state(bucket, unit, now_ns)))
     }
 
-    /// Returns the buckets of a limit that packets from `source` may be charged to, each with the
-    /// interface number: one, one per interface, including interfaces that do not exist yet, or one per
-    /// destination.
+    /// The buckets of a limit that packets from `source` may be charged to, each with the interface number:
+    /// one bucket, one per interface, including interfaces that do not exist yet, or one per destination.
     fn buckets_of(
         &self,
         limit: &LimitEntry,
@@ -291,8 +289,8 @@ impl Datapath {
         Ok(buckets)
     }
 
-    /// Returns the destinations that a limit may have a bucket for each: `to`, or the host's own
-    /// addresses; any one if destinations do not matter to it.
+    /// The destinations with their own bucket of a limit: `to`, or the host's own addresses; any single
+    /// address if the limit ignores destinations.
     fn destinations(
         &self,
         limit: &LimitEntry,
@@ -311,7 +309,7 @@ impl Datapath {
             (Some(to), _) => vec![to],
             (None, Some(reputation)) => {
                 let mut own = reputation.own().get()?;
-                // No packet from elsewhere goes there.
+                // No packet from outside goes to a loopback address.
                 own.retain(|address| !address.is_loopback());
                 own
             }

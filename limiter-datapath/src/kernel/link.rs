@@ -1,8 +1,8 @@
-//! BPF links, which hold programs on interfaces and cgroups. These have the program for as long as
-//! the link is open somewhere, or pinned.
+//! BPF links, which hold programs on interfaces and cgroups. The program stays for as long as the
+//! link is open in a process, or pinned.
 //!
-//! These are not aya's links: aya closes a link whose program it could not replace, which would
-//! detach it.
+//! aya's own links do not serve here: aya closes a link if it cannot replace the link's program,
+//! and closing detaches it.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttachedMode {
-    /// In the driver, before the kernel allocates anything.
+    /// In the driver, before the kernel allocates memory.
     Native,
     /// In the network stack: works everywhere, several times slower.
     Generic,
@@ -39,20 +39,19 @@ impl AttachedMode {
     }
 }
 
-/// A link in the kernel.
 #[derive(Debug)]
 pub(super) struct Link {
     descriptor: OwnedFd,
     id: u32,
 }
 
-/// What the kernel reports about a link.
+/// The kernel's report about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LinkInfo {
-    /// The id of the program that it holds.
+    /// The id of the held program.
     pub(super) program: u32,
-    /// The index of the interface, or a part of the cgroup's id; 0: it has vanished, or the link is
-    /// detached.
+    /// The index of the interface, or a part of the cgroup's id; 0: the interface has vanished, or
+    /// the link is detached.
     pub(super) interface: u32,
 }
 
@@ -78,9 +77,10 @@ impl Link {
         Self::attach(program, interface, BPF_XDP, flags)
     }
 
-    /// Attaches a program to a cgroup, for the events of its sockets, beside those of others.
+    /// Attaches a program to a cgroup, for the events of its sockets, beside the programs of other
+    /// software.
     pub(super) fn to_cgroup(program: &Program, cgroup: &File) -> io::Result<Self> {
-        // A link is always one of several, and knows no flag for it.
+        // A cgroup link always allows other links beside it; no flag is needed.
         let flags = 0;
         let cgroup = cgroup.as_raw_fd().cast_unsigned();
         Self::attach(program, cgroup, BPF_CGROUP_SOCK_OPS, flags)
@@ -106,7 +106,6 @@ impl Link {
         Self::new(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
-    /// Opens the link that is pinned at a path.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Self::new(syscall::open(path)?)
     }
@@ -117,12 +116,12 @@ impl Link {
         Ok(Self { descriptor, id })
     }
 
-    /// Returns its id, which no other link has while this one exists.
+    /// The link's id, unique while the link exists.
     pub(super) const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Pins it at a path, so that the program stays when this process ends.
+    /// Pins the link at a path, so that the program stays when this process ends.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.descriptor(), path)
     }
@@ -151,7 +150,7 @@ impl Link {
         unsafe { bpf(Command::UpdateLink, &mut attributes) }.map(drop)
     }
 
-    /// Takes the program off the interface at once. When a link is only unpinned, the kernel closes
+    /// Takes the program off the interface at once. If a link is only unpinned, the kernel closes
     /// it some milliseconds later.
     pub(super) fn detach(&self) -> io::Result<()> {
         #[repr(C)]
@@ -165,15 +164,15 @@ impl Link {
         unsafe { bpf(Command::DetachLink, &mut attributes) }.map(drop)
     }
 
-    /// Whether its program is nowhere.
+    /// Whether the link's program is on no interface and no cgroup.
     pub(super) fn is_detached(&self) -> bool {
         self.info().is_ok_and(|info| info.interface == 0)
     }
 
-    /// Returns what it holds, and where.
+    /// Asks the kernel for the link's program and place.
     pub(super) fn info(&self) -> io::Result<LinkInfo> {
         // `struct bpf_link_info` for XDP: type, id, program, 4 bytes of padding, interface. For
-        // cgroups it has the id of eight bytes there.
+        // cgroups the 8-byte cgroup id is at that place.
         let [_, _, program, _, interface, _] = syscall::info(self.descriptor())?;
         Ok(LinkInfo { program, interface })
     }

@@ -13,7 +13,7 @@ use super::{error::LogError, instance::Instance};
 /// The log target of the verdicts, for filters.
 pub const VERDICTS: &str = module_path!();
 
-/// Forwards what a program logs until it is dropped.
+/// Forwards a program's log until it is dropped.
 #[derive(Debug)]
 pub struct Forwarding(JoinHandle<()>);
 
@@ -23,7 +23,7 @@ impl Drop for Forwarding {
     }
 }
 
-/// Forwards what the instance logs, under the name of its interface. The instance must be of the
+/// Forwards an instance's log under the name of its interface. The instance must come from the
 /// object with log statements.
 pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<Forwarding, LogError> {
     let verdicts = Verdicts {
@@ -59,7 +59,8 @@ impl Log for Verdicts {
     fn flush(&self) {}
 }
 
-/// Turns the program's `drop reason=3` into `drop reason=over_limit`: it has no room for names.
+/// Turns the program's `drop reason=3` into `drop reason=over_limit`: the program has no room for
+/// names.
 fn with_reason(verdict: &str) -> String {
     let named = verdict.rsplit_once('=').and_then(|(before, number)| {
         let reason = Reason::of_number(number.parse().ok()?)?;

@@ -45,12 +45,10 @@ pub(super) fn again(data: &MapData) -> Result<Map, MapError> {
     Map::from_map_data(MapData::from_fd(descriptor)?)
 }
 
-/// Wraps errors of the map with that name.
 pub(super) fn error(map: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { map, source }
 }
 
-/// Returns the sum over the CPUs.
 pub(super) fn sum<T>(array: &PerCpuArray<MapData, InMap<T>>, index: u32) -> Result<T, MapError>
 where
     T: Copy + Default + std::ops::AddAssign + 'static,

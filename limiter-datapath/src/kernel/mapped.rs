@@ -81,7 +81,7 @@ impl<T: Shared> Mapped<T> {
         const { assert!(size_of::<T>() == size_of::<T::Value>(), "as in the map") };
         let mut options = MmapOptions::new();
         options.len(array.len() as usize * size_of::<T>());
-        // Shared with the kernel.
+        // The memory is shared with the kernel.
         let memory = map(&options, array.map().fd().as_fd().as_raw_fd());
         Ok(Self {
             array,
@@ -90,7 +90,6 @@ impl<T: Shared> Mapped<T> {
         })
     }
 
-    /// Returns the map.
     pub(super) fn map(&self) -> &MapData {
         self.array.map()
     }
@@ -101,7 +100,6 @@ impl<T: Shared> Mapped<T> {
         batch::update(&self.array, &indices, values)
     }
 
-    /// Returns every element.
     pub(super) fn all(&self) -> &[T] {
         // SAFETY: that many bytes are mapped, page-aligned, for as long as `self` lives. Every bit
         // pattern is a valid element. All other writers, this process's threads and the kernel's
@@ -109,12 +107,10 @@ impl<T: Shared> Mapped<T> {
         unsafe { slice::from_raw_parts(self.memory.as_ptr().cast(), self.count() as usize) }
     }
 
-    /// Returns the element at an index.
     pub(super) fn get(&self, index: u32) -> Option<&T> {
         self.all().get(index as usize)
     }
 
-    /// Returns the number of elements.
     pub(super) fn count(&self) -> u32 {
         self.array.len()
     }

@@ -99,12 +99,12 @@ impl NamedMaps for SharedMaps {
 }
 
 impl SharedMaps {
-    /// Reads the maps as these settings say; the maps must fit them.
+    /// Reads the maps by these settings from now on; the maps must fit them.
     pub(super) const fn set(&mut self, settings: Settings) {
         self.buckets.set(settings);
     }
 
-    /// Reads a stored bucket, in whatever unit it counts; `None`: it is missing.
+    /// Reads a stored bucket, in any unit; `None`: the bucket is missing.
     pub fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
         self.buckets.bucket(key)
     }
@@ -115,24 +115,24 @@ impl SharedMaps {
         self.buckets.count()
     }
 
-    /// Returns the buckets, to be changed.
+    /// The buckets, to be changed.
     #[must_use]
     pub const fn buckets(&self) -> &BucketMaps {
         &self.buckets
     }
 
-    /// Returns how many buckets of the table store were forgotten in debt.
+    /// The number of buckets of the table store that were evicted in debt.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.buckets.lossy_evictions()
     }
 
-    /// Returns the offenders.
+    /// The offenders.
     #[must_use]
     pub const fn offenders(&self) -> &OffenderMaps {
         &self.offenders
     }
 
-    /// Returns the traffic that all CPUs counted under a reason on the interface with the number
+    /// The traffic that all CPUs counted under a reason on the interface with the number
     /// `interface_number`.
     pub fn reason_traffic(
         &self,
@@ -159,7 +159,7 @@ impl SharedMaps {
     }
 
     /// Clears a limit's counters, offenders and debts, because its id goes to another limit.
-    /// `units`: those that buckets count in.
+    /// `units`: the units that buckets count in.
     pub(super) fn forget_limit(
         &mut self,
         limit: LimitId,
@@ -184,12 +184,12 @@ impl SharedMaps {
         Ok(())
     }
 
-    /// Returns the traffic that all CPUs counted for a limit.
+    /// The traffic that all CPUs counted for a limit.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         sum(&self.limit_traffic, limit.0.into()).map_err(error(LIMIT_TRAFFIC))
     }
 
-    /// Returns the traffic that each CPU counted for a limit, by number.
+    /// The traffic that each CPU counted for a limit, in CPU order.
     pub(super) fn limit_traffic_by_cpu(
         &self,
         limit: LimitId,
@@ -199,7 +199,7 @@ impl SharedMaps {
         Ok(of_cpus.iter().map(|InMap(of_cpu)| *of_cpu).collect())
     }
 
-    /// Returns what sources of that standing got of a limit that reserves, by all CPUs' counts.
+    /// The traffic of sources of that standing under a limit with a reserve, over all CPUs.
     pub fn standing_traffic(
         &self,
         limit: LimitId,
@@ -209,7 +209,7 @@ impl SharedMaps {
             .map_err(error(STANDING_TRAFFIC))
     }
 
-    /// Returns the answers of that kind that were sent for a limit, by all CPUs' counts.
+    /// The answers of that kind sent for a limit, over all CPUs.
     pub fn answer_traffic(&self, limit: LimitId, answer: Answer) -> Result<Traffic, DatapathError> {
         sum(&self.answer_traffic, answer_counter(limit, answer)).map_err(error(ANSWER_TRAFFIC))
     }

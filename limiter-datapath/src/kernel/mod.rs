@@ -1,10 +1,9 @@
 //! The datapath: the XDP program in the kernel, attached to interfaces, and its maps.
 //!
-//! Each interface has its own instance of the program, so that what differs between interfaces is
-//! constant to the verifier. The instances share the buckets and the counters; a policy's tables
-//! belong to the instances that were loaded with it. So one policy replaces another: new instances
-//! are loaded beside the old ones and take over their links (`replace`). What is pinned outlives
-//! the daemon (`pins`).
+//! Each interface has its own instance of the program, so that the differences between interfaces are
+//! constants to the verifier. The instances share the buckets and the counters; a policy's tables belong to
+//! the instances loaded with it. To replace a policy, new instances are loaded beside the old ones and take
+//! over their links (`replace`). Pinned objects outlive the daemon (`pins`).
 
 mod array;
 mod attach;
@@ -104,13 +103,13 @@ pub use self::{
 use self::{connections::Recounting, handshakes::Handshakes, kept::KeptMaps};
 use crate::state::SetDebts;
 
-/// The running datapath. Dropping it detaches every program, unless it is pinned.
+/// The running datapath. Dropping it detaches every program that is not pinned.
 pub struct Datapath {
     manifest: Manifest,
     policy: CompiledPolicy,
     kept: KeptMaps,
     attachments: Vec<Attachment>,
-    /// The interface numbers of programs that go, or come back, once a change is settled.
+    /// The interface numbers of programs that go or come back once a change is settled.
     held: Vec<u32>,
     handshakes: Handshakes,
     recounting: Recounting,
@@ -122,23 +121,22 @@ pub struct Datapath {
 pub struct LimitBucket {
     /// The limit index.
     pub limit_index: u32,
-    /// The number of the interface whose packets are charged to the bucket; the first, if all
-    /// interfaces share it.
+    /// The number of the interface that the bucket belongs to; the first, if all interfaces share it.
     pub interface: u32,
     /// The bucket.
     pub key: BucketKey,
-    /// The index of the policy's parameters that apply.
+    /// The index of the applicable parameters in the policy.
     pub rate_index: u32,
-    /// These parameters, as they are in force now: of a limit in common, those of the whole.
+    /// These parameters as they are in force now; for a shared limit, the parameters of the whole budget.
     pub parameters: Parameters,
-    /// The share in force, if the limit is in common.
+    /// The share in force, if the limit is shared.
     pub share: Option<Parts>,
     /// The bucket's level.
     pub level: Level,
 }
 
 impl LimitBucket {
-    /// Returns the tokens of the bucket when it is full.
+    /// The tokens in the bucket when it is full.
     #[must_use]
     pub fn when_full(&self) -> u64 {
         let Parameters { gcra, .. } = &self.parameters;
@@ -165,8 +163,8 @@ impl Datapath {
         })
     }
 
-    /// Starts with no policy in force, but with links whose programs will be replaced. Policies
-    /// that are applied are pinned.
+    /// Starts with no policy in force, but with links whose programs will be replaced. Applied policies are
+    /// pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,
@@ -182,38 +180,37 @@ impl Datapath {
         })
     }
 
-    /// Returns what is in force.
+    /// The manifest of the policy in force.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Records where the lists in force come from: their files may have been rewritten with the
-    /// same addresses.
+    /// Records the origin of the lists in force: their files may have been rewritten with the same addresses.
     pub fn note_lists(&mut self, lists: Vec<ListRecord>) {
         self.manifest.lists = lists;
     }
 
-    /// Returns the attached interfaces, including those that have vanished.
+    /// The attached interfaces, including vanished ones.
     #[must_use]
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
     }
 
-    /// Returns the ids of the programs that are on interfaces.
+    /// The ids of the programs that are on interfaces.
     #[must_use]
     pub fn program_ids(&self) -> Vec<u32> {
         let attachments = self.attachments.iter();
         attachments.filter_map(Attachment::program_id).collect()
     }
 
-    /// Returns the pins, if there are any.
+    /// The pins, if there are any.
     #[must_use]
     pub const fn pins(&self) -> Option<&Pins> {
         self.pins.as_ref()
     }
 
-    /// Returns the traffic counted under a reason on one interface.
+    /// The traffic counted under a reason on one interface.
     pub fn reason_traffic(
         &self,
         attachment: &Attachment,
@@ -223,7 +220,7 @@ impl Datapath {
             .reason_traffic(attachment.interface_number, reason)
     }
 
-    /// Returns the settings of the instances.
+    /// The settings of the instances.
     #[must_use]
     pub const fn settings(&self) -> Settings {
         self.manifest.settings
@@ -234,7 +231,6 @@ impl Datapath {
         self.capture_at(monotonic_now())
     }
 
-    /// Captures every bucket's debt at the time `now_ns`.
     fn capture_at(&self, now_ns: u64) -> Result<Vec<SetDebts>, DatapathError> {
         let sets = self.kept.by_interface();
         let debts = sets.map(|(number, maps)| {
@@ -246,7 +242,7 @@ impl Datapath {
         debts.collect()
     }
 
-    /// Counts the buckets in debt, and how many there is room for.
+    /// The number of buckets in debt, and the room for buckets.
     pub fn buckets_in_debt(&self) -> Result<BucketUse, DatapathError> {
         let now = monotonic_now();
         let mut found = BucketUse::default();
@@ -257,30 +253,30 @@ impl Datapath {
         Ok(found)
     }
 
-    /// Returns how many buckets were forgotten in debt for want of room.
+    /// The number of buckets that were evicted in debt.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         self.kept.lossy_evictions()
     }
 
-    /// Returns all recorded offenders.
+    /// All recorded offenders.
     pub fn offenders(&self) -> Result<Recorded, DatapathError> {
         self.kept.offenders()
     }
 
-    /// Returns whether handshakes prove sources.
+    /// Whether handshakes prove sources.
     ///
     /// # Errors
     ///
-    /// They should by the policy in force, but cannot.
+    /// The policy in force wants it, but the program is not attached.
     pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
         self.handshakes.are_noted()
     }
 
-    /// Returns whether connections that the host began are noted, which exempts them.
+    /// Whether connections that the host began are noted, which exempts them.
     ///
     /// # Errors
     ///
-    /// They should be by the policy in force, but cannot.
+    /// The policy in force wants it, but the program is not attached.
     pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.own_connections == 0 {
             return Ok(false);
@@ -288,11 +284,11 @@ impl Datapath {
         self.handshakes.are_noted()
     }
 
-    /// Returns whether connections are noted that limits count by their server names.
+    /// Whether connections are noted for limits that count them by server name.
     ///
     /// # Errors
     ///
-    /// They should be by the policy in force, but cannot: those limits count no TCP.
+    /// The policy in force wants it, but the program is not attached: these limits count no TCP.
     pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);
@@ -300,13 +296,13 @@ impl Datapath {
         self.handshakes.are_noted()
     }
 
-    /// Returns the maps of reputations; `None`: no policy has been in force yet.
+    /// The maps of reputations; `None`: no policy has been in force yet.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.kept.reputation()
     }
 
-    /// Returns how many names are known to limits on new ones; `None`: the policy in force has no such limits.
+    /// The number of names known to limits on new names; `None`: the policy in force has no such limits.
     #[must_use]
     pub fn known_names(&self) -> Option<usize> {
         let shape = &self.policy.shape;
@@ -314,7 +310,7 @@ impl Datapath {
         Some(maps.known_names().count(shape.names_known_for_ns))
     }
 
-    /// Returns how many queries said what by their DNS cookies; nothing: none are looked for.
+    /// The number of queries by the result of their DNS cookie check; empty: the policy checks no cookies.
     pub fn cookie_checks(&self) -> Result<Vec<(CookieCheck, u64)>, DatapathError> {
         let maps = self.reputation().map(ReputationMaps::cookies);
         let maps = maps.filter(|_| self.policy.shape.cookie_port != 0);
@@ -325,18 +321,18 @@ impl Datapath {
         checks.collect()
     }
 
-    /// Returns the traffic counted for a limit on all interfaces.
+    /// The traffic counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
         self.kept.limit_traffic(limit)
     }
 
-    /// Returns the traffic that each CPU counted for a limit on all interfaces, by number.
+    /// The traffic that each CPU counted for a limit on all interfaces, in CPU order.
     pub fn limit_traffic_by_cpu(&self, limit: LimitId) -> Result<Vec<LimitTraffic>, DatapathError> {
         self.kept.limit_traffic_by_cpu(limit)
     }
 
-    /// Returns what sources of each standing got of a limit that reserves, on all interfaces, in
-    /// the order of [`Standing::ALL`].
+    /// The traffic of a limit with a reserve by standing of the source, on all interfaces, in the order of
+    /// [`Standing::ALL`].
     pub fn standing_traffic(
         &self,
         limit: LimitId,
@@ -344,8 +340,7 @@ impl Datapath {
         self.kept.standing_traffic(limit)
     }
 
-    /// Returns the answers that a limit may send, and those that were sent for it, on all
-    /// interfaces.
+    /// The answers that a limit may send, with the number of answers sent for it on all interfaces.
     pub fn answer_traffic(&self, limit: &Limit) -> Result<Vec<(Answer, Traffic)>, DatapathError> {
         let deny = limit.answers();
         let sends = |answer: &Answer| deny.is_some_and(|deny| deny.sends(*answer));
@@ -356,8 +351,8 @@ impl Datapath {
             .collect()
     }
 
-    /// Returns the rate in force of a limit whose rate is automatic, in whole tokens a second;
-    /// `None`: it is not.
+    /// The rate in force of a limit with an automatic rate, in whole tokens a second; `None`: the rate is not
+    /// automatic.
     pub fn automatic_rate(&self, limit: LimitId) -> Result<Option<u64>, DatapathError> {
         let mut limits = (0..).zip(self.policy.limits.iter().zip(&self.policy.rates));
         let Some((limit_index, (limit, floor))) = limits.find(|(_, (one, _))| one.id == limit.0)
@@ -371,7 +366,7 @@ impl Datapath {
         Ok(Some(rate_of(parameters.gcra.emission_interval)))
     }
 
-    /// Returns the name of the interface with that number.
+    /// The name of the interface with the number `number`.
     #[must_use]
     pub fn interface_name(&self, number: u32) -> Option<&str> {
         let mut attachments = self.attachments.iter();

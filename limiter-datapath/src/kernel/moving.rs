@@ -1,7 +1,7 @@
-//! The shares of limits in common, the buckets whose share moves, and the moving of tokens with it.
+//! The shares of shared limits, their buckets, and the tokens that move when a share changes.
 //!
-//! A share that moves leaves a bucket as full as it was ([`Parts`]), so it moves tokens, too: a larger one
-//! makes some, and a smaller one takes some. Whoever may make none charges the bucket for them.
+//! A changed share leaves a bucket as full as it was ([`Parts`]), so the number of tokens changes: a larger share
+//! creates tokens, a smaller one removes them. A caller that must not create tokens charges the bucket for them.
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -23,29 +23,29 @@ use super::{
     monotonic_now,
 };
 
-/// An address of no host, which stands for any where sources do not matter.
+/// An address of no host. Stands for any source where sources do not matter.
 const UNNAMED: Address = Address::v4([0; 4]);
 
-/// The shares in force of limits in common.
+/// The shares of shared limits in force.
 #[derive(Clone, Copy)]
 pub struct Shares<'d> {
     datapath: &'d Datapath,
     maps: &'d ReputationMaps,
 }
 
-/// The bucket of an owner that a limit in common has.
+/// The bucket of an owner under a shared limit.
 pub struct MovingBucket<'d> {
     shares: Shares<'d>,
     entry: &'d LimitEntry,
     key: BucketKey,
-    /// The parameters of the whole.
+    /// The parameters of the whole budget.
     parameters: &'d Parameters,
     /// `None`: no packet was ever charged.
     buckets: Option<&'d BucketMaps>,
 }
 
 impl Datapath {
-    /// Returns the shares in force; `None`: nothing is limited yet.
+    /// The shares in force; `None`: no interface is limited yet.
     #[must_use]
     pub fn shares(&self) -> Option<Shares<'_>> {
         Some(Shares {
@@ -56,17 +56,17 @@ impl Datapath {
 }
 
 impl<'d> Shares<'d> {
-    /// Sets the share of a limit's owners without their own.
+    /// Sets the share of the limit's owners without their own share.
     ///
     /// # Errors
     ///
-    /// The kernel refuses: the one of before stays.
+    /// The kernel refuses: the old share stays.
     pub fn set_limit(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
         self.maps.rates().set_share(limit, word)
     }
 
-    /// Takes out the owners without a share of their own of which packets were refused, at most so many:
-    /// those of whom most were. The others are forgotten until more are refused.
+    /// Drains up to `most` owners with refused packets and no share of their own, most refused first. Forgets the other
+    /// owners until more of their packets are refused.
     ///
     /// # Errors
     ///
@@ -77,9 +77,9 @@ impl<'d> Shares<'d> {
         Ok(buckets.take(most).collect())
     }
 
-    /// Shows the owners with a share of their own, also those whose limit is in common no longer, each with the number of
-    /// its share: below [`MOST_OWNERS`](limiter_policy::policy::MOST_OWNERS), in order, and the same for as long as
-    /// it has one. No share may be set or taken, nor looked for, meanwhile.
+    /// Calls `show` for each owner with its own share, in the order of the shares' numbers, including owners of limits
+    /// that are no longer shared. A number is below [`MOST_OWNERS`](limiter_policy::policy::MOST_OWNERS) and stays the
+    /// same for as long as the owner has its share. Do not set, take or look up shares meanwhile.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<'d> Shares<'d> {
         self.maps.owner_shares().each(show)
     }
 
-    /// Returns the numbers of owners' own shares; `None`: it has none.
+    /// The numbers of owners' own shares; `None`: the owner has no share.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl<'d> Shares<'d> {
         self.maps.owner_shares().numbers_of(buckets)
     }
 
-    /// Sets owners' own shares, whatever they want. Programs that run may use those of before, or one word of
-    /// them.
+    /// Sets owners' own shares; ignores the field `wanted`. Running programs may still see an old share, or one old
+    /// word of it.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<'d> Shares<'d> {
         self.maps.owner_shares().remove(buckets)
     }
 
-    /// Returns once no program uses a share of before.
+    /// Returns once no program uses an old share.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl<'d> Shares<'d> {
         wait_for_running_programs()
     }
 
-    /// Returns the bucket of an owner; `None`: its limit is in common no longer, or has no such owner.
+    /// The bucket of an owner; `None`: its limit is no longer shared, or has no such owner.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<MovingBucket<'d>> {
         let (entry, parameters) = self.datapath.in_common(key)?;
@@ -146,7 +146,7 @@ impl<'d> Shares<'d> {
 }
 
 impl Datapath {
-    /// Returns the limit in common that has a bucket, and the parameters of the whole.
+    /// The shared limit of a bucket, and the parameters of the whole budget.
     fn in_common(&self, key: &BucketKey) -> Option<(&LimitEntry, &Parameters)> {
         let policy = &self.policy;
         let mut limits = (0..).zip(&policy.limits);
@@ -159,11 +159,11 @@ impl Datapath {
             Owner::Number(NamedBy::Subscriber, number) => {
                 match self.manifest.policy.subscribers.get(&number) {
                     Some(prefixes) => self.source_among(prefixes, number)?,
-                    // No override is for a subscriber that the policy does not name, whatever the address is.
+                    // No override applies to a subscriber that the policy does not name, for any address.
                     None => return Some((entry, policy.rates.get(limit_index as usize)?)),
                 }
             }
-            // Its limit has overrides for no source.
+            // The limit has no overrides by source.
             Owner::Number(..) | Owner::Destination(_) => UNNAMED,
         };
         let class = classify(policy, &source)?;
@@ -172,7 +172,7 @@ impl Datapath {
         Some((entry, policy.rates.get(rate_index as usize)?))
     }
 
-    /// Returns an address of a subscriber, at either end of a prefix; `None`: all these are other subscribers'.
+    /// An address of a subscriber, from either end of a prefix; `None`: all these addresses are other subscribers'.
     fn source_among(&self, prefixes: &[IpNet], subscriber: u64) -> Option<Address> {
         let ends = prefixes
             .iter()
@@ -183,7 +183,7 @@ impl Datapath {
         ends.map(Address::from).find(is_of_it)
     }
 
-    /// Returns what packets ask for that are charged to a bucket, as far as overrides for it go.
+    /// The name in the packets charged to a bucket, as far as overrides need it.
     fn asked_for_by(&self, key: &BucketKey) -> Asked {
         let policy = &self.policy;
         let beside = key.name();
@@ -206,7 +206,7 @@ impl Datapath {
         }
     }
 
-    /// Returns the share in force of a bucket at the time `now_ns`; `None`: its limit is not in common.
+    /// A bucket's share in force at the time `now_ns`.
     pub(super) fn share_of(
         &self,
         entry: &LimitEntry,
@@ -226,7 +226,7 @@ impl Datapath {
 }
 
 impl MovingBucket<'_> {
-    /// Returns the share in force.
+    /// The share in force.
     ///
     /// # Errors
     ///
@@ -236,19 +236,19 @@ impl MovingBucket<'_> {
         datapath.share_of(self.entry, &self.key, monotonic_now())
     }
 
-    /// Returns the emission interval of the whole, in ticks: what a token costs at the whole.
+    /// The emission interval of the whole budget, in ticks: the cost of a token.
     #[must_use]
     pub const fn whole(&self) -> u64 {
         self.parameters.gcra.emission_interval
     }
 
-    /// Returns what a full bucket holds, in ticks, whatever the share.
+    /// The size of a full bucket in ticks, the same for any share.
     #[must_use]
     pub const fn burst_offset(&self) -> u64 {
         self.parameters.gcra.burst_offset
     }
 
-    /// Returns how many tokens of the whole come back in so many nanoseconds.
+    /// The tokens of the whole budget that come back in `ns` nanoseconds.
     #[must_use]
     pub const fn tokens_in(&self, ns: u64) -> u64 {
         let gcra = &self.parameters.gcra;
@@ -258,7 +258,7 @@ impl MovingBucket<'_> {
         }
     }
 
-    /// Returns what the bucket holds now, in ticks.
+    /// The bucket's present credit, in ticks.
     ///
     /// # Errors
     ///
@@ -273,20 +273,20 @@ impl MovingBucket<'_> {
         Ok(self.burst_offset().saturating_sub(debt))
     }
 
-    /// Takes so many ticks' worth of tokens, even those that the bucket does not hold.
+    /// Takes tokens worth `ticks`, and may leave the bucket in debt.
     ///
     /// # Errors
     ///
-    /// The kernel refuses: nothing was taken.
+    /// The kernel refuses: no token was taken.
     pub fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
         self.order(false, ticks)
     }
 
-    /// Gives so many ticks' worth of tokens, at most until the bucket is full.
+    /// Gives tokens worth `ticks`, at most until the bucket is full.
     ///
     /// # Errors
     ///
-    /// The kernel refuses: nothing was given.
+    /// The kernel refuses: no token was given.
     pub fn give(&self, ticks: u64) -> Result<(), DatapathError> {
         self.order(true, ticks)
     }

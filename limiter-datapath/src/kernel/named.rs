@@ -14,14 +14,14 @@ pub(super) trait NamedMaps: Sized {
     /// The maps' names.
     const NAMES: &'static [&'static str];
 
-    /// Returns a loader that makes the maps in these settings' sizes.
+    /// A loader that makes the maps in these settings' sizes.
     fn loader<'l>(settings: Settings) -> EbpfLoader<'l> {
         let mut loader = EbpfLoader::new();
         Self::size(&mut loader, settings);
         loader
     }
 
-    /// Has a loader make the maps in these settings' sizes.
+    /// Configures a loader to make the maps in these settings' sizes.
     fn size(loader: &mut EbpfLoader<'_>, settings: Settings) {
         for map in Self::NAMES {
             if let Some(entries) = Self::entries(map, settings) {
@@ -36,18 +36,17 @@ pub(super) trait NamedMaps: Sized {
         open: impl FnMut(&'static str) -> Result<Map, DatapathError>,
     ) -> Result<Self, DatapathError>;
 
-    /// Returns the maps with their names.
+    /// The maps with their names.
     fn all(&self) -> Vec<(&'static str, &MapData)>;
 
-    /// Returns how many entries the named map has with these settings; `None`: its size is fixed.
+    /// The number of entries of the named map with these settings; `None`: its size is fixed.
     fn entries(map: &str, settings: Settings) -> Option<u32>;
 
-    /// Whether these settings need a new map of that name, whatever its size.
+    /// Whether these settings need a new map of that name, even if the size fits.
     fn is_outdated(&self, _map: &str, _settings: Settings) -> bool {
         false
     }
 
-    /// Opens the pinned maps.
     fn open(directory: &Path, settings: Settings) -> Result<Self, DatapathError> {
         Self::new(settings, |map| {
             let data = MapData::from_pin(directory.join(map))
@@ -56,7 +55,6 @@ pub(super) trait NamedMaps: Sized {
         })
     }
 
-    /// Makes new, empty maps.
     fn create(settings: Settings) -> Result<Self, DatapathError> {
         let mut ebpf = Self::loader(settings)
             .load(settings.log.object())
@@ -65,7 +63,7 @@ pub(super) trait NamedMaps: Sized {
     }
 
     /// Does [`NamedMaps::create`] for two sets in one reading of the object, which takes longer than
-    /// to make the maps.
+    /// making the maps.
     fn create_with<O: NamedMaps>(settings: Settings) -> Result<(Self, O), DatapathError> {
         let mut loader = Self::loader(settings);
         O::size(&mut loader, settings);
@@ -77,7 +75,7 @@ pub(super) trait NamedMaps: Sized {
         ))
     }
 
-    /// Makes new maps where the present ones do not fit these settings; keeps the others.
+    /// Makes new maps where the present maps do not fit these settings; keeps the others.
     fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
         let directory = SharedDirectory::new()?;
         self.pin_those(directory.path(), |map, data| {
@@ -87,19 +85,17 @@ pub(super) trait NamedMaps: Sized {
         for map in Self::NAMES {
             loader.map_pin_path(map, directory.path().join(map));
         }
-        // The loader makes the missing maps and pins them there too.
+        // The loader makes the missing maps and pins them in the same directory.
         loader
             .load(settings.log.object())
             .map_err(DatapathError::Load)?;
         Self::open(directory.path(), settings)
     }
 
-    /// Pins each map under its name in a directory.
     fn pin(&self, directory: &Path) -> Result<(), DatapathError> {
         self.pin_those(directory, |_, _| true)
     }
 
-    /// Pins the wanted maps.
     fn pin_those(
         &self,
         directory: &Path,
@@ -114,7 +110,7 @@ pub(super) trait NamedMaps: Sized {
         Ok(())
     }
 
-    /// Whether all maps are as large as these settings say.
+    /// Whether all maps have the sizes that these settings ask for.
     fn fit(&self, settings: Settings) -> bool {
         self.all()
             .into_iter()
@@ -129,7 +125,7 @@ pub(super) trait NamedMaps: Sized {
     }
 }
 
-/// Whether a map is what these settings would make.
+/// Whether a map fits these settings.
 fn fits<M: NamedMaps>(maps: &M, map: &str, data: &MapData, settings: Settings) -> bool {
     if maps.is_outdated(map, settings) {
         return false;

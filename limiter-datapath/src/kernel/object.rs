@@ -18,5 +18,5 @@ pub(super) const PROGRAM_HANDSHAKES: &str = "limiter_handshakes";
 /// The name of the program that counts connections for userspace.
 pub(super) const PROGRAM_RECOUNT: &str = "limiter_recount";
 
-/// The name of the program that changes what is known of a source.
+/// The name of the program that changes the known state of a source.
 pub(super) const PROGRAM_KNOW: &str = "limiter_know";

@@ -1,4 +1,4 @@
-//! Captures what the kernel's buckets owe.
+//! Captures the debts in the kernel's buckets.
 
 use limiter_common::{
     bucket::Bucket,
@@ -11,8 +11,8 @@ use super::{BucketMaps, DatapathError, bucket_of};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebt, TableDebts};
 
 impl BucketMaps {
-    /// Captures every bucket in debt at the time `now_ns`, not at one moment. `units`: those that
-    /// buckets count in.
+    /// Captures every bucket in debt at the time `now_ns`. Packets go on meanwhile, so the capture
+    /// is not a snapshot of one moment. `units`: the units that buckets count in.
     pub fn capture(&self, units: &Units, now_ns: u64) -> Result<Debts, DatapathError> {
         let walks = Walk::all(units);
         let stored = match self.settings.buckets.store {
@@ -39,7 +39,7 @@ impl BucketMaps {
                 for walk in walks {
                     let buckets = self.elements()?.into_iter();
                     let buckets = buckets.map(|(key, element)| (key, bucket_of(element)));
-                    // Locked while it is exchanged: its debt is unknown.
+                    // A program is exchanging a locked bucket, so its debt is unknown.
                     let buckets = buckets.filter(|(_, bucket)| bucket.state != LOCKED);
                     debts.extend(buckets.filter_map(|(key, bucket)| {
                         let unit = bucket.unit;
@@ -56,8 +56,8 @@ impl BucketMaps {
         })
     }
 
-    /// Counts the buckets in debt at the time `now_ns`, not at one moment. The stamps of a moving
-    /// window count each.
+    /// Counts the buckets in debt at the time `now_ns`, not at one moment. Each stamp of a moving
+    /// window counts as a bucket.
     pub fn in_debt(&self, units: &Units, now_ns: u64) -> Result<u64, DatapathError> {
         let owes = |bucket: Bucket| {
             let unit = units.unit(bucket.unit);
@@ -82,8 +82,8 @@ impl BucketMaps {
 
 /// A walk through all buckets that captures some of them.
 ///
-/// The cursors of moving windows come first, and so before their stamps: a log whose stamps are
-/// older than the cursor would lack packets. Stamps newer than the cursor are ignored.
+/// The cursors of moving windows are captured before their stamps. A log with stamps older than its
+/// cursor would lack packets; stamps newer than the cursor are ignored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
     All,
@@ -100,7 +100,7 @@ impl Walk {
         }
     }
 
-    /// Returns what a bucket owes if this walk captures it.
+    /// The debt of a bucket, if this walk captures it.
     fn owed(self, units: &Units, unit: u32, state: u64, now_ns: u64) -> Option<u64> {
         let unit = units.unit(unit)?;
         let is_cursor = unit.layout.strategy().has_log();

@@ -14,10 +14,10 @@ use limiter_policy::policy::Units;
 use super::{BucketMaps, DatapathError, lines::UnitsAt};
 
 impl BucketMaps {
-    /// Gives `cost` tokens back to a bucket with these parameters, at most what it owes; `None`:
-    /// all that it owes. `units` are those that buckets count in.
+    /// Gives `cost` tokens back to a bucket with these parameters, at most its debt; `None`: the
+    /// whole debt. `units`: the units that buckets count in.
     ///
-    /// The result is exact, whatever the kernel does meanwhile.
+    /// The result is exact even if packets change the bucket meanwhile.
     ///
     /// # Errors
     ///
@@ -46,8 +46,8 @@ impl BucketMaps {
         Ok(())
     }
 
-    /// Takes the last `count` packets that passed out of a moving window's log. The cursor moves
-    /// first: later packets are stamped elsewhere, or anew.
+    /// Takes the last `count` passed packets out of a moving window's log. The cursor moves first,
+    /// so later packets go to other stamps, or overwrite these.
     fn take_last(
         &self,
         key: &BucketKey,
@@ -83,8 +83,7 @@ impl BucketMaps {
         Err(DatapathError::Contended)
     }
 
-    /// Clears the stamps of a moving window that are unchanged. `stamps` are their numbers and
-    /// values.
+    /// Clears the unchanged stamps of a moving window. `stamps`: their numbers and values.
     fn clear_stamps(
         &self,
         key: &BucketKey,

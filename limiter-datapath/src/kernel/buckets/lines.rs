@@ -1,4 +1,4 @@
-//! Finds buckets, and changes them by orders.
+//! Finds buckets in either store, and changes them by orders.
 
 use std::hint;
 
@@ -14,12 +14,13 @@ use limiter_policy::{config::Store, policy::Units};
 
 use super::{BucketMaps, DatapathError, location::BucketLocation, orders::Ended};
 
-/// The maximum number of attempts to change a bucket that packets keep changing: an operator who
-/// forgives has time.
+/// The maximum number of attempts to change a bucket that packets keep changing. Many more than a
+/// packet makes: an operator can wait.
 const ATTEMPTS: u32 = 32 * bucket::ATTEMPTS;
 
 impl BucketMaps {
-    /// Returns where a bucket that counts in the unit of that number is or would be.
+    /// The place of a bucket that counts in the unit with the number `unit`, whether or not it
+    /// exists.
     pub(super) fn location(&self, key: &BucketKey, unit: u32) -> BucketLocation {
         match self.settings.buckets.store {
             Store::Table => {
@@ -31,7 +32,7 @@ impl BucketMaps {
         }
     }
 
-    /// Returns every bucket of the table: the index of its line, its fingerprint and its state.
+    /// Every bucket of the table: the index of its line, its fingerprint and its state.
     pub(super) fn in_lines(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         (0..).zip(self.table.all()).flat_map(|(index, line)| {
             let entries = (0..WAYS).filter_map(move |way| table::entry(&line, way));
@@ -39,7 +40,7 @@ impl BucketMaps {
         })
     }
 
-    /// Returns the bucket stored at a location, in any unit; `None`: there is none.
+    /// The bucket stored at a location, in any unit; `None`: the location is empty.
     fn stored(&self, location: &BucketLocation) -> Result<Option<Bucket>, DatapathError> {
         for _ in 0..ATTEMPTS {
             let found = match self.settings.buckets.store {
@@ -49,7 +50,8 @@ impl BucketMaps {
                         table::is_same_bucket(line.fingerprint(*way), location.fingerprint)
                     })?;
                     let (fingerprint, state) = (line.fingerprint(way), line.state(way));
-                    // Reads the fingerprint again: the state must not be another bucket's.
+                    // The second read detects that another bucket has taken the slot, and with it
+                    // the state.
                     let is_whole = line.fingerprint(way) == fingerprint;
                     Some(Bucket {
                         unit: table::unit_of(fingerprint),
@@ -59,7 +61,7 @@ impl BucketMaps {
                 Store::Hash => self.bucket(&location.key)?,
             };
             match found {
-                // It is being inserted or exchanged.
+                // A program is inserting or exchanging the bucket.
                 Some(Bucket { state: LOCKED, .. }) => hint::spin_loop(),
                 found => return Ok(found),
             }
@@ -67,7 +69,7 @@ impl BucketMaps {
         Err(DatapathError::Contended)
     }
 
-    /// Returns the state of the bucket at a location, in the location's unit; 0 if there is none.
+    /// The state of the bucket at a location, in the location's unit; 0 if the bucket is missing.
     pub(super) fn state(
         &self,
         location: &BucketLocation,
@@ -78,8 +80,8 @@ impl BucketMaps {
         Ok(stored.map_or(0, |bucket| at.units.state(bucket, unit, at.now_ns)))
     }
 
-    /// Changes a bucket, which is full if it is missing, from its state to the one that `wanted`
-    /// returns; repeats when packets come between.
+    /// Changes a bucket from its state to the state that `wanted` returns. A missing bucket counts
+    /// as full. Repeats if packets change the bucket in between.
     pub(super) fn alter(
         &self,
         location: &BucketLocation,
@@ -88,13 +90,14 @@ impl BucketMaps {
     ) -> Result<Ended, DatapathError> {
         repeat(|| {
             let seen = self.state(location, at)?;
-            // A bucket in another unit may decline, and counts in this one afterwards.
+            // The order may be declined because the bucket counts in another unit; it counts in
+            // this unit afterwards.
             self.swap(location, at, seen, wanted(seen))
         })
     }
 
-    /// Changes a bucket from one state to another, if it is in the first one. If it must be
-    /// inserted, it replaces the bucket that would be full first.
+    /// Changes a bucket from the state `seen` to `wanted`. Does nothing if the bucket has another
+    /// state. An insertion evicts the bucket that would be full first.
     pub(super) fn swap(
         &self,
         location: &BucketLocation,
@@ -111,7 +114,7 @@ impl BucketMaps {
         })
     }
 
-    /// Applies a spend to a bucket; repeats when packets come between.
+    /// Applies a spend to a bucket; repeats if packets change it in between.
     pub(super) fn repeat_order(
         &self,
         kind: OrderKind,
@@ -122,7 +125,7 @@ impl BucketMaps {
         repeat(|| self.order(kind, location, spend, at.now_ns))
     }
 
-    /// Fills a bucket, whatever unit it counts in.
+    /// Fills a bucket, regardless of its unit.
     pub(super) fn clear(&self, location: &BucketLocation) -> Result<Ended, DatapathError> {
         repeat(|| match self.stored(location)? {
             Some(bucket) => {
@@ -137,7 +140,7 @@ impl BucketMaps {
     }
 }
 
-/// Repeats an order until no packet comes between.
+/// Repeats an order until no packet interferes.
 fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<Ended, DatapathError> {
     for _ in 0..ATTEMPTS {
         let ended = order()?;
@@ -151,14 +154,12 @@ fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<End
 /// The state of a bucket that is full at any time.
 pub(super) const FULL: u64 = 0;
 
-/// The units that buckets count in, at one time.
 pub(super) struct UnitsAt<'a> {
     pub(super) units: &'a Units,
     pub(super) now_ns: u64,
 }
 
 impl UnitsAt<'_> {
-    /// Returns whether the states of a unit are the stamps of moving windows.
     pub(super) fn is_of_stamps(&self, unit: u32) -> bool {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }

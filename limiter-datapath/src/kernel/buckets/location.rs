@@ -1,20 +1,20 @@
-//! Where a bucket is.
+//! The location of a bucket in the table or the hash map.
 
 use limiter_common::{owner::BucketKey, strategy::Spend, table::Order, unit::MAX_UNITS};
 
 /// The location of a bucket in either store, and the unit that it should count in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketLocation {
-    /// Only for the hash map.
+    /// Used with the hash map only.
     pub(super) key: BucketKey,
-    /// Only for the table.
+    /// Used with the table only.
     pub(super) line: u32,
-    /// For the hash map, only the number of the unit.
+    /// With the hash map, only the number of the unit.
     pub(super) fingerprint: u64,
 }
 
 impl BucketLocation {
-    /// Returns the location of a bucket in a line of the table, by its fingerprint.
+    /// The location of a bucket in a line of the table, by its fingerprint.
     pub(super) const fn in_line(line: u32, fingerprint: u64) -> Self {
         Self {
             key: BucketKey::NONE,
@@ -23,7 +23,7 @@ impl BucketLocation {
         }
     }
 
-    /// Returns the location of a bucket in the hash map that counts in the unit of that number.
+    /// The location of a bucket in the hash map that counts in the unit with the number `unit`.
     pub(super) fn in_hash(key: BucketKey, unit: u32) -> Self {
         Self {
             key,
@@ -32,7 +32,7 @@ impl BucketLocation {
         }
     }
 
-    /// Returns the location of the same bucket in another unit.
+    /// The location of the same bucket in another unit.
     pub(super) fn in_unit(self, unit: u32) -> Self {
         let fingerprint = self.fingerprint & !u64::from(MAX_UNITS - 1) | u64::from(unit);
         Self {
@@ -41,7 +41,6 @@ impl BucketLocation {
         }
     }
 
-    /// Returns an order for the bucket.
     pub(super) const fn order(&self) -> Order {
         Order {
             key: self.key,

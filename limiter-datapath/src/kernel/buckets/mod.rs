@@ -1,8 +1,8 @@
 //! The kernel's buckets, read and changed from userspace.
 //!
 //! Userspace only reads: [`Store::Table`] is mapped read-only. A kernel program makes all changes
-//! (`orders.rs`), by the same compare-and-swap as for packets. So no change is lost between the
-//! two, and none is left half-done if this process is killed.
+//! (`orders.rs`) with the same compare-and-swap as the packets' program. So no change is lost
+//! between the two, and a killed daemon leaves no bucket half-written.
 
 mod capture;
 mod give_back;
@@ -52,12 +52,12 @@ pub struct BucketMaps {
     orders: OnceLock<Program>,
 }
 
-/// How full the buckets of all sets are.
+/// The fill level of the buckets of all sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketUse {
-    /// How many are in debt: the others need not be kept.
+    /// The number of buckets in debt. Buckets without debt need no memory.
     pub in_debt: u64,
-    /// How many there is room for.
+    /// The number of buckets that there is room for.
     pub capacity: u64,
 }
 
@@ -81,7 +81,6 @@ impl BucketMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
         [
             (BUCKETS, self.hash.map()),
@@ -91,12 +90,12 @@ impl BucketMaps {
         ]
     }
 
-    /// Reads the maps as these settings say.
+    /// Reads the maps by these settings from now on.
     pub(super) const fn set(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// Reads a stored bucket, in whatever unit it counts; `None`: it is missing.
+    /// Reads a stored bucket, in any unit; `None`: the bucket is missing.
     pub(super) fn bucket(&self, key: &BucketKey) -> Result<Option<Bucket>, DatapathError> {
         match self.settings.buckets.store {
             Store::Table => Ok(bucket_in(self.table.all(), &self.settings.hash_key, key)),
@@ -108,13 +107,12 @@ impl BucketMaps {
         }
     }
 
-    /// Returns how many buckets of the table store were forgotten in debt.
+    /// The number of buckets of the table store that were evicted in debt.
     pub(super) fn lossy_evictions(&self) -> Result<u64, DatapathError> {
         let counts = self.store_counts.get(&LOSSY_EVICTIONS, 0);
         Ok(counts.map_err(error(STORE_COUNTS))?.iter().sum())
     }
 
-    /// Counts the buckets.
     #[cfg(feature = "testing")]
     pub(super) fn count(&self) -> Result<usize, DatapathError> {
         match self.settings.buckets.store {
@@ -123,7 +121,6 @@ impl BucketMaps {
         }
     }
 
-    /// Reads every element of the hash map.
     fn elements(&self) -> Result<Vec<(BucketKey, Element)>, DatapathError> {
         hash::read(&self.hash).map_err(error(BUCKETS))
     }

@@ -1,4 +1,4 @@
-//! A bucket whose tokens move with its rate.
+//! Moves tokens into and out of a bucket when its rate changes.
 
 use limiter_common::{
     bucket::Updated,
@@ -11,7 +11,7 @@ use limiter_policy::policy::Units;
 use super::{BucketMaps, DatapathError, lines::UnitsAt};
 
 impl BucketMaps {
-    /// Returns the state of a bucket with these parameters; 0 if it is missing, which is full.
+    /// The state of a bucket with these parameters; 0, a full bucket, if it is missing.
     pub(in crate::kernel) fn state_of(
         &self,
         key: &BucketKey,
@@ -23,8 +23,8 @@ impl BucketMaps {
         self.state(&location, &UnitsAt { units, now_ns })
     }
 
-    /// Takes `ticks` from a bucket of GCRA with these parameters, even those that it does not hold; or gives
-    /// as many, at most until it is full. No concurrent change is lost.
+    /// Takes `ticks` from a GCRA bucket with these parameters, and may leave it in debt; or gives `ticks`
+    /// until the bucket is full. Loses no concurrent change.
     pub(in crate::kernel) fn move_ticks(
         &self,
         is_given: bool,

@@ -17,16 +17,15 @@ use crate::kernel::{
     stages,
 };
 
-/// How an order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) updated: Updated,
-    /// A bucket in debt was forgotten to make room.
+    /// Whether the order evicted a bucket in debt.
     pub(super) evicted: bool,
 }
 
 impl BucketMaps {
-    /// Has the kernel change a bucket: wholly or not at all, even if this process is killed.
+    /// Has the kernel change a bucket. The change is atomic, even if this process is killed.
     pub(super) fn order(
         &self,
         kind: OrderKind,
@@ -51,7 +50,7 @@ impl BucketMaps {
         })
     }
 
-    /// Returns the program, loaded for the first order: most daemons never give one.
+    /// The program, loaded for the first order: most daemons never give an order.
     fn program(&self) -> Result<&Program, DatapathError> {
         if let Some(program) = self.orders.get() {
             return Ok(program);
@@ -60,14 +59,14 @@ impl BucketMaps {
         Ok(self.orders.get_or_init(|| program))
     }
 
-    /// Loads the program over these maps; it needs no policy.
+    /// Loads the program over these maps. The program needs no policy.
     fn load(&self) -> Result<Program, DatapathError> {
         let shape = InMap(Shape {
             table_lines: match self.settings.buckets.store {
                 Store::Table => self.table.count(),
                 Store::Hash => 0,
             },
-            // Units of all kinds may be added while it is loaded.
+            // Later policies may add units of any kind.
             odd_units: 1,
             ..Shape::EMPTY
         });

@@ -15,8 +15,9 @@ use super::{
 };
 
 impl BucketMaps {
-    /// Fills every bucket in debt at the time `now_ns`, or those of one limit; returns how many,
-    /// with a moving window counted as one. `units`: those that buckets count in.
+    /// Fills every bucket in debt at the time `now_ns`, or only the buckets of one limit; returns
+    /// their number. A moving window counts as one bucket. `units`: the units that buckets count
+    /// in.
     pub fn reset_all(
         &self,
         limit: Option<LimitId>,
@@ -42,8 +43,8 @@ impl BucketMaps {
         }
     }
 
-    /// Fills the chosen buckets of [`Store::Hash`] in debt at the time `now_ns`; returns how many,
-    /// with a moving window counted as one.
+    /// Fills the chosen buckets of [`Store::Hash`] in debt at the time `now_ns`; returns their
+    /// number. A moving window counts as one bucket.
     pub fn reset_keys(
         &self,
         chosen: impl Fn(&BucketKey) -> bool,
@@ -63,7 +64,7 @@ impl BucketMaps {
         self.fill(buckets, units, now_ns)
     }
 
-    /// Fills those of the given buckets that are in debt; each comes with its unit and state.
+    /// Fills the buckets in debt among `buckets`; each comes with its unit and state.
     fn fill(
         &self,
         buckets: impl Iterator<Item = (BucketLocation, u32, u64)>,
@@ -71,8 +72,8 @@ impl BucketMaps {
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
         let at = UnitsAt { units, now_ns };
-        // All are found before the first is changed. Stamps go last, and only if unchanged: the
-        // stamps of packets that arrive after the cursor is gone count.
+        // Find all buckets before the first change. Stamps go last, and only unchanged ones: stamps
+        // that packets write after the cursor is gone must count.
         let (stamps, buckets): (Vec<_>, Vec<_>) = buckets
             .filter(|(_, unit, state)| owes(units, *unit, *state, now_ns))
             .partition(|(_, unit, _)| at.is_of_stamps(*unit));

@@ -1,9 +1,9 @@
-//! Puts debts back into the kernel's buckets.
+//! Puts saved debts back into the kernel's buckets.
 //!
-//! A table bucket's fingerprint does not tell its line in a table of another size. In a smaller
-//! table, the line has the same number without the leading bits. In a larger one, these bits come
-//! from a hash that nobody has kept, so the bucket is put into each possible line. The copies that
-//! nobody uses are full some time later, and gone.
+//! A table bucket's fingerprint does not give its line in a table of another size. In a smaller
+//! table, the line has the same number without the leading bits. In a larger table, the extra bits
+//! come from a hash that is not stored, so the bucket goes into every possible line. The unused
+//! copies become full after some time and vanish.
 
 use std::{collections::HashMap, iter, ops::AddAssign};
 
@@ -17,18 +17,19 @@ use limiter_policy::{config::Store, policy::Units};
 use super::{BucketMaps, DatapathError, lines::UnitsAt, location::BucketLocation};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
-/// The most lines that a bucket is put into, and so the most times that a table may have grown.
+/// The maximum number of lines for one bucket, and so the largest factor by which a table may have
+/// grown.
 const MOST_COPIES: u32 = 16;
 
-/// The outcome for the buckets in debt. A moving window is one bucket; if it is evicted, each of
-/// its parts counts.
+/// The outcome for the buckets in debt. A moving window counts as one bucket; if it is evicted,
+/// each of its parts counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// How many owe what they owed, less what came back since.
+    /// The number of buckets that owe their saved debt, less the tokens returned since.
     pub restored: u64,
-    /// How many are full by now.
+    /// The number of buckets that have become full since.
     pub full: u64,
-    /// How many are forgotten, for want of room or because their owners are unknown.
+    /// The number of buckets without room, or with an unknown owner.
     pub lost: u64,
 }
 
@@ -48,16 +49,16 @@ struct Owing<'a, T> {
     unit: &'a Unit,
     /// The time until it is full, in nanoseconds.
     full_in_ns: u64,
-    /// Its debt as [`Unit::owed`] returns it.
+    /// The bucket's debt as [`Unit::owed`] returns it.
     owed: u64,
 }
 
 impl BucketMaps {
-    /// Restores debts as they were `passed_ns` before `now_ns`, on top of what present buckets owe
-    /// now. `units`: those that buckets count in; where they share units with `debts`, the numbers
-    /// must agree.
+    /// Restores debts as they were `passed_ns` before `now_ns`, on top of the present debts.
+    /// `units`: the units that buckets count in. A unit that `debts` also has must have the same
+    /// number in both.
     ///
-    /// If there is not room for all, those that would be full first are forgotten.
+    /// Without room for all, the buckets that would be full first are dropped.
     pub fn restore(
         &self,
         debts: &Debts,
@@ -83,12 +84,12 @@ impl BucketMaps {
                 })
             }
             (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
-            // A hash does not tell its owner.
+            // The table saves only hashes of owners, and the hash map needs the owners.
             (Store::Hash, StoredDebts::Table(_)) => Ok(all_lost(debts)),
         }
     }
 
-    /// Returns in how many lines one of these buckets may be; `None`: their owners are unknown.
+    /// The number of lines that one of these buckets may be in; `None`: the owners are unknown.
     fn copies_of(&self, table: &TableDebts) -> Option<u32> {
         let (old, new) = (table.lines, self.table.count());
         let copies = (new / old.max(1)).max(1);
@@ -103,8 +104,8 @@ impl BucketMaps {
         copies: u32,
     ) -> Result<Restored, DatapathError> {
         let (old, new) = (table.lines, self.table.count());
-        // In a smaller table, the copies of a bucket that were made when the table grew become one
-        // again. The debt that lasts longer is the larger number, whatever the strategy.
+        // In a smaller table, the copies made when the table grew merge again. For every strategy,
+        // the debt that lasts longer is the larger number.
         let mut owed = HashMap::with_capacity(table.debts.len());
         for debt in &table.debts {
             let location = (debt.line & (old.min(new) - 1), debt.name);
@@ -134,7 +135,7 @@ impl BucketMaps {
         })
     }
 
-    /// Adds debts to the locations that `locations` returns for each bucket.
+    /// Adds each bucket's debt at the locations that `locations` returns.
     fn add<T, S: Iterator<Item = BucketLocation>>(
         &self,
         back: &Back<'_>,
@@ -157,7 +158,7 @@ impl BucketMaps {
                 };
                 match added {
                     Ok(ended) => evicted += u64::from(ended.evicted),
-                    // A bucket that packets keep changing is in use, and not forgotten.
+                    // Packets keep changing the bucket, so it is in use and in the store.
                     Err(DatapathError::Contended) => {}
                     Err(error) => return Err(error),
                 }
@@ -170,7 +171,6 @@ impl BucketMaps {
     }
 }
 
-/// Returns debts by key, as [`Back::owing`] takes them.
 fn of_keys(debts: &[HashDebt]) -> impl Iterator<Item = (BucketKey, u32, u64)> {
     let debts = debts.iter();
     debts.map(|debt| (debt.key, debt.unit, debt.owed))
@@ -184,7 +184,7 @@ fn all_lost(debts: &Debts) -> Restored {
     }
 }
 
-/// What restoring takes.
+/// The parameters of a restore.
 struct Back<'a> {
     units: &'a Units,
     kept: &'a Units,
@@ -193,8 +193,8 @@ struct Back<'a> {
 }
 
 impl Back<'_> {
-    /// Returns the buckets still in debt, with those that are full last at the end: they must not
-    /// give way to others.
+    /// The buckets still in debt, in the order in which they become full. The longest debts come
+    /// last, so an insertion cannot evict them for shorter ones.
     fn owing<T>(
         &self,
         debts: impl Iterator<Item = (T, u32, u64)>,
@@ -225,7 +225,7 @@ impl Back<'_> {
         (owing, restored)
     }
 
-    /// Returns the unit of a number; `None`: the number stands for another unit now.
+    /// The unit with that number; `None`: the number stands for another unit now.
     fn unit(&self, number: u32) -> Option<&Unit> {
         let unit = self.units.unit(number)?;
         (self.kept.unit(number) == Some(unit)).then_some(unit)

@@ -23,7 +23,7 @@ impl BucketSizes {
     }
 }
 
-/// Returns enough lines for that many buckets, a power of two.
+/// The number of lines for `capacity` buckets, a power of two.
 pub(in crate::kernel) fn table_lines(capacity: u32) -> u32 {
     capacity.div_ceil(WAYS_IN_LINE).next_power_of_two()
 }

@@ -1,5 +1,5 @@
-//! The units that buckets count in, as the kernel knows them; and clearing the buckets of a number
-//! that is reused.
+//! The units of buckets, as the kernel knows them. Clears the buckets of a unit number before its
+//! reuse.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::{BucketMaps, DatapathError, InMap, UNITS, bucket_of, error, location:
 use crate::kernel::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {
-    /// Reads the unit that each number stands for in the kernel.
+    /// Reads the unit behind each number in the kernel.
     pub(in crate::kernel) fn known_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut units = BTreeMap::new();
         for number in 0..MAX_UNITS {
@@ -27,11 +27,11 @@ impl BucketMaps {
         Ok(units)
     }
 
-    /// Fills the buckets that count in units whose numbers stand for other units in `after`;
-    /// returns how many. Must be called before the kernel learns the new units: in another unit,
-    /// debts may be a thousand times as large, and a full bucket may be in debt for days.
+    /// Fills the buckets of units whose numbers stand for other units in `after`; returns their
+    /// number. Call it before the kernel learns the new units: read in another unit, a debt may be
+    /// a thousand times as large, and a full bucket may be in debt for days.
     ///
-    /// No policy may count in the old units any more, neither the one in force nor one to revert
+    /// No policy may use the old units any more, neither the policy in force nor the one to revert
     /// to.
     pub fn clear_taken_over(&self, before: &Units, after: &Units) -> Result<u64, DatapathError> {
         self.clear_units(&after.taken_over_from(before).collect())
@@ -45,7 +45,7 @@ impl BucketMaps {
         if numbers.is_empty() {
             return Ok(0);
         }
-        // Wait for programs of a policy that the one in force has replaced.
+        // Programs of the replaced policy may still be running.
         wait_for_running_programs()?;
         let locations: Vec<_> = match self.settings.buckets.store {
             Store::Table => {
@@ -72,7 +72,7 @@ impl BucketMaps {
             match ended.updated {
                 Updated::Stored => cleared += 1,
                 Updated::Contended => return Err(DatapathError::Contended),
-                // It counts in another unit now.
+                // The bucket counts in another unit now.
                 _ => {}
             }
         }

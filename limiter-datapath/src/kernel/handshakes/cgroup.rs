@@ -1,4 +1,4 @@
-//! The root of the cgroups, through which every TCP connection passes.
+//! Finds the root cgroup. Every TCP connection passes through it.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use super::HandshakesError;
 
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Opens the root cgroup of version 2, as far as this process sees it.
+/// Opens the version 2 root cgroup that this process sees.
 pub(super) fn open_root() -> Result<File, HandshakesError> {
     let unreadable = |source| HandshakesError::Cgroup {
         path: PathBuf::from(MOUNTS),
@@ -23,7 +23,7 @@ pub(super) fn open_root() -> Result<File, HandshakesError> {
     opened.map_err(|source: io::Error| HandshakesError::Cgroup { path, source })
 }
 
-/// Returns the mount point of the root in the text of a mountinfo (see proc(5)).
+/// The root's mount point in the text of a mountinfo (see proc(5)).
 fn root_in(mounts: &str) -> Option<&str> {
     mounts.lines().find_map(|line| {
         let (mount, filesystem) = line.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! Why no handshakes are noted.
+//! The reasons why handshakes are not noted.
 
 use std::{io, path::PathBuf};
 
@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use crate::kernel::{DatapathError, chain::chain, pins::PinsError};
 
-/// Handshakes prove no source, though the policy says so. Visits and retries count as before.
+/// Handshakes prove no source, although the policy wants it. Visits and retries count as before.
 #[derive(Debug, Error)]
 pub enum HandshakesError {
-    /// There is only the first version of cgroups.
+    /// Only version 1 cgroups are mounted.
     #[error(
         "there is no root cgroup of version 2: mount one (mount -t cgroup2 none DIRECTORY), which \
          may be beside cgroups of version 1"
@@ -21,10 +21,10 @@ pub enum HandshakesError {
     Cgroup {
         /// The path that cannot be opened.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel does not tell network namespaces apart.
+    /// The kernel has no cookies for network namespaces.
     #[error("this kernel has no cookies for network namespaces, which Linux 5.14 has")]
     NoCookie,
     /// The program's maps cannot be made or opened.
@@ -53,7 +53,7 @@ impl From<DatapathError> for HandshakesError {
     }
 }
 
-/// Returns what an operator can do about an error of attaching.
+/// The operator's remedy for an error of attaching.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

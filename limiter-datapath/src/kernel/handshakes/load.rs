@@ -1,4 +1,4 @@
-//! Loads the program over kept maps.
+//! Loads the program over the maps that outlive a policy.
 
 use aya::{Ebpf, EbpfLoader, programs::SockOps};
 use limiter_policy::policy::CompiledPolicy;
@@ -15,8 +15,10 @@ use crate::kernel::{
     tables,
 };
 
-/// Loads the program if handshakes prove by a policy, or it limits them or connections, counts
-/// connections by their names, or exempts those that the host began. `buckets` are those of all interfaces, which a policy that limits handshakes has. It notes those of this process's network namespace.
+/// Loads the program if the policy needs it: handshakes prove sources, handshakes or connections are limited,
+/// connections count by their names, or connections begun by the host are exempt. `buckets`: the buckets shared by all
+/// interfaces, which a policy with limits on handshakes has. The program notes handshakes of this process's network
+/// namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
     buckets: Option<&BucketMaps>,
@@ -42,8 +44,8 @@ pub(in crate::kernel) fn load(
     Ok(Some(program.map_err(HandshakesError::Verify)?))
 }
 
-/// Makes and fills the maps of programs that note handshakes and count connections; verifies none.
-/// `cookie`: that of the network namespace whose connections count as they come and go; 0: of none.
+/// Makes and fills the maps of programs that note handshakes and count connections; verifies no program. `cookie`:
+/// identifies the network namespace of the counted connections; 0: none.
 pub(in crate::kernel) fn prepare(
     maps: &ReputationMaps,
     buckets: Option<&BucketMaps>,
@@ -59,7 +61,7 @@ pub(in crate::kernel) fn prepare(
         .override_global("SHAPE", &shape, true)
         .override_global("ROUTE_FIELDS", &route_fields, true)
         .override_global("NETWORK_NAMESPACE", &cookie, true);
-    // Handshakes have no names.
+    // Handshakes carry no names.
     tables::size(&mut loader, policy, &[]);
     share(&mut loader, &directory, maps.standing().maps())?;
     share(&mut loader, &directory, maps.connections().maps())?;
@@ -74,7 +76,7 @@ pub(in crate::kernel) fn prepare(
     Ok(ebpf)
 }
 
-/// Does [`load`] for a policy that is pinned, and adds the program to its pins.
+/// Does [`load`] for a pinned policy, and adds the program to the policy's pins.
 pub(in crate::kernel) fn load_pinned(
     maps: &ReputationMaps,
     buckets: Option<&BucketMaps>,

@@ -1,5 +1,5 @@
-//! The program that notes sources that complete a TCP handshake with this host, and counts the TCP
-//! connections that are open, and its link to the root cgroup. It runs beside other people's programs.
+//! The program that notes completed TCP handshakes of this host and counts its open TCP connections,
+//! and the program's link to the root cgroup. It runs beside other software's programs.
 //!
 //! The limiter also works without it: the XDP programs see visits and retries.
 
@@ -17,33 +17,33 @@ use super::{
     program::Program,
 };
 
-/// A policy's program for handshakes; `None`: they do not prove by it. The error: they should, but
-/// there is no program.
+/// A policy's program for handshakes; `None`: the policy needs none. The error: the policy needs a
+/// program, but there is none.
 pub(super) type OfPolicy = Result<Option<Program>, HandshakesError>;
 
 /// The program of the policy in force, on the root cgroup. Dropping it detaches the program, unless
-/// its link is pinned.
+/// the link is pinned.
 #[derive(Debug)]
 pub(super) struct Handshakes {
-    // Dropped before what it holds.
+    // Declared first: the link is dropped before its program.
     link: Option<Link>,
     program: OfPolicy,
 }
 
 impl Handshakes {
-    /// Attaches nothing, for a policy under which handshakes do not prove.
+    /// No program attached, for a policy that needs none.
     pub(super) const NONE: Self = Self {
         link: None,
         program: Ok(None),
     };
 
-    /// Takes over a link, whose program will be replaced.
+    /// Takes over a link. Its program is replaced later.
     pub(super) const fn of_link(link: Option<Link>) -> Self {
         Self { link, ..Self::NONE }
     }
 
-    /// Takes over the pins of a policy in force: its program, and the link, which may hold another
-    /// policy's.
+    /// Takes over the pins of a policy in force: its program, and the link, which may still hold
+    /// another policy's program.
     pub(super) fn adopt(program: OfPolicy, pins: &Pins) -> Result<Self, PinsError> {
         let mut adopted = Self::of_link(pins.handshakes()?);
         if pins.are_taken() {
@@ -54,17 +54,15 @@ impl Handshakes {
         Ok(adopted)
     }
 
-    /// Returns the link to the cgroup, if there is one.
     pub(super) const fn link(&self) -> Option<&Link> {
         self.link.as_ref()
     }
 
-    /// Returns the program of the policy in force, if it has one.
     pub(super) fn program(&self) -> Option<&Program> {
         self.program.as_ref().ok()?.as_ref()
     }
 
-    /// Returns whether handshakes prove.
+    /// Whether handshakes prove sources.
     pub(super) fn are_noted(&self) -> Result<bool, &HandshakesError> {
         match &self.program {
             Ok(Some(program)) if self.holds(program) => Ok(true),
@@ -75,14 +73,13 @@ impl Handshakes {
         }
     }
 
-    /// Returns whether a program is on the cgroup.
     fn holds(&self, program: &Program) -> bool {
         let held = self.link.as_ref().and_then(|link| link.info().ok());
         held.is_some_and(|info| info.program == program.id() && info.interface != 0)
     }
 
-    /// Puts the program of another policy in place of the present one, in one step; returns the
-    /// old one. If that fails, nobody's handshakes count.
+    /// Replaces the present program by another policy's in one step; returns the old program. On
+    /// failure the program is detached, and no handshake counts.
     pub(super) fn switch(&mut self, program: OfPolicy, pins: Option<&Pins>) -> OfPolicy {
         let program = match program {
             Ok(Some(program)) => self.attach(&program, pins).map(|()| Some(program)),
@@ -113,7 +110,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Takes the program off the cgroup, if it is there.
+    /// Takes the program off the cgroup, if it is attached.
     fn detach(&mut self, pins: Option<&Pins>) {
         if let Some(link) = self.link.take() {
             // If either fails, the program stays pinned until the next daemon takes the link over.

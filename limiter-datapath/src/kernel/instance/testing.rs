@@ -1,4 +1,4 @@
-//! The methods of an instance that only tests, the benchmark and the measurement of the verifier's bounds call.
+//! The methods of an instance that only tests, the benchmark and the verifier measurement call.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ use crate::kernel::{
     stages::Frames,
 };
 
-/// What a program costs the kernel's verifier.
+/// The cost of a program in the kernel's verifier.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifierCost {
-    /// Instructions that the verifier walked, counting repetitions; `None`: the kernel is older
-    /// than Linux 5.16 and does not report it.
+    /// The instructions that the verifier walked, counting repetitions; `None`: the kernel is older than Linux
+    /// 5.16 and does not report the number.
     pub verified_instructions: Option<u32>,
-    /// Bytes of the program in the kernel, without those that the policy never reaches; `None`:
-    /// this process may not see it.
+    /// The bytes of the program in the kernel, without code that the policy never reaches; `None`: this process
+    /// may not see them.
     pub translated_bytes: Option<u32>,
-    /// How long the kernel took to verify and compile it.
+    /// The time that the kernel took to verify and compile the program.
     pub time: Duration,
 }
 
 impl Instance {
-    /// Returns the names of the programs in an object: the entry and the stages, for frames in any
-    /// number of pieces and for frames of one piece, those that carry out orders, and the one that
-    /// notes handshakes and counts connections.
+    /// The names of the programs in an object: the entry and the stages, for frames in any number of pieces and
+    /// for frames of one piece, the programs that carry out orders, and the program that notes handshakes and
+    /// counts connections.
     #[must_use]
     pub fn programs() -> Vec<String> {
         let mut programs = Vec::new();
@@ -52,9 +52,9 @@ impl Instance {
         programs
     }
 
-    /// Has the kernel verify each of those [programs](Self::programs), even those that it would not
-    /// use, with one set of maps; attaches them to nothing, and unloads them. The costs are in the
-    /// order of the names.
+    /// Has the kernel verify each of these [programs](Self::programs) with one set of maps, even programs that
+    /// this kernel would not use. Attaches no program, and unloads them all. The costs are in the order of the
+    /// names.
     pub fn verifier_costs(
         programs: &[String],
         policy: &CompiledPolicy,
@@ -68,8 +68,8 @@ impl Instance {
         programs.iter().map(cost).collect()
     }
 
-    /// Loads the program for the interface with the number `interface_number`, with its own buckets
-    /// and counters.
+    /// Loads the program for the interface with the number `interface_number`, with its own buckets and
+    /// counters.
     pub fn load(
         policy: &CompiledPolicy,
         interface_number: u32,
@@ -85,7 +85,7 @@ impl Instance {
         )
     }
 
-    /// Loads another build of the program: a benchmark's, whose maps the caller sets up.
+    /// Loads another build of the program, such as a benchmark's; the caller sets up its maps.
     pub fn load_build(
         object: &[u8],
         policy: &CompiledPolicy,
@@ -103,20 +103,20 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Returns the name of the entry in the object.
+    /// The name of the entry in the object.
     #[must_use]
     pub const fn program_name(&self) -> &'static str {
         self.frames.entry()
     }
 
-    /// Returns the policy's shape with what the instance adds, such as the secret.
+    /// The policy's shape with the instance's additions, such as the secret.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Runs the program on a frame `times` times, as fast as this CPU can, by `BPF_PROG_TEST_RUN`;
-    /// returns how long it ran. Several threads may do so at once.
+    /// Runs the program on a frame `times` times, as fast as this CPU can, by `BPF_PROG_TEST_RUN`; returns the
+    /// run time. Several threads may call it at once.
     pub fn hammer(&self, frame: &[u8], times: u32) -> Result<Duration, DatapathError> {
         let name = self.program_name();
         let program: &Xdp = self

@@ -13,39 +13,38 @@ use tracing::warn;
 
 use super::{Interface, InterfaceError, list};
 
-/// How long to wait before asking the kernel again after it refused to report events.
+/// The wait before the next attempt after the kernel refused to report events.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It was created, or came from another network namespace.
+    /// The interface was created, or came from another network namespace.
     Appeared(Interface),
-    /// Its MTU, its place above or below others, or its XDP program has changed. The kernel does not report programs that come and go
-    /// with a BPF link, as ours do.
+    /// The MTU, the place above or below other devices, or the XDP program has changed. The kernel does not report
+    /// programs that come and go with a BPF link, as the limiter's do.
     Changed(Interface),
-    /// Its name has changed.
+    /// The interface has another name.
     Renamed {
-        /// The name it had.
+        /// The former name.
         before: String,
         /// The interface now.
         interface: Interface,
     },
-    /// It was deleted, or went to another network namespace.
+    /// The interface was deleted, or went to another network namespace.
     Vanished {
-        /// The index it had.
+        /// The former index.
         index: u32,
-        /// The name it had.
+        /// The former name.
         name: String,
     },
-    /// The kernel could not report all changes: look at everything again.
+    /// The kernel could not report all changes: list all interfaces again.
     Overrun,
 }
 
-/// The events of the interfaces in the network namespace of the thread that waits for them.
+/// The events of the interfaces in the network namespace of the waiting thread.
 ///
-/// Looking at the interfaces after [`Events::open`] misses nothing; what happened in between may be
-/// reported once more.
+/// A list of the interfaces made after [`Events::open`] misses no change; changes in between may be reported once more.
 pub struct Events(Option<Subscription>);
 
 impl Events {
@@ -54,8 +53,7 @@ impl Events {
         Ok(Self(Some(Subscription::open().await?)))
     }
 
-    /// Waits for the next event, in the order in which they happened. Dropping the wait loses no
-    /// event.
+    /// Waits for the next event; events come in the order in which they happened. Dropping the wait loses no event.
     pub async fn next(&mut self) -> LinkEvent {
         loop {
             let Some(subscription) = &mut self.0 else {
@@ -89,7 +87,7 @@ type Payload = NetlinkPayload<RouteNetlinkMessage>;
 struct Subscription {
     messages: Pin<Box<dyn Stream<Item = Payload> + Send>>,
     known: KnownInterfaces,
-    /// Reads the socket.
+    /// The task that reads the socket.
     connection: JoinHandle<()>,
 }
 
@@ -103,7 +101,7 @@ impl Subscription {
             known: KnownInterfaces::default(),
             connection: tokio::spawn(connection),
         };
-        // After opening the socket, so that nothing happens unseen in between.
+        // List after opening the socket, so that no change in between is missed.
         subscription.known = list().await?.into_iter().collect();
         Ok(subscription)
     }
@@ -122,7 +120,7 @@ struct KnownInterfaces(BTreeMap<u32, Interface>);
 impl FromIterator<Interface> for KnownInterfaces {
     fn from_iter<I: IntoIterator<Item = Interface>>(interfaces: I) -> Self {
         let by_index = interfaces.into_iter().map(|mut found| {
-            // Messages tell its own address alone.
+            // Messages carry only the interface's own address.
             found.answered.truncate(1);
             (found.index, found)
         });
@@ -131,7 +129,7 @@ impl FromIterator<Interface> for KnownInterfaces {
 }
 
 impl KnownInterfaces {
-    /// Applies a message; returns what is new in it.
+    /// Applies a message; returns the change in it.
     fn update(&mut self, message: &RouteNetlinkMessage) -> Option<LinkEvent> {
         match message {
             RouteNetlinkMessage::NewLink(link) if is_of_interface(link) => {
@@ -158,9 +156,8 @@ impl KnownInterfaces {
     }
 }
 
-/// Whether a message is about an interface itself. Messages of an address family are about the
-/// interface's part in it: a port that leaves a bridge is deleted as the bridge's, and still
-/// exists.
+/// Whether a message is about an interface itself. A message of an address family is about the interface's part in it:
+/// for a port that leaves a bridge the bridge family reports a deletion, although the interface still exists.
 fn is_of_interface(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }
@@ -257,7 +254,7 @@ mod tests {
     fn after_an_overrun_everything_is_known_again() -> Result<()> {
         in_namespace(async |namespace| {
             let mut events = Events::open().await?;
-            // Far more than fits the socket's buffer, which nobody reads meanwhile.
+            // Far more messages than fit the socket's buffer, which is not read meanwhile.
             let flaps = (0..1000).map(|flap| format!("link set lo mtu {}\n", 2000 + flap));
             namespace.ip_batch(&flaps.collect::<String>())?;
             namespace.ip(&["link", "add", "late0", "type", "bridge"])?;

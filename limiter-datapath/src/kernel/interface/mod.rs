@@ -1,4 +1,5 @@
-//! Network interfaces, as the kernel reports them over netlink.
+//! Lists network interfaces, as the kernel reports them over netlink, and finds the ones that an operator
+//! names.
 
 mod events;
 mod sent_back;
@@ -23,21 +24,21 @@ use super::{DatapathError, ProgramHolder, stages::is_entry};
 /// An interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its alternative names (`ip link property`).
+    /// The alternative names (`ip link property`).
     pub other_names: Vec<String>,
-    /// Its index.
+    /// The index.
     pub index: u32,
     /// The largest network packet it carries, in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// The header that its frames begin with; `None`: one that limiter cannot read.
+    /// The header at the start of its frames; `None`: limiter cannot read the header.
     pub link: Option<Link>,
     /// The kind of device.
     pub kind: Kind,
-    /// The index of the device that it is a port of: a bridge, a bond.
+    /// The index of the bridge or bond that it is a port of.
     pub controller: Option<u32>,
-    /// The index of the device whose frames it takes, if that is in this network namespace.
+    /// The index of the device that it takes frames from, if that device is in this network namespace.
     pub lower: Option<u32>,
     /// The Ethernet addresses that it answers for: its own, then addresses of devices above it.
     pub answered: Vec<[u8; 6]>,
@@ -48,17 +49,17 @@ pub struct Interface {
 /// The kind of a device, as far as it matters to programs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A tun or tap device: what a process or a virtual machine sends.
+    /// A tun or tap device: frames from a process or a virtual machine.
     Tun,
     /// A bridge, which forwards between its ports.
     Bridge,
-    /// What this host sends to itself.
+    /// The loopback device: frames from this host to itself.
     Loopback,
     /// A device to which traffic control redirects frames, behind all XDP programs.
     Ifb,
     /// A device that takes a part of another's frames: a VLAN, macvlan, ipvlan.
     Part,
-    /// Another.
+    /// Any other device.
     Other,
 }
 
@@ -73,7 +74,7 @@ pub enum InterfaceError {
         /// The names of all interfaces.
         others: Vec<String>,
     },
-    /// Two names are of one interface.
+    /// Two names belong to one interface.
     #[error("'{0}' and '{1}' are names of one interface: name it once")]
     Same(String, String),
     /// A netlink socket cannot be opened.
@@ -82,17 +83,17 @@ pub enum InterfaceError {
     /// The kernel did not answer.
     #[error("the kernel did not list its interfaces: {0}")]
     Links(#[source] rtnetlink::Error),
-    /// They have other XDP programs, or there are too many.
+    /// The interfaces have other XDP programs, or there are too many.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
 }
 
-/// The result of looking for interfaces as an operator writes them.
+/// The result of a search for interfaces by an operator's names and patterns.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceLookup {
-    /// Those of the names, in their order.
+    /// The interfaces with the given names, in the names' order.
     pub named: Vec<Interface>,
-    /// Those that only patterns select, the oldest first.
+    /// The interfaces that only patterns select, the oldest first.
     pub selected: Vec<Interface>,
     /// The names that no interface has, and the patterns that select none.
     pub missing: Vec<InterfaceName>,
@@ -101,7 +102,7 @@ pub struct InterfaceLookup {
 }
 
 impl InterfaceLookup {
-    /// Fails if a name is missing. A pattern may select nothing yet.
+    /// Fails if a name is missing. A pattern may select no interface yet.
     pub fn all_there(&self) -> Result<(), InterfaceError> {
         match interface::names(&self.missing).next() {
             None => Ok(()),
@@ -113,10 +114,10 @@ impl InterfaceLookup {
     }
 }
 
-/// Lists the interfaces that exist now.
+/// Lists the existing interfaces.
 pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     let (connection, handle, _) = rtnetlink::new_connection().map_err(InterfaceError::Netlink)?;
-    // Ends when the handle is dropped.
+    // The connection ends when the handle is dropped.
     tokio::spawn(connection);
     let links: Vec<_> = handle
         .link()
@@ -130,8 +131,8 @@ pub async fn list() -> Result<Vec<Interface>, InterfaceError> {
     Ok(links)
 }
 
-/// Has each interface answer for the addresses of the devices right above it, too: of a bridge or bond, and
-/// of VLANs and macvlans on either.
+/// Has each interface also answer for the addresses of the devices right above it: a bridge or bond, and
+/// VLANs and macvlans on either.
 fn answer_for_uppers(links: &mut [Interface]) {
     let own = |link: &Interface| Some((link.index, *link.answered.first()?));
     let addresses: HashMap<_, _> = links.iter().filter_map(own).collect();
@@ -163,7 +164,7 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
     runtime.block_on(list())
 }
 
-/// Looks for interfaces. Fails if they cannot be limited together.
+/// Looks for interfaces by names and patterns. Fails if they cannot be limited together.
 pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceError> {
     let count = interface::names(names).count();
     if count > MAX_INTERFACES as usize {
@@ -179,7 +180,7 @@ pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceE
         if let Some(same) = before.find(|same| same.index == found.index) {
             return Err(InterfaceError::Same(same.name.clone(), name.to_owned()));
         }
-        // Under the name by which it is meant.
+        // Under the operator's name, which may be an alternative name.
         lookup.named.push(Interface {
             name: name.to_owned(),
             ..found.clone()
@@ -198,11 +199,11 @@ pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceE
 }
 
 impl Interface {
-    /// Whether frames that arrive on it arrive on the other of `all`, too, which is above it: a bridge above
-    /// its port, a VLAN above its device.
+    /// Whether frames that arrive on it also arrive on `other`, which is above it: a bridge above its port, a
+    /// VLAN above its device. `all`: all interfaces.
     #[must_use]
     pub fn is_below(&self, other: &Self, all: &[Self]) -> bool {
-        // Each is looked at once: a host of many containers has thousands.
+        // Visit each interface once: a host of many containers has thousands.
         let mut found = vec![self];
         let mut looked_at = 0;
         while let Some(below) = found.get(looked_at).copied() {
@@ -222,14 +223,14 @@ impl Interface {
         false
     }
 
-    /// Whether this is one of its names.
+    /// Whether `name` is one of its names.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.other_names.iter().any(|other| other == name)
     }
 
-    /// Whether a name or pattern stands for it. No pattern does for the loopback device, which has what
-    /// this host sends to itself.
+    /// Whether a name or pattern selects it. No pattern selects the loopback device, which carries only this
+    /// host's own packets.
     #[must_use]
     pub fn is_one_of(&self, name: &InterfaceName) -> bool {
         if name.is_pattern() && self.kind == Kind::Loopback {
@@ -239,14 +240,14 @@ impl Interface {
         names.any(|own| name.matches(own))
     }
 
-    /// Whether one of these stands for it.
+    /// Whether one of `names` selects it.
     #[must_use]
     pub fn is_meant_by(&self, names: &[InterfaceName]) -> bool {
         names.iter().any(|name| self.is_one_of(name))
     }
 
-    /// Returns the name by which one of these means it: that which they say or, if only a pattern selects it,
-    /// its own; `None`: none does.
+    /// The operator's name for it: the name in `names` or, if only a pattern selects it, its own name;
+    /// `None`: no name or pattern selects it.
     #[must_use]
     pub fn meant_name(&self, names: &[InterfaceName]) -> Option<String> {
         let mut by_name = interface::names(names).filter(|name| self.is_called(name));
@@ -256,7 +257,7 @@ impl Interface {
         }
     }
 
-    /// Fails if it has an XDP program other than those with the ids `ours`.
+    /// Fails if it has an XDP program with an id outside `ours`.
     pub fn check_free(&self, ours: &[u32]) -> Result<(), DatapathError> {
         match self.xdp_program {
             Some((id, hook)) if !ours.contains(&id) => {
@@ -273,8 +274,8 @@ impl Interface {
         }
     }
 
-    /// Returns the header that its frames begin with, if programs can read them, and send answers
-    /// back if they are to.
+    /// The header at the start of its frames. Fails if programs cannot read it, or cannot send answers back
+    /// though `answers` is set.
     pub fn link_for(&self, answers: bool) -> Result<Link, DatapathError> {
         let interface = || self.name.clone();
         match self.link {
@@ -288,13 +289,13 @@ impl Interface {
         }
     }
 
-    /// Returns the number of the link that holds its program; `None`: none does, or only root may know.
+    /// The number of the link that holds its program; `None`: no link holds it, or only root may know.
     #[must_use]
     pub fn link_id(&self) -> Option<u32> {
         link_that_holds(self.xdp_program?.0)
     }
 
-    /// Returns what holds its program.
+    /// The holder of its program.
     #[must_use]
     pub fn holder(&self) -> ProgramHolder {
         let Some((id, _)) = self.xdp_program else {
@@ -314,12 +315,12 @@ impl Interface {
                 Err(_) => return ProgramHolder::Unknown,
             }
         }
-        // The program is gone by now.
+        // The program has vanished in between.
         ProgramHolder::Other
     }
 
-    /// Reads an interface from a kernel message; `None`: the message is about something else, such
-    /// as its wireless network, and does not describe it.
+    /// Reads an interface from a kernel message; `None`: the message does not describe the interface itself,
+    /// but for example its wireless network.
     fn described_by(message: &LinkMessage) -> Option<Self> {
         let mut name = None;
         let mut other_names = Vec::new();
@@ -342,7 +343,7 @@ impl Interface {
                 }
                 LinkAttribute::Mtu(told) => mtu = Some(*told),
                 LinkAttribute::Address(address) => answered.extend(address.as_array()),
-                // Of a tunnel.
+                // The remote address of a tunnel.
                 LinkAttribute::Broadcast(address) => peer = address,
                 LinkAttribute::Controller(index) => controller = Some(*index),
                 LinkAttribute::Link(index) => lower = Some(*index),
@@ -365,7 +366,7 @@ impl Interface {
             kind,
             controller,
             answered,
-            // A veth has its other end there, and tunnels a device that carries them.
+            // For a veth the attribute names the other end, and for a tunnel the device that carries it.
             lower: lower.filter(|_| kind == Kind::Part && !is_lower_elsewhere),
             xdp_program,
         })
@@ -396,8 +397,8 @@ fn other_name(property: &Prop) -> Option<String> {
     }
 }
 
-/// Returns the header that frames begin with on devices of a type, as the kernel hands them to XDP. `peer`:
-/// the address of a tunnel's other end, empty or zeros if it has many.
+/// The header at the start of frames on devices of a type, as the kernel hands them to XDP. `peer`: the
+/// address of a tunnel's other end, empty or zeros if the tunnel has many.
 fn link_of(device: LinkLayerType, peer: &[u8]) -> Option<Link> {
     match device {
         LinkLayerType::Ether | LinkLayerType::Loopback => Some(Link::Ethernet),
@@ -408,13 +409,13 @@ fn link_of(device: LinkLayerType, peer: &[u8]) -> Option<Link> {
         | LinkLayerType::Tunnel
         | LinkLayerType::Tunnel6
         | LinkLayerType::Sit => Some(Link::Ip),
-        // With many peers frames begin with the outer header, which says which.
+        // With many peers, frames begin with the outer header, which names the peer.
         LinkLayerType::Ipgre | LinkLayerType::Ip6gre => is_one_peer(peer).then_some(Link::Ip),
         _ => None,
     }
 }
 
-/// Whether the address of a tunnel's other end is that of one host.
+/// Whether the address of a tunnel's other end belongs to one host.
 fn is_one_peer(peer: &[u8]) -> bool {
     match peer.len() {
         4 => !matches!(peer[0], 0 | 224..),
@@ -423,7 +424,7 @@ fn is_one_peer(peer: &[u8]) -> bool {
     }
 }
 
-/// Returns the id of a program on an interface, and its hook as ip(8) names it.
+/// The id of a program on an interface, and its hook as ip(8) names it.
 fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
     let (id, hook) = match attribute {
         LinkXdp::DrvProgId(id) => (*id, "xdpdrv"),
@@ -434,15 +435,15 @@ fn program_at(attribute: &LinkXdp) -> Option<(u32, &'static str)> {
     (id != 0).then_some((id, hook))
 }
 
-/// Returns the number of the link that holds a program on an interface.
+/// The number of the link that holds a program on an interface.
 fn link_that_holds(program: u32) -> Option<u32> {
     let links = loaded_links().filter_map(Result::ok);
     let mut holding = links.filter(|link| link.program_id() == program);
     holding.next().map(|link| link.id())
 }
 
-/// Returns a text with the name and the id of a program in the kernel, and its owner; without
-/// CAP_SYS_ADMIN only the id is known.
+/// The name and the id of a program in the kernel as one text, and its owner; without CAP_SYS_ADMIN only the
+/// id is known.
 fn describe_program(id: u32) -> (String, ProgramHolder) {
     let found = loaded_programs()
         .filter_map(Result::ok)

@@ -1,8 +1,9 @@
 //! Tells whether frames that a native program sends back (`XDP_TX`) leave an interface.
 //!
-//! No trial can tell: live frames of `BPF_PROG_TEST_RUN` leave by `ndo_xdp_xmit`, which is another
-//! way out of the driver, and its result is the same whether they leave or not; docs/kernels.md has
-//! what was measured. A veth pair is different: what decides there can be read.
+//! A trial run cannot tell: live frames of `BPF_PROG_TEST_RUN` leave by `ndo_xdp_xmit`, another way
+//! out of the driver, with the same result whether they leave or not (measurements:
+//! docs/kernels.md). For a veth pair the answer is known: the frames arrive only if the other end
+//! has a native program.
 
 use std::{io, time::Duration};
 
@@ -14,21 +15,21 @@ use rtnetlink::{
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// How long the kernel may take to answer.
+/// The time limit for the kernel's answers.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What becomes of frames that a native program sends back.
+/// The fate of frames that a native program sends back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SentBack {
-    /// They leave.
+    /// The frames leave.
     Leave,
-    /// They are lost: the other end of the veth pair, which has that name, has no native program.
+    /// The frames are lost: the other end of the veth pair, named here, has no native program.
     LostAtPeer(String),
-    /// That is not known.
+    /// Unknown, for the given reason.
     Unknown(String),
 }
 
-/// Why it is not known what becomes of the frames.
+/// The reason why the fate of the frames is unknown.
 #[derive(Debug, Error)]
 enum Unknown {
     #[error("only a frame from outside can try a driver")]
@@ -47,7 +48,7 @@ enum Unknown {
     Late,
 }
 
-/// Tells what becomes of frames that a native program on the interface with that index sends back.
+/// The fate of frames that a native program on the interface with the index `index` sends back.
 pub async fn sent_back(index: u32) -> SentBack {
     let found = match timeout(PATIENCE, look(index)).await {
         Ok(found) => found,
@@ -58,7 +59,7 @@ pub async fn sent_back(index: u32) -> SentBack {
 
 async fn look(index: u32) -> Result<SentBack, Unknown> {
     let (connection, handle, _) = rtnetlink::new_connection()?;
-    // Ends when the handle is dropped.
+    // The connection ends when the handle is dropped.
     tokio::spawn(connection);
     let link = link(&handle, index, None).await;
     let link = link.map_err(Unknown::Interface)?.ok_or(Unknown::Gone)?;
@@ -70,7 +71,7 @@ async fn look(index: u32) -> Result<SentBack, Unknown> {
         LinkAttribute::Link(peer) if *peer != 0 => Some(*peer),
         _ => None,
     });
-    // The kernel numbers the other end's namespace, if that is another.
+    // If the other end is in another namespace, the kernel gives the namespace's number.
     let namespace = attributes().find_map(|attribute| match attribute {
         LinkAttribute::LinkNetNsId(id) => Some(*id),
         _ => None,
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use crate::kernel::interface;
 
-    /// Tells what becomes of frames of an interface in a namespace.
+    /// The fate of frames sent back on an interface of a namespace.
     fn of(namespace: &Namespace, name: &str) -> Result<SentBack> {
         namespace.enter(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -149,7 +150,7 @@ mod tests {
         let namespace = Namespace::new()?;
         namespace.ip(&["link", "add", "a0", "type", "veth", "peer", "name", "b0"])?;
         assert_eq!(of(&namespace, "a0")?, SentBack::LostAtPeer("b0".to_owned()));
-        // The other end in another namespace.
+        // The other end is in another namespace.
         let pair = Pair::new(&[], &[])?;
         let lost = SentBack::LostAtPeer(testbed::CLIENT_INTERFACE.to_owned());
         assert_eq!(of(&pair.server, SERVER_INTERFACE)?, lost);
