@@ -11,10 +11,10 @@ use limiter_policy::policy::CompiledPolicy;
 /// The standing of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixStanding {
-    /// The standing; that of a prefix with several sources is unknown.
+    /// The standing; a prefix with several sources is unknown.
     pub standing: Standing,
-    /// Whether it was proven, be it fresh: by a handshake, by a list, or by somebody who vouches for
-    /// it, here or on another node of the fleet. A source that became familiar just before a shortage is fresh too, but not proven.
+    /// Whether the source is proven, even if fresh: by a handshake, by a list, or by a vouch on this node or another
+    /// node of the fleet. A source that became familiar just before a shortage is fresh too, but not proven.
     pub is_proven: bool,
 }
 
@@ -27,7 +27,7 @@ impl PrefixStanding {
     }
 }
 
-/// Returns the standing of a prefix by what `record` returns of its source.
+/// The standing of a prefix. `record` returns the record of its source.
 pub(crate) fn standing_of(
     policy: &CompiledPolicy,
     prefix: &BanKey,

@@ -1,4 +1,5 @@
-//! The maps of offenders: which sources were dropped, by which limit, how often, and what they asked for.
+//! The maps of offenders: the sources with dropped packets, with the limit, the number of drops and the
+//! names asked for.
 
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
@@ -17,12 +18,12 @@ pub struct OffenderMaps {
     recording: PerCpuArray<MapData, InMap<Recording>>,
 }
 
-/// Everything that was recorded.
+/// All recorded offenders.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The remembered sources, in no order.
     pub offenders: Vec<(OffenderKey, Offender)>,
-    /// The remembered names that refused packets asked for, in no order.
+    /// The remembered names in refused packets, in no order.
     pub names: Vec<(OffenderKey, Offender)>,
     /// The drops that all CPUs counted.
     pub counts: Counts,
@@ -38,7 +39,6 @@ impl OffenderMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
         [
             (OFFENDERS, self.offenders.map()),
@@ -46,7 +46,6 @@ impl OffenderMaps {
         ]
     }
 
-    /// Forgets a limit's offenders.
     pub(super) fn forget_limit(&mut self, limit: LimitId) -> Result<(), DatapathError> {
         let offenders = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         for (key, _) in offenders {
@@ -57,11 +56,11 @@ impl OffenderMaps {
         Ok(())
     }
 
-    /// Reads everything, a few thousand offenders per system call. Reading does not keep an
-    /// offender from being forgotten.
+    /// Reads all records, a few thousand per system call. Reading an offender does not protect it from
+    /// eviction.
     pub fn read(&self) -> Result<Recorded, DatapathError> {
         let recorded = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
-        // Read after the offenders, so that the counts include those skipped or forgotten
+        // Read the counts after the offenders, so that they include offenders skipped or forgotten
         // meanwhile.
         let mut counts = Counts::default();
         let of_cpus = self.recording.get(&0, 0).map_err(error(RECORDING))?;
@@ -79,28 +78,27 @@ impl OffenderMaps {
 }
 
 impl Recorded {
-    /// Adds what was recorded elsewhere.
+    /// Adds the records of another set of maps.
     pub(super) fn add(&mut self, other: Self) {
         self.offenders.extend(other.offenders);
         self.names.extend(other.names);
         self.counts += other.counts;
     }
 
-    /// Returns how many sources and names are remembered: they share the room.
+    /// The number of remembered sources and names: they share the room.
     #[must_use]
     pub const fn remembered(&self) -> u64 {
         (self.offenders.len() + self.names.len()) as u64
     }
 
-    /// Returns how many of them were forgotten for want of room. May include one that was recorded
-    /// during the read.
+    /// The number of offenders forgotten for want of room. May include an offender recorded during the
+    /// read.
     #[must_use]
     pub const fn forgotten(&self) -> u64 {
         self.counts.inserted.saturating_sub(self.remembered())
     }
 
-    /// Whether offenders may have been dropped more often than their counts say. They were never
-    /// dropped less often.
+    /// Whether the true number of drops may be higher than the counts. It is never lower.
     #[must_use]
     pub const fn is_lower_bound(&self) -> bool {
         self.counts.skipped > 0 || self.forgotten() > 0

@@ -34,13 +34,13 @@ pub(super) struct InMap<T: Copy + 'static>(pub(super) T);
 ///
 /// # Safety
 ///
-/// The type is `repr(C)` or `repr(transparent)` and consists only of integers: no padding, so that
-/// every byte is defined, and no `bool`, enumeration, pointer or reference, so that every pattern
-/// of bits is a value.
+/// The type is `repr(C)` or `repr(transparent)` and consists only of integers. It has no padding,
+/// so every byte is defined. It has no `bool`, enumeration, pointer or reference, so every bit
+/// pattern is a value.
 pub(super) unsafe trait PlainBytes: Copy + 'static {}
 
-/// Declares types [`PlainBytes`], each with the sum of its fields' sizes, by which the compiler
-/// finds padding.
+/// Declares types [`PlainBytes`], each with the sum of its fields' sizes. The compiler compares the
+/// sum with the type's size, and so finds padding.
 macro_rules! plain_bytes {
     ($($type:ty: $size:expr,)*) => {$(
         const _: () = assert!(
@@ -48,8 +48,8 @@ macro_rules! plain_bytes {
             concat!(stringify!($type), " has padding, or another field")
         );
 
-        // SAFETY: `repr(C)`, or an integer or an array of them; its fields, which the author of its
-        // line has checked, are integers, and their sizes add up to its own.
+        // SAFETY: the type is `repr(C)`, an integer, or an array of integers. The author of its
+        // line has checked that its fields are integers; their sizes add up to the type's.
         unsafe impl PlainBytes for $type {}
     )*};
 }
@@ -101,7 +101,7 @@ plain_bytes! {
     [u64; 2]: 2 * 8,
 }
 
-/// A [`Verdict`] as bytes in memory: not every number is a reason.
+/// A [`Verdict`] as bytes in memory. Unlike a [`Verdict`], it can hold numbers that are no reason.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct RawVerdict {
@@ -126,7 +126,7 @@ impl RawVerdict {
     }
 }
 
-// SAFETY: `repr(transparent)` over a type of which `PlainBytes` requires the same.
+// SAFETY: `repr(transparent)` over a type with the same requirements by `PlainBytes`.
 unsafe impl<T: PlainBytes> Pod for InMap<T> {}
 
 const _: () = assert!(size_of::<RawVerdict>() == size_of::<Verdict>(), "the same");

@@ -1,11 +1,11 @@
-//! Checks what the limiter needs before anything is loaded, and names what is missing.
+//! Checks the limiter's requirements before anything is loaded, and names the missing ones.
 
 use std::{fs, io, path::Path};
 
 use rustix::system::uname;
 use thiserror::Error;
 
-/// The machine or the process lacks something.
+/// The machine or the process does not meet a requirement.
 #[derive(Debug, Error)]
 pub enum PreflightError {
     /// The process may not load or attach programs.
@@ -14,14 +14,14 @@ pub enum PreflightError {
         .0.join(", ")
     )]
     Capabilities(Vec<&'static str>),
-    /// The kernel lacks a feature of later ones.
+    /// The kernel lacks a feature of later kernels.
     #[error("this kernel ({running}) is too old: {feature} needs Linux {since}")]
     TooOld {
         /// The running release.
         running: String,
         /// The missing feature.
         feature: &'static str,
-        /// The first release that has it.
+        /// The first release with the feature.
         since: &'static str,
     },
     /// The kernel has no type information.
@@ -51,12 +51,12 @@ pub enum PreflightError {
     Read {
         /// The file.
         path: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// The features that the datapath needs of the kernel, each with the first release that has it.
+/// The kernel features that the datapath needs, each with its first release.
 pub const FEATURES: [(&str, Release, &str); 6] = [
     ("bounded loops in BPF programs", Release(5, 3), "5.3"),
     (
@@ -82,7 +82,7 @@ pub const FEATURES: [(&str, Release, &str); 6] = [
     ),
 ];
 
-/// The compilers of the architectures learned these at different times.
+/// The JIT compilers of the architectures gained this feature in different releases.
 const COMPARE_AND_EXCHANGE: (Release, &str) = if cfg!(target_arch = "aarch64") {
     (Release(5, 18), "5.18")
 } else {
@@ -109,7 +109,6 @@ impl Release {
     }
 }
 
-/// A process's capability (linux/capability.h).
 struct Capability {
     name: &'static str,
     bit: u32,
@@ -117,7 +116,6 @@ struct Capability {
     of_sys_admin: bool,
 }
 
-/// The capabilities that the limiter needs.
 const CAPABILITIES: [Capability; 3] = [
     Capability {
         name: "CAP_BPF",
@@ -138,13 +136,13 @@ const CAPABILITIES: [Capability; 3] = [
 
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Checks everything.
+/// Checks all requirements.
 pub fn check() -> Result<(), PreflightError> {
     check_capabilities(&read("/proc/self/status")?)?;
     check_clocks()?;
     let Kernel { release, version } = Kernel::running();
     check_release(&release)?;
-    // If the file is missing or unreadable, it says nothing.
+    // A missing or unreadable file counts as empty.
     let config = fs::read_to_string(format!("/boot/config-{release}")).unwrap_or_default();
     check_preemption(&release, &version, &config)?;
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -160,7 +158,7 @@ pub fn check_clocks() -> Result<(), PreflightError> {
     match fs::read_to_string(OFFSETS) {
         Ok(offsets) if are_zero(&offsets) => Ok(()),
         Ok(_) => Err(PreflightError::TimeNamespace),
-        // A kernel without time namespaces.
+        // A kernel without time namespaces has no such file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(PreflightError::Read {
             path: OFFSETS,
@@ -169,7 +167,7 @@ pub fn check_clocks() -> Result<(), PreflightError> {
     }
 }
 
-/// Returns whether all offsets are 0: a line for each clock, with its name, seconds and nanoseconds.
+/// Whether all offsets are 0. The text has a line for each clock: name, seconds and nanoseconds.
 fn are_zero(offsets: &str) -> bool {
     let mut clocks = offsets.lines().map(|line| line.split_whitespace().skip(1));
     clocks.all(|mut offset| offset.all(|number| number == "0"))
@@ -184,8 +182,8 @@ pub(super) fn knows_frags() -> bool {
     Release::parse(&Kernel::running().release).is_some_and(|release| release >= Release(5, 18))
 }
 
-/// Returns the length in bytes of the longest frame that the kernel runs a program on by
-/// `BPF_PROG_TEST_RUN` (net/bpf/test_run.c).
+/// The length in bytes of the longest frame that the kernel accepts for `BPF_PROG_TEST_RUN`
+/// (net/bpf/test_run.c).
 #[must_use]
 pub fn longest_test_frame() -> usize {
     /// A page without the 256 bytes before the frame and the 320 after it.
@@ -199,12 +197,11 @@ pub fn longest_test_frame() -> usize {
     }
 }
 
-/// The kernel's own description.
+/// The running kernel's name of itself, from uname(2).
 struct Kernel {
     /// For example `6.1.0-50-amd64`.
     release: String,
-    /// How and when it was built, for example `#1 SMP PREEMPT_DYNAMIC Debian 6.1.190-1
-    /// (2026-09-01)`.
+    /// The build, for example `#1 SMP PREEMPT_DYNAMIC Debian 6.1.190-1 (2026-09-01)`.
     version: String,
 }
 
@@ -257,13 +254,13 @@ fn check_release(running: &str) -> Result<(), PreflightError> {
 
 /// Checks that the programs of one CPU run one after the other.
 ///
-/// A program's per-CPU data (the workspace of a decision, counters) is in use until it ends.
-/// Without `PREEMPT_RT`, a CPU's network receive processing ends before the next begins. With
-/// `PREEMPT_RT` it runs in preemptible threads. Until 6.18 a lock per CPU kept them apart; since
-/// then only if the kernel is built with `PREEMPT_RT_NEEDS_BH_LOCK`.
+/// A program's per-CPU data (the workspace of a decision, counters) is in use until the program
+/// ends. Without `PREEMPT_RT`, a CPU's network receive processing ends before the next begins. With
+/// `PREEMPT_RT` it runs in preemptible threads. Before 6.18 a lock per CPU kept them apart. From
+/// 6.18 on the lock exists only in kernels built with `PREEMPT_RT_NEEDS_BH_LOCK`.
 ///
-/// The kernel's build puts the word into the version's text. Unlike /sys/kernel/realtime, which
-/// most releases lack, it is always there.
+/// The version text contains the word `PREEMPT_RT` in every such kernel. /sys/kernel/realtime is
+/// missing in most releases.
 fn check_preemption(release: &str, version: &str, config: &str) -> Result<(), PreflightError> {
     let is_realtime = version.split_whitespace().any(|word| word == "PREEMPT_RT");
     let has_lock_by_age = Release::parse(release).is_some_and(|release| release < Release(6, 18));

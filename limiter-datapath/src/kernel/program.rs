@@ -1,4 +1,4 @@
-//! A verified program in the kernel, whichever process loaded it.
+//! A verified program in the kernel, loaded by any process.
 
 use std::{
     io,
@@ -19,16 +19,16 @@ use super::{
     syscall,
 };
 
-/// A program. The kernel keeps it and the maps it uses for as long as something holds it.
+/// A program. The kernel keeps it and its maps for as long as a descriptor, link or pin holds it.
 #[derive(Debug)]
 pub(super) struct Program {
     descriptor: OwnedFd,
     id: u32,
-    /// The stages that it hands packets over to.
+    /// The stages that the program hands packets over to.
     stages: Option<Stages>,
-    /// The map of its writable statics, if this process has loaded it.
+    /// The map of its writable statics, if this process has loaded the program.
     statics: Option<Map>,
-    /// The facts of its interface that it has.
+    /// The facts of the interface that were last written into the program.
     told: AfterVerification,
 }
 
@@ -39,24 +39,22 @@ impl Program {
         Ok(Self::new(descriptor, None)?)
     }
 
-    /// Adds the stages to which it hands packets over.
     pub(super) fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = Some(stages);
         self
     }
 
-    /// Adds the map of its writable statics.
     pub(super) fn with_statics(mut self, statics: Map) -> Self {
         self.statics = Some(statics);
         self
     }
 
-    /// Tells it of its interface, if this process has loaded it.
+    /// Writes the facts of the interface into the program, if this process has loaded it.
     pub(super) fn tell(&mut self, known: AfterVerification) -> Result<(), MapError> {
         let Some(statics) = &mut self.statics else {
             return Ok(());
         };
-        // Each change of any interface leads here.
+        // Every change of any interface leads here, so skip writes without a change.
         if self.told != known {
             Array::try_from(statics)?.set(0, InMap(known), 0)?;
             self.told = known;
@@ -91,27 +89,24 @@ impl Program {
         })
     }
 
-    /// Pins it at a path.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.descriptor(), path)
     }
 
-    /// Returns the stages that it hands packets over to.
     pub(super) const fn stages(&self) -> Option<&Stages> {
         self.stages.as_ref()
     }
 
-    /// Returns its id, which no other program gets until the machine restarts.
+    /// The program's id, unique until the machine restarts.
     pub(super) const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Runs it once on the bytes of a value, attached or not; returns its return value.
+    /// Runs the program once on the bytes of a value, attached or not; returns its return value.
     pub(super) fn run_on<T: PlainBytes>(&self, value: &T) -> io::Result<u32> {
         syscall::test_run(self.descriptor(), value)
     }
 
-    /// Returns its descriptor, as a number for system calls.
     pub(super) fn descriptor(&self) -> u32 {
         self.descriptor.as_raw_fd().cast_unsigned()
     }
@@ -137,8 +132,8 @@ impl Drop for Program {
 fn release(stages: impl IntoIterator<Item = Stages>) {
     let mut stages = stages.into_iter().peekable();
     if stages.peek().is_some() {
-        // Without memory for a map there is no wait: then a packet on its way to a stage is
-        // dropped, and counted.
+        // If memory for the map is short, there is no wait; a packet on its way to a stage is then
+        // dropped and counted.
         let _ = wait_for_running_programs();
     }
     stages.for_each(drop);

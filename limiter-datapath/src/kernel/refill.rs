@@ -1,4 +1,4 @@
-//! Gives buckets back what they owe.
+//! Gives buckets tokens back, on an operator's order.
 
 use std::{collections::HashSet, net::IpAddr};
 
@@ -18,7 +18,7 @@ use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 pub struct Refilled {
     /// The bucket before.
     pub before: LimitBucket,
-    /// Its level now.
+    /// The level now.
     pub after: Level,
 }
 
@@ -31,9 +31,9 @@ impl Refilled {
 }
 
 impl Datapath {
-    /// Gives an address `cost` tokens back in each of its buckets, but at most its debt; `None`:
-    /// all. `limit`: by this limit only. `to` and `asked_for`: as for [`Self::limit_buckets`]. In the table
-    /// store no concurrent change is lost; in the hash store one may be.
+    /// Gives an address `cost` tokens back in each of its buckets, but at most its debt; `None`: the whole
+    /// debt. `limit`: in this limit's buckets only. `to` and `asked_for`: as for [`Self::limit_buckets`].
+    /// The table store loses no concurrent change; the hash store may lose one.
     pub fn refill(
         &self,
         source: IpAddr,
@@ -47,7 +47,7 @@ impl Datapath {
         self.refill_all(limit_buckets, cost)
     }
 
-    /// Does the same with the buckets that what is asked for has for all sources together.
+    /// Does the same with the buckets that a name has for all sources together.
     pub fn refill_name(
         &self,
         asked_for: &AskedFor,
@@ -84,7 +84,7 @@ impl Datapath {
         } = before;
         let now = monotonic_now();
         let units = &self.policy.units;
-        // A token of a share is more of the whole.
+        // A token of a share costs more ticks of the whole budget.
         let cost = cost.map(|cost| share.map_or(cost, |share| share.cost(cost)));
         if let Some(maps) = self.kept.of(interface) {
             maps.buckets()
@@ -94,8 +94,8 @@ impl Datapath {
         Ok(Refilled { before, after })
     }
 
-    /// Fills the buckets of one limit for packets from some addresses, to any of the host's own if it gives
-    /// each destination one; returns how many were in debt.
+    /// Fills one limit's buckets for packets from some addresses; returns how many were in debt. If the
+    /// limit has a bucket per destination, fills the buckets for all of the host's own addresses.
     pub fn reset_each(
         &self,
         sources: impl IntoIterator<Item = IpAddr>,
@@ -131,8 +131,7 @@ impl Datapath {
             .sum()
     }
 
-    /// Fills the buckets that belong to the interface itself, because another one may get its
-    /// number.
+    /// Fills the buckets that belong to the interface itself, because another interface may get its number.
     pub(super) fn reset_interface(&self, interface: u32) -> Result<(), DatapathError> {
         let Some(maps) = self.kept.of(interface) else {
             return Ok(());
@@ -142,7 +141,7 @@ impl Datapath {
         for (limit_index, limit) in
             limits.filter(|(_, limit)| limit.id_format.named_by() == Some(NamedBy::Interface))
         {
-            // Such a limit has the same parameters wherever it applies.
+            // Such a limit has the same parameters in every class that it applies to.
             let mut classes = self.policy.classes.iter();
             let class = classes.find(|class| class.applies & (1 << limit_index) != 0);
             if let Some(parameters) =
@@ -156,7 +155,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Returns the subscriber that an address belongs to.
+    /// The subscriber that an address belongs to.
     #[must_use]
     pub fn subscriber_of(&self, source: IpAddr) -> Option<SubscriberNumber> {
         let class = classify(&self.policy, &Address::from(source))?;

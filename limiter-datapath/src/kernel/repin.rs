@@ -1,13 +1,13 @@
-//! Pins that are gone, removed by hand or with their filesystem. The daemon holds all that it has pinned, and
-//! pins it again. Without a daemon, links of policies that are no longer pinned hold programs without
-//! stages: the kernel has taken the stages away, and the programs drop every packet.
+//! Restores pins that were removed by hand or with their filesystem. The daemon holds every pinned object
+//! open, and pins it again. Without a daemon, links of an unpinned policy hold programs without stages: the
+//! kernel has emptied the array of stages, and the programs drop every packet.
 
 use std::path::PathBuf;
 
 use super::{Attachment, Datapath, DatapathError, pins::Pins, program::Program};
 
 impl Datapath {
-    /// Returns the path of a lost pin of an object in force; `None`: all are there, or nothing is pinned.
+    /// The path of a lost pin of an object in force; `None`: all pins are there, or pinning is off.
     #[must_use]
     pub fn lost_pin(&self) -> Option<PathBuf> {
         let pins = self.pins_in_force()?;
@@ -54,18 +54,18 @@ impl Datapath {
         Ok(Some(lost))
     }
 
-    /// Returns the pins, once a policy is in force.
+    /// The pins, once a policy is in force.
     fn pins_in_force(&self) -> Option<&Pins> {
         self.pins.as_ref().filter(|_| self.manifest.generation > 0)
     }
 
-    /// Returns the attachments that need pins: attachments of vanished interfaces have the programs of some
-    /// earlier policy.
+    /// The attachments that need pins. Attachments of vanished interfaces have the programs of some earlier
+    /// policy.
     fn pinned_attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.attachments.iter().filter(|found| found.exists())
     }
 
-    /// Looks for the sets of maps that were not found when the pins were opened.
+    /// Checks for sets of maps that were not found when the pins were opened.
     fn lost_set(&self, pins: &Pins) -> Option<PathBuf> {
         self.pinned_attachments()
             .find_map(|found| self.kept.lost_set(pins, found.interface_number))

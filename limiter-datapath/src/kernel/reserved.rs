@@ -1,5 +1,4 @@
-//! The standing of an address under the policy in force, and what limits reserve from it and answer
-//! to it.
+//! The standing of an address under the policy in force, and the limits' reserves and answers for it.
 
 use std::net::IpAddr;
 
@@ -13,29 +12,29 @@ use limiter_common::{
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
-/// The number of no standing: it is behind those of all standings.
+/// The number for no standing, one above the numbers of all standings.
 const NOT_ASKED: u32 = Standing::Unknown as u32 + 1;
 
-/// The standing of a source, and why it has it.
+/// The standing of a source, with its reasons.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceStanding {
     /// The source.
     pub source: SourceId,
-    /// Its standing.
+    /// The standing.
     pub standing: Standing,
-    /// Whether it is on a list of proven sources: then its record does not matter.
+    /// Whether a list of proven sources contains it; its record then does not matter.
     pub is_listed: bool,
-    /// The part of its record that holds; [`Record::NONE`]: nothing is known of it.
+    /// The valid part of its record; [`Record::NONE`]: the source is unknown.
     pub record: Record,
     /// The latest shortage.
     pub shortage: Shortage,
-    /// The time of all that.
+    /// The time of this standing.
     pub now: Tick,
-    /// Nanoseconds until the standing ends; `None`: it stays as long as the source comes.
+    /// Nanoseconds until the standing ends; `None`: it lasts for as long as the source keeps coming.
     pub ends_in_ns: Option<u64>,
 }
 
-/// The reserve that a limit keeps from a source, and when a packet passes in spite of it.
+/// The reserve that a limit keeps from a source, and the time until a packet passes in spite of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReservedLevel {
     /// The tokens that a packet must leave in the bucket.
@@ -45,7 +44,7 @@ pub struct ReservedLevel {
 }
 
 impl SourceStanding {
-    /// Returns the standing of a source that no list proves.
+    /// The standing of a source that no list proves.
     #[must_use]
     pub const fn of_record(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
         let record = record.current(at);
@@ -60,14 +59,14 @@ impl SourceStanding {
         }
     }
 
-    /// Returns the nanoseconds since a tick that the record keeps.
+    /// The nanoseconds since a tick in the record.
     #[must_use]
     pub const fn ns_since(&self, kept: u32) -> u64 {
         (self.now.since_kept(kept) as u64) << Tick::BITS
     }
 }
 
-/// Returns the nanoseconds until what a record says ends, however often its source comes; `None`: it does not.
+/// The nanoseconds until a record ends even if its source keeps coming; `None`: it does not end.
 const fn ends_in(record: Record, at: &Moment<'_>) -> Option<u64> {
     match record.kind() {
         Kind::Nothing | Kind::Visited | Kind::Familiar | Kind::Proven => None,
@@ -83,7 +82,7 @@ const fn ends_in(record: Record, at: &Moment<'_>) -> Option<u64> {
 }
 
 impl Datapath {
-    /// Returns the standing of an address; `None`: the policy in force uses none.
+    /// The standing of an address; `None`: the policy in force uses no standing.
     pub fn standing_of(&self, address: IpAddr) -> Result<Option<SourceStanding>, DatapathError> {
         let known = match self.known_sources() {
             Ok(known) => known,
@@ -105,15 +104,15 @@ impl Datapath {
         }))
     }
 
-    /// Returns whether the limit of a bucket counts packets of sources of a standing.
+    /// Whether the limit of a bucket counts packets of sources of a standing.
     #[must_use]
     pub const fn counts(&self, limit_bucket: &LimitBucket, standing: Standing) -> bool {
         let counting = self.policy.shape.of_standing(standing);
         counting & (1 << (limit_bucket.limit_index & 63)) != 0
     }
 
-    /// Returns what the limit of a bucket answers to a packet that it refuses to a source of a
-    /// standing; `None`: nobody asks for it.
+    /// The answer of a bucket's limit to a refused packet from a source of a standing; `None`: no limit asks
+    /// for the standing.
     #[must_use]
     pub fn answer_to(&self, limit_bucket: &LimitBucket, standing: Option<Standing>) -> Answer {
         let number = standing.map_or(NOT_ASKED, |standing| standing as u32);
@@ -121,8 +120,8 @@ impl Datapath {
         limit.map_or(Answer::Drop, |limit| limit.answer_to(number))
     }
 
-    /// Returns what the limit of the bucket reserves from sources of a standing; `None`:
-    /// it reserves nothing from anybody.
+    /// The reserve that the limit of the bucket keeps from sources of a standing; `None`: the limit has no
+    /// reserve.
     pub fn reserved(
         &self,
         limit_bucket: &LimitBucket,
@@ -160,7 +159,7 @@ impl Datapath {
             }));
         }
         Ok(Some(ReservedLevel {
-            // It is a whole number of them.
+            // The reserve is a whole number of emission intervals.
             tokens: reserve / parameters.gcra.emission_interval.max(1),
             retry_in_ns: parameters.wait_leaving(now_ns, state, reserve),
         }))

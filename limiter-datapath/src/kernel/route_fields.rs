@@ -1,4 +1,4 @@
-//! Where this kernel keeps the device of a socket's route.
+//! Finds the offset of the device of a socket's route in this kernel's structures.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,7 @@ use limiter_common::connection::RouteFields;
 
 use super::btf::{Types, find_in_this_kernel};
 
-/// Returns the fields; they are unknown if the kernel does not describe them, or otherwise than expected. The
-/// description is read once.
+/// The fields; unknown if the kernel does not describe them as expected. The description is read once.
 pub(super) fn of_this_kernel() -> RouteFields {
     static FOUND: OnceLock<RouteFields> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -17,7 +16,7 @@ pub(super) fn of_this_kernel() -> RouteFields {
 }
 
 fn find(types: &Types<'_>) -> Option<RouteFields> {
-    // A socket of TCP begins with a general one.
+    // The offsets are relative to a general socket, so a TCP socket must begin with one.
     if types.field("tcp_sock", "inet_conn.icsk_inet.sk")?.bit != 0 {
         return None;
     }
@@ -33,7 +32,7 @@ fn find(types: &Types<'_>) -> Option<RouteFields> {
 mod tests {
     use super::*;
 
-    /// All kernels that limiter is tried with describe them.
+    /// All kernels that limiter is tested with describe them.
     #[test]
     fn this_kernel_describes_them() {
         let found = of_this_kernel();

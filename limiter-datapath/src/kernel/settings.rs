@@ -24,51 +24,51 @@ use crate::state::{Debts, StoredDebts};
 /// The settings that an instance is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Where the buckets are.
+    /// The store and the number of buckets.
     pub buckets: Buckets,
-    /// How many offenders are remembered.
+    /// The number of remembered offenders.
     pub offenders: Offenders,
-    /// How many addresses and ranges may be banned.
+    /// The number of addresses and ranges that may be banned.
     pub bans: Bans,
     /// The sizes of the sieves.
     pub sieves: SieveSizes,
-    /// The generation of policies with which the sieves got their present maps.
+    /// The generation of policies that made the present maps of the sieves.
     pub(super) sieves_since: u64,
     /// The sizes of the maps of standings.
     pub standing: StandingSizes,
     /// The sizes of the maps of open connections.
     pub connections: ConnectionSizes,
-    /// How many connections that the host began are noted; 0: none.
+    /// The number of noted connections that the host began; 0: none.
     pub(super) own_connections: u32,
-    /// How many connections are noted that limits may count by their names; 0: none.
+    /// The number of noted connections that limits may count by their names; 0: none.
     pub(super) server_flows: u32,
     /// The number of lines of known names; 0: no limit asks for them.
     pub(super) known_name_lines: u32,
-    /// How many owners may have shares of their own of limits in common; 0: no limit is.
+    /// The number of owners with their own shares of shared limits; 0: no limit is shared.
     pub(super) owner_shares: u32,
-    /// How many QUIC flows are noted with their names; 0: none.
+    /// The number of QUIC flows noted with their names; 0: none.
     pub(super) quic_flows: u32,
-    /// Whether each verdict is logged.
+    /// The verdicts to log.
     pub log: LogLevel,
     /// The secret of the table of buckets, and of the sieves.
     pub(super) hash_key: HashKey,
-    /// The secret of the numbers of names, if all nodes of a fleet have them alike; `None`: that of the table.
+    /// The secret of the numbers of names, if all nodes of a fleet share it; `None`: the table's secret.
     pub(super) names_key: Option<HashKey>,
 }
 
-/// Which verdicts the program logs.
+/// The verdicts that the program logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogLevel {
-    /// None: the program has no log statements.
+    /// No verdict: the program has no log statements.
     #[default]
     Off,
-    /// Every one.
+    /// Every verdict.
     Verdicts,
 }
 
 impl LogLevel {
-    /// Returns the object that can log this.
+    /// The object that can log this.
     pub(super) fn object(self) -> &'static [u8] {
         match self {
             Self::Off => OBJECT,
@@ -106,7 +106,7 @@ impl Settings {
         })
     }
 
-    /// Takes what a configuration says, and keeps the secret of the table.
+    /// Takes the values of a configuration, and keeps the secret of the table.
     #[must_use]
     pub const fn with(self, config: &Config, log: LogLevel) -> Self {
         Self {
@@ -121,19 +121,18 @@ impl Settings {
 }
 
 impl Settings {
-    /// Returns a policy with the secrets, by which it finds places and names as the kernel's programs do.
+    /// A policy with the secrets, so that it finds places and names as the kernel's programs do.
     pub(super) fn keyed(&self, policy: CompiledPolicy) -> CompiledPolicy {
         policy.keyed(self.hash_key, self.name_keys())
     }
 
-    /// Returns the secrets of the numbers of names.
+    /// The secrets of the numbers of names.
     #[must_use]
     pub fn name_keys(&self) -> NameKeys {
         NameKeys::new(&self.names_key.unwrap_or(self.hash_key))
     }
 
-    /// Returns all of the shape by which sources are known, for a policy with these settings of
-    /// standing.
+    /// The part of the shape that look-ups of sources need, for a policy with these settings of standing.
     pub(super) const fn shape_of_standing(&self, standing: standing::Settings) -> Shape {
         Shape {
             hash_key: self.hash_key,
@@ -142,7 +141,7 @@ impl Settings {
         }
     }
 
-    /// Returns all of the shape by which the handshakes and connections of a policy are counted.
+    /// The part of the shape that counting a policy's handshakes and connections needs.
     pub(super) fn shape_of_handshakes(&self, shape: &Shape) -> Shape {
         Shape {
             hash_key: self.hash_key,
@@ -185,7 +184,7 @@ impl Settings {
         }
     }
 
-    /// Takes the secret of a table whose buckets are to be put back.
+    /// Takes the secret of a saved table, so that its buckets can be restored.
     #[must_use]
     pub const fn resuming(mut self, debts: &Debts) -> Self {
         if let StoredDebts::Table(table) = &debts.stored {

@@ -1,9 +1,9 @@
-//! The directory in which instances of the program find the maps they share.
+//! The directory through which instances of the program share maps.
 //!
 //! Instances share maps that are pinned under a name while the instances are made. The pins are in
-//! a BPF filesystem that is mounted nowhere: only this process's descriptor holds it, so nothing is
-//! left however the process ends. Making one takes CAP_SYS_ADMIN. A daemon without it uses a
-//! directory in the mounted filesystem for some milliseconds.
+//! a BPF filesystem without a mount point: only this process's descriptor holds it, so it vanishes
+//! however the process ends. Making it takes CAP_SYS_ADMIN. A daemon without it uses a directory in
+//! the mounted filesystem for some milliseconds.
 
 use std::{
     fs, io,
@@ -19,10 +19,9 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::DatapathError;
 
-/// The usual mount point of the BPF filesystem.
 const MOUNTED: &str = "/sys/fs/bpf";
 
-/// Has a loader take maps that exist, by pinning them in a directory.
+/// Has a loader reuse existing maps, by pinning them in a directory.
 pub(super) fn share<'m>(
     loader: &mut EbpfLoader<'_>,
     directory: &SharedDirectory,
@@ -40,7 +39,8 @@ pub(super) fn share<'m>(
 /// A directory for pinned maps that lives as long as this value.
 pub(super) struct SharedDirectory {
     path: PathBuf,
-    /// Keeps the filesystem that is mounted nowhere; `None`: the directory is in the mounted one.
+    /// Holds the filesystem without a mount point; `None`: the directory is in the mounted
+    /// filesystem.
     mount: Option<OwnedFd>,
 }
 
@@ -57,7 +57,7 @@ impl SharedDirectory {
     }
 
     fn in_mounted() -> Result<Self, DatapathError> {
-        // Not the process id: a process in another namespace may have the same.
+        // A process id would not do: a process in another namespace may have the same.
         let number = getrandom::u64().map_err(DatapathError::Random)?;
         let path = Path::new(MOUNTED).join(format!("limiter-{number:016x}"));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
@@ -73,13 +73,13 @@ impl SharedDirectory {
 impl Drop for SharedDirectory {
     fn drop(&mut self) {
         if self.mount.is_none() {
-            // If the right to remove it was taken away meanwhile, it stays.
+            // If the permission to remove it was withdrawn meanwhile, it stays.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Returns the root of a new BPF filesystem that is not part of any mount tree (Linux 5.2).
+/// The root of a new BPF filesystem that is not part of any mount tree (Linux 5.2).
 fn detached_bpf_filesystem() -> io::Result<OwnedFd> {
     let context = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

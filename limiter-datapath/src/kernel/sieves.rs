@@ -12,10 +12,10 @@ use limiter_policy::policy::{self, SieveUse};
 use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
 use crate::{native::SieveMemory, state::SavedSieve};
 
-/// A sieve that is on.
+/// A sieve that is in use.
 #[derive(Clone, Copy)]
 pub struct LoadedSieve<'d> {
-    /// Its index in the policy.
+    /// The sieve's index in the policy.
     pub number: usize,
     /// The sieve as configured.
     pub configured: &'d policy::Sieve,
@@ -26,7 +26,7 @@ pub struct LoadedSieve<'d> {
 }
 
 impl Datapath {
-    /// Returns the sieves that are on.
+    /// The sieves that are in use.
     pub fn sieves(&self) -> impl Iterator<Item = LoadedSieve<'_>> {
         let configured = self.manifest.policy.sieves.iter();
         let all = (0..).zip(configured.zip(&self.policy.sieves));
@@ -52,7 +52,8 @@ impl Datapath {
         captured.collect()
     }
 
-    /// Returns what a sieve has for a source, and in which list; `None`: nothing.
+    /// The entry of a source in a sieve, with the number of its list; `None`: the source is not
+    /// there.
     #[must_use]
     pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, HeldSource)> {
         let hash_key = self.settings().hash_key;
@@ -76,8 +77,8 @@ impl Datapath {
         counted && !decided
     }
 
-    /// Returns the traffic counted for a use of a sieve, and its pressure at the time `now_ns` of
-    /// the decision's clock; `None`: no pressure.
+    /// The traffic counted for a use of a sieve, and its pressure at the time `now_ns` of the
+    /// decision's clock; `None`: no pressure.
     pub fn sieve_use(
         &self,
         used: SieveUse,

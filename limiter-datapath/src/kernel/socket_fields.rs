@@ -1,4 +1,5 @@
-//! Where this kernel keeps what decides on the options of connections.
+//! Finds the offsets of the settings that determine a connection's TCP options in this kernel's
+//! structures.
 
 use std::sync::OnceLock;
 
@@ -6,14 +7,15 @@ use limiter_common::answer::SocketFields;
 
 use super::btf::{Field, Types, find_in_this_kernel};
 
-/// The bit in the byte of a socket with what the application has set (`SOCK_RCVBUF_LOCK`).
+/// The bit for the receive buffer in the byte of locks set by the application (`SOCK_RCVBUF_LOCK`).
 const BUFFER_LOCK: u32 = 2;
 
-/// The bits of that byte which there were so far, by which it is known.
+/// The number of lock bits that all kernels so far have. Fewer bits mean that the field is another
+/// one.
 const LOCKS: u32 = 4;
 
-/// Returns the fields; they are unknown if the kernel does not describe them, or otherwise than
-/// expected. The description is read once.
+/// The fields; unknown if the kernel does not describe them as expected. The description is read
+/// once.
 pub(super) fn of_this_kernel() -> SocketFields {
     static FOUND: OnceLock<SocketFields> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -23,7 +25,7 @@ pub(super) fn of_this_kernel() -> SocketFields {
 }
 
 fn find(types: &Types<'_>) -> Option<SocketFields> {
-    // A socket of TCP begins with a general one.
+    // The offsets are relative to a general socket, so a TCP socket must begin with one.
     if types.field("tcp_sock", "inet_conn.icsk_inet.sk")?.bit != 0 {
         return None;
     }
@@ -45,15 +47,15 @@ fn find(types: &Types<'_>) -> Option<SocketFields> {
     })
 }
 
-/// Returns the byte with the locks, and the bit for the receive buffer in it. They are a byte, or
-/// bits of one.
+/// The byte with the locks, and the bit for the receive buffer in it. The locks are a whole byte,
+/// or bits of one.
 fn lock(field: Field) -> Option<(u32, u32)> {
     let shift = field.bit % 8;
     let is_as_expected = match field.bits {
         0 => field.size == 1 && shift == 0,
         bits => bits >= LOCKS && shift + bits <= 8,
     };
-    // Bits are counted from the lowest on only where bytes are, too.
+    // On little-endian machines only, bits are numbered from the lowest on, as bytes are.
     let is_as_expected = is_as_expected && (field.bits == 0 || cfg!(target_endian = "little"));
     is_as_expected.then_some((field.bit / 8, BUFFER_LOCK << shift))
 }
@@ -62,7 +64,7 @@ fn lock(field: Field) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// All kernels that answers are tried with describe them.
+    /// All kernels that answers are tested with describe them.
     #[test]
     fn this_kernel_describes_them() {
         let found = of_this_kernel();

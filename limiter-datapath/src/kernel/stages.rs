@@ -19,10 +19,9 @@ use super::{DatapathError, preflight, syscall};
 /// The name of the entry in the object; stage programs are named after it and their stage.
 const ENTRY: &str = "limiter";
 
-/// The suffix of programs for frames of one piece.
 const OF_ONE_PIECE: &str = "_linear";
 
-/// The frames that programs may be given. The kernel does not mix programs of both kinds in one
+/// The kind of frames that a program accepts. The kernel does not mix programs of both kinds in one
 /// array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frames {
@@ -33,10 +32,9 @@ pub(super) enum Frames {
 }
 
 impl Frames {
-    /// Both.
     pub(super) const ALL: [Self; 2] = [Self::Pieces, Self::OnePiece];
 
-    /// Returns the kind that this kernel supports.
+    /// The kind that this kernel supports.
     pub(super) fn of_this_kernel() -> Self {
         if preflight::knows_frags() {
             Self::Pieces
@@ -45,7 +43,6 @@ impl Frames {
         }
     }
 
-    /// Returns the name of the entry.
     pub(super) const fn entry(self) -> &'static str {
         match self {
             Self::Pieces => ENTRY,
@@ -53,7 +50,6 @@ impl Frames {
         }
     }
 
-    /// Returns the name of a stage's program.
     pub(super) fn program(self, stage: Stage) -> String {
         let suffix = match self {
             Self::Pieces => "",
@@ -62,7 +58,6 @@ impl Frames {
         format!("{ENTRY}_{}{suffix}", stage.name())
     }
 
-    /// Returns the name of the array.
     const fn array(self) -> &'static str {
         match self {
             Self::Pieces => "STAGES",
@@ -93,20 +88,18 @@ pub(super) fn load(ebpf: &mut Ebpf, frames: Frames, shape: &Shape) -> Result<(),
     Ok(())
 }
 
-/// Returns a program of the object.
 pub(super) fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp, DatapathError> {
     ebpf.program_mut(name)
         .and_then(|program| program.try_into().ok())
         .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))
 }
 
-/// The array of an entry's stages. The kernel empties it once no process has it open and it is
-/// pinned nowhere; from then on the entry drops what it cannot hand over.
+/// The array of an entry's stages. The kernel empties the array once no process has it open and no
+/// pin holds it. From then on the entry drops every packet that it would hand over.
 #[derive(Debug)]
 pub(super) struct Stages(OwnedFd);
 
 impl Stages {
-    /// Opens the array of the object's entry.
     pub(super) fn of(ebpf: &Ebpf, frames: Frames) -> Result<Self, DatapathError> {
         let map = frames.array();
         match ebpf.map(map) {
@@ -118,12 +111,10 @@ impl Stages {
         }
     }
 
-    /// Opens the array that is pinned at a path.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         syscall::open(path).map(Self)
     }
 
-    /// Pins it at a path.
     pub(super) fn pin(&self, path: &Path) -> io::Result<()> {
         syscall::pin(self.0.as_raw_fd().cast_unsigned(), path)
     }

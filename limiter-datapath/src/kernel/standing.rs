@@ -1,4 +1,4 @@
-//! What is known of sources under the policy in force.
+//! The records of sources under the policy in force.
 
 mod saved;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
-/// What is known of sources, as long as the policy stays in force.
+/// The records of sources, for as long as the policy stays in force.
 #[derive(Clone, Copy)]
 pub struct KnownSources<'d> {
     maps: &'d StandingMaps,
@@ -26,11 +26,11 @@ pub struct KnownSources<'d> {
 }
 
 impl Datapath {
-    /// Returns what is known of sources.
+    /// The records of sources.
     ///
     /// # Errors
     ///
-    /// [`DatapathError::NoStanding`]: the policy in force does not ask.
+    /// [`DatapathError::NoStanding`]: the policy in force uses no standing.
     pub fn known_sources(&self) -> Result<KnownSources<'_>, DatapathError> {
         let maps = self.reputation().map(ReputationMaps::standing);
         let settings = self.policy.shape.standing;
@@ -46,19 +46,19 @@ impl Datapath {
 }
 
 impl KnownSources<'_> {
-    /// Returns how sources get their standing.
+    /// The rules by which sources get their standing.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.shape.standing
     }
 
-    /// Returns the source that an address belongs to.
+    /// The source that an address belongs to.
     #[must_use]
     pub fn source(&self, address: IpAddr) -> SourceId {
         SourceId::new(self.settings(), &Address::from(address))
     }
 
-    /// Returns all that the worth of records depends on now.
+    /// The time, the shortage and the settings that the value of records depends on now.
     pub fn moment(&self) -> Result<Moment<'_>, DatapathError> {
         Ok(Moment {
             settings: self.settings(),
@@ -67,18 +67,18 @@ impl KnownSources<'_> {
         })
     }
 
-    /// Returns the latest shortage.
+    /// The latest shortage.
     pub fn shortage(&self) -> Result<Shortage, DatapathError> {
         self.maps.shortage()
     }
 
-    /// Returns every known source and its record, in no order and not at one moment; also
-    /// expired records that are not yet replaced.
+    /// Every known source and its record, in no order and not at one moment. Includes expired
+    /// records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.maps.all()
     }
 
-    /// Returns every known source and its record at a moment, without what has expired.
+    /// Every known source and its record at a moment, without expired records.
     pub fn all_at(&self, at: &Moment<'_>) -> impl Iterator<Item = (SourceId, Record)> {
         let now = self
             .all()
@@ -86,8 +86,8 @@ impl KnownSources<'_> {
         now.filter(|(_, record)| *record != Record::NONE)
     }
 
-    /// Counts the sources of each standing, in the order of [`Standing::ALL`]. Those that came, but
-    /// on too few occasions, are unknown.
+    /// The number of sources of each standing, in the order of [`Standing::ALL`]. Sources that came
+    /// on too few occasions count as unknown.
     pub fn count(&self) -> Result<[u64; Standing::COUNT], DatapathError> {
         let at = self.moment()?;
         let mut counts = [0; Standing::COUNT];
@@ -97,21 +97,21 @@ impl KnownSources<'_> {
         Ok(counts)
     }
 
-    /// Returns the record of a source; [`Record::NONE`]: nothing is known of it.
+    /// The record of a source; [`Record::NONE`]: the source is unknown.
     #[must_use]
     pub fn record(&self, source: SourceId) -> Record {
         self.maps.record(&self.shape, source)
     }
 
-    /// Returns the standing of a prefix, by lists and by the record of its source.
+    /// The standing of a prefix, by lists and by the record of its source.
     #[must_use]
     pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> PrefixStanding {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
-    /// Has the kernel note an event of a source now, such as that an operator trusts it, or that
-    /// an operator wants it forgotten. Returns its record after it: [`Record::NONE`] if there is no
-    /// room for the source, because all others in its line are of a higher rank.
+    /// Has the kernel note an event of a source now, such as a vouch, or an operator's order to
+    /// forget it. Returns its record afterwards: [`Record::NONE`] if there is no room for the
+    /// source, because all others in its line are of a higher rank.
     pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
         self.maps
             .note(&self.shape, source, event, monotonic_now())?;

@@ -1,4 +1,4 @@
-//! How programs learn how many packets a superframe stands for.
+//! Determines how programs learn the number of packets in a superframe.
 
 use std::{fs, sync::OnceLock};
 
@@ -16,12 +16,12 @@ const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 /// `struct skb_shared_info` takes whole cache lines (`SKB_DATA_ALIGN`).
 const CACHE_LINE: u32 = 64;
 
-/// Returns how superframes are counted on an interface.
+/// The way of counting superframes on an interface.
 pub(super) fn on(interface: &Interface, mode: AttachedMode) -> SuperframeFields {
     let fields = match (mode, interface.kind) {
         (AttachedMode::Generic, _) => of_this_kernel(),
-        // The kernel runs their native program in the network stack, too, for frames that a virtual machine
-        // has merged. It does not say for which.
+        // The kernel also runs their native program in the network stack, for frames that a virtual machine
+        // has merged. It does not mark these frames, so packets are estimated.
         (AttachedMode::Native, Kind::Tun) => ESTIMATED,
         (AttachedMode::Native, _) => SuperframeFields::NONE,
     };
@@ -42,8 +42,8 @@ const ESTIMATED: SuperframeFields = SuperframeFields {
     ..SuperframeFields::NONE
 };
 
-/// Returns the fields of this kernel, for generic mode. If it does not describe them, or otherwise than
-/// expected, packets are estimated. The description is read once.
+/// The fields of this kernel, for generic mode. If the kernel does not describe them as expected, packets
+/// are estimated. The description is read once.
 fn of_this_kernel() -> SuperframeFields {
     static FOUND: OnceLock<SuperframeFields> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -70,7 +70,7 @@ fn find(types: &Types<'_>) -> Option<SuperframeFields> {
 mod tests {
     use super::*;
 
-    /// All kernels that limiter is tried with describe them.
+    /// All kernels that limiter is tested with describe them.
     #[test]
     fn this_kernel_describes_them() {
         let found = of_this_kernel();

@@ -1,4 +1,4 @@
-//! The system call bpf(2), for commands that no library offers as needed here.
+//! The system call bpf(2), for commands that no library offers in the needed form.
 
 use std::{
     ffi::CString,
@@ -48,9 +48,9 @@ pub(super) enum Command {
 /// # Safety
 ///
 /// `attributes` must be the command's part of `union bpf_attr`, from its start. Every address in it
-/// must be of memory that the kernel may read or write as the command says.
+/// must point to memory that the kernel may read or write as the command requires.
 pub(super) unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the caller's promise; the size is that of the attributes, and the kernel takes
+    // SAFETY: the caller's promise. The size is the size of the attributes, and the kernel takes
     // attributes beyond it as zero.
     let returned = unsafe {
         libc::syscall(
@@ -74,7 +74,6 @@ struct Path64 {
     flags: u32,
 }
 
-/// Pins a map, program or link at a path in a BPF filesystem.
 pub(super) fn pin(descriptor: u32, path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Path64 {
@@ -86,7 +85,6 @@ pub(super) fn pin(descriptor: u32, path: &Path) -> io::Result<()> {
     unsafe { bpf(Command::Pin, &mut attributes) }.map(drop)
 }
 
-/// Opens what is pinned at a path.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Path64 {
@@ -96,7 +94,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     };
     // SAFETY: the path is a C string that outlives the call.
     let descriptor = unsafe { bpf(Command::Get, &mut attributes) }?;
-    // SAFETY: the kernel has just opened it, and nothing else owns it.
+    // SAFETY: the kernel has just opened it, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -129,8 +127,7 @@ pub(super) fn test_run<T: PlainBytes>(program: u32, value: &T) -> io::Result<u32
     Ok(attributes.returned)
 }
 
-/// Returns what the kernel reports about a map, program or link: the first words of its `struct
-/// bpf_…_info`.
+/// The first words of the kernel's `struct bpf_…_info` about a map, program or link.
 pub(super) fn info<const WORDS: usize>(descriptor: u32) -> io::Result<[u32; WORDS]> {
     #[repr(C)]
     struct Attributes {
@@ -144,7 +141,8 @@ pub(super) fn info<const WORDS: usize>(descriptor: u32) -> io::Result<[u32; WORD
         length: u32::try_from(size_of_val(&words)).unwrap_or(0),
         info: words.as_mut_ptr().expose_provenance() as u64,
     };
-    // SAFETY: the kernel writes at most `length` bytes, which are there; any bytes are a value.
+    // SAFETY: the kernel writes at most `length` bytes, and the array has that many; any bytes are
+    // a value.
     unsafe { bpf(Command::Info, &mut attributes) }?;
     Ok(words)
 }

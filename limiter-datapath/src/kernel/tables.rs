@@ -1,4 +1,4 @@
-//! The tables of a policy in the maps of programs that read them: each has its own.
+//! Sizes and fills the maps with a policy's tables; each program has its own.
 
 use aya::{Ebpf, EbpfLoader};
 use limiter_common::policy::NameSlot;
@@ -6,7 +6,8 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{DatapathError, array, buckets::UNITS};
 
-/// Has a loader make the maps in the sizes that a policy needs, which has its names in those slots.
+/// Has a loader make the maps in the sizes that a policy needs. `names`: the slots of the policy's
+/// names.
 pub(super) fn size(loader: &mut EbpfLoader<'_>, policy: &CompiledPolicy, names: &[NameSlot]) {
     loader
         .map_max_entries("NODES", entries(policy.nodes.len()))
@@ -21,7 +22,6 @@ pub(super) fn size(loader: &mut EbpfLoader<'_>, policy: &CompiledPolicy, names: 
         .map_max_entries("SIEVE_USES", entries(policy.sieve_uses.len()));
 }
 
-/// Fills them.
 pub(super) fn write(
     ebpf: &mut Ebpf,
     policy: &CompiledPolicy,
@@ -41,7 +41,7 @@ pub(super) fn write(
     array::write(ebpf, "SIEVE_USES", &policy.sieve_uses)
 }
 
-/// Returns an array's size, which is at least one entry.
+/// An array's size, at least one entry.
 fn entries(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }

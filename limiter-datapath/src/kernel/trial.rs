@@ -1,5 +1,5 @@
-//! Runs the kernel's program on trial: attached to nothing, one frame at a time, on a clock that
-//! the caller sets.
+//! Runs the kernel's program on trial: unattached, one frame at a time, on a clock that the caller
+//! sets.
 
 #[cfg(feature = "testing")]
 mod testing;
@@ -31,7 +31,7 @@ pub struct Trial {
     policy: CompiledPolicy,
     #[cfg(feature = "testing")]
     settings: Settings,
-    /// Where the next instance finds the maps.
+    /// The directory through which the next instance finds the maps.
     #[cfg(feature = "testing")]
     directory: SharedDirectory,
     instance: Instance,
@@ -43,7 +43,7 @@ pub struct Trial {
 
 impl Trial {
     /// Loads the program with its own buckets, counters and offenders, and with the secret of the
-    /// policy's tables, so that it decides as they do natively.
+    /// policy's tables, so that its decisions match the native ones.
     pub fn with_same_secret(
         policy: &CompiledPolicy,
         buckets: Buckets,
@@ -65,7 +65,7 @@ impl Trial {
         let directory = SharedDirectory::new()?;
         let instance = load(policy, settings, &directory)?;
         let reputation = ReputationMaps::open(directory.path(), settings)?;
-        // A trial is on no host.
+        // A trial has no host, and so no own addresses.
         reputation.own().set(&BTreeSet::new())?;
         Ok(Self {
             policy: policy.clone(),
@@ -80,7 +80,7 @@ impl Trial {
         })
     }
 
-    /// Sets the state of the connections of segments that begin none.
+    /// Sets the connection state that segments other than SYNs find.
     ///
     /// # Errors
     ///
@@ -89,12 +89,12 @@ impl Trial {
         self.instance.set_tcp_state(state)
     }
 
-    /// Decides on a frame at a time of the program's clock, in nanoseconds.
+    /// Decides on a frame at the time `now_ns` of the program's clock.
     ///
     /// # Errors
     ///
     /// The kernel's errors, and [`DatapathError::NoVerdict`] unless the program reports a verdict
-    /// and acts as it says.
+    /// and acts on it.
     pub fn judge(&mut self, now_ns: u64, frame: &[u8]) -> Result<Verdict, DatapathError> {
         let (action, verdict) = self.instance.test(now_ns, frame, &mut self.answer)?;
         let is_answered = verdict.answer() != Answer::Drop;
@@ -105,13 +105,13 @@ impl Trial {
         }
     }
 
-    /// Returns the frame that the last one was answered with; nothing if it was not.
+    /// The answer to the last frame; empty if it had none.
     #[must_use]
     pub fn answer(&self) -> &[u8] {
         &self.answer
     }
 
-    /// Returns the standing of a prefix at a time of the program's clock, in nanoseconds.
+    /// The standing of a prefix at the time `now_ns` of the program's clock.
     pub fn standing_of(
         &self,
         prefix: &BanKey,
@@ -127,19 +127,19 @@ impl Trial {
         Ok(standing_of(&self.policy, prefix, &at, record))
     }
 
-    /// Returns the buckets, counters and offenders.
+    /// The buckets, counters and offenders.
     #[must_use]
     pub const fn maps(&self) -> &SharedMaps {
         &self.maps
     }
 
-    /// Returns the reputations.
+    /// The reputations.
     #[must_use]
     pub const fn reputation(&self) -> &ReputationMaps {
         &self.reputation
     }
 
-    /// Returns the reputations, to be changed.
+    /// The reputations, to be changed.
     pub const fn reputation_mut(&mut self) -> &mut ReputationMaps {
         &mut self.reputation
     }

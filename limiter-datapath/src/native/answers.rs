@@ -2,7 +2,8 @@
 
 use limiter_common::answer::Exchange;
 
-/// Returns the answer to a frame, whose exchange has it, as a frame.
+/// The answer in an exchange as a frame, with the Ethernet addresses and the tags of the answered
+/// frame.
 #[must_use]
 pub fn answer_frame(frame: &[u8], exchange: &Exchange) -> Vec<u8> {
     let addresses = exchange.ethernet();

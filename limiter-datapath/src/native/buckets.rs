@@ -20,30 +20,31 @@ pub struct MemoryBuckets {
     units: Units,
 }
 
-/// The handle of a bucket that was looked for.
+/// The handle of a looked-up bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BucketLocation {
     /// The bucket's key.
     pub key: BucketKey,
-    /// The number of the unit that it is to count in.
+    /// The number of the unit that the bucket should count in.
     unit: u32,
 }
 
 impl MemoryBuckets {
-    /// Keeps the buckets under a policy with these units, which include those of earlier policies.
+    /// Keeps the buckets under a policy with these units, which include the units of earlier
+    /// policies.
     #[cfg(feature = "testing")]
     pub fn set_units(&mut self, units: Units) {
         self.units = units;
     }
 
-    /// Returns the stored bucket, in any unit; `None`: there is none.
+    /// The stored bucket, in any unit; `None`: there is none.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
         let buckets = self.buckets.borrow();
         buckets.get(key).map(OneBucket::content)
     }
 
-    /// Returns every bucket and its state.
+    /// Every bucket and its state.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn into_states(self) -> HashMap<BucketKey, u64> {
@@ -111,7 +112,7 @@ impl BucketStore for MemoryBuckets {
 
 impl Outline for MemoryBuckets {}
 
-/// A line of one way, in which the number of the bucket's unit is the fingerprint.
+/// A line of one way, with the number of the bucket's unit as the fingerprint.
 #[derive(Clone, Debug)]
 struct OneBucket {
     fingerprint: Cell<u64>,

@@ -1,4 +1,4 @@
-//! Handshakes that are completed, as somebody says.
+//! Handshakes that the caller declares completed.
 
 use limiter_common::{
     bucket::{BucketStore, Search},
@@ -6,8 +6,8 @@ use limiter_common::{
     policy::Tables,
 };
 
-/// Charges a handshake, completed at the time `now_ns`, to each limit that counts it, as the network stack
-/// has it charged in the kernel.
+/// Charges a handshake, completed at the time `now_ns`, to each limit that counts it, as the kernel's
+/// program does.
 pub fn complete_handshake<T: Tables, B: BucketStore>(
     tables: &T,
     buckets: &B,
@@ -19,7 +19,7 @@ pub fn complete_handshake<T: Tables, B: BucketStore>(
             let mut location = B::Location::default();
             let mut search = Search::SINGLE;
             buckets.find(&toll.key, toll.unit, &mut search, &mut location);
-            // If there is no room for the bucket, nothing is taken.
+            // Without room for the bucket, no token is taken.
             let _ = buckets.update(&mut location, now_ns, &mut { toll.token });
         }
     });

@@ -7,8 +7,7 @@ use limiter_common::{
     table::{self, AtomicLine, HashKey, WAYS},
 };
 
-/// Returns a bucket from the table of these lines, whose number is a power of two, in whatever unit
-/// it counts; `None`: it is missing.
+/// Finds a bucket, in any unit, in a table of these lines, a power of two; `None`: it is missing.
 #[must_use]
 pub fn bucket_in(lines: &[AtomicLine], hash_key: &HashKey, key: &BucketKey) -> Option<Bucket> {
     let (hash, limit) = (hash_key.owner_hash(key), LimitId(key.limit));

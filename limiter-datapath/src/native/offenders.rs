@@ -19,13 +19,13 @@ struct Records {
 }
 
 impl MemoryOffenders {
-    /// Returns every offending source, in no order.
+    /// Every offending source, in no order.
     #[must_use]
     pub fn list(&self) -> Vec<(OffenderKey, Offender)> {
         self.listed(|key| key.name().is_none())
     }
 
-    /// Returns every name that refused packets asked for, in no order.
+    /// Every name in refused packets, in no order.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn names(&self) -> Vec<(OffenderKey, Offender)> {
@@ -38,7 +38,7 @@ impl MemoryOffenders {
         offenders.map(|(key, offender)| (*key, *offender)).collect()
     }
 
-    /// Returns the counters of drops.
+    /// The counters of drops.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn counts(&self) -> limiter_common::offender::Counts {

@@ -1,4 +1,4 @@
-//! The store of what is known of sources, over plain memory.
+//! The store of records of sources, over plain memory.
 
 use std::{
     iter::repeat_with,
@@ -32,7 +32,7 @@ pub struct MemoryStanding {
 }
 
 impl MemoryStanding {
-    /// Makes a memory of the sizes that the settings say, in which nobody is known.
+    /// Makes an empty memory of the sizes in the settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         fn some<T: Default>(count: u32) -> Vec<T> {
@@ -45,19 +45,19 @@ impl MemoryStanding {
         }
     }
 
-    /// Notes what happened to a source at the time `now_ns`, in nanoseconds; returns its standing
-    /// after it.
+    /// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's
+    /// standing afterwards.
     pub fn happened(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
         sources::happened(self, shape, source, event, now_ns)
     }
 
-    /// Returns the latest shortage.
+    /// The latest shortage.
     #[must_use]
     pub fn shortage(&self) -> Shortage {
         Shortage(self.shortage.load(SeqCst))
     }
 
-    /// Returns the standing of a prefix under a policy at a time in nanoseconds.
+    /// The standing of a prefix under a policy at the time `now_ns`.
     #[must_use]
     pub fn standing_of(
         &self,
@@ -77,19 +77,19 @@ impl MemoryStanding {
         })
     }
 
-    /// Returns the words of each line of known sources.
+    /// The words of each line of known sources.
     pub(crate) fn known_lines(&self) -> impl Iterator<Item = [u64; 2 * WAYS]> {
         self.known.iter().map(AtomicLine::words)
     }
 
-    /// Returns every known source and its record, in no order; also expired records that are not
-    /// yet replaced.
+    /// Every known source and its record, in no order. Includes expired records that are not yet
+    /// replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.known.iter().flat_map(known_in)
     }
 }
 
-/// Returns the sources in a line of the table, and their records.
+/// The sources in a line of the table, and their records.
 pub(crate) fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
     (0..WAYS)
         .filter_map(move |way| table::entry(&line, way))

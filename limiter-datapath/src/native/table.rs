@@ -36,18 +36,19 @@ impl MemoryTable {
         }
     }
 
-    /// Returns how many buckets in debt were forgotten.
+    /// The number of buckets evicted in debt.
     #[must_use]
     pub fn lossy_evictions(&self) -> u64 {
         self.lossy_evictions.load(SeqCst)
     }
 
-    /// Keeps the buckets under a policy with these units, which include those of earlier policies.
+    /// Keeps the buckets under a policy with these units, which include the units of earlier
+    /// policies.
     pub fn set_units(&mut self, units: Units) {
         self.units = units;
     }
 
-    /// Returns the stored bucket, in any unit; `None`: there is none.
+    /// The stored bucket, in any unit; `None`: there is none.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<Bucket> {
         bucket_in(&self.lines, &self.key, key)
@@ -130,7 +131,6 @@ impl MemoryTable {
     }
 }
 
-/// The table at one time.
 struct TableAt<'a> {
     table: &'a MemoryTable,
     now_ns: u64,

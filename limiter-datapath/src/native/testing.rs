@@ -30,7 +30,7 @@ impl Frame for BytesFrame<'_> {
 }
 
 /// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with its own
-/// workspace. A caller that decides on many frames keeps one instead.
+/// workspace. A caller that decides on many frames keeps one workspace instead.
 pub fn decide_once<F, T, B, O, R>(
     frame: &F,
     now_ns: u64,

@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A ban, possibly one that has ended and is remembered. Its times are of the wall clock, in
+/// A ban, possibly an ended one that is still remembered. Its times are wall-clock times in
 /// nanoseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedBan {
@@ -23,7 +23,7 @@ pub struct SavedBan {
     origin: Box<[u8]>,
 }
 
-/// A ban as version 4 of the state file has it, when only limits and the operator banned.
+/// A ban in version 4 of the state file, when only limits and the operator made bans.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedBan4 {
     prefix: IpNet,
@@ -56,7 +56,7 @@ impl From<SavedBan4> for SavedBan {
     }
 }
 
-/// What the bans of a prefix have dropped.
+/// The packets and bytes dropped by the bans of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedHits {
     prefix: IpNet,
@@ -76,7 +76,7 @@ impl SavedHits {
         }
     }
 
-    /// Returns them with the key of the prefix's ban at the front.
+    /// The hits, with the key of the prefix's ban at the front.
     #[must_use]
     pub fn restore(&self) -> (BanKey, Hits) {
         let Self {
@@ -88,7 +88,7 @@ impl SavedHits {
     }
 }
 
-/// Returns the key of a prefix's ban at the front.
+/// The key of a prefix's ban at the front.
 fn key(prefix: IpNet) -> BanKey {
     BanKey::new(&Address::from(prefix.addr()), prefix.prefix_len())
 }
@@ -101,7 +101,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Takes the kernel's clock and the wall clock; before 1970 nothing is banned.
+    /// Takes the kernel's clock and the wall clock. Wall-clock times before 1970 count as 1970.
     #[must_use]
     pub fn new(monotonic_ns: u64, wall: Timestamp) -> Self {
         Self {
@@ -110,14 +110,14 @@ impl Moment {
         }
     }
 
-    /// Returns how many nanoseconds passed since an earlier moment, by the kernel's clock.
+    /// The nanoseconds since an earlier moment, by the kernel's clock.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
     }
 
-    /// Returns by how many nanoseconds the clocks differ about the time since an earlier moment:
-    /// the wall clock was set, or the machine slept.
+    /// The difference between the clocks about the time since an earlier moment, in nanoseconds: the
+    /// wall clock was set, or the machine slept.
     #[must_use]
     pub fn disagreement(self, earlier: Self) -> u64 {
         let passed = |now: u64, before: u64| i128::from(now) - i128::from(before);
@@ -128,7 +128,7 @@ impl Moment {
 }
 
 impl SavedBan {
-    /// Converts a ban of the kernel's table, at this moment.
+    /// Converts a ban of the kernel's table at the moment `now`.
     #[must_use]
     pub fn new(prefix: IpNet, ban: &Ban, now: Moment) -> Self {
         let until_ns = ban.until_ns.checked_sub(now.monotonic_ns).map_or_else(
@@ -147,10 +147,10 @@ impl SavedBan {
         }
     }
 
-    /// Converts to a ban of the kernel's table, at this moment; it is at the front of its prefix,
-    /// which other origins' bans may claim, too. A ban that ended before the
-    /// kernel's clock started ends at that start, after the same duration. One that begins later than
-    /// now, because the wall clock was set back, begins now, and lasts as long.
+    /// Converts to a ban of the kernel's table at the moment `now`. The ban is at the front of its
+    /// prefix; bans of other origins may claim the same place. A ban that ended before the kernel's
+    /// clock started ends at that start, with the same duration. A ban that begins later than now,
+    /// because the wall clock was set back, begins now, with the same duration.
     #[must_use]
     pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
         let now = Moment {
@@ -217,14 +217,14 @@ mod tests {
     }
 
     /// Bans are saved 5000 s after the boot, at 1 000 000 s by the wall clock, and restored after
-    /// another boot. Compares what is left of each, and how long it lasts in all.
+    /// another boot. Compares the remaining time and the whole duration of each.
     #[test]
     fn ends_are_kept_over_a_boot() {
         let prefix: IpNet = "2001:db8::/48".parse().unwrap();
         let rows = [
-            // Made an hour before and for two; 100 s have passed, 40 since the boot.
+            // Made an hour ago for two hours; 100 s have passed, 40 of them since the boot.
             ((1_400, Some(8_600)), (40, 1_000_100), Some((3_540, 7_200))),
-            // It has ended by then, before the boot and after it.
+            // The ban has ended by then, before the boot and after it.
             ((4_990, Some(5_010)), (40, 1_000_100), Some((0, 20))),
             ((4_990, Some(5_080)), (40, 1_000_100), Some((20, 90))),
             // The same boot.

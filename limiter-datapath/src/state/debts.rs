@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 pub struct Debts {
     /// The units that the debts count in.
     pub units: Units,
-    /// The buckets that owed something.
+    /// The buckets in debt.
     pub stored: StoredDebts,
 }
 
 impl Debts {
-    /// Returns how many buckets owed something. A moving window is one, whatever is in its log.
+    /// The number of buckets in debt. A moving window counts as one, with any number of packets in
+    /// its log.
     #[must_use]
     pub fn count(&self) -> u64 {
         let is_bucket = |unit: u32| !self.is_of_stamps(unit);
@@ -35,8 +36,7 @@ impl Debts {
         count as u64
     }
 
-    /// Returns whether a bucket will still owe something after so many nanoseconds in which nothing
-    /// is spent.
+    /// Whether a bucket will still be in debt after `ns` nanoseconds without spending.
     #[must_use]
     pub fn last_longer_than(&self, ns: u64) -> bool {
         let is_left = |unit: u32, owed| {
@@ -56,7 +56,7 @@ impl Debts {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }
 
-    /// Returns what was spent since the `earlier` debts of the same buckets, `passed_ns` before.
+    /// The tokens spent since the `earlier` debts of the same buckets, `passed_ns` before.
     #[must_use]
     pub fn since(&self, earlier: &Self, passed_ns: u64) -> Self {
         let spent = |unit: u32, owed: u64, earlier: Option<&u64>| {
@@ -101,16 +101,16 @@ impl Debts {
     }
 }
 
-/// The debts of one set of buckets: that of all interfaces, or of one.
+/// The debts of one set of buckets: the set of all interfaces, or of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetDebts {
-    /// The name of the interface that has its own buckets; `None`: all interfaces share them.
+    /// The name of the interface with its own buckets; `None`: all interfaces share them.
     pub interface: Option<String>,
     /// The debts.
     pub debts: Debts,
 }
 
-/// Buckets that owed something, in the form of their store.
+/// Buckets in debt, in the form of their store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoredDebts {
     /// By hashes of their owners.
@@ -137,7 +137,7 @@ pub struct TableDebt {
     pub line: u32,
     /// Its name, which contains the limit and the unit.
     pub name: u64,
-    /// What it owes, as returned by [`Unit::owed`].
+    /// Its debt, as returned by [`Unit::owed`].
     pub owed: u64,
 }
 
@@ -149,7 +149,7 @@ pub struct HashDebt {
     pub key: BucketKey,
     /// The number of its unit.
     pub unit: u32,
-    /// What it owes, as returned by [`Unit::owed`].
+    /// Its debt, as returned by [`Unit::owed`].
     pub owed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The file that a snapshot is kept in.
+//! The file of the saved state: loads it, saves it in one step, and sets unusable files aside.
 
 mod aside;
 
@@ -19,24 +19,24 @@ use super::{
     format::{self, FormatError, MAX_BYTES},
 };
 
-/// A file that a snapshot is kept in. It contains the table's secret, so only root may read it.
+/// A file that holds a snapshot. It contains the table's secret, so only root may read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile(PathBuf);
 
 /// There is a state file, but the limiter cannot resume from it.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// The file has another name now.
+    /// The file was renamed.
     #[error("the state file {path} is set aside as {aside}: {reason}")]
     SetAside {
         /// The file.
         path: PathBuf,
-        /// Its name now.
+        /// The new name.
         aside: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         reason: Arc<Reason>,
     },
-    /// It is left as it is, and no state is saved in its place.
+    /// The file stays unchanged, and no state is saved in its place.
     #[error(
         "the state file {path} can be neither used ({reason}) nor set aside ({source}): it stays as \
          it is, and no state is saved"
@@ -44,23 +44,23 @@ pub enum LoadError {
     InTheWay {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         reason: Arc<Reason>,
-        /// Why it could not be renamed.
+        /// The error of renaming it.
         source: io::Error,
     },
 }
 
-/// Why the limiter cannot resume from a state file.
+/// The reason why the limiter cannot resume from a state file.
 #[derive(Debug, Error)]
 pub enum Reason {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// Its contents are not a snapshot.
+    /// The contents are not a snapshot.
     #[error(transparent)]
     Damaged(#[from] FormatError),
-    /// Its units leave too few for those of the configuration.
+    /// The saved units leave too few numbers for the units of the configuration.
     #[error("cannot resume from it: {0}")]
     Unfit(#[from] TooManyUnits),
 }
@@ -68,18 +68,18 @@ pub enum Reason {
 /// The snapshot was not saved; the file is unchanged.
 #[derive(Debug, Error)]
 pub enum SaveError {
-    /// The system refused.
+    /// The system refused the write.
     #[error("cannot write the state file {path}: {source}")]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The snapshot cannot be encoded.
     #[error("cannot encode the state: {0}")]
     Encode(#[from] postcard::Error),
-    /// A file of that size would not be read.
+    /// The file would exceed the size limit for reading.
     #[error("the state has {0} bytes, but a state file holds at most {MAX_BYTES}")]
     TooLarge(u64),
 }
@@ -91,14 +91,14 @@ impl StateFile {
         Self(path)
     }
 
-    /// Returns its path.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Loads the last saved snapshot; `None`: there is no file. A file that cannot be read or
-    /// understood is renamed, so that the next save does not overwrite it.
+    /// Loads the last saved snapshot; `None`: there is no file. Renames an unreadable or invalid
+    /// file, so that the next save does not overwrite it.
     pub fn load(&self) -> Result<Option<Snapshot>, LoadError> {
         let (set_aside, reason) = match self.read() {
             Ok(None) => return Ok(None),
@@ -134,25 +134,25 @@ impl StateFile {
     }
 
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        // Checked before opening, because opening alone has an effect on some devices.
+        // Check before opening, because opening alone has an effect on some devices.
         let Some(path) = target(&self.0)? else {
             return Ok(None);
         };
         let mut options = OpenOptions::new();
-        // If it has become a named pipe meanwhile, opening it would wait for a writer.
+        // If a named pipe has replaced the file meanwhile, a blocking open would wait for a writer.
         let file = options
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(path)?;
         must_be_file(file.metadata()?.file_type())?;
         let mut bytes = Vec::new();
-        // One byte more than a snapshot may have: no file of that size is one.
+        // Read one byte more than the limit, so that a longer file is not taken for a snapshot.
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }
 
-    /// Replaces the saved snapshot in one step: whatever happens meanwhile, the file holds the old
-    /// or the new one.
+    /// Replaces the saved snapshot in one step: even after a crash, the file holds the old or the
+    /// new one.
     pub fn save(&self, snapshot: &Snapshot) -> Result<(), SaveError> {
         let bytes = format::encode(snapshot)?;
         if bytes.len() as u64 > MAX_BYTES {
@@ -168,7 +168,7 @@ impl StateFile {
         // Only a regular file is replaced.
         let path = target(&self.0)?.unwrap_or_else(|| self.0.clone());
         let unfinished = beside(&path, ".unfinished");
-        // Left by a killed daemon.
+        // A killed daemon may have left it.
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -188,7 +188,7 @@ impl StateFile {
     }
 }
 
-/// Returns the path of the file itself, with links resolved; `None`: there is no file.
+/// The path of the file itself, with links resolved; `None`: there is no file.
 fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found.file_type(),
@@ -204,7 +204,7 @@ fn target(path: &Path) -> io::Result<Option<PathBuf>> {
             must_be_file(fs::symlink_metadata(&target)?.file_type())?;
             Ok(Some(target))
         }
-        // Its target may not be mounted yet.
+        // The link's target may not be mounted yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(io::Error::other("it is a link to a missing file"))
         }
@@ -228,7 +228,7 @@ fn must_be_file(found: FileType) -> io::Result<()> {
     Err(io::Error::other(format!("it is {kind}, not a file")))
 }
 
-/// Returns a path in the same directory, with `end` appended to the name.
+/// A path in the same directory, with `end` appended to the name.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);

@@ -9,8 +9,8 @@
 //! | 4 | CRC-32 of everything before |
 //!
 //! The sections are the names with the time, the debts, the bans, the sieves, the known sources, and
-//! the hits of bans. Nothing in the bytes tells where a value ends, so a reader cannot skip unknown
-//! ones: it reads only its own version, [`BEFORE_HITS`] and [`BEFORE_ORIGINS`].
+//! the hits of bans. The bytes do not mark the ends of values, so a reader cannot skip unknown
+//! values. It reads only its own version, [`BEFORE_HITS`] and [`BEFORE_ORIGINS`].
 
 use jiff::Timestamp;
 use limiter_policy::policy::{Names, Sieve};
@@ -29,33 +29,33 @@ const VERSION: u32 = 6;
 /// The version without the hits of bans, which is otherwise the same.
 const BEFORE_HITS: u32 = 5;
 
-/// The version whose bans have no origin either, and which is otherwise the same.
+/// The version without hits and without origins of bans, which is otherwise the same.
 const BEFORE_ORIGINS: u32 = 4;
 
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
 const CHECKSUM: usize = 4;
 
-/// The size limit in bytes: all buckets of the largest table in debt, and the most bans, sieve
-/// addresses and known sources, each with the most bytes.
+/// The size limit in bytes: all buckets of the largest table in debt, and the maximum number of
+/// bans, sieve addresses and known sources, each with its longest encoding.
 pub(super) const MAX_BYTES: u64 = 64 * 1024 * 1024 * 25
     + 4 * 1024 * 1024 * (137 + 38)
     + 3 * Sieve::MOST_ENTRIES * 32
     + known::MOST as u64 * 20
     + 1024 * 1024;
 
-/// Why bytes are not a snapshot.
+/// The reason why bytes are not a snapshot.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum FormatError {
-    /// They do not begin as a state file does.
+    /// The bytes do not begin like a state file.
     #[error("it is not a state file of the limiter")]
     Foreign,
-    /// Another release wrote them.
+    /// Another release wrote the file.
     #[error(
         "its version is {0}, but this limiter reads only versions {BEFORE_ORIGINS} to {VERSION}"
     )]
     Version(u32),
-    /// They are more or fewer than they say.
+    /// The number of bytes differs from the stated length.
     #[error("it has {found} bytes instead of {expected}")]
     Length {
         /// The expected length.
@@ -63,7 +63,7 @@ pub enum FormatError {
         /// The actual length.
         found: u64,
     },
-    /// They have changed since they were written.
+    /// The bytes have changed since they were written.
     #[error("its checksum is wrong")]
     Checksum,
     /// The checksum is right, but the contents are invalid.

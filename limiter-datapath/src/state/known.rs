@@ -8,22 +8,23 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The most sources that are saved: those of the highest rank, of each rank those that came last.
+/// The maximum number of saved sources. Higher ranks come first, and within a rank the latest
+/// visitors.
 pub(super) const MOST: usize = 1 << 24;
 
-/// What the clock of saved records shows when they are saved.
+/// The saved records' clock at the time of saving.
 const SAVED_AT: Tick = Tick(0);
 
 /// The sources that were proven, familiar or vouched for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSources {
-    /// How many leading bits of an IPv6 address were one source.
+    /// The number of leading bits of an IPv6 address that were one source.
     pub ipv6_prefix: u32,
     /// The sources.
     pub sources: Vec<SavedSource>,
 }
 
-/// A source and its record, by a clock that began when it was saved.
+/// A source and its record, by a clock that is 0 at the time of saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSource {
     source: u64,
@@ -51,15 +52,15 @@ impl SavedSources {
         }
     }
 
-    /// Returns the records as they are at a moment `passed_ns` later, without those that have
-    /// expired. Sources whose prefixes are shorter than a source is now are forgotten.
+    /// The records as they are at a moment `passed_ns` later, without expired records. Forgets
+    /// sources with a prefix shorter than the present one.
     pub fn restore(
         &self,
         passed_ns: u64,
         at: &Moment<'_>,
     ) -> impl Iterator<Item = (SourceId, Record)> {
         let passed = u32::try_from(passed_ns >> Tick::BITS).unwrap_or(u32::MAX);
-        // Times beyond that would count as times to come.
+        // Longer times would wrap around to future ticks.
         let is_long = passed > Record::LONGEST_VOUCH;
         let sources = self.sources.iter().filter(move |_| !is_long);
         sources.filter_map(move |saved| {
@@ -70,7 +71,7 @@ impl SavedSources {
         })
     }
 
-    /// Returns the source by other settings.
+    /// The source under other settings.
     fn source_now(&self, source: SourceId, settings: &Settings) -> Option<SourceId> {
         let address = source.address();
         let fits = address.family == Family::V4 || self.ipv6_prefix >= settings.ipv6_prefix;
@@ -79,8 +80,8 @@ impl SavedSources {
 }
 
 impl SavedSource {
-    /// A source that ranks as fresh only while the shortage lasts is saved as fresh: nobody gains
-    /// by a restart.
+    /// Saves a source as fresh if it ranks as fresh only while the shortage lasts. So no source
+    /// gains standing by a restart.
     const fn new(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
         let is_fresh = matches!(record.standing(at), Standing::Fresh);
         let (last, since) = (Tick(record.last()), Tick(record.since()));

@@ -1,4 +1,5 @@
-//! What outlives the daemon and a reboot: debts, bans, the contents of sieves, and known sources.
+//! The state that outlives the daemon and a reboot: debts, bans, the contents of sieves, and known
+//! sources.
 //!
 //! A [`Snapshot`] holds the buckets in debt, and is restored into buckets of any store and size as
 //! far as possible; the datapath does both. This module defines the snapshot, its bytes, and its
@@ -23,18 +24,18 @@ pub use self::{
     sieves::SavedSieve,
 };
 
-/// The saved state at a time of day, with all that is needed to resume from it.
+/// The saved state at a time of day, complete enough to resume from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When it was taken, by the wall clock: the kernel's clock starts over at each boot.
+    /// The time of the snapshot, by the wall clock: the kernel's clock starts over at each boot.
     pub saved_at: Timestamp,
     /// The limits' interned ids.
     pub names: Names,
-    /// What buckets owed then.
+    /// The debts of buckets at that time.
     pub sets: Vec<SetDebts>,
     /// The bans.
     pub bans: Vec<SavedBan>,
-    /// What they have dropped, of each prefix of which it is anything.
+    /// The hits of banned prefixes, without zeros.
     pub hits: Vec<SavedHits>,
     /// The contents of sieves.
     pub sieves: Vec<SavedSieve>,
@@ -43,13 +44,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns how many buckets were in debt.
+    /// The number of buckets in debt.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.sets.iter().map(|set| set.debts.count()).sum()
     }
 
-    /// Returns how many nanoseconds have passed since; 0 if the clock was set back.
+    /// The nanoseconds since the snapshot; 0 if the clock was set back.
     #[must_use]
     pub fn age_ns(&self, now: Timestamp) -> u64 {
         let age = now.duration_since(self.saved_at).max(SignedDuration::ZERO);

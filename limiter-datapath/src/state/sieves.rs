@@ -11,15 +11,15 @@ use crate::native::{ShardLists, SieveSnapshot};
 /// The contents of a sieve, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSieve {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many lists it has besides list 0.
+    /// The number of lists besides list 0.
     pub buckets: u8,
     /// The binary logarithm of the entry list's capacity.
     pub size: u8,
-    /// How many leading bits of an IPv6 address are scored.
+    /// The number of leading bits of an IPv6 address that are scored.
     pub ipv6_prefix: u8,
-    /// Its shards, with their lists from list 0 on, each most recently hit first.
+    /// The shards, with their lists from list 0 on, each most recently hit first.
     shards: Vec<Vec<Vec<SavedEntry>>>,
 }
 
@@ -52,16 +52,16 @@ impl SavedSieve {
         }
     }
 
-    /// Whether that sieve has the same name and lists.
+    /// Whether `sieve` has the same name and lists.
     #[must_use]
     pub fn fits(&self, sieve: &Sieve) -> bool {
         (&self.name, self.buckets, self.size, self.ipv6_prefix)
             == (&sieve.name, sieve.buckets, sieve.size, sieve.ipv6_prefix)
     }
 
-    /// Returns the contents `passed_ns` later, at the time `now_ns` of the decision's clock. That
-    /// clock starts with the boot: an address added before is as old as the machine's uptime, and
-    /// so ages later than it would have.
+    /// The contents `passed_ns` later, at the time `now_ns` of the decision's clock. That clock
+    /// starts at boot, so an address from before the boot gets the machine's uptime as its age, and
+    /// expires later than it would have.
     #[must_use]
     pub fn snapshot(&self, now_ns: u64, passed_ns: u64) -> SieveSnapshot {
         let held = |entry: &SavedEntry| HeldSource {
@@ -79,7 +79,7 @@ impl SavedSieve {
         }
     }
 
-    /// Returns how many addresses were in it.
+    /// The number of addresses in it.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shards.iter().flatten().map(Vec::len).sum()

@@ -1,4 +1,4 @@
-//! Directories of a BPF filesystem.
+//! Makes, checks and removes directories of a BPF filesystem.
 
 use std::{
     fs, io,
@@ -10,13 +10,13 @@ use rustix::{fs::statfs, process::geteuid};
 
 use super::error::{PinsError, path_error};
 
-/// The rights of the group and of others to write.
+/// The write permissions of the group and of others.
 const BY_OTHERS: u32 = 0o022;
 
-/// The mark of a directory from which each user removes only their own.
+/// The sticky bit: each user may remove only their own entries.
 const STICKY: u32 = 0o1000;
 
-/// Makes a directory in a BPF filesystem, and those above it.
+/// Makes a directory in a BPF filesystem, and its missing parents.
 pub(super) fn make(path: &Path) -> Result<(), PinsError> {
     let above = nearest(path)?;
     if !is_bpf(above).map_err(path_error(above))? {
@@ -29,15 +29,16 @@ pub(super) fn make(path: &Path) -> Result<(), PinsError> {
         .map_err(path_error(path))
 }
 
-/// Checks that no user but root, or the user that asks, could have made or filled a directory: programs that
-/// a user pins in it are taken over, and a user that removes pins ends the enforcement.
+/// Checks that only root or the calling user can have made or filled a directory. The limiter takes over
+/// pinned programs, so another user's pin would run as ours; and a user who removes pins ends the
+/// enforcement.
 pub(super) fn check_owner(path: &Path) -> Result<(), PinsError> {
     let found = fs::symlink_metadata(path).map_err(path_error(path))?;
     if !found.is_dir() {
         return Err(PinsError::NoDirectory(path.to_owned()));
     }
     check_maker(path, &found, 0)?;
-    // A user that may write to one above it replaces it, unless all may and each removes only their own.
+    // A user with write permission in a parent can replace the directory, unless the parent is sticky.
     for above in path
         .ancestors()
         .skip(1)
@@ -52,8 +53,8 @@ pub(super) fn check_owner(path: &Path) -> Result<(), PinsError> {
     Ok(())
 }
 
-/// Checks that a directory is ours, and that others may not write to it, unless it has a right that
-/// makes that harmless.
+/// Checks that a directory belongs to root or this user, and that others may not write to it, unless it has
+/// a mode bit in `harmless`.
 fn check_maker(path: &Path, found: &fs::Metadata, harmless: u32) -> Result<(), PinsError> {
     let owner = found.uid();
     if owner != 0 && owner != geteuid().as_raw() {
@@ -68,7 +69,7 @@ fn check_maker(path: &Path, found: &fs::Metadata, harmless: u32) -> Result<(), P
     Ok(())
 }
 
-/// Returns the path itself, or the nearest existing path above it.
+/// The path itself, or its nearest existing parent.
 pub(super) fn nearest(path: &Path) -> Result<&Path, PinsError> {
     let mut above = path;
     while !above.try_exists().map_err(path_error(above))? {
@@ -86,7 +87,6 @@ pub(super) fn is_bpf(path: &Path) -> io::Result<bool> {
     Ok(statfs(path)?.f_type == libc::BPF_FS_MAGIC)
 }
 
-/// Removes a directory and its contents, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), PinsError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
@@ -94,7 +94,6 @@ pub(super) fn remove(path: &Path) -> Result<(), PinsError> {
     }
 }
 
-/// Removes a pin, if it exists.
 pub(super) fn remove_file(path: &Path) -> Result<(), PinsError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(path_error(path)(error)),
@@ -102,7 +101,7 @@ pub(super) fn remove_file(path: &Path) -> Result<(), PinsError> {
     }
 }
 
-/// Returns the names in a directory; none if it does not exist.
+/// The names in a directory; empty if it does not exist.
 pub(super) fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -118,7 +117,7 @@ pub(super) fn names(directory: &Path) -> Result<Vec<String>, PinsError> {
     Ok(names)
 }
 
-/// Returns the names that are numbers, in ascending order.
+/// The names that are numbers, in ascending order.
 pub(super) fn numbers<T: std::str::FromStr + Ord>(directory: &Path) -> Result<Vec<T>, PinsError> {
     let names = names(directory)?;
     let mut numbers: Vec<T> = names.iter().filter_map(|name| name.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! A document in a BPF map, which can be pinned beside the programs that it describes: both exist
-//! or neither does.
+//! A document in a BPF map. The map is pinned beside the programs that the document describes, so
+//! both exist or neither does.
 
 use std::path::Path;
 
@@ -11,24 +11,23 @@ use crate::kernel::chain::chain;
 /// The size of an entry of the map.
 const PAGE: usize = 4096;
 
-/// The length of the text precedes it, as an eight-byte little-endian number.
+/// The length of the text comes first, as an 8-byte little-endian number.
 const HEADER: usize = 8;
 
-/// A document cannot be kept or read.
+/// A document cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// The kernel refused.
+    /// The kernel refused the operation.
     #[error("{}", chain(.0))]
     Map(#[from] MapError),
-    /// It is none that this version knows.
+    /// The document has a form that this version does not know.
     #[error("it cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It cannot be pinned, or is not pinned.
+    /// The document cannot be pinned, or is not pinned.
     #[error("{}", chain(.0))]
     Pin(#[from] aya::pin::PinError),
 }
 
-/// Pins a document at a path.
 pub(super) fn pin(path: &Path, document: &impl Serialize) -> Result<(), DocumentError> {
     let text = serde_json::to_vec(document)?;
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
@@ -43,7 +42,6 @@ pub(super) fn pin(path: &Path, document: &impl Serialize) -> Result<(), Document
     Ok(map.pin(path)?)
 }
 
-/// Reads the document pinned at a path.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError> {
     let map = Map::from_map_data(MapData::from_pin(path)?)?;
     let map = Array::<_, [u8; PAGE]>::try_from(map)?;
@@ -55,7 +53,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, DocumentError>
         .split_first_chunk::<HEADER>()
         .unwrap_or((&[0; HEADER], &[]));
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    // A text shorter than its stated length is not JSON either.
+    // A text shorter than its stated length is not valid JSON either.
     Ok(serde_json::from_slice(
         text.get(..length).unwrap_or_default(),
     )?)

@@ -1,4 +1,4 @@
-//! Errors of pinning.
+//! The errors of pinning.
 
 use std::{
     io,
@@ -9,22 +9,22 @@ use thiserror::Error;
 
 use super::document::DocumentError;
 
-/// Nothing can be pinned, or the pins cannot be used.
+/// Pinning fails, or the pins cannot be used.
 #[derive(Debug, Error)]
 pub enum PinsError {
-    /// Another process has taken the directory.
+    /// Another process has locked the directory.
     #[error(
         "another limiter is running with the pins in {0}: stop it first, or pin elsewhere with \
          --pin=DIRECTORY"
     )]
     InUse(PathBuf),
-    /// It is an ordinary directory.
+    /// The directory is not in a BPF filesystem.
     #[error(
         "{0} is not in a BPF filesystem, where programs must be pinned: mount one \
          (mount -t bpf bpf /sys/fs/bpf), or name a directory in one with --pin=DIRECTORY"
     )]
     NotBpf(PathBuf),
-    /// Another user has made it, or one above it.
+    /// Another user has made the directory, or a parent of it.
     #[error(
         "{path} belongs to the user {owner}, who could put programs of their own in the place of pins: \
          remove it, or pin elsewhere with --pin=DIRECTORY"
@@ -35,7 +35,7 @@ pub enum PinsError {
         /// The user's number.
         owner: u32,
     },
-    /// Other users may write to it, or to one above it.
+    /// Other users may write to the directory, or to a parent of it.
     #[error(
         "{path} may be written by other users (mode {mode:04o}), who could put programs of their own in \
          the place of pins: `chmod 700` it, or mount the BPF filesystem with `mount -o mode=700`"
@@ -46,42 +46,42 @@ pub enum PinsError {
         /// Its permissions.
         mode: u32,
     },
-    /// It is a file, a pin or a symbolic link.
+    /// The path leads to a file, a pin or a symbolic link.
     #[error("{0} is not a directory: remove it, or pin elsewhere with --pin=DIRECTORY")]
     NoDirectory(PathBuf),
-    /// The pinned interfaces are those of a container, or of the machine around it.
+    /// The pinned interfaces belong to a container, or to the machine around it.
     #[error(
         "the pins in {0} are for interfaces of another network namespace: run this limiter \
          there, or pin elsewhere with --pin=DIRECTORY"
     )]
     OtherNamespace(PathBuf),
-    /// The user may not look.
+    /// The user may not read the directory.
     #[error("cannot look into {path}: {source}: run as root (sudo limiter …)")]
     Forbidden {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused.
+    /// The system refused the operation.
     #[error("cannot use {path} for pinning: {source}")]
     Path {
         /// The path that cannot be made, read or removed.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A document is damaged, or of another version.
     #[error("the pin {path} cannot be used: {source}; `limiter detach` removes all pins")]
     Document {
-        /// Its path.
+        /// The document's path.
         path: PathBuf,
         /// The reason.
         source: Box<DocumentError>,
     },
 }
 
-/// Returns what makes an error of one with a path.
+/// Wraps I/O errors with a path.
 pub(super) fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<> {
     let path = path.to_owned();
     move |source| PinsError::Path {
@@ -90,7 +90,7 @@ pub(super) fn path_error(path: &Path) -> impl Fn(io::Error) -> PinsError + use<>
     }
 }
 
-/// Returns what makes an error of one with a document.
+/// Wraps document errors with a path.
 pub(super) fn document_error(path: &Path) -> impl Fn(DocumentError) -> PinsError + use<> {
     let path = path.to_owned();
     move |source| PinsError::Document {

@@ -1,4 +1,4 @@
-//! Looks for pins without taking them. Being forbidden to look does not mean that there are none.
+//! Inspects pins without taking them. A permission error does not mean that there are none.
 
 use std::{fs, io, path::Path};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Pins {
-    /// Looks at a directory, whether or not it is taken; `None`: nothing is pinned there.
+    /// Opens a directory for reading, even if another process has taken it; `None`: it has no pins.
     pub fn look(directory: &Path) -> Result<Option<Self>, PinsError> {
         let found = match fs::metadata(directory.join(INTERFACES)) {
             Ok(found) => found.is_dir(),
@@ -28,7 +28,7 @@ impl Pins {
         }))
     }
 
-    /// Whether pins in a directory could be seen: it is, or would be, in a BPF filesystem.
+    /// Whether pins in a directory would be visible: it is, or would be, in a BPF filesystem.
     pub fn can_be_seen(directory: &Path) -> Result<bool, PinsError> {
         let above = nearest(directory)?;
         is_bpf(above).map_err(path_error(above))

@@ -1,5 +1,5 @@
-//! Finds pins that are gone: removed by hand, or with their filesystem. Each function returns the path of one; `None`:
-//! all are there.
+//! Finds pins that have vanished: removed by hand, or with their filesystem. Each function returns the path of one
+//! lost pin; `None`: all are there.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use super::{FACTS, HANDSHAKES, LINK, MANIFEST, Pins, STAGES};
 use crate::kernel::{link::Link, program::Program};
 
 impl Pins {
-    /// Whether the directory that was taken is no longer at its path, or another is.
+    /// Whether the taken directory has vanished from its path, or another directory has replaced it.
     pub(in crate::kernel) fn lost_directory(&self) -> Option<PathBuf> {
         let id = |found: &std::fs::Metadata| (found.dev(), found.ino());
         let here = self.directory.metadata();
@@ -24,7 +24,7 @@ impl Pins {
         (!is_here).then(|| self.directory.clone())
     }
 
-    /// Looks for the maps of one set.
+    /// Checks the maps of one set.
     pub(in crate::kernel) fn lost_kept(
         &self,
         generation: u64,
@@ -36,7 +36,7 @@ impl Pins {
         paths.find(|path| !path.exists())
     }
 
-    /// Looks for the link to an interface.
+    /// Checks the link to an interface.
     pub(in crate::kernel) fn lost_interface(&self, index: u32, link: &Link) -> Option<PathBuf> {
         let directory = self.interface(index);
         let facts = directory.join(FACTS);
@@ -46,13 +46,13 @@ impl Pins {
         .or_else(|| (!facts.exists()).then_some(facts))
     }
 
-    /// Looks for the manifest of a policy.
+    /// Checks the manifest of a policy.
     pub(in crate::kernel) fn lost_manifest(&self, generation: u64) -> Option<PathBuf> {
         let manifest = self.policy(generation).join(MANIFEST);
         (!manifest.exists()).then_some(manifest)
     }
 
-    /// Looks for the program of an interface, and for its stages, without which it drops every packet.
+    /// Checks the program of an interface, and its stages: without them it drops every packet.
     pub(in crate::kernel) fn lost_program(
         &self,
         generation: u64,
@@ -64,14 +64,14 @@ impl Pins {
         lost_program(directory.join(name), program).or_else(|| (!stages.exists()).then_some(stages))
     }
 
-    /// Looks for the link to the root cgroup.
+    /// Checks the link to the root cgroup.
     pub(in crate::kernel) fn lost_handshakes(&self, link: &Link) -> Option<PathBuf> {
         lost(self.directory.join(HANDSHAKES), |path| {
             Ok(Link::open(path)?.id() == link.id())
         })
     }
 
-    /// Looks for the program of a policy for the root cgroup.
+    /// Checks a policy's program for the root cgroup.
     pub(in crate::kernel) fn lost_handshakes_of(
         &self,
         generation: u64,

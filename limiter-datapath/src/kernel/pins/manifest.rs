@@ -1,5 +1,5 @@
-//! The description of a policy in force, pinned beside its programs: all that a process needs to
-//! take it over.
+//! The description of a policy in force, pinned beside its programs: all that a process needs to take
+//! the policy over.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Settings;
 
-/// The description of what is in force.
+/// The description of the policy in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Counts the policies since the pins, or the daemon, began; 0: none yet.
+    /// Counts the policies since the pins, or the daemon, began; 0: no policy yet.
     pub generation: u64,
-    /// The generation with which its buckets, counters and offenders began.
+    /// The generation that made the present buckets, counters and offenders.
     pub kept: u64,
-    /// When the policy was loaded.
+    /// The time of loading the policy.
     pub loaded_at: Timestamp,
-    /// The interfaces that are to be limited, as the operator wrote them; some may not exist.
+    /// The interfaces to be limited, as the operator wrote them; some may not exist.
     pub interfaces: Vec<InterfaceName>,
-    /// Their numbers, by which they find counters and buckets; also those of named interfaces that do
-    /// not exist.
+    /// The interface numbers, which index counters and buckets. Includes named interfaces that do not
+    /// exist.
     pub interface_numbers: BTreeMap<String, u32>,
-    /// How programs are attached to them.
+    /// The mode in which programs are attached.
     pub mode: AttachMode,
     /// The settings that the programs were made from.
     pub settings: Settings,
     /// The policy.
     pub policy: Policy,
-    /// Where the addresses of the policy's lists come from.
+    /// The origin of the addresses in the policy's lists.
     pub lists: Vec<ListRecord>,
     /// Every name interned so far.
     pub names: Names,
@@ -43,7 +43,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Describes nothing in force, `now`.
+    /// Describes the absence of a policy at the time `now`.
     #[must_use]
     pub fn empty(settings: Settings, now: Timestamp) -> Self {
         Self {
@@ -61,14 +61,14 @@ impl Manifest {
         }
     }
 
-    /// Whether an interface is to be limited by its name, whether or not it exists, and not only as long
-    /// as a pattern selects it.
+    /// Whether the policy names an interface. Such an interface is limited whenever it exists, and not
+    /// only as long as a pattern selects it.
     #[must_use]
     pub fn names(&self, interface: &str) -> bool {
         is_named(&self.interfaces, interface)
     }
 
-    /// Returns the name of the interface that a number is reserved for.
+    /// The name of the interface with a reserved number.
     #[must_use]
     pub fn name_of_interface(&self, interface_number: u32) -> Option<&str> {
         let mut interface_numbers = self.interface_numbers.iter();
@@ -77,7 +77,7 @@ impl Manifest {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Returns the status of the lists, as of now.
+    /// The status of the lists at the time `now`.
     #[must_use]
     pub fn list_statuses(&self, now: Timestamp) -> Vec<ListStatus> {
         let lists = self.lists.iter();

@@ -39,9 +39,9 @@ pub use self::{document::DocumentError, error::PinsError, manifest::Manifest};
 pub(super) use self::{facts::Facts, namespace::NetworkNamespace};
 use super::{grace::wait_for_running_programs, link::Link, program::Program};
 
-/// The version of everything below `v…`: of the maps' types, sizes and values, and of the manifest.
-/// Raise it when a change would make an older or newer limiter misread them; a test detects changes
-/// of the maps.
+/// The version of everything below `v…`: the maps' types, sizes and values, and the manifest. Raise
+/// it when an older or newer limiter would misread them after a change. A test detects changes of
+/// the maps.
 pub const ABI: u32 = 22;
 
 /// The default directory of `--pin`.
@@ -56,7 +56,6 @@ const MANIFEST: &str = "manifest";
 const STAGES: &str = "stages";
 const HANDSHAKES: &str = "handshakes";
 
-/// An interface whose link is pinned.
 #[derive(Debug)]
 pub(super) struct PinnedInterface {
     pub(super) index: u32,
@@ -77,7 +76,7 @@ pub(super) struct PinnedPolicy {
 #[derive(Debug)]
 pub struct Pins {
     directory: PathBuf,
-    /// Excludes every other process that changes pins; `None`: only for reading.
+    /// Excludes other processes that change pins; `None`: opened only for reading.
     lock: Option<File>,
 }
 
@@ -90,7 +89,7 @@ impl Pins {
         })
     }
 
-    /// Takes the directory once more, which another has replaced, or which is gone.
+    /// Takes the directory again if it has vanished, or another has replaced it.
     pub(super) fn take_again(&mut self) -> Result<(), PinsError> {
         if self.lost_directory().is_some() {
             self.lock = Some(lock(&self.directory)?);
@@ -103,19 +102,19 @@ impl Pins {
         self.lock.is_some()
     }
 
-    /// Returns the directory.
+    /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns where the maps of one set of buckets, counters and offenders are pinned that began
-    /// with a generation.
+    /// The path of the pinned maps of one set of buckets, counters and offenders. `generation`: the
+    /// generation that made the set.
     pub(super) fn kept(&self, generation: u64, owner: &str) -> PathBuf {
         self.all_kept().join(generation.to_string()).join(owner)
     }
 
-    /// Returns the owners of the pinned sets that began with a generation.
+    /// The owners of the pinned sets of a generation.
     pub(super) fn kept_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
         names(&self.all_kept().join(generation.to_string()))
     }
@@ -128,12 +127,11 @@ impl Pins {
         Ok(path)
     }
 
-    /// Removes the maps of one set.
     pub(super) fn remove_kept(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
         remove(&self.kept(generation, owner))
     }
 
-    /// Removes the maps that began with other generations; `None`: with any.
+    /// Removes the maps of all other generations; `None`: of all generations.
     pub(super) fn remove_other_kept(&self, generation: Option<u64>) -> Result<(), PinsError> {
         for other in numbers::<u64>(&self.all_kept())? {
             if Some(other) != generation {
@@ -143,14 +141,14 @@ impl Pins {
         Ok(())
     }
 
-    /// Returns the names of other versions' directories, such as `v0`.
+    /// The names of other versions' directories, such as `v0`.
     pub fn other_versions(&self) -> Result<Vec<String>, PinsError> {
         let mut names = names(&self.directory)?;
         names.retain(|name| name.starts_with('v') && *name != version());
         Ok(names)
     }
 
-    /// Removes what other versions have pinned, except links, whose path is the same for all.
+    /// Removes the pins of other versions, except links, which have the same path in all versions.
     pub(super) fn remove_other_versions(&self) -> Result<(), PinsError> {
         let names = self.other_versions()?;
         if !names.is_empty() {
@@ -163,12 +161,12 @@ impl Pins {
         Ok(())
     }
 
-    /// Removes what this version has pinned, except links.
+    /// Removes the pins of this version, except links.
     pub(super) fn remove_this_version(&self) -> Result<(), PinsError> {
         remove(&self.versioned())
     }
 
-    /// Returns the interfaces whose links are pinned.
+    /// The interfaces with a pinned link.
     pub(super) fn interfaces(&self) -> Result<Vec<PinnedInterface>, PinsError> {
         let directory = self.directory.join(INTERFACES);
         let mut interfaces = Vec::new();
@@ -177,13 +175,14 @@ impl Pins {
             let facts = of_interface.join(FACTS);
             let link = of_interface.join(LINK);
             if !link.try_exists().map_err(path_error(&link))? {
-                // Pinning was interrupted; there is no program either.
+                // Pinning was interrupted, so there is no program either.
                 continue;
             }
             let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
             let of_facts = NetworkNamespace::of(&facts);
             let link = Link::open(&link).map_err(path_error(&link))?;
-            // A link whose interface has vanished, perhaps with its namespace, belongs to nobody.
+            // A link whose interface has vanished, perhaps with its namespace, enforces nothing, so
+            // any limiter may take it over.
             let enforces = link.info().is_ok_and(|info| info.interface != 0);
             if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
                 return Err(PinsError::OtherNamespace(self.directory.clone()));
@@ -214,7 +213,7 @@ impl Pins {
         remove(&self.interface(index))
     }
 
-    /// Returns the link to the root cgroup, if one is pinned.
+    /// The pinned link to the root cgroup, if there is one.
     pub(super) fn handshakes(&self) -> Result<Option<Link>, PinsError> {
         let path = self.directory.join(HANDSHAKES);
         if !path.try_exists().map_err(path_error(&path))? {
@@ -223,13 +222,11 @@ impl Pins {
         Link::open(&path).map(Some).map_err(path_error(&path))
     }
 
-    /// Pins the link to the root cgroup.
     pub(super) fn add_handshakes(&self, link: &Link) -> Result<(), PinsError> {
         let path = self.directory.join(HANDSHAKES);
         link.pin(&path).map_err(path_error(&path))
     }
 
-    /// Pins the program of a policy for the root cgroup.
     pub(super) fn add_handshakes_of(
         &self,
         generation: u64,
@@ -245,7 +242,7 @@ impl Pins {
         remove_file(&self.directory.join(HANDSHAKES))
     }
 
-    /// Returns the policies, the oldest first.
+    /// The policies, the oldest first.
     pub(super) fn policies(&self) -> Result<Vec<PinnedPolicy>, PinsError> {
         let directory = self.versioned().join(POLICIES);
         let mut policies = Vec::new();
@@ -253,7 +250,7 @@ impl Pins {
             let of_policy = directory.join(generation.to_string());
             let path = of_policy.join(MANIFEST);
             if !path.try_exists().map_err(path_error(&path))? {
-                // Pinning was interrupted before any of its programs was used.
+                // Pinning was interrupted before any program of the policy was used.
                 continue;
             }
             let manifest = document::read(&path).map_err(document_error(&path))?;
@@ -280,7 +277,6 @@ impl Pins {
         Ok(policies)
     }
 
-    /// Pins a policy and its programs.
     pub(super) fn add_policy<'p>(
         &self,
         manifest: &Manifest,
@@ -296,13 +292,13 @@ impl Pins {
         if let Some(program) = handshakes {
             self.add_handshakes_of(manifest.generation, program)?;
         }
-        // A policy with a manifest is complete.
+        // The manifest comes last: a policy with a manifest is complete.
         let path = directory.join(MANIFEST);
         document::pin(&path, manifest).map_err(document_error(&path))
     }
 
-    /// Pins one more program of a policy. Replaces that of another interface that had the index
-    /// before.
+    /// Pins one more program of a policy. Replaces the program of another interface that had the
+    /// index before.
     pub(super) fn add_program(
         &self,
         generation: u64,
@@ -312,7 +308,7 @@ impl Pins {
         self.remove_program(generation, index)?;
         let (directory, name) = (self.policy(generation), index.to_string());
         if let Some(stages) = program.stages() {
-            // The stages first, so that a pinned program always has them.
+            // The stages come first, so that a pinned program always has them.
             let directory = directory.join(STAGES);
             make(&directory)?;
             let path = directory.join(&name);
@@ -330,17 +326,16 @@ impl Pins {
             .try_for_each(|path| remove_file(path))
     }
 
-    /// Removes a policy and its programs.
     pub(super) fn remove_policy(&self, generation: u64) -> Result<(), PinsError> {
         remove(&self.policy(generation))
     }
 
-    /// Removes everything; all that was attached is detached.
+    /// Removes all pins; detaches all their programs.
     pub fn remove_all(self) -> Result<(), PinsError> {
-        // The links first, so that what they enforce is complete to the end.
+        // The links come first, so that their programs are complete to the end.
         let interfaces = self.directory.join(INTERFACES);
         for of_interface in fs::read_dir(&interfaces).into_iter().flatten().flatten() {
-            // A link that cannot be opened goes with its pin.
+            // A link that cannot be opened ends with its pin.
             if let Ok(link) = Link::open(&of_interface.path().join(LINK)) {
                 let _ = link.detach();
             }
@@ -348,8 +343,8 @@ impl Pins {
         if let Ok(Some(link)) = self.handshakes() {
             let _ = link.detach();
         }
-        // A packet on its way between two stages is still decided. Without memory for a map there
-        // is no wait: then it is dropped, and counted.
+        // Wait, so that a packet between two stages is still decided. If memory for the map is
+        // short, there is no wait; the packet is then dropped and counted.
         let _ = wait_for_running_programs();
         remove(&interfaces)?;
         remove(&self.directory)
@@ -376,13 +371,13 @@ impl Pins {
 impl Drop for Pins {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // Removed only if nothing was pinned: a refused start leaves nothing behind.
+            // This succeeds only if the directory is empty: a refused start leaves no trace.
             let _ = fs::remove_dir(&self.directory);
         }
     }
 }
 
-/// Makes a directory if it is missing, and has it for this process alone.
+/// Makes a directory if it is missing, and locks it for this process.
 fn lock(directory: &Path) -> Result<File, PinsError> {
     make(directory)?;
     check_owner(directory)?;

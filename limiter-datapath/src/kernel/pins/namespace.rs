@@ -1,4 +1,5 @@
-//! Identifies network namespaces: another one has interfaces with the same indices and names.
+//! Identifies network namespaces. Two namespaces can have interfaces with the same indices and
+//! names.
 
 use std::{
     fs, io,
@@ -14,28 +15,27 @@ use super::{
     error::{PinsError, path_error},
 };
 
-/// The identity of a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kernel) struct NetworkNamespace {
-    /// Its inode number, which another namespace may get once this one is gone.
+    /// The inode number. Another namespace may get it once this one is gone.
     pub(in crate::kernel) inode: u64,
-    /// Its cookie, which no other gets until the machine restarts (Linux 5.14).
+    /// The cookie, unique until the machine restarts (Linux 5.14).
     pub(in crate::kernel) cookie: Option<u64>,
 }
 
 impl NetworkNamespace {
-    /// Returns the namespace of this process.
+    /// The namespace of this process.
     pub(in crate::kernel) fn current() -> Result<Self, PinsError> {
         let path = Path::new("/proc/self/ns/net");
         let found = fs::metadata(path).map_err(path_error(path))?;
         Ok(Self {
             inode: found.ino(),
-            // Older kernels have none.
+            // Older kernels have no cookies.
             cookie: cookie().ok(),
         })
     }
 
-    /// Returns the namespace that is pinned beside a link.
+    /// The namespace that is pinned beside a link.
     pub(in crate::kernel) const fn of(facts: &Facts) -> Self {
         Self {
             inode: facts.namespace,
@@ -43,7 +43,7 @@ impl NetworkNamespace {
         }
     }
 
-    /// Whether both are the same, as far as can be told.
+    /// Whether both are the same. Compares inode numbers if a cookie is missing.
     pub(in crate::kernel) fn is(&self, other: &Self) -> bool {
         match (self.cookie, other.cookie) {
             (Some(one), Some(other)) => one == other,
@@ -52,12 +52,13 @@ impl NetworkNamespace {
     }
 }
 
-/// Returns the cookie of this thread's network namespace.
+/// The cookie of this thread's network namespace.
 fn cookie() -> io::Result<u64> {
     let socket = UnixDatagram::unbound()?;
     let mut cookie = 0_u64;
     let mut length = libc::socklen_t::try_from(size_of_val(&cookie)).unwrap_or(0);
-    // SAFETY: the kernel writes at most `length` bytes, which are there; any bytes are a value.
+    // SAFETY: the kernel writes at most `length` bytes, and the buffer has that many; any bytes are
+    // a value.
     let got = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! Resumes from what another daemon has pinned.
+//! Resumes from another daemon's pins.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::kernel::{
 };
 
 impl Datapath {
-    /// Takes over what is pinned, and the previous policy if the one in force was not settled.
+    /// Takes over the pinned objects, and the previous policy if the one in force was not settled.
     pub fn adopt(pins: Pins) -> Result<Adopted, DatapathError> {
         let mut policies = pins.policies()?;
         let interfaces = pins.interfaces()?;
@@ -28,7 +28,7 @@ impl Datapath {
             let mut programs = policy.programs.values();
             programs.any(|program| held.contains(&program.id()))
         });
-        // If no interface is left, the newest.
+        // If no interface is left, take the newest policy.
         let Some(index) = in_force.or_else(|| policies.len().checked_sub(1)) else {
             let interfaces = interfaces.into_iter();
             let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
@@ -83,7 +83,8 @@ impl Datapath {
         };
         let policy = compiled(&manifest)?;
         let handshakes = match (handshakes, kept.reputation()) {
-            // Its predecessor could not load it, perhaps on another kernel or with fewer rights.
+            // The previous daemon could not load it, perhaps on another kernel or with fewer
+            // rights.
             (None, Some(maps)) if pins.are_taken() => {
                 handshakes::load_pinned(maps, kept.of_host(), &manifest, &policy, &pins)
             }
@@ -100,8 +101,8 @@ impl Datapath {
             pins: Some(pins),
         };
         datapath.learn_units()?;
-        // A process that only looks changes nothing: the process that has taken the pins may be
-        // amid a change.
+        // A read-only process changes nothing: the process that has taken the pins may be amid a
+        // change.
         if datapath.pins.as_ref().is_some_and(Pins::are_taken) {
             datapath.clean_up(previous.as_ref(), &later)?;
         }
@@ -111,7 +112,7 @@ impl Datapath {
         ))
     }
 
-    /// Finishes what earlier daemons were doing when they were killed.
+    /// Finishes the interrupted work of killed daemons.
     fn clean_up(
         &mut self,
         previous: Option<&Previous>,
@@ -127,14 +128,13 @@ impl Datapath {
             kept.clean_up(&manifest.units)?;
         }
         for policy in later {
-            // It was reverted, or never in force.
+            // The policy was reverted, or never in force.
             self.forget_limits_of(&policy.manifest)?;
         }
         self.forget_unused_interfaces()
     }
 }
 
-/// Compiles a pinned policy.
 fn compiled(manifest: &Manifest) -> Result<CompiledPolicy, DatapathError> {
     let policy = CompiledPolicy::with_units(&manifest.policy, &manifest.units, possible_cpus())?;
     Ok(manifest.settings.keyed(policy))

@@ -1,4 +1,4 @@
-//! The links to the interfaces: made, pinned, given other programs, and released.
+//! The links to the interfaces: makes, pins and releases them, and gives them other programs.
 
 use std::{collections::BTreeMap, mem};
 
@@ -8,15 +8,15 @@ use limiter_policy::config::Scope;
 use super::Made;
 use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, NameChange, program::Program};
 
-/// What a switch leaves over.
+/// The replaced programs and the removed attachments after a switch.
 pub(super) struct Superseded {
     pub(super) programs: BTreeMap<u32, Program>,
     pub(super) removed: Vec<Attachment>,
 }
 
 impl Datapath {
-    /// Keeps pinned attachments. They replace those to former interfaces of the same names, from
-    /// which the program goes. Returns the former interfaces that have not vanished.
+    /// Keeps pinned attachments. They replace the attachments to former interfaces of the same
+    /// names, which lose the program. Returns the former interfaces that have not vanished.
     pub(super) fn keep(
         &mut self,
         attachments: Vec<Attachment>,
@@ -40,7 +40,7 @@ impl Datapath {
         Ok(formers)
     }
 
-    /// Pins attachments, or none of them.
+    /// Pins all attachments, or on an error none.
     pub(super) fn pin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
         let Some(pins) = &self.pins else {
             return Ok(());
@@ -57,8 +57,9 @@ impl Datapath {
         Ok(())
     }
 
-    /// Releases attachments whose indices these interfaces have now, because pins are named by
-    /// index. Their own interfaces have vanished, or have moved to another network namespace.
+    /// Releases attachments whose indices now belong to the interfaces in `made`, because pins are
+    /// named by index. The former interfaces have vanished, or have moved to another network
+    /// namespace.
     pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
             let mut made = made.iter().map(|made| &made.interface);
@@ -68,7 +69,7 @@ impl Datapath {
         self.unpin(&in_the_way)
     }
 
-    /// Removes the pins of attachments, unless other attachments have them now.
+    /// Removes the pins of attachments, unless other attachments have the same pins now.
     pub(super) fn unpin(&self, attachments: &[Attachment]) -> Result<(), DatapathError> {
         if let Some(pins) = &self.pins {
             for attachment in attachments {
@@ -92,7 +93,7 @@ impl Datapath {
         manifest: &Manifest,
     ) -> Result<Superseded, DatapathError> {
         self.make_way(&made)?;
-        // Attaching first: an interface may refuse it.
+        // Attach first: an interface may refuse it.
         let mut successors = BTreeMap::new();
         let mut new = Vec::new();
         for made in made {
@@ -138,7 +139,7 @@ impl Datapath {
         Ok(Superseded { programs, removed })
     }
 
-    /// Puts older programs in force again.
+    /// Puts the older programs back in force.
     pub(super) fn put_back(
         &mut self,
         mut programs: BTreeMap<u32, Program>,
@@ -163,13 +164,13 @@ impl Datapath {
             .iter()
             .map(|found| found.interface_number)
             .collect();
-        // From here on nothing is counted for them.
+        // From here on no packet counts for them.
         Attachment::end(attachments);
         self.forget_interfaces(interface_numbers)
     }
 
-    /// Clears what is left of interfaces that are no longer attached to, because a daemon was
-    /// killed before it was gone: other interfaces may get their numbers.
+    /// Clears the counters and debts of interfaces that are no longer attached: a killed daemon may
+    /// have left them, and other interfaces may get the numbers.
     pub(super) fn forget_unused_interfaces(&mut self) -> Result<(), DatapathError> {
         match self.settings().buckets.scope {
             Scope::Host => self.forget_interfaces(0..MAX_INTERFACES),
@@ -177,8 +178,8 @@ impl Datapath {
         }
     }
 
-    /// Clears what is left under unused `interface_numbers`: numbers of no attached interface, and
-    /// of none that is waited for.
+    /// Clears the counters and debts of unused `interface_numbers`: no attached interface has the
+    /// number, and no missing interface waits for it.
     pub(in crate::kernel) fn forget_interfaces(
         &mut self,
         interface_numbers: impl IntoIterator<Item = u32>,

@@ -1,34 +1,34 @@
-//! Replaces one policy with another: the new policy's programs are made and verified beside the old
-//! ones, and then take over their links, each in one step. Until that is settled, it can be
-//! reverted. If the daemon dies after a step, the next one
+//! Replaces one policy by another. The new policy's programs are made and verified beside the old
+//! ones, and then take over their links, each in one step. Until the change is settled, it can be
+//! reverted. If the daemon dies after one of these steps, the next daemon recovers as follows:
 //!
-//! 1. (the new programs are verified) takes over the old policy;
-//! 2. (debts are carried over, new kept maps pinned) does the same; the maps, which no policy
-//!    names, go;
-//! 3. (the new programs are pinned, and last the manifest, which makes the policy whole) does the
-//!    same; the next policy of that number overwrites it;
-//! 4. (links to new interfaces are made and pinned) finds two policies, of which links hold the new
-//!    one: it goes back to the old one on its interfaces;
-//! 5. (the links are updated, one by one; if one refuses, those before it are put back; then a
-//!    confirmation is awaited, if needed) does the same;
-//! 6. (links of interfaces that have gone, the old policy, other kept maps and ABIs are unpinned)
-//!    takes over the new one if it is alone, or goes back: both are whole.
+//! 1. (the new programs are verified) It takes over the old policy.
+//! 2. (debts are carried over, new kept maps pinned) It takes over the old policy, and removes the new
+//!    maps, which no policy names.
+//! 3. (the new programs are pinned, and last the manifest, which makes the policy whole) It takes over
+//!    the old policy; the next policy with that number overwrites the new one.
+//! 4. (links to new interfaces are made and pinned) It finds two policies, and links that hold the
+//!    new one. It goes back to the old policy on the old policy's interfaces.
+//! 5. (the links are updated, one by one; if one refuses, the earlier ones are put back; then a
+//!    confirmation is awaited, if needed) It goes back to the old policy in the same way.
+//! 6. (links of vanished interfaces, the old policy, other kept maps and ABIs are unpinned) It takes
+//!    over the new policy if that is the only one left, or goes back: both are whole.
 //!
-//! Then it puts its own configuration in force likewise.
+//! Then the next daemon puts its own configuration in force by the same steps.
 //!
 //! Small numbers name parts of maps that outlive their owner:
 //!
-//! * A unit's is given again when all of a kind are given; before the kernel learns its new
-//!   meaning, each bucket in it is filled.
-//! * A limit's interned id is given again when all are given, or its policy was given up. What it
-//!   names (buckets, counters, offenders, arrivals of its sieves) is cleared before the new
-//!   programs attach; at a revert; and by the next daemon, for later policies still pinned.
-//! * An interface's is given again when the interface was let go, and cleared then; by the next
-//!   daemon, all without an interface are.
-//! * That of a policy and of its kept maps is given again when the policy was reverted; its pins go
-//!   before the next one's are made.
-//! * A sieve's region of its arrays is given again when the sieves are laid out otherwise, and
-//!   never cleared: such a policy gets its own arrays.
+//! * Unit numbers are reused when all numbers of a kind are taken. Before the kernel learns the new
+//!   meaning, each bucket with that unit is filled.
+//! * A limit's interned id is reused when all ids are taken, or when its policy was abandoned. The
+//!   data under the id (buckets, counters, offenders, arrivals of its sieves) is cleared before the new
+//!   programs attach, at a revert, and by the next daemon for later policies that are still pinned.
+//! * An interface's number is cleared when the interface is let go, and reused afterwards. The next
+//!   daemon clears all numbers without an interface.
+//! * The generation of a policy and of its kept maps is reused when the policy was reverted. Its pins
+//!   are removed before the next policy's pins are made.
+//! * A sieve's region of its arrays is reused when the layout of the sieves changes. It is never
+//!   cleared: a policy with another layout gets its own arrays.
 
 mod adopt;
 mod links;
@@ -47,18 +47,17 @@ use super::{
 };
 use crate::state::SetDebts;
 
-/// A policy with verified programs; none of it is in force.
+/// A policy with verified programs, not yet in force.
 pub struct Prepared {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// The sets of maps that are new; all of them if the present ones do not fit.
+    /// The new sets of maps; all sets if the present ones do not fit.
     kept: KeptMaps,
     replaces_kept: bool,
     made: Vec<Made>,
     handshakes: handshakes::OfPolicy,
 }
 
-/// A program for an interface.
 struct Made {
     interface: Interface,
     device: Device,
@@ -67,24 +66,22 @@ struct Made {
 }
 
 impl Prepared {
-    /// Restores what buckets owed `passed_ns` ago into the new buckets.
+    /// Restores debts from `passed_ns` ago into the new buckets.
     pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (kept, units) = (&self.kept, &self.policy.units);
         Datapath::restore_into(kept, units, name_of, sets, passed_ns)
     }
 
-    /// Returns the settings of its instances.
     pub(super) const fn settings(&self) -> Settings {
         self.manifest.settings
     }
 
-    /// Returns the compiled policy.
     pub(super) const fn policy(&self) -> &CompiledPolicy {
         &self.policy
     }
 
-    /// Returns the reputations if their maps are new; `None`: the present ones stay.
+    /// The reputations if their maps are new; `None`: the present maps stay.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
         self.kept.reputation()
@@ -103,35 +100,35 @@ pub enum Adopted {
 pub struct Previous {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// Its kept maps, if the new policy has others.
+    /// The policy's kept maps, if the new policy has others.
     kept: Option<KeptMaps>,
     /// The outcome for debts, if the buckets are new.
     carried: Option<Restored>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
     handshakes: handshakes::OfPolicy,
-    /// Attachments to interfaces that the new policy does not limit. They stay until that is
+    /// Attachments to interfaces that the new policy does not limit. They stay until the change is
     /// settled.
     removed: Vec<Attachment>,
-    /// The names of the interfaces that were attached to, by link id; other interfaces have only
-    /// had the new policy.
+    /// The names of the attached interfaces, by link id. Other interfaces have only had the new
+    /// policy.
     attached: BTreeMap<u32, String>,
 }
 
 impl Previous {
-    /// Returns the previous policy's manifest.
+    /// The previous policy's manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Returns the outcome for debts; `None`: the buckets are the same.
+    /// The outcome for debts; `None`: the buckets are the same.
     #[must_use]
     pub const fn carried(&self) -> Option<Restored> {
         self.carried
     }
 
-    /// Whether that attachment did not exist before.
+    /// Whether the attachment is newer than the previous policy.
     #[must_use]
     pub fn lacked(&self, attachment: &Attachment) -> bool {
         !self.attached.contains_key(&attachment.link.id())
@@ -140,9 +137,9 @@ impl Previous {
 
 impl Datapath {
     /// Puts a policy in force on all its interfaces or, with an error, on none. Interfaces that it
-    /// does not limit keep the old one until that is settled.
+    /// does not limit keep the old policy until the change is settled.
     pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
-        // First, because there may be no room for all bans, and then nothing changes.
+        // First, because without room for all bans it fails, and then nothing may have changed.
         prepared.kept.carry_reputation(&self.kept)?;
         for limit in prepared
             .manifest
@@ -172,12 +169,12 @@ impl Datapath {
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
             if replaces_kept {
-                // Left by an interrupted replacement.
+                // These are left from an interrupted replacement.
                 pins.remove_other_kept(Some(self.kept.generation()))?;
             }
             kept.pin(pins)?;
             if self.manifest.generation == 0 {
-                // So that a daemon that adopts a first policy can tell that it was not settled.
+                // A daemon that adopts a first policy can then tell that it was not settled.
                 pins.add_policy(&self.manifest, [], None)?;
             }
             let programs = made
@@ -191,7 +188,7 @@ impl Datapath {
         let switched = match switched {
             Ok(switched) => switched,
             Err(error) => {
-                // Forget what was in force for a moment; its pins are never used.
+                // Forget the policy that was in force for a moment; its pins are never used.
                 let _ = self.learn_units();
                 let _ = self.forget_limits_of(&manifest);
                 if let Some(pins) = &self.pins {
@@ -238,8 +235,8 @@ impl Datapath {
         })
     }
 
-    /// Attaches what [`Self::prepare_more`] has made, unless another policy is in force by now.
-    /// Returns the former interfaces of the same names, from which the program has gone.
+    /// Attaches the programs of [`Self::prepare_more`], unless another policy has come into force
+    /// since. Returns the former interfaces of the same names, which have lost the program.
     pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<NameChange>, DatapathError> {
         let Prepared {
             kept,

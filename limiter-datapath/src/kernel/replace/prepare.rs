@@ -33,10 +33,9 @@ use crate::kernel::{
 };
 
 impl Datapath {
-    /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for
-    /// interfaces that do not exist yet, and for those of the names `expected`, so that what was saved has
-    /// a place from the start. Changes nothing, except that buckets are filled whose units have lost
-    /// their numbers.
+    /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for interfaces
+    /// that do not exist yet, and for the names in `expected`, so that saved state has a place from the
+    /// start. Changes nothing in force, except that it fills buckets whose units have lost their numbers.
     pub fn prepare(
         &self,
         manifest: Manifest,
@@ -54,7 +53,7 @@ impl Datapath {
         Ok(prepared)
     }
 
-    /// Does the same, but for handshakes.
+    /// Does the same, except for handshakes.
     fn prepare_programs(
         &self,
         manifest: Manifest,
@@ -62,7 +61,7 @@ impl Datapath {
         interfaces: &[Interface],
         expected: &[String],
     ) -> Result<Prepared, DatapathError> {
-        // Before the kernel learns the new units, by which these buckets would be misread.
+        // This must precede the new units in the kernel: by the new units, these buckets would be misread.
         self.kept
             .clear_taken_over(&self.policy.units, &policy.units)?;
         let manifest = Manifest {
@@ -97,13 +96,14 @@ impl Datapath {
         Ok(prepared)
     }
 
-    /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing.
+    /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing in
+    /// force.
     pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
         self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces, &[])
     }
 
-    /// Returns the numbers of these interfaces, of those that are only named, and of those `expected` for
-    /// which there is room: those that they had, or free ones.
+    /// The numbers of these interfaces, of interfaces that are only named, and of the `expected`
+    /// interfaces as far as there is room. Each keeps its present number, or gets a free one.
     fn interface_numbers_for(
         &self,
         names: &[InterfaceName],
@@ -129,7 +129,7 @@ impl Datapath {
         Ok(interface_numbers)
     }
 
-    /// Returns the number of one of the interfaces; `None`: others have `taken` all, or wait with them.
+    /// The number of one interface; `None`: all numbers are `taken`, attached or held.
     fn interface_number_for(
         &self,
         name: &str,
@@ -152,7 +152,8 @@ impl Datapath {
                     .all(|found| found.interface_number != *interface_number)
         };
         let kept = self.manifest.interface_numbers.get(name).copied();
-        // Prefers numbers that are not reserved for another interface, which may be named no more.
+        // Prefer numbers without a reservation. A reservation may be for an interface that the policy no
+        // longer names.
         let is_free = |interface_number: &u32| {
             is_unused(interface_number)
                 && self.manifest.name_of_interface(*interface_number).is_none()
@@ -171,8 +172,8 @@ impl Datapath {
             .or_else(|| (0..MAX_INTERFACES).find(is_given_up))
     }
 
-    /// Makes and verifies a program for each interface: side by side, for the kernel takes some 50 ms for
-    /// each, and holds no lock meanwhile.
+    /// Makes and verifies a program for each interface, in parallel: the kernel takes some 50 ms for each,
+    /// and holds no lock meanwhile.
     fn make(
         &self,
         prepared: &Prepared,
@@ -214,7 +215,7 @@ impl Datapath {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
         };
-        // Pins are named by the index that the interface had when it was attached to.
+        // Pins are named by the interface's index at the time of attaching.
         let mut attachments = self.attachments.iter();
         let attached = attachments.find(|found| found.is_on(interface));
         Ok(Made {
@@ -270,7 +271,7 @@ fn instances_at(
     thread::scope(|scope| {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
         for _ in 1..cpus.min(places.len()) {
-            // Without another thread this one makes all.
+            // If no thread can be started, this one makes all instances.
             let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
         run();

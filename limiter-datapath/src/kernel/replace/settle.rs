@@ -1,4 +1,4 @@
-//! Ends a replacement: the previous policy is forgotten, or comes back.
+//! Ends a replacement: forgets the previous policy, or puts it back in force.
 
 use std::mem;
 
@@ -15,7 +15,7 @@ impl Datapath {
         Program::retire(previous.programs.into_values());
         self.held.clear();
         self.let_go(previous.removed)?;
-        // Including the numbers of interfaces that were not attached to.
+        // Includes the numbers of interfaces that were not attached.
         self.forget_interfaces(previous.manifest.interface_numbers.into_values())?;
         match &self.pins {
             Some(pins) if previous.manifest.generation != self.manifest.generation => {
@@ -24,14 +24,14 @@ impl Datapath {
             _ => {}
         }
         if let Some(pins) = &self.pins {
-            // Nothing of it is in force any more.
+            // No program of another version is in force any more.
             pins.remove_other_versions()?;
             pins.remove_other_kept(Some(self.kept.generation()))?;
         }
         Ok(())
     }
 
-    /// Puts the previous policy in force again, and detaches from interfaces that it was not on.
+    /// Puts the previous policy back in force, and detaches from interfaces that it was not on.
     pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
         let Previous {
             manifest,
@@ -45,7 +45,8 @@ impl Datapath {
         } = previous;
         if let Some(kept) = &mut kept {
             bring_back_counters((kept, &manifest), (&self.kept, &self.manifest))?;
-            // Before any packet is decided by it, so that bans made or lifted meanwhile stay so.
+            // Before the previous policy decides on packets, so that it knows the bans made or
+            // lifted meanwhile.
             let lost = kept.follow_reputation(&self.kept)?;
             if lost > 0 {
                 warn!(
@@ -55,7 +56,7 @@ impl Datapath {
                 );
             }
         }
-        // Parts may have been lent meanwhile.
+        // Shares may have been leased meanwhile.
         let back_in_force = kept.as_ref().unwrap_or(&self.kept);
         back_in_force.forget_parts(&manifest.policy, None)?;
         self.put_back(programs)?;
@@ -76,9 +77,9 @@ impl Datapath {
         }
         self.kept.set(self.manifest.settings);
         self.learn_units()?;
-        // Before the pins of the other policy go, which have its names.
+        // Before the other policy's pins are removed, which hold its names.
         self.forget_limits_of(&reverted)?;
-        // Now it is known which numbers are still in use.
+        // From here on it is known which numbers are still in use.
         self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
@@ -87,8 +88,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Learns the units that the buckets count in: a policy that comes back does not know the units
-    /// of those after it.
+    /// Learns the units of the present buckets: after a revert, the policy does not know the units
+    /// of later policies.
     pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
         let units = self.kept.units(&self.manifest.units)?;
         self.policy.units.clone_from(&units);
@@ -96,8 +97,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Forgets the limits that only a later policy had, which is in force nowhere: their ids are
-    /// free again, or those of earlier limits.
+    /// Forgets the limits of a later policy that is no longer in force: their ids are free again,
+    /// or belong to earlier limits.
     pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
         for limit in self.manifest.names.taken_over_from(&later.names) {
             self.kept.forget_limit(limit, &self.policy.units)?;
@@ -105,7 +106,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Returns the pins and the links if no policy was ever in force, or itself.
+    /// The pins and the links if no policy was ever in force; else `self`.
     pub fn without_policy(self: Box<Self>) -> Result<(Pins, Vec<Attachment>), Box<Self>> {
         match *self {
             Self {

@@ -1,5 +1,5 @@
-//! Carries sieves over to new maps: they keep their addresses if they have the same lists. Packets
-//! that arrive in the milliseconds until the new maps are in use do not count there.
+//! Carries sieves over to new maps. A sieve with the same lists keeps its addresses. Packets in the
+//! milliseconds until the new maps are in use do not count there.
 
 use limiter_common::{
     limit::MAX_LIMIT_IDS,
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Datapath {
-    /// Returns the settings of a policy to be put in force, with room for its sieves. If these have
-    /// the same layout as the present ones, they keep the maps.
+    /// The settings of a policy about to come into force, with room for its sieves. Sieves with the
+    /// present layout keep the present maps.
     pub(super) fn sifting(&self, manifest: &Manifest, policy: &CompiledPolicy) -> Settings {
         let same = layout(&self.manifest.policy).eq(layout(&manifest.policy));
         Settings {
@@ -31,8 +31,7 @@ impl Datapath {
         }
     }
 
-    /// Carries the addresses of the sieves in force over to a policy's sieves that have their own
-    /// maps.
+    /// Copies the addresses of the sieves in force to a policy's sieves that have their own maps.
     pub(super) fn carry_sieves(&self, prepared: &mut Prepared) -> Result<(), DatapathError> {
         let settings = prepared.manifest.settings;
         if settings.sieves_since == self.settings().sieves_since {
@@ -82,8 +81,8 @@ impl Datapath {
     }
 }
 
-/// Carries the counters of the sieves in force over to those of a policy that comes back; their
-/// addresses are as they were.
+/// Copies the counters of the sieves in force to the sieves of a reverted-to policy; their
+/// addresses stay unchanged.
 pub(super) fn bring_back_counters(
     (kept, manifest): (&mut KeptMaps, &Manifest),
     (in_force, reverted): (&KeptMaps, &Manifest),
@@ -101,8 +100,8 @@ pub(super) fn bring_back_counters(
 }
 
 impl Prepared {
-    /// Restores saved sieves, `passed_ns` later, into those with the same name and lists; the
-    /// others start empty.
+    /// Restores sieves saved `passed_ns` ago into sieves with the same name and lists; the others
+    /// start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
         let Some(reputation) = self.kept.reputation() else {
             return;
@@ -128,7 +127,7 @@ impl Prepared {
     }
 }
 
-/// Returns what determines each sieve's region of the maps, and its contents.
+/// The properties that determine each sieve's region of the maps, and its contents.
 fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     policy.sieves.iter().map(|sieve| {
         let Sieve {
@@ -142,7 +141,7 @@ fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
     })
 }
 
-/// Carries counters over from the maps of one policy to those of another.
+/// Copies counters from the maps of one policy to the maps of another.
 fn carry_counters(
     (old, old_policy): (&SieveMaps, &Policy),
     (new, new_policy): (&mut SieveMaps, &Policy),
@@ -159,7 +158,7 @@ fn carry_counters(
     Ok(())
 }
 
-/// Carries what was counted at one index over to another in new maps.
+/// Copies the counters at one index to another index in new maps.
 fn carry_traffic(
     old: &SieveMaps,
     from: u32,

@@ -15,7 +15,7 @@ pub(super) struct BanFilter {
 }
 
 impl BanFilter {
-    /// Opens its map; a new map gets a secret.
+    /// Opens the map; a new map gets a secret.
     pub(super) fn new(map: Array<MapData, u64>) -> Result<Self, DatapathError> {
         let words = Mapped::<Word>::new(map)?;
         let filter = match words.all() {
@@ -24,7 +24,7 @@ impl BanFilter {
                     for factor in [first, second] {
                         factor.set(getrandom::u64().map_err(DatapathError::Random)? | 1);
                     }
-                    // Last: from then on the datapath uses the filter.
+                    // The mask comes last: once it is set, the datapath uses the filter.
                     let count = words.count().saturating_sub(HEADER_WORDS);
                     mask.set(count.saturating_sub(1).into());
                 }
@@ -39,7 +39,6 @@ impl BanFilter {
         Ok(Self { words, filter })
     }
 
-    /// Returns the map.
     pub(super) fn map(&self) -> &MapData {
         self.words.map()
     }
@@ -61,7 +60,7 @@ impl BanFilter {
                 *word |= bit;
             }
         }
-        // A bit that is in both stays set all the time.
+        // A bit in both the old and the new filter stays set throughout.
         let words = self.words.all().iter().zip(bits);
         for (word, bits) in words.skip(HEADER_WORDS as usize) {
             word.set(bits);

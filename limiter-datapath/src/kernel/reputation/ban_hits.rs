@@ -1,5 +1,5 @@
-//! The map of what bans have dropped. An element stands as long as its prefix has a ban, and only
-//! packets change it, so no hit is lost by a change of bans.
+//! The map of packets dropped by bans. An element stays for as long as its prefix has a ban, and
+//! only packets change it, so a change of bans loses no hit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const BAN_HITS: &str = "BAN_HITS";
 
-/// Counts by prefix, under the key of its ban at the front.
+/// Hits by prefix, under the key of its ban at the front.
 pub(super) struct BanHits(KernelHashMap<MapData, InMap<BanKey>, InMap<Hits>>);
 
 impl BanHits {
@@ -18,12 +18,11 @@ impl BanHits {
         Ok(Self(map.try_into().map_err(error(BAN_HITS))?))
     }
 
-    /// Returns the map with its name.
     pub(super) fn map(&self) -> (&'static str, &MapData) {
         (BAN_HITS, self.0.map())
     }
 
-    /// Returns the hits of a prefix; `None`: they are not counted.
+    /// The hits of a prefix; `None`: they are not counted.
     pub(super) fn get(&self, key: &BanKey) -> Result<Option<Hits>, DatapathError> {
         match self.0.get(&InMap(*key), 0) {
             Ok(InMap(hits)) => Ok(Some(hits)),
@@ -32,12 +31,11 @@ impl BanHits {
         }
     }
 
-    /// Reads the hits of all prefixes.
     pub(super) fn read(&self) -> Result<Vec<(BanKey, Hits)>, DatapathError> {
         hash::read(&self.0).map_err(error(BAN_HITS))
     }
 
-    /// Begins to count the hits of a prefix, unless they are counted.
+    /// Starts counting the hits of a prefix, unless they are counted already.
     pub(super) fn begin(&self, key: &BanKey) -> Result<(), DatapathError> {
         match self.get(key)? {
             Some(_) => Ok(()),
@@ -45,7 +43,7 @@ impl BanHits {
         }
     }
 
-    /// Sets the hits of prefixes whose packets nobody counts meanwhile.
+    /// Sets the hits of prefixes that no packet counts meanwhile.
     pub(super) fn set(
         &self,
         keys: &[InMap<BanKey>],
@@ -54,7 +52,6 @@ impl BanHits {
         hash::write(&self.0, keys, hits).map_err(error(BAN_HITS))
     }
 
-    /// Ends the count of a prefix.
     pub(super) fn end(&self, key: &BanKey) -> Result<(), DatapathError> {
         hash::remove(&self.0, *key).map_err(error(BAN_HITS))?;
         Ok(())

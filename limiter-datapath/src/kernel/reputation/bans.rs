@@ -16,8 +16,8 @@ pub(in crate::kernel) const BANS: &str = "BANS";
 pub(in crate::kernel) const BAN_LENGTHS: &str = "BAN_LENGTHS";
 pub(in crate::kernel) const BAN_FILTER: &str = "BAN_FILTER";
 
-/// Reads and changes the maps of bans. Only one thread of one process changes them at a time;
-/// others may read meanwhile, as packets do.
+/// Reads and changes the maps of bans. Only one thread of one process may change them at a time;
+/// other threads and packets may read meanwhile.
 pub struct BanMaps {
     bans: HashMap<MapData, InMap<BanKey>, InMap<Ban>>,
     lengths: Array<MapData, u64>,
@@ -37,7 +37,6 @@ impl BanMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 4] {
         [
             (BANS, self.bans.map()),
@@ -47,25 +46,25 @@ impl BanMaps {
         ]
     }
 
-    /// Returns the kernel's id of the map, which no other map has.
+    /// The kernel's id of the map, unique among all maps.
     pub fn id(&self) -> Result<u32, DatapathError> {
         let info = self.bans.map().info();
         Ok(info.map_err(error(BANS))?.id())
     }
 
-    /// Returns how many bans there may be.
+    /// The maximum number of bans.
     pub fn capacity(&self) -> Result<u32, DatapathError> {
         let info = self.bans.map().info();
         Ok(info.map_err(error(BANS))?.max_entries())
     }
 
-    /// Reads every ban, including those that have ended and are not removed yet.
+    /// Reads every ban, including ended bans that are not removed yet.
     pub fn read(&self) -> Result<Vec<(BanKey, Ban)>, DatapathError> {
         hash::read(&self.bans).map_err(error(BANS))
     }
 
-    /// Adds some thousand more bans to `bans`, from a position on; `None`: from the start. Returns
-    /// the next position; `None`: the map is read.
+    /// Adds some thousand bans to `bans`, from a position on; `None`: from the start. Returns the
+    /// next position; `None`: no bans are left.
     pub fn read_some(
         &self,
         position: Option<u32>,
@@ -74,7 +73,7 @@ impl BanMaps {
         hash::read_some(&self.bans, position, bans).map_err(error(BANS))
     }
 
-    /// Reads the ban of exactly this prefix and place, even one that has ended.
+    /// Reads the ban of exactly this prefix and place, even an ended one.
     pub fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
         match self.bans.get(&InMap(*key), 0) {
             Ok(InMap(ban)) => Ok(Some(ban)),
@@ -83,7 +82,7 @@ impl BanMaps {
         }
     }
 
-    /// Returns what the bans of a prefix have dropped since the first of those that are there.
+    /// The hits of a prefix since the oldest of its present bans.
     pub fn hits(&self, key: &BanKey) -> Result<Hits, DatapathError> {
         let hits = self.hits.get(&key.at(BanKey::FRONT))?;
         Ok(hits.unwrap_or_default())
@@ -94,17 +93,17 @@ impl BanMaps {
         self.hits.read()
     }
 
-    /// Bans a prefix; replaces its present ban at this place, and goes on counting its hits.
+    /// Bans a prefix. Replaces its present ban at this place, and keeps counting its hits.
     pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
         if key.place() == BanKey::FRONT {
-            // Before the ban, so that it counts from its first packet on.
+            // Before the ban, so that the first dropped packet counts.
             self.hits.begin(&key)?;
         }
         self.write(&[(key, ban)])
     }
 
-    /// Removes the ban of a prefix at this place; returns whether there was one. With the one at the
-    /// front its hits are forgotten: no others are left.
+    /// Removes the ban of a prefix at this place; returns whether it existed. Removing the ban at the
+    /// front also forgets the hits, as it is the last one.
     pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
         let removed = hash::remove(&self.bans, *key).map_err(error(BANS))?;
         if key.place() == BanKey::FRONT {
@@ -113,8 +112,8 @@ impl BanMaps {
         Ok(removed)
     }
 
-    /// Forgets hits without a ban, and counts those that nobody counts: a kill between two steps
-    /// leaves either.
+    /// Forgets hits without a ban, and starts counting hits of bans without a counter. A kill between
+    /// two steps can leave either.
     pub fn repair_hits(&self) -> Result<(), DatapathError> {
         let bans = self.read()?.into_iter();
         let keys = bans.map(|(key, _)| key);
@@ -122,8 +121,7 @@ impl BanMaps {
             .keep_only(&keys.filter(|key| key.place() == BanKey::FRONT).collect())
     }
 
-    /// Returns the prefix lengths that the datapath looks for, as words of bits: see
-    /// [`BanKey::length_bit`].
+    /// The prefix lengths that the datapath looks up, as words of bits: see [`BanKey::length_bit`].
     pub fn lengths(&self) -> Result<[u64; LENGTH_WORDS as usize], DatapathError> {
         let mut lengths = [0; LENGTH_WORDS as usize];
         for (word, bits) in (0..).zip(&mut lengths) {
@@ -132,7 +130,7 @@ impl BanMaps {
         Ok(lengths)
     }
 
-    /// Has the datapath look for no other lengths than these; no ban may have another.
+    /// Restricts the datapath's look-ups to these lengths. No ban may have another length.
     pub fn keep_lengths(&self, used: [u64; LENGTH_WORDS as usize]) -> Result<(), DatapathError> {
         let mut lengths = self.lengths()?;
         for (bits, used) in lengths.iter_mut().zip(used) {
@@ -141,16 +139,16 @@ impl BanMaps {
         self.set_lengths(lengths)
     }
 
-    /// Clears the filter bits that no ban needs any more. Until then, the bits of removed bans cost
-    /// a look-up.
+    /// Clears the filter bits that no ban needs any more. Until then, the bits of removed bans cost a
+    /// look-up.
     pub fn clear_filter(&self) -> Result<(), DatapathError> {
         let bans = self.read()?;
         self.filter.set_only(bans.iter().map(|(key, _)| key));
         Ok(())
     }
 
-    /// Bans many prefixes, whose packets nobody counts meanwhile, and sets their hits; those that are
-    /// not given are none.
+    /// Bans many prefixes that no packet counts meanwhile, and sets their hits. Prefixes missing in
+    /// `hits` get zero.
     pub fn insert_all(
         &self,
         bans: &[(BanKey, Ban)],
@@ -177,7 +175,7 @@ impl BanMaps {
             let (word, bit) = key.length_bit();
             lengths[word as usize] |= bit;
         }
-        // First: a ban would not hold if the datapath did not look for its length.
+        // Lengths come first: a ban has no effect until the datapath looks up its length.
         if lengths != present {
             self.set_lengths(lengths)?;
         }
@@ -191,9 +189,9 @@ impl BanMaps {
         hash::write(&self.bans, &keys, &bans).map_err(error(BANS))
     }
 
-    /// Carries over the bans of other maps, unless they are the same; those that have ended by
-    /// `now_ns` only if there is room for all. If there is no room for those in force, fails before
-    /// anything is written.
+    /// Copies the bans of other maps, unless the maps are the same. Drops bans that have ended by
+    /// `now_ns` if there is not room for all. Without room for the bans in force, fails before the
+    /// first write.
     pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
         if self.id()? == from.id()? {
             return Ok(());
@@ -212,8 +210,8 @@ impl BanMaps {
         self.insert_all(&arranged(bans), &from.read_hits()?.into_iter().collect())
     }
 
-    /// Replaces its bans with those of other maps, unless they are the same. If there is no room
-    /// for all, those of greatest [`worth`] are kept; returns how many are not.
+    /// Replaces its bans with the bans of other maps, unless the maps are the same. Without room for
+    /// all, keeps the bans of greatest [`worth`]; returns the number of lost bans.
     pub(super) fn follow(&self, from: &Self) -> Result<usize, DatapathError> {
         if self.id()? == from.id()? {
             return Ok(0);

@@ -1,5 +1,5 @@
-//! The maps of connections open at once. The kernel's programs change them; userspace only reads, and
-//! orders changes.
+//! The maps of open connections. The kernel's programs change them; userspace only reads, and orders
+//! changes.
 
 #[cfg(feature = "testing")]
 mod testing;
@@ -43,7 +43,7 @@ pub struct ConnectionSizes {
 }
 
 impl ConnectionSizes {
-    /// Returns what a policy of that shape needs.
+    /// The sizes for a policy of that shape.
     #[must_use]
     pub const fn of(shape: &Shape) -> Self {
         let (lines, note_lines) = if shape.connections == 0 {
@@ -61,17 +61,17 @@ impl ConnectionSizes {
 
 /// Reads the maps of connections.
 pub struct ConnectionMaps {
-    /// The notes of which connections are counted, mapped read-only.
+    /// A note for each counted connection, mapped read-only.
     notes: Mapped<AtomicLine>,
     hash_key: HashKey,
     counts: OpenCounts,
     uncounted: Array<MapData, u64>,
-    /// When an owner last had no room, by the monotonic clock; only kernel programs ask.
+    /// The last time an owner had no room, by the monotonic clock. Only kernel programs read it.
     full_at: Array<MapData, u64>,
     queues: QueueMaps,
 }
 
-/// Reads how many connections are open at each place.
+/// Reads the number of open connections at each place.
 pub(super) struct OpenCounts {
     map: Array<MapData, [u64; SLOTS]>,
     /// The number of lines; 0: the policy limits no connections.
@@ -86,7 +86,7 @@ impl OpenCounts {
         })
     }
 
-    /// Returns the same by another descriptor.
+    /// The same reader by another descriptor.
     pub(super) fn again(&self) -> Result<Self, DatapathError> {
         let map = again(self.map.map()).map_err(error(CONNECTION_COUNTS))?;
         let sizes = ConnectionSizes {
@@ -96,7 +96,6 @@ impl OpenCounts {
         Self::new(map, sizes)
     }
 
-    /// Returns how many connections are open at a place.
     pub(super) fn open(&self, place: Place) -> Result<u64, DatapathError> {
         if self.lines == 0 {
             return Ok(0);
@@ -131,7 +130,6 @@ impl ConnectionMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(in crate::kernel) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
         let counts = [
             (CONNECTIONS, self.notes.map()),
@@ -142,14 +140,13 @@ impl ConnectionMaps {
         counts.into_iter().chain(self.queues.maps())
     }
 
-    /// Returns the queues in which clients wait.
+    /// The queues of clients.
     #[must_use]
     pub const fn queues(&self) -> &QueueMaps {
         &self.queues
     }
 
-    /// Returns the cookies of the sockets of all counted connections, in ascending order; not at one
-    /// moment.
+    /// The socket cookies of all counted connections, in ascending order; not at one moment.
     #[must_use]
     pub fn counted(&self) -> Vec<u64> {
         let mut cookies = Vec::new();
@@ -161,7 +158,7 @@ impl ConnectionMaps {
                 }),
             );
         }
-        // Each limit that counts a connection has a note of it.
+        // Each limit that counts a connection has its own note of it.
         cookies.sort_unstable();
         cookies.dedup();
         cookies
@@ -173,8 +170,8 @@ impl ConnectionMaps {
         iter::successors(first, |(index, _)| table::next_occupied(lines, index + 1))
     }
 
-    /// Returns how many connections each limit counts, in the order of the policy's limits on connections;
-    /// not at one moment.
+    /// The number of connections that each limit counts, in the order of the policy's limits on
+    /// connections; not at one moment.
     #[must_use]
     pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
         let mut open = [0; MOST_LIMITS];
@@ -185,23 +182,21 @@ impl ConnectionMaps {
         open
     }
 
-    /// Returns how many connections are open at a place.
+    /// The number of open connections at a place.
     pub fn open(&self, place: Place) -> Result<u64, DatapathError> {
         self.counts.open(place)
     }
 
-    /// Returns the reader of how many are open.
     pub(super) const fn counts(&self) -> &OpenCounts {
         &self.counts
     }
 
-    /// Returns how many connections a limit did not count for want of room.
+    /// The number of connections that a limit did not count for want of room.
     pub fn uncounted(&self) -> Result<u64, DatapathError> {
         self.uncounted.get(&0, 0).map_err(error(UNCOUNTED))
     }
 }
 
-/// A copy of a line.
 struct Line([u64; SLOTS]);
 
 impl Slots for Line {
@@ -210,7 +205,7 @@ impl Slots for Line {
     }
 }
 
-/// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
+/// The number of entries of the named map; `None`: the map is not one of these, or its size is fixed.
 pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
     match map {
         CONNECTIONS => Some(sizes.note_lines),

@@ -1,4 +1,5 @@
-//! The maps of DNS cookies: what they are checked with, and what queries said by theirs.
+//! The maps of DNS cookies: the keys that check them, and the number of queries by the result of
+//! the check.
 
 use aya::maps::{Array, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::cookie::{CookieCheck, CookieKeys};
@@ -12,8 +13,8 @@ use crate::kernel::{
 pub(in crate::kernel) const COOKIE_KEYS: &str = "COOKIE_KEYS";
 pub(in crate::kernel) const COOKIE_CHECKS: &str = "COOKIE_CHECKS";
 
-/// Sets what cookies are checked with, and reads what queries said by theirs. Until that is set, no
-/// cookie is valid.
+/// Sets the keys that check cookies, and reads the results. Until the keys are set, no cookie is
+/// valid.
 pub struct CookieMaps {
     keys: Array<MapData, InMap<CookieKeys>>,
     checks: PerCpuArray<MapData, InMap<u64>>,
@@ -30,7 +31,6 @@ impl CookieMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 2] {
         [
             (COOKIE_KEYS, self.keys.map()),
@@ -38,12 +38,12 @@ impl CookieMaps {
         ]
     }
 
-    /// Sets what cookies are checked with from now on.
+    /// Sets the keys that check cookies from now on.
     pub fn set(&self, keys: CookieKeys) -> Result<(), DatapathError> {
         batch::update(&self.keys, &[0], &[InMap(keys)]).map_err(error(COOKIE_KEYS))
     }
 
-    /// Returns how many queries said that by their cookies, by all CPUs' counts.
+    /// The number of queries with that result, over all CPUs.
     pub fn count(&self, check: CookieCheck) -> Result<u64, DatapathError> {
         sum(&self.checks, check as u32).map_err(error(COOKIE_CHECKS))
     }

@@ -7,12 +7,12 @@ use crate::kernel::{DatapathError, map::error, mapped::Mapped, monotonic_now};
 
 pub(in crate::kernel) const KNOWN_NAMES: &str = "KNOWN_NAMES";
 
-/// Returns how many lines the map has under a policy of that shape; 0: it is not used.
+/// The number of lines of the map under a policy of that shape; 0: the map is not used.
 pub(in crate::kernel) fn lines(shape: &Shape) -> u32 {
     u32::try_from(shape.name_lines).unwrap_or(u32::MAX)
 }
 
-/// Reads the names that queries asked for lately, by their hashes.
+/// Reads the hashes of the names in recent queries.
 pub struct KnownNameMap(Mapped<NameLine>);
 
 impl KnownNameMap {
@@ -24,12 +24,12 @@ impl KnownNameMap {
         Ok(Self(Mapped::read_only(lines)?))
     }
 
-    /// Returns the map with its name.
     pub(super) fn map(&self) -> (&'static str, &MapData) {
         (KNOWN_NAMES, self.0.map())
     }
 
-    /// Counts the names that are known, not all at one moment, if they are for so many nanoseconds.
+    /// The number of known names, if names stay known for `known_for_ns` nanoseconds; not at one
+    /// moment.
     #[must_use]
     pub fn count(&self, known_for_ns: u64) -> usize {
         let now_ns = monotonic_now();

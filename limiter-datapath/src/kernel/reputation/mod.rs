@@ -1,5 +1,6 @@
-//! The maps of reputations, of the rates in force, of what is known of the host, of DNS cookies, of
-//! open connections and their names, and of those that the host began: one set for all interfaces, whatever the buckets' scope.
+//! The maps of reputations: bans, sieves, the standing of sources, the rates in force, facts about the host, DNS
+//! cookies, open connections with their names, and connections that the host began. One set serves all interfaces, for
+//! any scope of the buckets.
 
 mod ban_filter;
 mod ban_hits;
@@ -177,103 +178,102 @@ impl NamedMaps for ReputationMaps {
 }
 
 impl ReputationMaps {
-    /// Returns the bans.
+    /// The bans.
     #[must_use]
     pub const fn bans(&self) -> &BanMaps {
         &self.bans
     }
 
-    /// Returns the sieves.
+    /// The sieves.
     #[must_use]
     pub const fn sieves(&self) -> &SieveMaps {
         &self.sieves
     }
 
-    /// Returns the sieves and their pressures, to be changed.
+    /// The sieves and their pressures, to be changed.
     pub const fn sieves_mut(&mut self) -> &mut SieveMaps {
         &mut self.sieves
     }
 
-    /// Returns what is known of sources.
+    /// The records of sources.
     #[must_use]
     pub const fn standing(&self) -> &StandingMaps {
         &self.standing
     }
 
-    /// Returns what is known of sources, to be changed by tests and the benchmark.
+    /// The records of sources, to be changed by tests and the benchmark.
     #[cfg(feature = "testing")]
     pub const fn standing_mut(&mut self) -> &mut StandingMaps {
         &mut self.standing
     }
 
-    /// Returns the questions of refused packets.
+    /// The questions of refused packets.
     #[must_use]
     pub const fn refused_questions(&self) -> &RefusedQuestionMap {
         &self.refused_questions
     }
 
-    /// Returns the names that queries asked for lately.
+    /// The names in recent queries.
     #[must_use]
     pub const fn known_names(&self) -> &KnownNameMap {
         &self.known_names
     }
 
-    /// Returns the rates in force of limits whose rate is automatic.
+    /// The rates in force of limits with an automatic rate.
     #[must_use]
     pub const fn rates(&self) -> &RateMap {
         &self.rates
     }
 
-    /// Returns the shares that single owners have of limits in common.
+    /// The owners' own shares of shared limits.
     #[must_use]
     pub const fn owner_shares(&self) -> &OwnerShareMaps {
         &self.owner_shares
     }
 
-    /// Returns the host's own addresses.
+    /// The host's own addresses.
     #[must_use]
     pub const fn own(&self) -> &OwnAddressMap {
         &self.own
     }
 
-    /// Returns what DNS cookies are checked with.
+    /// The keys of DNS cookies, and the results of the checks.
     #[must_use]
     pub const fn cookies(&self) -> &CookieMaps {
         &self.cookies
     }
 
-    /// Returns the connections open at once.
+    /// The open connections.
     #[must_use]
     pub const fn connections(&self) -> &ConnectionMaps {
         &self.connections
     }
 
-    /// Returns the connections open at once, to be changed by tests.
+    /// The open connections, to be changed by tests.
     #[cfg(feature = "testing")]
     pub const fn connections_mut(&mut self) -> &mut ConnectionMaps {
         &mut self.connections
     }
 
-    /// Returns the connections that the host began.
+    /// The connections that the host began.
     #[must_use]
     pub const fn own_connections(&self) -> &OwnConnectionMap {
         &self.own_connections
     }
 
-    /// Returns the connections that limits may count by their names.
+    /// The connections that limits may count by their names.
     #[must_use]
     pub const fn server_names(&self) -> &Arc<ServerNameMaps> {
         &self.server_names
     }
 
-    /// Returns the setting of receive buffers.
+    /// The setting of receive buffers.
     #[must_use]
     pub const fn rmem_max(&self) -> &RmemMaxMap {
         &self.rmem_max
     }
 
-    /// Carries over what other maps hold, unless they are the same. If there is no room, fails
-    /// before anything is written.
+    /// Copies the contents of other maps, unless the maps are the same. Without room, fails before the first write.
     pub(super) fn carry(
         &self,
         from: &Self,
@@ -284,8 +284,8 @@ impl ReputationMaps {
         self.standing.carry(&from.standing, settings, now_ns)
     }
 
-    /// Replaces its bans with those of other maps, and adds the sources known by these, unless they
-    /// are the same; returns how many bans have no room.
+    /// Replaces its bans with the bans of other maps, and adds their known sources, unless the maps are the same;
+    /// returns the number of bans without room.
     pub(super) fn follow(
         &self,
         from: &Self,

@@ -1,4 +1,4 @@
-//! The map of the host's own addresses, to which nothing is answered.
+//! The map of the host's own addresses. Packets from them get no answer.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -12,8 +12,8 @@ use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const OWN_ADDRESSES: &str = "OWN_ADDRESSES";
 
-/// Sets the host's own addresses. Until that is done, nothing is answered. Only one thread of one
-/// process sets them at a time; packets read meanwhile.
+/// Sets the host's own addresses. Until then, no packet gets an answer. Only one thread of one
+/// process may set them at a time; packets read meanwhile.
 pub struct OwnAddressMap(HashMap<MapData, InMap<OwnAddress>, InMap<u64>>);
 
 impl OwnAddressMap {
@@ -24,7 +24,6 @@ impl OwnAddressMap {
         Ok(Self(addresses.try_into().map_err(error(OWN_ADDRESSES))?))
     }
 
-    /// Returns the map with its name.
     pub(super) fn map(&self) -> (&'static str, &MapData) {
         (OWN_ADDRESSES, self.0.map())
     }
@@ -39,11 +38,11 @@ impl OwnAddressMap {
         let wanted: BTreeSet<_> = wanted.chain([OwnAddress::COMPLETE]).collect();
         let present = hash::read(&self.0).map_err(error(OWN_ADDRESSES))?;
         let present: BTreeSet<_> = present.into_iter().map(|(element, _)| element).collect();
-        // First, so that there is room.
+        // Remove first, to make room.
         for gone in present.difference(&wanted) {
             self.remove(*gone)?;
         }
-        // The mark is the least element, so it comes after all others.
+        // The mark of completeness is the least element, so in this order it is written last.
         let missing = wanted.iter().rev();
         for new in missing.filter(|element| !present.contains(element)) {
             hash::write(&self.0, &[InMap(*new)], &[InMap(1)]).map_err(error(OWN_ADDRESSES))?;
@@ -51,7 +50,7 @@ impl OwnAddressMap {
         Ok(())
     }
 
-    /// Returns the addresses, in their order, as they were last set.
+    /// The addresses in their order, as last set.
     pub fn get(&self) -> Result<Vec<IpAddr>, DatapathError> {
         let present = hash::read(&self.0).map_err(error(OWN_ADDRESSES))?;
         let present: BTreeSet<_> = present.into_iter().map(|(element, _)| element).collect();
@@ -59,7 +58,7 @@ impl OwnAddressMap {
         Ok(addresses.map(IpAddr::from).collect())
     }
 
-    /// Has nothing answered until the addresses are set again.
+    /// Stops all answers until the addresses are set again.
     pub fn forget(&self) -> Result<(), DatapathError> {
         self.remove(OwnAddress::COMPLETE)
     }

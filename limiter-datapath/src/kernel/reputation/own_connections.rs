@@ -7,10 +7,10 @@ use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const OWN_CONNECTIONS: &str = "OWN_CONNECTIONS";
 
-/// How many connections of the host's own are noted at once under a policy that exempts them.
+/// The maximum number of noted connections under a policy that exempts them.
 const CAPACITY: u32 = 1 << 16;
 
-/// Returns how many connections a policy of that shape notes; 0: none.
+/// The number of connections that a policy of that shape notes; 0: none.
 pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
     if shape.own_connections == 0 {
         0
@@ -31,12 +31,11 @@ impl OwnConnectionMap {
         Ok(Self(connections.map_err(error(OWN_CONNECTIONS))?))
     }
 
-    /// Returns the map with its name.
     pub(in crate::kernel) fn map(&self) -> (&'static str, &MapData) {
         (OWN_CONNECTIONS, self.0.map())
     }
 
-    /// Counts the noted connections to a peer, not at one moment. Reads all.
+    /// The number of noted connections to a peer, not at one moment. Reads the whole map.
     pub fn count_to(&self, peer: &Address) -> Result<usize, DatapathError> {
         let (mut count, mut some, mut position) = (0, Vec::new(), None);
         loop {

@@ -1,9 +1,9 @@
-//! The maps of the shares that single owners have of limits in common. Only the daemon gives shares and
-//! takes them; packets count what they want, and note who has none and wants one.
+//! The maps of the owners' own shares of shared limits. Only the daemon gives and takes shares. Packets count the
+//! demand, and note owners that want a share and have none.
 //!
-//! A share has a number, its place in an array, as long as its owner has it. Words change in place, so that
-//! programs see them whole, and nothing that packets count is lost. An owner that is removed gives its
-//! number to another only after all programs have ended that may have found it.
+//! A share has a number, its index in an array, for as long as its owner has the share. Words change in place, so
+//! that programs see whole words, and no packet's count is lost. The number of a removed owner is free for another
+//! only after all programs that may have found it have ended.
 
 use std::{
     collections::HashMap,
@@ -37,17 +37,17 @@ pub(in crate::kernel) const WANTING: &str = "WANTING";
 
 const NAMES: [&str; 3] = [OWNERS, OWNER_SHARES, WANTING];
 
-/// Returns how many owners have room under a policy of that shape; 0: none have shares of their own.
+/// The number of owners with room for a share under a policy of that shape; 0: no owner has its own share.
 pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
     if shape.in_common == 0 { 0 } else { MOST_OWNERS }
 }
 
-/// Returns how many entries a map has; `None`: it is none of these.
+/// The number of entries of a map; `None`: the map is not one of these.
 pub(super) fn entries(map: &str, capacity: u32) -> Option<u32> {
     NAMES.contains(&map).then_some(capacity)
 }
 
-/// An [`OwnerShare`], which packets look at and count in.
+/// An [`OwnerShare`] in shared memory: packets read it and count in it.
 #[repr(C)]
 struct SharedShare {
     word: AtomicU64,
@@ -55,7 +55,7 @@ struct SharedShare {
     wanted: AtomicU64,
 }
 
-// SAFETY: three such words.
+// SAFETY: the type has exactly three such words.
 unsafe impl Shared for SharedShare {
     type Value = [u64; 3];
 }
@@ -69,17 +69,16 @@ impl SharedShare {
         }
     }
 
-    /// Sets the share, and leaves what is wanted. A program may see one word of before.
+    /// Sets the share, and leaves the demand. A program may see one old word and one new.
     fn set(&self, share: &OwnerShare) {
         self.after.store(share.after, Ordering::Release);
         self.word.store(share.word.0, Ordering::Release);
     }
 }
 
-/// The numbers that are given, and those that are free.
 struct Numbers {
     of_owners: HashMap<BucketKey, u32>,
-    /// The owners of all numbers; `None`: it is free, or will be.
+    /// The owner of each number; `None`: the number is free, or about to be.
     owners: Vec<Option<BucketKey>>,
     free: Vec<u32>,
 }
@@ -106,7 +105,7 @@ pub struct OwnerShareMaps {
     owners: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
     shares: Mapped<SharedShare>,
     wanting: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
-    /// `None`: to be read from the map.
+    /// `None`: must be read from the map.
     numbers: Mutex<Option<Numbers>>,
 }
 
@@ -125,7 +124,6 @@ impl OwnerShareMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (OWNERS, self.owners.map()),
@@ -134,8 +132,8 @@ impl OwnerShareMaps {
         ]
     }
 
-    /// Shows all owners with shares of their own, in the order of their numbers, not as of one moment. Nothing may be
-    /// asked of these maps meanwhile.
+    /// Calls `show` for all owners with their own shares, in the order of their numbers; not at one moment. `show`
+    /// must not use these maps.
     pub fn each(
         &self,
         mut show: impl FnMut(u32, &BucketKey, OwnerShare),
@@ -152,7 +150,7 @@ impl OwnerShareMaps {
         })
     }
 
-    /// Returns the numbers of owners' shares; `None`: it has none of its own.
+    /// The numbers of owners' shares; `None`: the owner has no share of its own.
     pub fn numbers_of<'b>(
         &self,
         buckets: impl Iterator<Item = &'b BucketKey>,
@@ -163,7 +161,7 @@ impl OwnerShareMaps {
         })
     }
 
-    /// Returns an owner's share; `None`: it has none of its own.
+    /// An owner's share; `None`: the owner has no share of its own.
     pub fn get(&self, bucket: &BucketKey) -> Result<Option<OwnerShare>, DatapathError> {
         self.with_numbers(|numbers| {
             let number = numbers.of_owners.get(bucket);
@@ -172,7 +170,7 @@ impl OwnerShareMaps {
         })
     }
 
-    /// Sets the shares of owners, whatever is wanted of them. Programs that run may use those of before.
+    /// Sets the shares of owners; ignores the field `wanted`. Running programs may still use the old shares.
     ///
     /// # Errors
     ///
@@ -227,7 +225,6 @@ impl OwnerShareMaps {
         })
     }
 
-    /// Takes the shares of all owners of a limit.
     pub(in crate::kernel) fn forget_limit(&self, limit: LimitId) -> Result<(), DatapathError> {
         let mut of_limit = Vec::new();
         self.each(|_, bucket, _| {
@@ -238,15 +235,15 @@ impl OwnerShareMaps {
         self.remove(&of_limit)
     }
 
-    /// Takes out the owners without shares of which packets were refused, each with their number, as far
-    /// as they are known, those with the most first.
+    /// Removes and returns the owners with refused packets and no share, each with the number of its refused packets,
+    /// most refused first.
     pub fn take_wanting(&self) -> Result<Vec<(BucketKey, u64)>, DatapathError> {
         let mut wanting = hash::take(&self.wanting).map_err(error(WANTING))?;
         wanting.sort_unstable_by_key(|(_, refused)| std::cmp::Reverse(*refused));
         Ok(wanting)
     }
 
-    /// Reads anew which owners have shares: another set of the same maps may have changed them.
+    /// Reads the owners of shares again: another `OwnerShareMaps` over the same maps may have changed them.
     pub(in crate::kernel) fn read_again(&self) {
         *self.numbers() = None;
     }
@@ -260,7 +257,7 @@ impl OwnerShareMaps {
             Some(numbers) => numbers,
             None => self.read()?,
         };
-        // After an error, they are read again.
+        // After an error, the numbers are read again.
         let done = then(&mut numbers)?;
         *kept = Some(numbers);
         Ok(done)
@@ -272,7 +269,7 @@ impl OwnerShareMaps {
             let number = u32::try_from(number).ok()?;
             Some((bucket, number))
         });
-        // None may be in use that an interrupted removal has freed.
+        // Running programs may still use numbers that an interrupted removal has freed.
         wait_for_running_programs()?;
         let mut numbers = Numbers {
             of_owners: HashMap::new(),

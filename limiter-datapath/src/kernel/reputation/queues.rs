@@ -20,13 +20,12 @@ pub(in crate::kernel) const TICKET_KEYS: &str = "TICKET_KEYS";
 pub(in crate::kernel) const FIRST_SYNS: &str = "FIRST_SYNS";
 pub(in crate::kernel) const QUEUE_TRAFFIC: &str = "QUEUE_TRAFFIC";
 
-/// How many tickets there are room for under a policy with queues.
+/// The number of tickets under a policy with queues.
 const TICKET_CAPACITY: u32 = 1 << 16;
 
-/// How many owners may have a queue.
+/// The maximum number of owners with a queue.
 const QUEUE_CAPACITY: u32 = 1 << 13;
 
-/// The sizes of the maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct QueueSizes {
     queues: u32,
@@ -35,7 +34,6 @@ pub(super) struct QueueSizes {
 }
 
 impl QueueSizes {
-    /// Returns what a policy of that shape needs.
     pub(super) const fn of(shape: &Shape) -> Self {
         let (queues, tickets, first_syns) = if shape.queueing == 0 {
             (0, 0, 0)
@@ -75,7 +73,6 @@ impl QueueMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 5] {
         [
             (QUEUES, self.queues.map()),
@@ -86,14 +83,14 @@ impl QueueMaps {
         ]
     }
 
-    /// Returns every queue, with its place; not at one moment.
+    /// Every queue with its place; not at one moment.
     pub fn all(&self) -> Result<Vec<(Place, Queue)>, DatapathError> {
         let queues = hash::read(&self.queues).map_err(error(QUEUES))?;
         let queues = queues.into_iter();
         Ok(queues.map(|(place, queue)| (Place(place), queue)).collect())
     }
 
-    /// Returns the queue at a place; an empty one if there is none.
+    /// The queue at a place; an empty one if there is none.
     pub fn queue(&self, place: Place) -> Result<Queue, DatapathError> {
         match self.queues.get(&InMap(place.0), 0) {
             Ok(InMap(queue)) => Ok(queue),
@@ -102,12 +99,12 @@ impl QueueMaps {
         }
     }
 
-    /// Returns every ticket, also those that have expired and are not yet removed; not at one moment.
+    /// Every ticket, including expired tickets that are not yet removed; not at one moment.
     pub fn tickets(&self) -> Result<Vec<(TicketKey, Ticket)>, DatapathError> {
         hash::read(&self.tickets).map_err(error(TICKETS))
     }
 
-    /// Returns what happened in the queues of a limit.
+    /// The counts of events in a limit's queues.
     pub fn traffic(&self, limit: LimitId) -> Result<QueueTraffic, DatapathError> {
         let InMap(traffic) = self
             .traffic
@@ -117,7 +114,7 @@ impl QueueMaps {
     }
 }
 
-/// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
+/// The number of entries of the named map; `None`: the map is not one of these, or its size is fixed.
 pub(super) fn entries(map: &str, sizes: QueueSizes) -> Option<u32> {
     match map {
         QUEUES => Some(sizes.queues),

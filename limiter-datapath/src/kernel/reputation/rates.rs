@@ -1,4 +1,4 @@
-//! The rates in force of limits whose rate is automatic, and the shares of those in common.
+//! The rates in force of limits with an automatic rate, and the shares of shared limits.
 
 use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
@@ -21,12 +21,11 @@ impl RateMap {
         Ok(Self(rates.try_into().map_err(error(CURRENT_RATES))?))
     }
 
-    /// Returns the map with its name.
     pub(super) fn map(&self) -> (&'static str, &MapData) {
         (CURRENT_RATES, self.0.map())
     }
 
-    /// Returns the rate that a limit was given last, even one that no longer holds.
+    /// The rate last given to a limit, even an expired one.
     pub fn get(&self, limit: LimitId) -> Result<CurrentRate, DatapathError> {
         let word = self.0.get(&limit.0.into(), 0);
         word.map(CurrentRate).map_err(error(CURRENT_RATES))
@@ -37,13 +36,12 @@ impl RateMap {
         batch::update(&self.0, &[u32::from(limit.0)], &[rate.0]).map_err(error(CURRENT_RATES))
     }
 
-    /// Returns the share that owners without their own were given last of a limit in common, even one that
-    /// no longer holds.
+    /// The share last given to a shared limit's owners without their own share, even an expired one.
     pub fn share(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
         self.get(limit).map(|CurrentRate(word)| ShareWord(word))
     }
 
-    /// Gives them a share.
+    /// Gives a share to a limit's owners without their own.
     pub fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
         self.set(limit, CurrentRate(word.0))
     }

@@ -1,4 +1,4 @@
-//! The map of questions of refused packets, which the kernel's programs tell userspace.
+//! The map of questions of refused packets, which the kernel's programs report to userspace.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,21 +30,21 @@ impl RefusedQuestionMap {
         Ok(Self { data, ring })
     }
 
-    /// Returns the map with its name.
     pub(super) const fn map(&self) -> (&'static str, &MapData) {
         (REFUSED_QUESTIONS, &self.data)
     }
 
-    /// Hands over what was told since the last time: at most as much as there is room for.
+    /// Calls `take` for each question reported since the last call, up to the map's capacity.
     pub fn take(&self, mut take: impl FnMut(&mut Message)) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        // The programs may add while it is read.
+        // Programs may add questions during the loop, so it has a bound.
         for _ in 0..MOST_AT_ONCE {
             let Some(item) = ring.next() else {
                 return;
             };
             let mut message = Message::EMPTY;
-            // Behind the question are bytes of earlier messages, which nobody reads: it ends by itself.
+            // The bytes behind the question come from earlier messages. The question marks its own end,
+            // so no code reads them.
             let room = message.begin(MOST_BYTES as u64);
             for (to, byte) in room.iter_mut().zip(item.iter().take(MOST_BYTES)) {
                 *to = *byte;
@@ -54,5 +54,5 @@ impl RefusedQuestionMap {
     }
 }
 
-/// The most messages that are read at once: as many as the map has room for.
+/// The maximum number of messages read at once: the map's capacity.
 const MOST_AT_ONCE: usize = 65536 / MOST_BYTES;

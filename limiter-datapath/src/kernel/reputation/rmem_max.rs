@@ -1,4 +1,4 @@
-//! The map of the setting that no structure of a socket has.
+//! The map of `net.core.rmem_max`, a setting that no socket structure holds.
 
 use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::answer::RmemMax;
@@ -7,7 +7,7 @@ use crate::kernel::{DatapathError, batch, map::error};
 
 pub(in crate::kernel) const RMEM_MAX: &str = "RMEM_MAX";
 
-/// Sets `net.core.rmem_max` as packets know it. Until that is done, SYN cookies offer no window
+/// Sets the copy of `net.core.rmem_max` for packets. Until it is set, SYN cookies offer no window
 /// scale.
 pub struct RmemMaxMap(Array<MapData, u64>);
 
@@ -19,12 +19,11 @@ impl RmemMaxMap {
         Ok(Self(word.try_into().map_err(error(RMEM_MAX))?))
     }
 
-    /// Returns the map with its name.
     pub(super) fn map(&self) -> (&'static str, &MapData) {
         (RMEM_MAX, self.0.map())
     }
 
-    /// Sets it.
+    /// Sets the copy.
     pub fn set(&self, rmem_max: RmemMax) -> Result<(), DatapathError> {
         batch::update(&self.0, &[0], &[rmem_max.0]).map_err(error(RMEM_MAX))
     }

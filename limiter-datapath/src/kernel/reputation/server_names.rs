@@ -1,5 +1,5 @@
-//! The maps of server names: the kernel's programs note the connections, userspace their names, and QUIC flows
-//! with theirs.
+//! The maps of server names. The kernel's programs note the connections. Userspace writes the names of connections, and
+//! notes QUIC flows with their names.
 
 use std::{
     io,
@@ -29,25 +29,25 @@ pub(in crate::kernel) const FIRST_BYTES: &str = "FIRST_BYTES";
 pub(super) const FIRST_BYTES_LOST: &str = "FIRST_BYTES_LOST";
 pub(in crate::kernel) const FIRST_BYTES_READ: &str = "FIRST_BYTES_READ";
 
-/// How many connections are noted at once under a policy that asks for names: more have none.
+/// The maximum number of noted connections under a policy that asks for names. Further connections get no name.
 const CAPACITY: u32 = 1 << 18;
 
-/// How many QUIC flows have names at once under a policy that counts them: of more, those of which nothing was
-/// heard for the longest time have none. As many as one who follows them keeps.
+/// The maximum number of QUIC flows with names under a policy that counts them. Beyond it, the flow that was idle
+/// longest loses its name. Equals the number of flows that the reader of names follows.
 const QUIC_CAPACITY: u32 = 1 << 17;
 
-/// The number of connections of which programs know the bytes that were read, under a policy that asks for names: 34 MB. Those
-/// that were not compared for a long time give way, and are told again if they are missed.
+/// The number of connections with their read bytes known to programs, under a policy that asks for names: 34 MB. The
+/// least recently compared connection is evicted, and stored again when it is missed.
 const READ_CAPACITY: u32 = 1 << 13;
 
-/// The bytes that first bytes have, under such a policy and any other: pages, and a power of two.
+/// The size in bytes of the ring of first bytes, under such a policy and any other: whole pages, and a power of two.
 const ROOM: u32 = 1 << 21;
 const LEAST_ROOM: u32 = 1 << 16;
 
 /// `BPF_EXIST`, from linux/bpf.h.
 const EXISTING: u64 = 2;
 
-/// Returns how many connections a policy of that shape notes; 0: none.
+/// The number of connections that a policy of that shape notes; 0: none.
 pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
     if shape.by_server_name == 0 {
         0
@@ -56,7 +56,7 @@ pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
     }
 }
 
-/// Returns how many QUIC flows a policy that says that of names notes; 0: none.
+/// The number of QUIC flows that a policy with these server names notes; 0: none.
 pub(in crate::kernel) const fn quic_capacity(names: &ServerNames) -> u32 {
     if names.are_of_quic() {
         QUIC_CAPACITY
@@ -65,8 +65,7 @@ pub(in crate::kernel) const fn quic_capacity(names: &ServerNames) -> u32 {
     }
 }
 
-/// Returns how many entries the named map has if so many connections and QUIC flows are noted; `None`: it is
-/// none of these.
+/// The number of entries of the named map for these capacities; `None`: the map is not one of these.
 pub(super) fn entries(map: &str, capacity: u32, quic_capacity: u32) -> Option<u32> {
     match map {
         SERVER_FLOWS => Some(capacity),
@@ -108,7 +107,6 @@ impl ServerNameMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 5] {
         [
             (SERVER_FLOWS, self.flows.map()),
@@ -119,13 +117,12 @@ impl ServerNameMaps {
         ]
     }
 
-    /// Returns how many segments or datagrams were not told, for a reason, by all CPUs' counts.
+    /// The number of segments or datagrams that were not reported for that reason, over all CPUs.
     pub fn lost(&self, loss: Loss) -> Result<u64, DatapathError> {
         sum(&self.lost, loss as u32).map_err(error(FIRST_BYTES_LOST))
     }
 
-    /// Returns the one who reads first bytes and writes down names, by descriptors of its own. There must be one
-    /// at a time: it does not see what another has read.
+    /// A [`Namer`] with its own descriptors. Use only one at a time: it misses the pieces that another one reads.
     pub fn namer(&self) -> Result<Namer, DatapathError> {
         let flows = again(self.flows.map()).map_err(error(SERVER_FLOWS))?;
         let quic_flows = again(self.quic_flows.map()).map_err(error(QUIC_FLOWS))?;
@@ -139,7 +136,7 @@ impl ServerNameMaps {
         })
     }
 
-    /// Returns what is known of a connection; `None`: it is not noted, or not any more.
+    /// The record of a connection; `None`: it is not noted, or no longer.
     pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
         flow(&self.flows, ends)
     }
@@ -151,7 +148,7 @@ impl ServerNameMaps {
         written.map_err(error(SERVER_FLOWS))
     }
 
-    /// Notes which first bytes of a connection were read.
+    /// Notes the read first bytes of a connection.
     #[cfg(feature = "testing")]
     pub fn add_first_bytes(&self, ends: Ends, bytes: BytesRead) -> Result<(), DatapathError> {
         let written = hash::write(&self.read, &[InMap(ends)], &[InMap(bytes)]);
@@ -166,21 +163,21 @@ impl ServerNameMaps {
     }
 }
 
-/// First bytes of a flow, as the kernel's programs tell them.
+/// First bytes of a flow, as the kernel's programs report them.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstBytes<'p> {
     /// The ends of the flow.
     pub ends: Ends,
     /// The number of its IP protocol: TCP or UDP.
     pub protocol: u8,
-    /// How many bytes the segment has with its TCP header, or the datagram's content has.
+    /// The length in bytes of the segment with its TCP header, or of the datagram's content.
     pub length: u32,
-    /// Those that are told: of the segment with its TCP header, or of the datagram's content.
+    /// The reported bytes: of the segment with its TCP header, or of the datagram's content.
     pub bytes: &'p [u8],
 }
 
 impl<'p> FirstBytes<'p> {
-    /// Takes apart a piece; `None`: no program tells such a one.
+    /// Parses a piece; `None`: no program writes such a piece.
     fn new(piece: &'p [u8]) -> Option<Self> {
         let (header, bytes) = piece.split_first_chunk::<{ Piece::HEADER }>()?;
         let (ends, numbers) = header.split_at(size_of::<Ends>());
@@ -189,8 +186,8 @@ impl<'p> FirstBytes<'p> {
             Some(u32::from_ne_bytes(*bytes))
         };
         Some(Self {
-            // SAFETY: the ends are plain numbers, which the kernel's program has written there; any bytes are
-            // a value, and they need not be aligned to be copied.
+            // SAFETY: the ends are plain numbers written there by the kernel's program; any bytes are a value, and
+            // copying them needs no alignment.
             ends: unsafe { ends.as_ptr().cast::<Ends>().read_unaligned() },
             length: number(0)?,
             protocol: u8::try_from(number(4)?).ok()?,
@@ -208,13 +205,13 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Returns what becomes readable when there are first bytes.
+    /// A descriptor that becomes readable when first bytes arrive.
     #[must_use]
     pub fn readable(&self) -> BorrowedFd<'_> {
         self.first_bytes.as_fd()
     }
 
-    /// Takes the next piece of a flow and hands it over; returns whether there was one.
+    /// Takes the next piece of a flow and passes it to `take`; returns whether there was one.
     pub fn take(&mut self, take: impl FnOnce(FirstBytes<'_>)) -> bool {
         let Some(item) = self.first_bytes.next() else {
             return false;
@@ -225,12 +222,12 @@ impl Namer {
         true
     }
 
-    /// Returns what is known of a connection; `None`: it is not noted, or not any more.
+    /// The record of a connection; `None`: it is not noted, or no longer.
     pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
         flow(&self.flows, ends)
     }
 
-    /// Writes down what is known of a connection, unless it is closed.
+    /// Writes the record of a connection, unless it is closed.
     pub fn set(&mut self, ends: &Ends, flow: Flow) -> Result<(), DatapathError> {
         match self.flows.insert(InMap(*ends), InMap(flow), EXISTING) {
             Err(MapError::SyscallError(error))
@@ -242,21 +239,21 @@ impl Namer {
         }
     }
 
-    /// Writes down which first bytes of a connection were read: its segments must have them at their places. If
-    /// there is no room, those of one give way that were not compared for a long time.
+    /// Writes the read first bytes of a connection: its segments must have the same bytes at their places. Without
+    /// room, evicts the least recently compared connection.
     pub fn set_first_bytes(&mut self, ends: &Ends, bytes: &[u8]) -> Result<(), DatapathError> {
         let written = (self.read).insert(InMap(*ends), InMap(BytesRead::new(bytes)), 0);
         written.map_err(error(FIRST_BYTES_READ))
     }
 
-    /// Returns whether it is known here which first bytes of a connection were read.
+    /// Whether the read first bytes of a connection are stored here.
     pub fn knows_first_bytes(&self, ends: &Ends) -> Result<bool, DatapathError> {
         let read = known(&self.read, ends).map_err(error(FIRST_BYTES_READ))?;
         Ok(read.is_some())
     }
 
-    /// Adds bytes of a connection that were read, from the place `place` among its first bytes on. `false`: nobody knows
-    /// here any more which were read before.
+    /// Adds read bytes of a connection, from the position `place` among its first bytes on. `false`: the earlier bytes
+    /// are no longer stored here.
     pub fn add_first_bytes(
         &mut self,
         ends: &Ends,
@@ -272,19 +269,18 @@ impl Namer {
         Ok(true)
     }
 
-    /// Returns what is known of a QUIC flow; `None`: it is not noted, or not any more.
+    /// The record of a QUIC flow; `None`: it is not noted, or no longer.
     pub fn quic_flow(&self, ends: &Ends) -> Result<Option<QuicFlow>, DatapathError> {
         known(&self.quic_flows, ends).map_err(error(QUIC_FLOWS))
     }
 
-    /// Notes a QUIC flow, or something else about it. If there is no room, one of which nothing was heard for a
-    /// long time gives way.
+    /// Notes or updates a QUIC flow. Without room, evicts a flow that was idle for a long time.
     pub fn set_quic(&mut self, ends: &Ends, flow: QuicFlow) -> Result<(), DatapathError> {
         let written = self.quic_flows.insert(InMap(*ends), InMap(flow), 0);
         written.map_err(error(QUIC_FLOWS))
     }
 
-    /// Returns all noted connections, not at one moment.
+    /// All noted connections, not at one moment.
     pub fn all(&self) -> Result<Vec<(Ends, Flow)>, DatapathError> {
         let (mut all, mut position) = (Vec::new(), None);
         loop {

@@ -28,7 +28,6 @@ pub(in crate::kernel) const SIEVE_SHARDS: &str = "SIEVE_SHARDS";
 pub(in crate::kernel) const PRESSURE: &str = "PRESSURE";
 pub(in crate::kernel) const SIEVE_TRAFFIC: &str = "SIEVE_TRAFFIC";
 
-/// The names of all these maps.
 pub(super) const NAMES: [&str; 5] = [
     SIEVE_ENTRIES,
     SIEVE_HEADS,
@@ -48,8 +47,8 @@ pub struct SieveMaps {
     since: u64,
 }
 
-/// What pressure is measured by, and where the kernel finds it. For a thread that measures whatever
-/// becomes of the datapath, with its own descriptors.
+/// The inputs for measuring pressure, and the map that holds the pressure for the kernel. It has
+/// its own descriptors, so that the measuring thread works regardless of changes to the datapath.
 pub struct PressureMaps {
     pressure: Array<MapData, InMap<Pressure>>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
@@ -64,18 +63,18 @@ impl PressureMaps {
         batch::update(&self.pressure, &[index], &[InMap(pressure)]).map_err(error(PRESSURE))
     }
 
-    /// Returns the pressure at an index, even one that no longer holds.
+    /// The pressure at an index, even an expired one.
     pub fn pressure(&self, index: u32) -> Result<Pressure, DatapathError> {
         let InMap(pressure) = self.pressure.get(&index, 0).map_err(error(PRESSURE))?;
         Ok(pressure)
     }
 
-    /// Returns the traffic that all CPUs counted at an index.
+    /// The traffic that all CPUs counted at an index.
     pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         sum(&self.traffic, index).map_err(error(SIEVE_TRAFFIC))
     }
 
-    /// Returns how many connections are open by a limit on the total.
+    /// The number of open connections under a limit on the total.
     pub fn open_connections(&self, limit: LimitId) -> Result<u64, DatapathError> {
         self.connections
             .open(Place::of_total(&self.hash_key, limit))
@@ -113,7 +112,6 @@ impl SieveMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(super) fn maps(&self) -> [(&'static str, &MapData); 5] {
         [
             (SIEVE_ENTRIES, self.entries.map()),
@@ -124,18 +122,17 @@ impl SieveMaps {
         ]
     }
 
-    /// Returns what a thread needs to measure pressure.
+    /// The maps that a thread needs to measure pressure.
     #[must_use]
     pub const fn pressures(&self) -> &Arc<PressureMaps> {
         &self.pressures
     }
 
-    /// Returns the traffic that all CPUs counted at an index.
+    /// The traffic that all CPUs counted at an index.
     pub fn traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         self.pressures.traffic(index)
     }
 
-    /// Sets the traffic counted at an index.
     pub(in crate::kernel) fn set_traffic(
         &mut self,
         index: u32,
@@ -144,12 +141,12 @@ impl SieveMaps {
         set_sum(&mut self.traffic, index, traffic).map_err(error(SIEVE_TRAFFIC))
     }
 
-    /// Returns the generation of policies that the maps were made for.
+    /// The generation of policies that the maps were made for.
     pub(super) const fn since(&self) -> u64 {
         self.since
     }
 
-    /// Returns the sieves' memory, which packets keep changing.
+    /// The sieves' memory, which packets keep changing.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {
@@ -160,7 +157,7 @@ impl SieveMaps {
     }
 }
 
-/// Returns how many entries the named map has; `None`: its size is fixed.
+/// The number of entries of the named map; `None`: its size is fixed.
 pub(super) fn entries(map: &str, sizes: SieveSizes) -> Option<u32> {
     match map {
         SIEVE_ENTRIES => Some(sizes.entries),

@@ -1,4 +1,4 @@
-//! The maps of what is known of sources, and of first tries.
+//! The maps of the records of sources, and of first tries.
 //!
 //! Packets and handshakes change them; userspace only reads, and orders changes (`orders.rs`).
 
@@ -26,19 +26,19 @@ pub(in crate::kernel) const KNOWN: &str = "KNOWN";
 pub(in crate::kernel) const FIRST_TRIES: &str = "FIRST_TRIES";
 pub(in crate::kernel) const SHORTAGE: &str = "SHORTAGE";
 
-/// The sizes of the maps, and what one source is in them.
+/// The sizes of the maps, and the prefix length of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandingSizes {
     /// The number of lines of the table of known sources; 0: the policy uses no standing.
     lines: u32,
     /// The number of lines of the memory of first tries.
     first_try_lines: u32,
-    /// The length of the prefix that is one source in IPv6.
+    /// The length of the IPv6 prefix that counts as one source.
     ipv6_prefix: u32,
 }
 
 impl StandingSizes {
-    /// Returns what a policy of that shape needs.
+    /// The sizes for a policy of that shape.
     #[must_use]
     pub const fn of(shape: &Shape) -> Self {
         let standing = &shape.standing;
@@ -60,7 +60,6 @@ pub struct StandingMaps {
     orders: Orders,
 }
 
-/// A cache line.
 type Line = [u64; 8];
 
 impl StandingMaps {
@@ -77,7 +76,6 @@ impl StandingMaps {
         })
     }
 
-    /// Returns the maps with their names.
     pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 3] {
         [
             (KNOWN, self.known.map()),
@@ -86,20 +84,20 @@ impl StandingMaps {
         ]
     }
 
-    /// Whether these sizes need another map of that name, even one as large.
+    /// Whether these sizes need another map of that name, even if the size is the same.
     pub(super) fn is_outdated(&self, map: &str, sizes: StandingSizes) -> bool {
-        // Its sources are other prefixes.
+        // With another prefix length, the sources are other prefixes.
         map == KNOWN && self.sizes.ipv6_prefix != sizes.ipv6_prefix
     }
 
-    /// Returns every known source and its record, in no order and not at one moment; also
-    /// expired records that are not yet replaced.
+    /// Every known source and its record, in no order and not at one moment. Includes expired
+    /// records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.known.all().iter().flat_map(known_in)
     }
 
-    /// Returns the record of a source; [`Record::NONE`]: nothing is known of it. `shape` is that of
-    /// the policy that the maps were made for.
+    /// The record of a source; [`Record::NONE`]: the source is unknown. `shape`: the shape of the
+    /// policy that the maps were made for.
     #[must_use]
     pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
         let line = self.known.get(sources::known_index(shape, source));
@@ -108,14 +106,15 @@ impl StandingMaps {
         found.map_or(Record::NONE, |(_, record)| record)
     }
 
-    /// Returns the latest shortage.
+    /// The latest shortage.
     pub fn shortage(&self) -> Result<Shortage, DatapathError> {
         let word = self.shortage.get(&0, 0).map_err(error(SHORTAGE))?;
         Ok(Shortage(word))
     }
 }
 
-/// Returns how many entries the named map has; `None`: it is none of these, or its size is fixed.
+/// The number of entries of the named map; `None`: the map is not one of these, or its size is
+/// fixed.
 pub(super) fn entries(map: &str, sizes: StandingSizes) -> Option<u32> {
     match map {
         KNOWN => Some(sizes.lines),

@@ -1,4 +1,4 @@
-//! Saves what is known of sources, and restores it.
+//! Saves and restores the records of sources.
 
 use limiter_common::standing::{Moment, Shortage, Tick};
 
@@ -9,7 +9,7 @@ use crate::{
 
 impl Datapath {
     /// Captures the sources that are proven, familiar or vouched for; none if the policy in force
-    /// does not ask.
+    /// uses no standing.
     pub fn capture_known(&self) -> Result<SavedSources, DatapathError> {
         match self.known_sources() {
             Ok(known) => Ok(SavedSources::new(known.all(), &known.moment()?)),
@@ -20,8 +20,8 @@ impl Datapath {
 }
 
 impl Prepared {
-    /// Restores what was known `passed_ns` ago into new maps, as far as there is room. Returns how
-    /// many sources are still known; 0 if the policy does not ask.
+    /// Restores sources saved `passed_ns` ago into new maps, as far as there is room. Returns the
+    /// number of sources that are still known; 0 if the policy uses no standing.
     pub fn restore_saved_sources(
         &self,
         saved: &SavedSources,

@@ -24,9 +24,9 @@ impl Trial {
         self.instance.set_room(has_room)
     }
 
-    /// Has the kernel count connections, and charge handshakes, as the policy says.
+    /// Has the kernel count connections, and charge handshakes, by the policy.
     ///
-    /// Other threads may do so at the same time.
+    /// Other threads may do the same concurrently.
     pub fn recount(
         &self,
         orders: impl IntoIterator<Item = ConnectionOrder>,

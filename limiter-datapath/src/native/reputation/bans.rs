@@ -7,7 +7,7 @@ use limiter_common::{
     counters::Traffic,
 };
 
-/// Bans without a capacity, and what they have dropped.
+/// Bans without a capacity, and their hits.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBans {
     lengths: [u64; LENGTH_WORDS as usize],
@@ -16,21 +16,21 @@ pub struct MemoryBans {
 }
 
 impl MemoryBans {
-    /// Bans a prefix until a time, in nanoseconds of the decision's clock; replaces an existing
-    /// ban, and goes on counting its hits.
+    /// Bans a prefix until a time, in nanoseconds of the decision's clock. Replaces an existing
+    /// ban, and keeps counting its hits.
     pub fn insert(&mut self, key: BanKey, until_ns: u64) {
         let (word, bit) = key.length_bit();
         self.lengths[word as usize] |= bit;
         self.until_ns.insert(key, until_ns);
     }
 
-    /// Lifts the ban of a prefix, and forgets its hits; returns whether there was one.
+    /// Lifts the ban of a prefix, and forgets its hits; returns whether it existed.
     pub fn remove(&mut self, key: &BanKey) -> bool {
         self.hits.borrow_mut().remove(key);
         self.until_ns.remove(key).is_some()
     }
 
-    /// Returns what the bans of a prefix have dropped.
+    /// The packets and bytes dropped by the bans of a prefix.
     #[must_use]
     pub fn hits(&self, key: &BanKey) -> Hits {
         self.hits.borrow().get(key).copied().unwrap_or_default()

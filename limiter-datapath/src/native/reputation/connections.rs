@@ -1,10 +1,10 @@
-//! The connections open at once, as somebody says.
+//! Open connections that the caller declares.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
 use limiter_common::connection::Place;
 
-/// How many connections are open at each place; by default none.
+/// The number of open connections at each place; by default 0.
 #[derive(Debug, Default)]
 pub struct MemoryConnections(RefCell<BTreeMap<u64, u64>>);
 
@@ -21,7 +21,7 @@ impl MemoryConnections {
         }
     }
 
-    /// Returns how many connections are open at a place.
+    /// The number of open connections at a place.
     #[must_use]
     pub fn open(&self, place: Place) -> u64 {
         self.0.borrow().get(&place.0).copied().unwrap_or_default()

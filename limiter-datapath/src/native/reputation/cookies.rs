@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use limiter_common::cookie::{CookieCheck, CookieKeys};
 
-/// What cookies are checked with, and what queries said by theirs.
+/// The keys that check cookies, and the number of queries by the result of the check.
 #[derive(Clone, Debug)]
 pub struct MemoryCookies {
     /// The secrets and the wall clock.
@@ -22,7 +22,7 @@ impl Default for MemoryCookies {
 }
 
 impl MemoryCookies {
-    /// Returns how many queries said that by their cookies.
+    /// The number of queries with that result.
     #[must_use]
     pub fn count(&self, check: CookieCheck) -> u64 {
         self.checks[check as usize].get()

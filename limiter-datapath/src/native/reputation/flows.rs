@@ -1,4 +1,4 @@
-//! The connections and QUIC flows with names that somebody has read.
+//! Connections and QUIC flows with names that the caller declares.
 
 use std::cell::RefCell;
 
@@ -16,17 +16,17 @@ pub struct MemoryFlows {
 }
 
 impl MemoryFlows {
-    /// Notes a connection, or something else about it.
+    /// Notes or updates a connection.
     pub fn set(&mut self, ends: Ends, flow: Flow) {
         set(&mut self.connections, ends, flow);
     }
 
-    /// Notes which first bytes of a connection were read.
+    /// Notes the read first bytes of a connection.
     pub fn set_first_bytes(&mut self, ends: Ends, bytes: FirstBytes) {
         set(&mut self.first_bytes, ends, bytes);
     }
 
-    /// Notes a QUIC flow, or something else about it.
+    /// Notes or updates a QUIC flow.
     pub fn set_quic(&mut self, ends: Ends, flow: QuicFlow) {
         set(&mut self.quic, ends, flow);
     }

@@ -37,8 +37,7 @@ pub use self::{
 };
 use super::MemoryStanding;
 
-/// Bans, sieves, known sources, the host's own addresses, what checks cookies, open connections, and
-/// those that the host began, in memory.
+/// Bans, sieves, known sources, the host's own addresses, cookie keys, and connections, in memory.
 #[derive(Debug, Default)]
 pub struct MemoryReputation {
     /// The bans.
@@ -49,9 +48,9 @@ pub struct MemoryReputation {
     pub standing: MemoryStanding,
     /// The host's own addresses.
     pub own: MemoryOwnAddresses,
-    /// What checks cookies.
+    /// The keys of DNS cookies, and the results of the checks.
     pub cookies: MemoryCookies,
-    /// The connections open at once.
+    /// The open connections.
     pub connections: MemoryConnections,
     /// The connections that the host began.
     pub own_connections: MemoryOwnConnections,
@@ -59,7 +58,7 @@ pub struct MemoryReputation {
     pub flows: MemoryFlows,
     /// The known names.
     pub names: MemoryNames,
-    /// Who waits for places.
+    /// The queues of clients that wait for places.
     pub queues: MemoryQueues,
 }
 

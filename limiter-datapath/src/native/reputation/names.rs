@@ -8,12 +8,12 @@ use limiter_common::{
     sieve::Word,
 };
 
-/// The known names. There are as many lines as the first policy that asks for them has.
+/// The known names. The first policy that asks for them sets the number of lines.
 #[derive(Debug, Default)]
 pub struct MemoryNames(OnceCell<Vec<NameLine>>);
 
 impl MemoryNames {
-    /// Returns the lines, for a policy of that shape.
+    /// The lines, for a policy of that shape.
     pub(super) fn lines(&self, shape: &Shape) -> MemoryLines<'_> {
         let make = || {
             let count = usize::try_from(shape.name_lines).unwrap_or_default();
@@ -23,7 +23,6 @@ impl MemoryNames {
     }
 }
 
-/// The lines of known names.
 pub(super) struct MemoryLines<'n>(&'n [NameLine]);
 
 impl NameLines for MemoryLines<'_> {

@@ -1,4 +1,4 @@
-//! The TCP connections that the host itself began, as somebody says.
+//! TCP connections that the caller declares begun by the host.
 
 use limiter_common::{connection::Ends, judged::Packet};
 

@@ -21,14 +21,14 @@ struct Content {
 }
 
 impl MemoryQueues {
-    /// Returns what happened in the queues of the limit of that interned id.
+    /// The counts of events in the queues of the limit with the interned id `limit`.
     #[must_use]
     pub fn traffic(&self, limit: u64) -> QueueTraffic {
         let content = self.0.borrow();
         content.traffic.get(&limit).copied().unwrap_or_default()
     }
 
-    /// Returns how many tickets there are.
+    /// The number of tickets.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.borrow().tickets.len()

@@ -52,14 +52,14 @@ impl MemorySieves {
         }
     }
 
-    /// Returns the counters at an index.
+    /// The counters at an index.
     #[must_use]
     pub fn traffic(&self, index: u32) -> SieveTraffic {
         let traffic = self.traffic.borrow();
         traffic.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the sieves' memory.
+    /// The sieves' memory.
     #[must_use]
     pub fn memory(&self) -> SieveMemory<'_> {
         SieveMemory {

@@ -9,7 +9,7 @@ use limiter_common::{
 use super::SieveMemory;
 
 impl SieveMemory<'_> {
-    /// Returns how many addresses are in each list of a sieve, from list 0 to the entry list.
+    /// The number of addresses in each list of a sieve, from list 0 to the entry list.
     #[must_use]
     pub fn counts(&self, sieve: &Sieve) -> Vec<u64> {
         let shards = 0..sieve.geometry.shards() as usize;
@@ -25,7 +25,7 @@ impl SieveMemory<'_> {
         (0..=sieve.geometry.list_count).map(in_list).collect()
     }
 
-    /// Returns what the sieve has for a source, and in which list; `None`: nothing.
+    /// The entry of a source, with the number of its list; `None`: the source is not there.
     #[must_use]
     pub fn find(
         &self,

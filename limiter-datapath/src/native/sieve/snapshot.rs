@@ -9,28 +9,28 @@ use limiter_common::{
 
 use super::SieveMemory;
 
-/// How often to try to copy a shard while no packet changes it.
+/// The number of attempts to copy a shard without a concurrent change.
 const TRIES: usize = 8;
 
 /// The contents of a sieve, by shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SieveSnapshot {
-    /// Its shards' contents.
+    /// The contents of each shard.
     pub shards: Vec<ShardLists>,
 }
 
 /// The contents of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardLists {
-    /// From list 0 to the entry list; each list most recently hit first.
+    /// The lists, from list 0 to the entry list; each list most recently hit first.
     pub lists: Vec<Vec<HeldSource>>,
     /// Whether this is the state of one moment. If not, packets kept changing the shard during the
-    /// copy, and addresses that were moved meanwhile may be missing.
+    /// copy, and addresses that moved meanwhile may be missing.
     pub is_exact: bool,
 }
 
 impl SieveSnapshot {
-    /// Returns the entries of a list in all shards, in no order between the shards.
+    /// The entries of a list in all shards, in no order between the shards.
     pub fn list(&self, list: u32) -> impl Iterator<Item = &HeldSource> {
         let shards = self.shards.iter();
         shards.flat_map(move |shard| shard.lists.get(list as usize).into_iter().flatten())
@@ -38,7 +38,7 @@ impl SieveSnapshot {
 }
 
 impl SieveMemory<'_> {
-    /// Captures a sieve now. Takes no lock, so that nobody waits for a reader.
+    /// Captures a sieve now. Takes no lock, so that no packet waits for the reader.
     #[must_use]
     pub fn snapshot(&self, sieve: &Sieve) -> SieveSnapshot {
         let entries = sieve.geometry.entries() as usize;
@@ -53,15 +53,15 @@ impl SieveMemory<'_> {
         }
     }
 
-    /// Restores a sieve's contents into an empty sieve that nobody uses yet. It may have other
-    /// shards, another secret or another size. Returns how many addresses had no room.
+    /// Restores a sieve's contents into an empty, unused sieve. It may have other shards, another
+    /// secret or another size. Returns the number of addresses without room.
     #[must_use]
     pub fn restore(&self, sieve: &Sieve, hash_key: &HashKey, snapshot: &SieveSnapshot) -> usize {
         let mut left_out = 0;
         for list in 0..=sieve.geometry.list_count {
             for shard in &snapshot.shards {
                 let held = shard.lists.get(list as usize).into_iter().flatten();
-                // The most recently hit comes to the front last.
+                // The most recently hit entry is put to the front last.
                 for held in held.rev() {
                     left_out += usize::from(!put_back(self, sieve, hash_key, list, held));
                 }
@@ -99,7 +99,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
             break;
         }
     }
-    // No entry twice, whatever the links say in a copy of a changing shard.
+    // The links in a copy of a changing shard may form a cycle: take each entry once.
     let mut seen = vec![false; copied.len()];
     let lists = (0..=sieve.geometry.list_count).map(|list| {
         let mut held = Vec::new();

@@ -27,7 +27,7 @@ fn address(number: u32) -> Address {
     Address::v4(Ipv4Addr::from(number).octets())
 }
 
-/// Returns the state of a bucket, in any unit.
+/// The state of a bucket, in any unit.
 fn state(table: &MemoryTable, key: &BucketKey) -> Option<u64> {
     table.bucket(key).map(|bucket| bucket.state)
 }
@@ -111,7 +111,7 @@ fn gcra(burst: u64) -> Parameters {
     Parameters::new(Strategy::Gcra, burst, 1, SECOND).unwrap()
 }
 
-/// While a bucket of the line is full, no bucket in debt is forgotten.
+/// While a bucket of the line is full, no bucket in debt is evicted.
 #[test]
 fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
     let (table, debtor) = (table(1, WhenFull::Evict), gcra(3));
@@ -123,7 +123,7 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
         // They come a millisecond apart: each bucket is full again when the next source comes.
         let now = NOW + u64::from(number % 900) * 1_000_000;
         if number % 900 == 0 {
-            // For the debtor it is the same time again: it never gets a token.
+            // The debtor's clock stands still, so it never gets a token.
             assert_eq!(
                 token(&table, &debtor, 1, 1, NOW + 1).spend(),
                 Updated::Declined
@@ -201,7 +201,7 @@ fn refunds_make_no_bucket() {
     assert_eq!(state(&table, &refunded.key), Some(NOW + SECOND));
 }
 
-/// Buckets of limits with different ticks are compared by how long they are in debt.
+/// Buckets of limits with different ticks are compared by the time until they are full.
 #[test]
 fn tick_lengths_are_told_apart() {
     let fast = Parameters::new(Strategy::Gcra, 1_000, 3_000_000_000, SECOND).unwrap();
@@ -258,7 +258,7 @@ proptest! {
         }
         for ((limit, source), tat) in model {
             let one = token(&table, &gcra, limit, source, now);
-            // A full bucket may have been forgotten: a missing one is the same.
+            // A full bucket may have been evicted: a missing bucket means the same.
             let state = state(&table, &one.key).filter(|state| *state > now);
             prop_assert_eq!(state, Some(tat).filter(|tat| *tat > now));
         }
@@ -266,8 +266,8 @@ proptest! {
     }
 }
 
-/// A line of one way in which another thread exchanges the bucket to another unit after its state was read, and
-/// back before it is locked.
+/// A line of one way. Another thread exchanges its bucket to another unit after the state was read, and back
+/// before the bucket is locked.
 struct Exchanged<'a> {
     line: &'a AtomicLine,
     units: &'a Units,
@@ -312,7 +312,7 @@ impl table::Line for Exchanged<'_> {
     }
 }
 
-/// A bucket in debt is not weighed by the unit that it has for a moment.
+/// A bucket in debt is not compared by the unit that it has for a moment.
 #[test]
 fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     let other = Parameters::new(Strategy::Gcra, 50, 3_000_000_000, SECOND).unwrap();
@@ -346,8 +346,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     assert_eq!(table.lines[0].words()[..2], [fingerprints[0], state]);
 }
 
-/// Threads insert the same buckets and evict full ones, all at once: each bucket admits its burst
-/// and not a token more.
+/// Threads insert the same buckets and evict full ones, all at once. Each bucket admits exactly its burst.
 #[test]
 fn threads_never_admit_too_much() {
     const THREADS: u32 = 4;
@@ -383,8 +382,8 @@ fn threads_never_admit_too_much() {
     }
 }
 
-/// Threads of two policies with different rates and tick lengths use the same buckets, which go
-/// from unit to unit all the time: tokens spent in one unit are owed in the other.
+/// Threads of two policies with different rates and tick lengths use the same buckets, which move from unit to
+/// unit all the time. Tokens spent in one unit are owed in the other.
 #[test]
 fn threads_of_two_policies_never_admit_too_much() {
     const SOURCES: u32 = 64;

@@ -1,4 +1,4 @@
-//! Sets aside unusable state files under other names, so that nothing overwrites them.
+//! Renames unusable state files, so that no save overwrites them.
 
 use std::{
     fs, io,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{beside, directory};
 
-/// How many files of each kind are kept for inspection.
+/// The number of files of each kind that are kept for inspection.
 const KEPT: usize = 3;
 
 /// The suffix of a damaged file's name, before its number.
@@ -28,7 +28,7 @@ pub(super) fn damaged(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Renames a file that cannot be read or resumed from. Removes no earlier one: if there are too
+/// Renames a file that cannot be read or resumed from. Removes no earlier file: if there are too
 /// many, the file keeps its name.
 pub(super) fn not_restored(path: &Path) -> io::Result<PathBuf> {
     let found = fs::symlink_metadata(path)?.file_type();
@@ -54,7 +54,7 @@ fn rename(path: &Path, end: &str, numbers: &[u64]) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Returns the numbers of the files set aside before, in ascending order.
+/// The numbers of the files set aside before, in ascending order.
 fn numbers(path: &Path, end: &str) -> io::Result<Vec<u64>> {
     let prefix = beside(path, end);
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();

@@ -42,7 +42,7 @@ fn what_was_known_goes_on_after_a_reboot() {
     let vouch = |ns: u64| Event::Vouch {
         until_ns: 20 * DAY_NS + ns,
     };
-    // Another node's word, which ends in three days.
+    // Another node's report, which ends in three days.
     let unseen = Tick::of_ns(MONTH_NS - 3 * DAY_NS).0;
     let last = Tick(at.now.0.wrapping_sub(unseen));
     let heard = Record::new(Kind::Heard, false, 0, last, at.now);
@@ -95,7 +95,7 @@ fn what_was_known_goes_on_after_a_reboot() {
         first.standing(&later(28 * DAY_NS + 9 * SECOND_NS)),
         Standing::Unknown
     );
-    // A clock that was set ten years forward forgets everybody.
+    // A clock that was set ten years forward forgets every source.
     assert_eq!(saved.restore(3_650 * DAY_NS, &after).count(), 0);
 }
 
@@ -133,7 +133,7 @@ fn a_source_may_be_a_shorter_prefix_by_now() {
     let of_48 = settings(48);
     let expected = ["2001:db8:1::", "192.0.2.1"].map(|one| source(&of_48, one));
     assert_eq!(restored(48), expected);
-    // The /64s of what was one source, a /48, are unknown.
+    // The /64s within a former source, a /48, are unknown.
     let wide = SavedSources {
         ipv6_prefix: 48,
         ..saved.clone()

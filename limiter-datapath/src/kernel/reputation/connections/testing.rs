@@ -1,4 +1,4 @@
-//! Counts for tests, without connections: in the daemon only the network stack brings them about.
+//! Counts for tests, without connections: in the daemon only the network stack causes counts.
 
 use std::{
     cell::RefCell,
@@ -16,7 +16,7 @@ use limiter_common::connection::{
 use super::{CONNECTION_COUNTS, ConnectionMaps, Line};
 use crate::kernel::{DatapathError, map::error};
 
-/// The counts, which nobody else changes meanwhile.
+/// The counts, with no concurrent writer.
 struct Alone<'m> {
     map: RefCell<&'m mut Array<MapData, [u64; SLOTS]>>,
     failed: RefCell<Option<DatapathError>>,
@@ -96,7 +96,7 @@ impl ConnectionMaps {
         counts.failed.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Returns the kernel memory of all maps of connections and their queues, in bytes, as the kernel
+    /// The kernel memory of all maps of connections and their queues, in bytes, as the kernel
     /// accounts for it.
     pub fn memory(&self) -> io::Result<u64> {
         let mut sum = 0;

@@ -1,5 +1,5 @@
-//! Fills a table of known sources that no program uses yet: with those of another one, or saved
-//! ones.
+//! Fills a table of known sources that no program uses yet, from another table or from saved
+//! sources.
 
 use limiter_common::{
     address::Family,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl StandingSizes {
-    /// Returns settings under which every record counts.
+    /// Settings under which every record counts.
     const fn settings(&self) -> standing::Settings {
         standing::Settings {
             lines: self.lines,
@@ -25,8 +25,8 @@ impl StandingSizes {
 }
 
 impl StandingMaps {
-    /// Adds what is known by other maps, unless they are the same, and takes over their shortage.
-    /// Sources whose prefixes are too short for these maps are forgotten.
+    /// Adds the known sources of other maps, unless the maps are the same, and takes over their
+    /// shortage. Forgets sources with a prefix too short for these maps.
     pub(in crate::kernel) fn carry(
         &self,
         from: &Self,

@@ -1,4 +1,4 @@
-//! The kernel program that changes what is known of a source for userspace, and its orders.
+//! The kernel program that changes the record of a source for userspace, and its orders.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,14 +19,14 @@ use crate::kernel::{
 };
 
 /// The program, loaded for the first order under the settings of a policy: most daemons never give
-/// one.
+/// an order.
 #[derive(Debug, Default)]
 pub(super) struct Orders(Mutex<Option<(Settings, Program)>>);
 
 impl StandingMaps {
-    /// Has the kernel note an event of a source at the time `now_ns` of its clock: wholly or not at
-    /// all, even if this process is killed. Returns the source's standing after it, also if there
-    /// is no room for the source. `shape` is that of the policy in force.
+    /// Has the kernel note an event of a source at the time `now_ns` of its clock. The change is
+    /// atomic, even if this process is killed. Returns the source's standing afterwards, even if
+    /// there is no room for the source. `shape`: the shape of the policy in force.
     ///
     /// # Errors
     ///
@@ -52,7 +52,6 @@ impl StandingMaps {
         Ok(Standing::of_number(returned))
     }
 
-    /// Loads the program over these maps.
     fn load(&self, shape: &Shape) -> Result<Program, DatapathError> {
         let shape = InMap(*shape);
         let directory = SharedDirectory::new()?;

@@ -1,4 +1,4 @@
-//! Shortages for tests and the benchmark: in the daemon only packets bring them about.
+//! Shortages for tests and the benchmark: in the daemon only packets cause them.
 
 use limiter_common::standing::{Shortage, Tick};
 
@@ -6,7 +6,7 @@ use super::{SHORTAGE, StandingMaps};
 use crate::kernel::{DatapathError, map::error};
 
 impl StandingMaps {
-    /// Begins a shortage, which holds as if it was last renewed at that time: it may be ahead by
+    /// Begins a shortage that was last renewed at the tick `renewed`, which may be ahead by
     /// [`Tick::AHEAD`].
     pub fn begin_shortage(&mut self, began: Tick, renewed: Tick) -> Result<(), DatapathError> {
         let began = Shortage::NONE.after_refusal(began);

@@ -5,7 +5,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 const PLACE: Place = Place(0x5_0000_0000);
 
-/// A line of an owner that may have so many connections.
+/// An owner's queue, with `room` for as many connections.
 struct Door {
     queues: MemoryQueues,
     settings: QueueSettings,
@@ -129,7 +129,7 @@ fn as_many_enter_in_any_order_as_there_is_room_for() {
 fn who_gives_up_holds_nobody_up_for_longer_than_its_retry_takes() {
     let mut door = Door::new(10, 0).with_waiting(2);
     door.room = 1;
-    // The first would come again until two seconds and one after its last try.
+    // The first client's ticket lasts until two seconds and one after its last try.
     assert!(!door.tries(2, 104_000));
     door.enters(2, 104_100);
     assert_eq!(door.count(QueueEvent::Expired), 1);

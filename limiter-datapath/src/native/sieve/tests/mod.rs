@@ -18,7 +18,7 @@ const HASH_KEY: HashKey = HashKey {
     second: 0xfedc_ba98_7654_3210,
 };
 
-/// Returns a sieve of one shard, without aging and without perma-block.
+/// A sieve of one shard, without aging and without perma-block.
 const fn sieve(buckets: u32, size: u32) -> Sieve {
     Sieve {
         max_age_ns: 0,
@@ -36,7 +36,7 @@ const fn sieve(buckets: u32, size: u32) -> Sieve {
     }
 }
 
-/// Returns the address with a number.
+/// The address with a number.
 fn address(number: u32) -> Address {
     if number.is_multiple_of(3) {
         Address::v6(u64::from(number).to_be_bytes(), [0; 8])
@@ -45,7 +45,6 @@ fn address(number: u32) -> Address {
     }
 }
 
-/// A sieve in memory.
 struct InMemory {
     sieve: Sieve,
     sieves: MemorySieves,
@@ -59,7 +58,7 @@ impl InMemory {
         }
     }
 
-    /// Counts an arrival; returns what the core does.
+    /// Counts an arrival; returns the core's result.
     fn score(&self, key: &Address, now_ns: u64) -> u32 {
         score(&self.sieves.memory(), &self.sieve, &HASH_KEY, key, now_ns)
     }
@@ -68,7 +67,7 @@ impl InMemory {
         self.sieves.memory().snapshot(&self.sieve)
     }
 
-    /// Returns every list of every shard; nobody may be changing them.
+    /// Every list of every shard. No thread may be changing them.
     fn lists(&self) -> Vec<Vec<Vec<HeldSource>>> {
         let shards = self.snapshot().shards.into_iter().map(|shard| {
             assert!(shard.is_exact);
@@ -77,7 +76,7 @@ impl InMemory {
         shards.collect()
     }
 
-    /// Returns the number of an address's shard.
+    /// The number of an address's shard.
     fn shard(&self, key: &Address) -> usize {
         let Sieve {
             geometry, region, ..

@@ -1,5 +1,5 @@
-//! A model of Traffic Server's sieve by its description, with lists that are searched from end to
-//! end.
+//! A model of Traffic Server's sieve, written from its description, with lists that are searched
+//! from end to end.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ impl Model {
         }
     }
 
-    /// Counts an arrival; returns the list in which the address then is.
+    /// Counts an arrival; returns the list that the address is in afterwards.
     pub(super) fn hit(&mut self, key: Address, now_ns: u64) -> u32 {
         let entry_list = self.sieve.geometry.list_count as usize;
         let mut held;
@@ -95,7 +95,8 @@ impl Model {
         }
     }
 
-    /// Calculated independently: half of the list above; list 0 is as large as the entry list.
+    /// Calculated independently: each list has half the capacity of the list above; list 0 is as
+    /// large as the entry list.
     fn capacity(&self, list: usize) -> usize {
         let mut capacity = (1 << self.sieve.geometry.size) / self.sieve.geometry.shards() as usize;
         if list > 0 {

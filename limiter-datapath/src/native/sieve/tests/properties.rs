@@ -1,4 +1,4 @@
-//! Any arrivals leave what the model says.
+//! Any sequence of arrivals leaves the same lists as in the model.
 
 use limiter_common::sieve::{Geometry, Sieve};
 use proptest::prelude::*;
@@ -23,7 +23,8 @@ fn any_sieve() -> impl Strategy<Value = Sieve> {
     )
 }
 
-/// Which source arrives, and how long after the one before: some are much busier than others.
+/// The number of the arriving source, and the time since the previous arrival. Some sources are
+/// much busier than others.
 fn arrivals() -> impl Strategy<Value = Vec<(u32, u64)>> {
     let who = prop_oneof![0..4_u32, 0..20_u32, 0..300_u32];
     prop::collection::vec((who, 0..4_u64), 0..400)
@@ -58,7 +59,7 @@ proptest! {
         let left_out = again.sieves.memory().restore(&sieve, &HASH_KEY, &memory.snapshot());
         prop_assert_eq!(left_out, 0);
         prop_assert_eq!(again.lists(), memory.lists());
-        // It also continues alike.
+        // The restored sieve also continues in the same way.
         for who in 0..50 {
             let (key, now) = (address(who), 10_000);
             prop_assert_eq!(again.score(&key, now), memory.score(&key, now));

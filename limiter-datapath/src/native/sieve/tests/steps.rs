@@ -1,4 +1,4 @@
-//! Tables of what each kind of arrival does, step by step.
+//! Tables of the effect of each kind of arrival, step by step.
 
 use limiter_common::{
     address::Address,
@@ -9,7 +9,7 @@ use super::{HASH_KEY, InMemory, address, sieve};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Arrivals: the source, the second, and the list in which the source is then.
+/// Arrivals: the source, the second, and the list that the source is in afterwards.
 type Arrivals<'a> = &'a [(u32, u64, u32)];
 
 /// The lists that are not empty at the end, with each source and its count.
@@ -176,7 +176,7 @@ fn a_full_entry_list_forgets_its_last() {
             (4, 0, 1),
             (1, 0, 1),
             (5, 0, 1),
-            // 2 is gone, and starts over; 3 goes.
+            // 2 was forgotten and starts over; 3 is forgotten.
             (2, 0, 1),
         ],
         &[(1, &[(2, 1), (5, 1), (1, 2), (4, 1)])],
@@ -191,7 +191,7 @@ fn an_aged_source_restarts_with_an_eighth_of_its_hits() {
     };
     let young = [(1, 0, 3), (1, 0, 2), (1, 0, 1)];
     let hits = [(1, 10, 1); 14];
-    // 17 hits, not older than the ten seconds; then the eighteenth, which does not count.
+    // 17 hits, within the ten seconds; then the eighteenth, which does not count.
     check(aging, &[&young[..], &hits].concat(), &[(1, &[(1, 17)])]);
     let old = [(1, 11, 3)];
     check(
@@ -227,7 +227,7 @@ fn aging_into_a_full_entry_list_forgets_its_last() {
         (12, 1),
     ];
     check(aging, &arrivals, &[(2, &left)]);
-    // In the entry list itself no other has to go for it.
+    // In the entry list itself no other source is forgotten for it.
     let full: Vec<_> = (11..19).map(|who| (who, 0, 2)).collect();
     let left = [
         (11, 0),
@@ -331,7 +331,7 @@ fn an_aged_source_that_is_still_too_busy_returns_to_list_0() {
         (5, 0, 0),
     ];
     let more = [(1, 0, 0); 13];
-    // An eighth of 16 hits is 2. List 0 is full and contains it, so no other has to go.
+    // An eighth of 16 hits is 2. List 0 is full and contains it, so no other source is forgotten.
     let arrivals = [&hits[..], &full, &more, &[(1, 11, 0)]].concat();
     check(
         blocking,

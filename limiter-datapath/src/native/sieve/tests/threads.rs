@@ -15,8 +15,8 @@ use crate::native::{MemorySieves, SieveMemory};
 const THREADS: u32 = 4;
 const ARRIVALS: u32 = 100_000;
 
-/// Checks that every entry ever used is in exactly one list, that its neighbours link to it, and
-/// that it is found there by its address if it is in use. Returns the sum of the counts.
+/// Checks that every used entry is in exactly one list, that its neighbours link to it, and that a
+/// look-up of its address finds it if it holds one. Returns the sum of the counts.
 fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
     let Geometry { list_count, .. } = sieve.geometry;
     let mut counts = 0;
@@ -74,7 +74,7 @@ fn threads_leave_a_consistent_sieve() {
             let mut random = fastrand::Rng::with_seed(thread.into());
             let mut counted = 0_u64;
             for now in 0..ARRIVALS {
-                // Some are much busier than others.
+                // Some sources are much busier than others.
                 let who = random.u32(0..1_000) >> random.u32(0..9);
                 let score = limiter_common::sieve::score(
                     &memory,

@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 61 * SECOND;
 const NOW: u64 = 1_000_000 * SECOND;
 
-/// Returns a shape with a table of that many lines, and as many of first tries.
+/// A shape with a table of that many lines, and as many lines of first tries.
 fn shape(lines: u32) -> Shape {
     Shape {
         hash_key: HashKey {
@@ -38,7 +38,6 @@ fn shape(lines: u32) -> Shape {
     }
 }
 
-/// A store under a policy.
 struct Store {
     shape: Shape,
     memory: MemoryStanding,
@@ -63,7 +62,7 @@ impl Store {
         self.memory.happened(&self.shape, source, event, now)
     }
 
-    /// Does what a limit without any tokens left does with a packet; returns its standing then.
+    /// Handles a packet as a limit without tokens does; returns the source's standing.
     fn flood(&self, source: SourceId, now: u64) -> Standing {
         let standing = self.visit(source, now);
         self.refused(source, standing, now)
@@ -148,7 +147,7 @@ fn a_policy_without_standing_knows_nobody() {
     );
 }
 
-/// An owner of many addresses completes a handshake from each, twice, while there is no shortage.
+/// One attacker with many addresses completes two handshakes from each, while there is no shortage.
 #[test]
 fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
     const DAY: u64 = 86_400 * SECOND;
@@ -195,7 +194,7 @@ fn no_flood_pushes_out_who_is_known_from_before() {
     for number in 0..100_000 {
         let now = start + u64::from(number) * SECOND / 10_000;
         let forged = source(1_000 + number);
-        // Some send each source twice, and a botnet completes handshakes.
+        // Some sources send twice, and a botnet completes handshakes.
         if number % 3 == 0 {
             assert_eq!(store.flood(forged, now - SECOND), Standing::Unknown);
             store.flood(forged, now);
@@ -226,8 +225,8 @@ fn no_flood_pushes_out_who_is_known_from_before() {
     assert!(fresh.count() > 100, "the botnet has the rest");
 }
 
-/// Too few strangers for a shortage, but within `apart` more than the table has room for: whoever
-/// comes for the first time is forgotten before the second. Nobody loses a standing.
+/// Too few strangers for a shortage, but more than the table holds within `apart`: a first-time
+/// source is forgotten before its second visit. No known source loses its standing.
 #[test]
 fn strangers_without_end_let_nobody_become_familiar() {
     const STRANGERS_A_MINUTE: u32 = 32_000;

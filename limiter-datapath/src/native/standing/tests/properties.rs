@@ -1,4 +1,4 @@
-//! Random events of sources: the table is a map as long as there is room, and then ranks decide.
+//! Random events of sources. While there is room, the table acts as a map; afterwards ranks decide.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::{MINUTE, NOW, SECOND, Store, source};
 
-/// What happens to a source in a step.
+/// One step of a source.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Event(Event),
@@ -67,9 +67,9 @@ proptest! {
         }
     }
 
-    /// A source that is pushed out had the lowest rank of its line, came longest ago among those,
-    /// and makes room for one of no lower rank. A source that finds no room has a lower rank than
-    /// all.
+    /// An evicted source had the lowest rank of its line, came longest ago among the sources of
+    /// that rank, and makes room for a source of no lower rank. A source that finds no room has a
+    /// lower rank than all others.
     #[test]
     fn ranks_make_room(
         steps in prop::collection::vec((waits(), 0..40_u32, steps()), 1..200),

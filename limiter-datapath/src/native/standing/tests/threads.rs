@@ -9,8 +9,8 @@ use limiter_common::{
 
 use super::{MINUTE, NOW, SECOND, Store, source};
 
-/// Two threads insert the same three sources into one line, which has room for them and for one
-/// that is there twice for a moment.
+/// Two threads insert the same three sources into one line. The line has room for them and for one
+/// temporary duplicate.
 #[test]
 fn threads_insert_each_source_once() {
     for round in 0..2_000 {

@@ -1,4 +1,4 @@
-//! A snapshot ages, and so do the entries of its sieves.
+//! A snapshot ages, and with it the entries of its sieves.
 
 use jiff::ToSpan as _;
 
@@ -19,7 +19,7 @@ fn a_sieve_s_ages_go_on() {
     };
     // Twenty seconds later by either clock.
     assert_eq!(added(30, 20), [9, 4, 10]);
-    // After a reboot: nobody is older than the clock.
+    // After a reboot: no entry is older than the clock.
     assert_eq!(added(3, 1), [1, 0, 2]);
 }
 

@@ -1,11 +1,11 @@
-//! Files that may still be valid: one that cannot be read is set aside, and other kinds of files
-//! stay where they are.
+//! Files that may still be valid. An unreadable file is set aside, and other kinds of files stay
+//! where they are.
 
 use std::{fs, process::Command};
 
 use super::{StateFile, names, snapshots::of_table, state_file};
 
-/// Files that others may need are neither overwritten nor renamed.
+/// Files that other programs may need are neither overwritten nor renamed.
 #[test]
 fn other_kinds_of_files_are_left_alone() {
     let (directory, file) = state_file();
@@ -86,7 +86,7 @@ fn an_unreadable_file_is_set_aside() {
     refuse(1, "it is a named pipe, not a file");
     link("nowhere");
     refuse(2, "it is a link to a missing file");
-    // A regular file whose first page cannot be read.
+    // A regular file with an unreadable first page.
     link("/proc/self/mem");
     refuse(3, "Input/output error (os error 5)");
 

@@ -1,4 +1,4 @@
-//! Files whose contents are not a snapshot are refused, and set aside as damaged.
+//! Files without a valid snapshot are refused, and set aside as damaged.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn every_changed_byte_is_seen() {
     for snapshot in [of_table(), of_hash()] {
         let bytes = format::encode(&snapshot).unwrap();
         for index in 0..bytes.len() {
-            // Neither makes another version that is read.
+            // Neither flip yields the number of another supported version.
             for flipped in [8, 0xff] {
                 let mut bytes = bytes.clone();
                 bytes[index] ^= flipped;
@@ -84,7 +84,7 @@ fn a_foreign_file_or_version_is_refused() {
     assert!(refused(&endless).starts_with("it has "));
 }
 
-/// Returns the bytes of a file with other sections.
+/// The bytes of a file with other sections.
 pub(super) fn with_sections(file: &[u8], sections: &[u8]) -> Vec<u8> {
     let mut bytes = file[..12].to_vec();
     bytes.extend((sections.len() as u64).to_le_bytes());
@@ -102,7 +102,7 @@ fn invalid_contents_with_a_right_checksum() {
     for index in 0..sections.len() {
         let mut sections = sections.to_vec();
         sections[index] ^= 0xff;
-        // Another value may be valid; there must be no panic, and no memory for missing elements.
+        // Another value may be valid. There must be no panic, and no memory for missing elements.
         let _ = format::decode(&with_sections(&bytes, &sections));
     }
     let shorter = &sections[..sections.len() - 1];

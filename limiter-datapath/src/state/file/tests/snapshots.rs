@@ -1,4 +1,4 @@
-//! Snapshots with something in each section.
+//! Snapshots with contents in each section.
 
 use limiter_common::{
     ban::{Ban, BanText, Hits},
@@ -81,7 +81,7 @@ fn snapshot(stored: StoredDebts) -> Snapshot {
     }
 }
 
-/// A proven source, whose record has the longest encoding.
+/// A proven source, with a record of the longest encoding.
 fn known() -> SavedSources {
     let settings = Settings {
         remember_ns: u64::MAX,
