@@ -44,7 +44,7 @@ fn pairs() -> [Frame; 3] {
     ]
 }
 
-/// Every frame that is refused gets the answer. The stores take turns.
+/// Every refused frame gets the answer. The stores take turns.
 #[test]
 fn both_engines_answer_alike() -> Result<()> {
     let answers = ["truncate", "reset", "prohibited", "syn-cookie"];
@@ -81,10 +81,10 @@ fn both_engines_answer_alike() -> Result<()> {
     Ok(())
 }
 
-/// Each `NUMBER`th frame of those refused is answered.
+/// Each `NUMBER`th refused frame is answered.
 #[test]
 fn some_queries_slip_through() -> Result<()> {
-    // Each CPU counts for itself.
+    // Each CPU has its own count.
     stay_on_one_cpu()?;
     let [frame, ..] = pairs();
     let query = frame.udp(4321, 53, QUERY)?;
@@ -120,7 +120,7 @@ fn answers_have_their_own_limits() -> Result<()> {
     assert!(ask(4, "2001:db8:1::1")?);
     assert!(!ask(5, "2001:db8:2::1")?, "the interface's total");
     assert!(!ask(SECOND, "2001:db8:1:1::1")?, "of the same range");
-    // What was refused for the total was not charged to the range.
+    // Packets refused by the total were not charged to the range.
     assert!(ask(SECOND, "2001:db8:2::1")?);
     engines.assert_same_state();
     Ok(())
@@ -155,7 +155,8 @@ fn refusing_by_cookies() -> Result<Engines> {
     Ok(engines)
 }
 
-/// What brings the cookie back passes, in both engines; what brings another is refused.
+/// In both engines, a packet that returns the cookie passes, and a packet with another number is
+/// refused.
 #[test]
 fn a_cookie_that_comes_back_passes() -> Result<()> {
     let mut engines = refusing_by_cookies()?;
@@ -178,8 +179,8 @@ fn a_cookie_that_comes_back_passes() -> Result<()> {
     Ok(())
 }
 
-/// The options that a SYN offers and the assumed socket keeps come back; in its timestamp's low bits,
-/// what the client has of them.
+/// The answer has the options that the SYN offers and the assumed socket keeps. The timestamp's low
+/// bits store the client's options.
 #[test]
 fn both_engines_offer_the_same_options() -> Result<()> {
     const TIMESTAMPS: &[u8] = b"\x08\x0a\0\0\0\x4d\0\0\0\0";
@@ -215,8 +216,8 @@ fn both_engines_offer_the_same_options() -> Result<()> {
     Ok(())
 }
 
-/// A SYN for which the listening socket has room passes, and is charged like an answer: so both
-/// together let no more through.
+/// A SYN passes if the listening socket has room for it, and is charged like an answer. So SYNs and
+/// answers together stay within the answers' limits.
 #[test]
 fn a_socket_with_room_gets_what_could_be_answered() -> Result<()> {
     let rates = "answers: {per-prefix: {burst: 3, count: 3, period: 1h}, \
@@ -241,7 +242,7 @@ fn a_socket_with_room_gets_what_could_be_answered() -> Result<()> {
     assert_eq!(ask(&mut engines, "192.0.2.2")?, answered);
     engines.set_room(true)?;
     assert_eq!(ask(&mut engines, "192.0.2.3")?, to_socket);
-    // The range has had its three.
+    // The range has used its three.
     assert_eq!(ask(&mut engines, "192.0.2.4")?, dropped);
     engines.set_room(false)?;
     assert_eq!(ask(&mut engines, "192.0.2.5")?, dropped);
@@ -254,8 +255,8 @@ fn a_socket_with_room_gets_what_could_be_answered() -> Result<()> {
     Ok(())
 }
 
-/// A source is an offender if a bucket had too few tokens for its SYN, although a socket with room
-/// gets it; but not if the SYN only had to give way to others.
+/// A source is an offender if a bucket had too few tokens for its SYN, even if a socket with room
+/// gets the SYN. It is no offender if the SYN only had to give way to others.
 #[test]
 fn a_source_that_gives_way_and_passes_after_all_is_no_offender() -> Result<()> {
     for (reserve, before, recorded) in [("", 2, 1), ("reserve: {unknown: 1}", 1, 0)] {
@@ -278,7 +279,8 @@ fn a_source_that_gives_way_and_passes_after_all_is_no_offender() -> Result<()> {
     Ok(())
 }
 
-/// A socket with room is no way round the host's own addresses, and none for other packets.
+/// A socket with room bypasses neither the check for the host's own addresses nor the limits on other
+/// packets.
 #[test]
 fn a_socket_with_room_gets_nothing_else() -> Result<()> {
     let mut engines = refusing_by_cookies()?;
@@ -304,7 +306,7 @@ fn a_socket_with_room_gets_nothing_else() -> Result<()> {
     Ok(())
 }
 
-/// Whoever names an address of the host as the source gets no answer, and charges no limit of
+/// A packet with an address of the host as its source gets no answer, and charges no limit of
 /// answers.
 #[test]
 fn the_host_itself_gets_no_answer() -> Result<()> {
@@ -334,7 +336,7 @@ fn the_host_itself_gets_no_answer() -> Result<()> {
     Ok(())
 }
 
-/// While the host's addresses are not known, nobody is answered.
+/// While the host's addresses are unknown, no packet is answered.
 #[test]
 fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
     let [frame, ..] = pairs();
@@ -349,7 +351,7 @@ fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
     assert!(is_answered(&mut trial)?);
     trial.reputation().own().forget()?;
     assert!(!is_answered(&mut trial)?);
-    // As many as there may be, none of which is the source's; then others; then one too many.
+    // The maximum number of addresses, without the source's; then other addresses; then one too many.
     let addresses = |from: u32, count: u32| -> BTreeSet<IpAddr> {
         let bits = from..from + count;
         bits.map(|bits| IpAddr::V4(bits.into())).collect()

@@ -1,4 +1,4 @@
-//! Automatic rates: packets find the rate in force in both engines, whatever it does.
+//! Automatic rates: both engines use the rate in force, through all its changes.
 
 use anyhow::Result;
 use limiter_common::{
@@ -52,7 +52,7 @@ fn passing(engines: &mut Engines, offset_ns: u64, packets: usize) -> Result<usiz
     Ok(reasons.filter(|reason| *reason == WithinLimits).count())
 }
 
-/// Gives the limit a rate, by its emission interval in nanoseconds; it holds until `offset_ns`
+/// Gives the limit a rate, by its emission interval in nanoseconds. It holds until `offset_ns`
 /// after the start of the engines' clocks, or a little shorter.
 fn set_rate(engines: &mut Engines, interval_ns: u64, offset_ns: u64) -> Result<()> {
     let rate = CurrentRate::new(interval_ns, START + offset_ns);
@@ -73,7 +73,7 @@ fn the_rate_in_force_decides_until_it_ends() -> Result<()> {
         assert_eq!(passing(&mut engines, 0, 5)?, 0, "as empty as before");
         assert_eq!(passing(&mut engines, 50 * MS, 200)?, 125, "half full");
         assert_eq!(passing(&mut engines, SECOND, 400)?, 250);
-        // No rate leads beyond the bounds.
+        // No rate exceeds the bounds.
         set_rate(&mut engines, 1, 10 * SECOND)?;
         assert_eq!(passing(&mut engines, 2 * SECOND, 600)?, 500, "the ceiling");
         set_rate(&mut engines, CurrentRate::LONGEST_INTERVAL, 10 * SECOND)?;
@@ -91,7 +91,7 @@ fn the_rate_in_force_decides_until_it_ends() -> Result<()> {
     })
 }
 
-/// A limit of another strategy beside it brings in the code of windows.
+/// A limit of another strategy beside it adds the code of windows to the program.
 #[test]
 fn beside_a_window() -> Result<()> {
     let window = Limit {
@@ -131,7 +131,7 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
         assert_eq!(engines.judge(0, &frame()?), Reserved);
         set_rate(&mut engines, interval_of(4_000), 30 * SECOND)?;
         assert_eq!(engines.judge(0, &frame()?), Reserved, "as full as before");
-        // Too late to be a retry of what was refused before.
+        // Too late to count as a retry of the refused packets.
         assert_eq!(passing(&mut engines, 20 * SECOND, 250)?, 200);
         engines.assert_same_state();
         Ok(())

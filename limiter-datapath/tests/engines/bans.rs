@@ -1,4 +1,4 @@
-//! Bans: which addresses they hold for, and until when.
+//! Bans: the addresses that they hold for, and their ends.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,7 +15,7 @@ use crate::engine::{Engines, policy};
 
 const MINUTE: u64 = 60_000_000_000;
 
-/// Makes engines with a limit that passes everything of the test.
+/// Makes engines with a limit that passes all packets of the test.
 fn engines() -> Result<Engines> {
     let rate = Rate {
         burst: 1_000,
@@ -108,8 +108,8 @@ fn a_longer_ban_of_a_range_holds_when_that_of_an_address_has_ended() -> Result<(
     Ok(())
 }
 
-/// The widest of nested bans counts, and as long as it stands: from its first packet on, also when it
-/// is renewed. Nothing but a ban that holds counts.
+/// The widest of nested bans counts hits, from its first packet on and across renewals. Only a ban in
+/// force counts.
 #[test]
 fn hits_are_of_the_widest_ban_that_holds() -> Result<()> {
     let mut engines = engines()?;
@@ -132,12 +132,12 @@ fn hits_are_of_the_widest_ban_that_holds() -> Result<()> {
     assert_eq!(engines.judge(1, &frame), Banned);
     assert_eq!(engines.judge(1, &other), Banned);
     assert_eq!((engines.hits(one)?, engines.hits(range)?), (of(3), of(2)));
-    // It is renewed when it has ended, and is still remembered.
+    // The ban has ended and is renewed while it is still remembered.
     assert_eq!(engines.judge(MINUTE, &frame), WithinLimits);
     engines.ban(one, 3 * MINUTE)?;
     assert_eq!(engines.judge(2 * MINUTE, &frame), Banned);
     assert_eq!((engines.hits(one)?, engines.hits(range)?), (of(4), of(2)));
-    // Lifted, it is forgotten, and nobody is counted for it.
+    // A lifted ban is forgotten, and counts no packet.
     assert!(engines.unban(one)?);
     assert_eq!(engines.judge(2 * MINUTE, &frame), WithinLimits);
     assert_eq!(engines.hits(one)?, of(0));
@@ -166,8 +166,8 @@ fn every_ban_counts_its_own_hits() -> Result<()> {
     Ok(())
 }
 
-/// So many bans set bits in most words of the filter. They hold when others are lifted, and when
-/// the filter is cleared of the lifted ones.
+/// These bans set bits in most words of the filter. They still hold after others are lifted and the
+/// filter is cleared.
 #[test]
 fn many_bans_hold_and_those_that_are_lifted_do_not() -> Result<()> {
     const BANS: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! Limits on connections open at once: both engines refuse the first segment of one too many.
+//! Limits on open connections: both engines refuse the first segment of one connection too many.
 
 use anyhow::{Result, anyhow};
 use limiter_common::{answer::Answer, reason::Reason, sieve::pressure_of_limit};
@@ -50,7 +50,7 @@ fn the_first_segment_is_refused_where_there_is_no_room() -> Result<()> {
                 Reason::TooManyConnections
             };
             assert_eq!(engines.judge(2, &syn), expected);
-            // Other ports, and what opens no connection.
+            // Segments to other ports, and packets that open no connection.
             let elsewhere = frame.tcp_syn(4321, 80, 7)?;
             assert_eq!(engines.judge(3, &elsewhere), Reason::Unlimited);
             let udp = frame.udp(4321, 443, &[7; 9])?;
@@ -61,7 +61,7 @@ fn the_first_segment_is_refused_where_there_is_no_room() -> Result<()> {
     Ok(())
 }
 
-/// A limit for what no other of its kind counts, as Traffic Server's `*`; others have their own.
+/// A limit on connections that no other limit of its kind counts, like `*` in Traffic Server.
 #[test]
 fn what_no_other_limit_counts() -> Result<()> {
     let limits = format!(
@@ -94,7 +94,8 @@ fn what_no_other_limit_counts() -> Result<()> {
     Ok(())
 }
 
-/// What is refused is charged to no other limit; the limit charges nothing itself.
+/// A refused connection is charged to no other limit. The limit on connections charges nothing
+/// itself.
 #[test]
 fn beside_other_limits() -> Result<()> {
     let limits = format!(
@@ -135,8 +136,8 @@ fn an_observing_limit_lets_it_pass() -> Result<()> {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Clients whose connections are never established hold their places in line until they give up; both
-/// engines let the same ones in.
+/// Clients without an established connection hold their places in the queue until they give up. Both
+/// engines admit the same clients.
 #[test]
 fn clients_stand_in_line_alike() -> Result<()> {
     let limit =
@@ -145,7 +146,7 @@ fn clients_stand_in_line_alike() -> Result<()> {
     let syn = |port| frame(FULL)?.tcp_syn(port, 443, 7);
     let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
     engines.open(OTHER.parse()?, 0)?;
-    // There is room for one, and nobody waits.
+    // There is room for one, and the queue is empty.
     assert_eq!(engines.judge(0, &syn(1)?), passes);
     engines.open(OTHER.parse()?, 0)?;
     for port in 2..5 {
@@ -168,7 +169,7 @@ fn clients_stand_in_line_alike() -> Result<()> {
     Ok(())
 }
 
-/// Sources of unknown standing, which may be forged, wait behind all others.
+/// Sources of unknown standing may be forged, and wait behind all others.
 #[test]
 fn known_sources_wait_before_unknown_ones() -> Result<()> {
     let limits = format!(
@@ -210,7 +211,7 @@ fn known_sources_wait_before_unknown_ones() -> Result<()> {
     Ok(())
 }
 
-/// Whoever is turned away is told so; whoever waits is not, or it would give up.
+/// A client that is turned away gets an answer. A waiting client gets none, or it would give up.
 #[test]
 fn who_is_turned_away_gets_the_limit_s_answer() -> Result<()> {
     let (refused, passes) = (Reason::TooManyConnections, Reason::WithinLimits);
@@ -247,7 +248,7 @@ fn who_is_turned_away_gets_the_limit_s_answer() -> Result<()> {
     Ok(())
 }
 
-/// What is reserved of a limit is for sources of a higher standing.
+/// The reserve of a limit is for sources of a higher standing.
 #[test]
 fn places_are_reserved_for_known_sources() -> Result<()> {
     let limits = format!(
@@ -281,8 +282,8 @@ fn places_are_reserved_for_known_sources() -> Result<()> {
     Ok(())
 }
 
-/// A sieve of such a limit scores those who come, also while there is no room; what belongs to open
-/// connections comes from nobody new.
+/// A sieve of such a limit scores sources of new connections, even while there is no room. It does
+/// not score packets of open connections.
 #[test]
 fn a_sieve_scores_who_connects() -> Result<()> {
     let limits = format!("Web: {{id: total, cost: connections, limit: 1, ip-rep: main, {WEB}}}");

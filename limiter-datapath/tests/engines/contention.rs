@@ -1,8 +1,8 @@
-//! Two CPUs at one source, as fast as they can: exact to the packet.
+//! Two CPUs send from one source as fast as they can: exact to the packet.
 //!
 //! The program runs on the kernel's clock, on both CPUs at once, with an address limit, a range
 //! limit and a byte limit on every packet. No limit may ever pass more than burst + elapsed /
-//! emission interval, and the strictest passes 99.9 % of that.
+//! emission interval, and the strictest limit passes 99.9 % of that.
 
 use std::{net::IpAddr, thread};
 
@@ -19,7 +19,7 @@ use limiter_policy::{
 };
 use testbed::{Frame, monotonic_ns};
 
-/// Twice what a burst is, for each CPU, so that a bucket is empty for most of the run.
+/// Twice the burst for each CPU, so that a bucket is empty for most of the run.
 const TIMES: u32 = 600_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -35,7 +35,7 @@ fn settings(store: Store) -> Result<Settings> {
     Ok(Settings::new(buckets, Offenders::default(), LogLevel::Off)?)
 }
 
-/// A limit's name and what it allows each second, in its own tokens.
+/// A limit's name, and its tokens for each second.
 type Allowed = (&'static str, u64);
 
 fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
@@ -48,7 +48,7 @@ fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
     Limit::of_built_in(built_in, Some(rate))
 }
 
-/// Hammers a policy whose limit `binding` is the strictest.
+/// Hammers a policy with `binding` as its strictest limit.
 fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
     let built_in = |name: &str| {
         let found = BUILT_IN.iter().find(|limit| limit.name == name);
@@ -148,8 +148,7 @@ fn two_cpus_stay_within_the_bound() -> Result<()> {
 }
 
 /// With the clock stopped, no token comes back. Two CPUs race for a range's last tokens again and
-/// again. What packets that the range refused had charged to the address must be refunded, to the
-/// token.
+/// again. A packet that the range refuses must get back its token of the address, exactly.
 #[test]
 fn two_cpus_refund_what_they_lose() -> Result<()> {
     const ROUNDS: u64 = 10;
@@ -166,14 +165,15 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
         instance.set_clock(NOW)?;
         let instance = &instance;
         for round in 1..=ROUNDS {
-            // Each round has a range of its own.
+            // Each round has its own range.
             let source: IpAddr = format!("2001:db8:{round}::1").parse()?;
             let frame = Frame::new(source, "2001:db8:ffff::1".parse()?).udp(1, 2, b"x")?;
             let keys = [(0, 128), (1, 48)].map(|(limit_index, length)| {
                 let limit = BUILT_IN[limit_index].id;
                 BucketKey::of_source(limit, source.into(), length)
             });
-            // Each sends more than half of the range's tokens, so they run out while both still run.
+            // Each CPU sends more than half of the range's tokens, so they run out while both still
+            // run.
             let hammer = || instance.hammer(&frame, 60_000);
             thread::scope(|scope| {
                 let other = scope.spawn(hammer);

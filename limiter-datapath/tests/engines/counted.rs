@@ -1,5 +1,5 @@
-//! The kernel's program counts connections by orders: in as much memory as is promised, and each once,
-//! whatever CPUs do at the same moment.
+//! The kernel's program counts connections by orders: within the promised memory, and each connection
+//! once, even if CPUs act on it at the same moment.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::SeqCst},
@@ -34,13 +34,13 @@ fn trial(policy: &CompiledPolicy) -> Result<Trial> {
     Ok(Trial::with_same_secret(policy, buckets, offenders)?)
 }
 
-/// Returns the ends of a connection of the client with that number.
+/// The ends of a connection of the client with that number.
 fn ends(client: u32) -> Ends {
     let peer = Address::v4((0x0b00_0000 + client).to_be_bytes());
     Ends::new(&peer, 4321, &Address::v4([198, 51, 100, 1]), 443)
 }
 
-/// Returns where the limit for each address counts the connections of that client.
+/// The place where the limit for each address counts the connections of that client.
 fn place(policy: &CompiledPolicy, client: u32) -> Place {
     let ends = ends(client);
     let (hash_key, facts) = (&policy.shape.hash_key, ends.facts());
@@ -59,8 +59,8 @@ fn open(trial: &Trial, place: Place) -> Result<u64> {
     Ok(trial.reputation().connections().open(place)?)
 }
 
-/// Connections, each of an address of its own, in 64 MiB; also if a second limit counts them. The
-/// unit tests of the same tables try a million.
+/// Connections from as many addresses fit in 64 MiB, even if a second limit counts them. The unit tests
+/// of the same tables try a million.
 #[test]
 fn connections_of_many_addresses_are_counted() -> Result<()> {
     const COUNT: u32 = 100_000;
@@ -88,8 +88,8 @@ fn connections_of_many_addresses_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// Two CPUs that count one connection at the same moment, each for another owner, then one that closes it
-/// while the other counts it anew: it is counted once, and in the end not at all.
+/// Two CPUs count one connection at the same moment, each for another owner. Then one closes it while the
+/// other counts it anew. It is counted once, and in the end not at all.
 #[test]
 fn cpus_count_each_connection_once() -> Result<()> {
     const COUNT: u64 = 1_000;
@@ -112,7 +112,7 @@ fn cpus_count_each_connection_once() -> Result<()> {
 
 const CPUS: u32 = 2;
 
-/// Gives orders on each connection from two threads, which wait for each other before each.
+/// Gives orders on each connection from two threads, which wait for each other before each order.
 fn at_once(
     trial: &Trial,
     count: u64,
@@ -136,7 +136,7 @@ fn at_once(
     Ok(())
 }
 
-/// Returns how many connections are noted, and how many are counted for both owners.
+/// The number of noted connections, and of counted connections for both owners.
 fn counts(trial: &Trial, policy: &CompiledPolicy) -> Result<(u64, u64)> {
     let noted = trial.reputation().connections().counted().len();
     let open = (0..CPUS).map(|client| open(trial, place(policy, client)));

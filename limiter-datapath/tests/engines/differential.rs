@@ -1,4 +1,4 @@
-//! Random frames and random policies through both engines, and against a plain model; halfway,
+//! Random frames and random policies through both engines, and against a plain model. Halfway,
 //! another policy takes over the buckets.
 
 use std::{
@@ -52,15 +52,16 @@ const FRAMES: usize = 10_000;
 /// The longest usual time between two frames, in nanoseconds.
 const STEP: u64 = 3_000_000;
 
-/// A frame, the time since the one before, and to what automatic rates move before it, if they do.
+/// The time since the previous frame, an optional move of the automatic rates before this frame,
+/// and the frame.
 type Sent = (u64, Option<Move>, Vec<u8>);
 
-/// Where an automatic rate moves to.
+/// The new value of an automatic rate.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     /// An emission interval in nanoseconds, perhaps beyond the limit's bounds.
     interval_ns: u64,
-    /// For how long it holds.
+    /// The time for which it holds, in nanoseconds.
     holds_ns: u64,
 }
 
@@ -89,9 +90,9 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         Ok(number) => number.parse().context(POLICIES)?,
         Err(_) => DEFAULT_POLICIES,
     };
-    // Fewer, as an emulated machine has time for, cannot show every outcome.
+    // An emulated machine has time for fewer policies, which cannot show every outcome.
     let shows_everything = policies >= DEFAULT_POLICIES;
-    // What is rare may take some more.
+    // Rare outcomes may take some more.
     let most = if shows_everything {
         4 * policies
     } else {
@@ -119,7 +120,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
         }
         Ok(())
     };
-    // Two at a time, as the verifier takes most of it.
+    // Two at a time, as the verifier takes most of the time.
     thread::scope(|scope| {
         let other = scope.spawn(try_policies);
         try_policies()?;
@@ -194,7 +195,7 @@ fn send(
             engines.name(connection.ends, flow)?;
         }
         let verdict = engines.verdict(*now, frame);
-        // The name that such a packet asks for is unknown: no limit is asked.
+        // The name in such a packet is unknown, so no limit is asked.
         let is_dropped_unasked = match verdict.reason {
             Reason::MalformedDns => Question::is_hidden(frame),
             Reason::NameContradicted => connection.is_urgent,
@@ -259,12 +260,12 @@ fn send(
     Ok(())
 }
 
-/// The connection of a frame, if it is a segment of one.
+/// The connection of a frame, if the frame is a segment of one.
 struct Connection {
     ends: Ends,
     /// Whether the frame has urgent data.
     is_urgent: bool,
-    /// The knowledge of its name.
+    /// The known name of the connection.
     name: Known,
 }
 
@@ -285,13 +286,13 @@ impl Connection {
         }
     }
 
-    /// Returns what a policy says of it; `None`: nothing is known.
+    /// The policy's record of the connection; `None`: nothing is known.
     fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
         let is_noted = !matches!(self.name, Known::Nothing);
         is_noted.then(|| flow_of(tables, self.name.name()))
     }
 
-    /// Returns the packet of a frame of it, if that is well-formed.
+    /// The packet of a well-formed frame of the connection.
     fn packet(&self, tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
         let mut packet = classified(tables, frame)?;
         if let Some(flow) = self.flow(tables) {
@@ -301,8 +302,8 @@ impl Connection {
     }
 }
 
-/// Returns the limits that count a frame of a source of that standing by the model, which must
-/// agree with the tables on rates.
+/// The limits that count a frame of a source of that standing, by the model. Its rates must agree
+/// with the tables.
 fn meant(
     policy: &Policy,
     tables: &CompiledPolicy,
@@ -348,7 +349,7 @@ fn meant(
     meant
 }
 
-/// What occurred: a test in which nothing occurs would prove nothing.
+/// The outcomes that occurred. A test without them would prove nothing.
 #[derive(Default)]
 struct Seen {
     passed: u64,
@@ -363,17 +364,17 @@ struct Seen {
     cookies: u64,
     /// By the strategy's number.
     strategies: [Did; Rule::ALL.len()],
-    /// By limits whose rate is automatic.
+    /// By limits with an automatic rate.
     automatic: Did,
-    /// By limits with an override for what the packets ask for.
+    /// By limits with an override for the name in the packet.
     overridden_by_name: Did,
     /// By limits that count connections by their names.
     by_server_name: Did,
-    /// By limits that count messages of ICMP by their types.
+    /// By limits that count ICMP messages by their types.
     by_icmp_type: Did,
 }
 
-/// What some limits did with packets.
+/// The packets that some limits admitted and refused.
 #[derive(Default)]
 struct Did {
     admitted: u64,
@@ -388,7 +389,7 @@ impl Did {
 }
 
 impl Seen {
-    /// Returns whether everything occurred.
+    /// Whether every outcome occurred.
     fn is_everything(&self) -> bool {
         let others = [
             &self.automatic,
@@ -457,7 +458,7 @@ impl Drop for ShownOnPanic {
     }
 }
 
-/// Generates a value without shrinking, which would load a program each time; a failure prints its
+/// Generates a value without shrinking, which would load a program each time. A failure prints its
 /// frame.
 pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut TestRunner) -> T {
     strategy
@@ -466,7 +467,7 @@ pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut Test
         .current()
 }
 
-/// Has a packet ask for what is known of its connection.
+/// Adds the record of its connection to a packet.
 fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
     let shape = tables.shape();
     if shape.by_server_name == 0 {

@@ -1,4 +1,4 @@
-//! DNS cookies: what a valid one makes of a query, and that both engines agree.
+//! DNS cookies: the effect of a valid cookie on a query, alike in both engines.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -44,7 +44,6 @@ fn policy_with(limit: &str, standing: &str) -> Result<Policy> {
 
 const RESERVE: &str = "reserve: {fresh: 50%, retried: 99%, unknown: 99%}";
 
-/// Returns a frame of a client.
 fn frame(client: IpAddr) -> Frame {
     let server = match client {
         IpAddr::V4(_) => "198.51.100.1",
@@ -53,7 +52,7 @@ fn frame(client: IpAddr) -> Frame {
     Frame::new(client, server.parse().expect("an address"))
 }
 
-/// The client's cookie is by the active secret, or one before or after it.
+/// The client's cookie is made with the active secret, the one before it, or the one after it.
 #[test]
 fn a_valid_cookie_proves_its_source() -> Result<()> {
     let secrets = [1, 2, 3].map(secret);
@@ -78,7 +77,7 @@ fn a_valid_cookie_proves_its_source() -> Result<()> {
             }
             let plain = frame.udp(4321, 53, b"no query")?;
             let asked = frame.udp(4321, 53, &query(client, &secrets[number], 1))?;
-            // Short ones are not even looked at.
+            // Datagrams too short for a cookie are not even checked.
             assert_eq!(engines.judge(1, &plain), Reason::Reserved);
             assert_eq!(engines.cookie_checks()?, [0, 0, 0, 0, 0, valid]);
             let verdict = engines.verdict(2, &asked);
@@ -105,12 +104,12 @@ fn other_cookies_prove_nobody() -> Result<()> {
     let frame = frame(client);
     engines.judge(0, &frame.udp(4321, 53, b"no query")?);
     let mut short = query(client, &ours, 0);
-    // A client cookie alone, and an option of seven bytes less.
+    // A client cookie alone, and an option that is seven bytes shorter.
     let mut alone = short.clone();
     let length = short.len() - COOKIE_LENGTH_BEFORE_END;
     (alone[length], short[length]) = (8, 17);
     let mut old = query(client, &ours, 0);
-    // Of another version.
+    // A cookie of another version.
     old[length + 9] = 0;
     let mut asked = 0;
     for (query, check) in [
@@ -126,17 +125,17 @@ fn other_cookies_prove_nobody() -> Result<()> {
         asked += 1;
         let verdict = engines.verdict(asked, &frame.udp(4321, 53, &query)?);
         assert_eq!(verdict.reason, Reason::Reserved, "{check:?}");
-        // It is answered as any that is refused.
+        // It is answered like any other refused packet.
         assert_eq!(verdict.answer(), Answer::Truncate);
         assert_eq!(engines.cookie_checks()?[check as usize], before + 1);
     }
     assert_eq!(engines.cookie_checks()?.iter().sum::<u64>(), asked);
     engines.assert_same_standing()?;
     assert_eq!(engines.standing(100, client)?, Standing::Unknown);
-    // Another port is no server's.
+    // No server is at another port.
     let elsewhere = frame.udp(4321, 54, &query(client, &ours, 0))?;
     assert_eq!(engines.judge(100, &elsewhere), Reason::Reserved);
-    // Without secrets nothing is valid.
+    // Without secrets no cookie is valid.
     engines.set_cookie_keys(CookieKeys::NONE)?;
     let good = frame.udp(4321, 53, &query(client, &ours, 0))?;
     assert_eq!(engines.judge(101, &good), Reason::Reserved);
@@ -146,7 +145,7 @@ fn other_cookies_prove_nobody() -> Result<()> {
     Ok(())
 }
 
-/// A cookie does not let a packet past what is not reserved, and no one's standing sinks by it.
+/// A cookie gives no access to other standings' reserves, and lowers no source's standing.
 #[test]
 fn a_cookie_is_worth_no_more_than_a_handshake() -> Result<()> {
     let secret = secret(1);
@@ -160,7 +159,7 @@ fn a_cookie_is_worth_no_more_than_a_handshake() -> Result<()> {
     let proven = "192.0.2.1";
     engines.note(0, proven.parse()?, Event::Handshake)?;
     let at = 7_200 * SECOND;
-    // Half of all is for those who are proven.
+    // Half of all tokens are for proven sources.
     let mut passed = 0;
     for number in 0..100 {
         let client = format!("192.0.2.{}", 100 + number);
@@ -179,8 +178,8 @@ fn a_cookie_is_worth_no_more_than_a_handshake() -> Result<()> {
     Ok(())
 }
 
-/// Both show that a return path works, so both make the same of a source: in the shortage, and when
-/// it is over.
+/// A cookie and a handshake both show that the return path works, so both have the same effect on a
+/// source: in the shortage, and after it.
 #[test]
 fn a_cookie_is_worth_what_a_handshake_is() -> Result<()> {
     let ours = secret(1);
@@ -246,7 +245,7 @@ fn a_full_table_refuses_no_valid_cookie() -> Result<()> {
     Ok(())
 }
 
-/// A limit that only observes counts it as what it is.
+/// A limit that only observes also counts cookies by the result of their check.
 #[test]
 fn a_limit_that_observes_counts_a_cookie() -> Result<()> {
     let client: IpAddr = "192.0.2.7".parse()?;

@@ -56,13 +56,13 @@ use nix::{
 /// Some fixed time after boot.
 pub(crate) const START: u64 = 1_000_000_000_000;
 
-/// It chooses the shards of sieves, so both engines have the same.
+/// The key chooses the shards of sieves, so both engines need the same one.
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,
     second: 0xfedc_ba98_7654_3210,
 };
 
-/// It numbers names, which a fleet's nodes do alike.
+/// The key numbers names. All nodes of a fleet share it.
 const NAMES_KEY: HashKey = HashKey {
     first: 0x1032_5476_98ba_dcfe,
     second: 0xefcd_ab89_6745_2301,
@@ -72,8 +72,8 @@ pub(crate) fn policy(limits: impl IntoIterator<Item = Limit>) -> Policy {
     Policy::from(limits.into_iter().collect::<Vec<_>>())
 }
 
-/// Returns a policy in which each limit counts packets to a port of its own, from [`FIRST_CUSTOM_ID`] on, and has
-/// that number as its id: one program tries them all.
+/// A policy with one limit per port, from [`FIRST_CUSTOM_ID`] on; the port is also the limit's id. So one program
+/// tests them all.
 pub(crate) fn apart(limits: impl IntoIterator<Item = Limit>) -> Policy {
     let limits = (FIRST_CUSTOM_ID..)
         .zip(limits)
@@ -89,7 +89,7 @@ pub(crate) fn apart(limits: impl IntoIterator<Item = Limit>) -> Policy {
     policy(limits)
 }
 
-/// Returns a well-formed packet with the class of its source.
+/// A well-formed packet with the class of its source.
 pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
@@ -103,7 +103,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
     })
 }
 
-/// Returns what a policy says of a connection whose client asks for that name, or for none.
+/// The record of a connection that asks for that name, or for none.
 pub(crate) fn flow_of(tables: &CompiledPolicy, name: Option<&DnsName>) -> Flow {
     let names = &tables.server_names;
     Flow::new(1, 0).read(Meaning::new(names.number(), &names.asked_by_tcp(name)))
@@ -113,7 +113,7 @@ fn compiled(policy: &Policy) -> CompiledPolicy {
     CompiledPolicy::new(policy, possible_cpus()).expect("the test's policy compiles")
 }
 
-/// Keeps the thread on the CPU that it runs on.
+/// Keeps the thread on its present CPU.
 pub(crate) fn stay_on_one_cpu() -> nix::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(sched_getcpu()?)?;
@@ -134,27 +134,26 @@ pub(crate) struct Engines {
     reputation: MemoryReputation,
     workspace: Workspace<BucketLocation>,
     exchange: Exchange,
-    /// What both assume of the network stack.
+    /// The network stack that both engines assume.
     assumed: AssumedStack,
     /// The latest time.
     now: u64,
-    /// What the verdicts so far must have counted, by reason and by the limit's interned id.
+    /// The expected counts of the verdicts so far, by reason and by the limit's interned id.
     by_reason: HashMap<Reason, Traffic>,
     by_limit: BTreeMap<u16, LimitTraffic>,
-    /// What sources of each standing got of limits that reserve.
+    /// The expected traffic of limits that reserve, by the source's standing.
     by_standing: BTreeMap<(u16, usize), LimitTraffic>,
     /// The answers that were sent for each limit's interned id, by their number.
     by_answer: BTreeMap<(u16, u32), Traffic>,
-    /// How many packets a bucket or a sieve refused.
+    /// The number of packets that a bucket or a sieve refused.
     refused: u64,
-    /// How many packets passed after a refusal, if not by a bucket, then to give way to others.
+    /// The number of packets that passed after a refusal, by a bucket or to give way to others.
     perhaps_refused: u64,
     trial: Trial,
     notes_connections: bool,
 }
 
 impl Engines {
-    /// Makes engines with the buckets in the table.
     pub(crate) fn new(policy: &Policy) -> Result<Self, DatapathError> {
         Self::with(policy, Store::Table)
     }
@@ -163,8 +162,8 @@ impl Engines {
         Self::of_tables(compiled(policy), store)
     }
 
-    /// Makes engines that note so many visits in a tick, and then a part. The calling thread stays
-    /// on one CPU, as each counts for itself.
+    /// Makes engines that note `visits` visits in a tick, and then a part of them. The calling thread stays on
+    /// one CPU, as each CPU has its own count.
     pub(crate) fn noting(policy: &Policy, visits: u64) -> Result<Self, DatapathError> {
         stay_on_one_cpu().expect("any thread may");
         let mut tables = compiled(policy);
@@ -236,18 +235,18 @@ impl Engines {
         self.trial.reputation().own_connections().add(ends)
     }
 
-    /// Returns whether connections can be noted: there is room for them if the first policy asks for their names.
+    /// Whether connections can be noted: there is room for them if the first policy asks for their names.
     pub(crate) const fn notes_connections(&self) -> bool {
         self.notes_connections
     }
 
-    /// Notes in both what is known of the name of a connection.
+    /// Notes in both the record of a connection.
     pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         self.reputation.flows.set(ends, flow);
         self.trial.reputation().server_names().add(ends, flow)
     }
 
-    /// Notes in both which first bytes of a connection were read.
+    /// Notes in both the read first bytes of a connection.
     pub(crate) fn hear(&mut self, ends: Ends, bytes: &[u8]) -> Result<(), DatapathError> {
         let bytes = FirstBytes::new(bytes);
         self.reputation.flows.set_first_bytes(ends, bytes);
@@ -255,7 +254,7 @@ impl Engines {
         maps.add_first_bytes(ends, bytes)
     }
 
-    /// Notes in both what is known of the name of a QUIC flow that was heard of `offset_ns` after [`START`].
+    /// Notes in both the name of a QUIC flow that was last active `offset_ns` after [`START`].
     pub(crate) fn name_quic(
         &mut self,
         ends: Ends,
@@ -267,7 +266,7 @@ impl Engines {
         self.trial.reputation().server_names().add_quic(ends, flow)
     }
 
-    /// Notes a QUIC flow in the kernel alone, where places are few.
+    /// Notes a QUIC flow in the kernel alone, which has few places.
     pub(crate) fn name_quic_in_kernel(
         &self,
         ends: Ends,
@@ -277,14 +276,14 @@ impl Engines {
         self.trial.reputation().server_names().add_quic(ends, flow)
     }
 
-    /// Returns what the policy says of a name of a QUIC flow.
+    /// The policy's meaning of a QUIC flow's name.
     pub(crate) fn named_by_quic(&self, name: &str) -> Meaning {
         let name: DnsName = name.parse().expect("a name");
         let names = &self.tables.server_names;
         Meaning::new(names.number(), &names.asked_by_quic(Some(&name)))
     }
 
-    /// Returns what the policy says of a name, as those who read names write it down.
+    /// The policy's record of a name, as the readers of names write it.
     pub(crate) fn named(&self, name: &str) -> Flow {
         flow_of(&self.tables, Some(&name.parse().expect("a name")))
     }
@@ -304,7 +303,7 @@ impl Engines {
             .recount([ConnectionOrder::completed(ends, now_ns)])
     }
 
-    /// Takes one off in both.
+    /// Removes one open connection in both.
     pub(crate) fn close(
         &mut self,
         source: IpAddr,
@@ -316,7 +315,7 @@ impl Engines {
         maps.connections_mut().take_off(place)
     }
 
-    /// Returns where the connections of a source are counted by the limit with that index.
+    /// The place where the limit with that index counts the connections of a source.
     fn place(&self, source: IpAddr, limit_index: usize) -> Place {
         let facts = Facts {
             source: source.into(),
@@ -327,7 +326,7 @@ impl Engines {
         Place::of_packet(&HASH_KEY, limit, &facts, &0, &Asked::NOTHING, family)
     }
 
-    /// Returns how many tickets clients hold that stand in line, which must be the same in both.
+    /// The number of tickets of waiting clients, which must be the same in both.
     pub(crate) fn waiting(&self) -> Result<usize, DatapathError> {
         let queues = self.trial.reputation().connections().queues();
         let waiting = queues.tickets()?.len();
@@ -335,13 +334,13 @@ impl Engines {
         Ok(waiting)
     }
 
-    /// Sets what DNS cookies are checked with in both.
+    /// Sets the keys that check DNS cookies in both.
     pub(crate) fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), DatapathError> {
         self.reputation.cookies.keys = keys;
         self.trial.reputation().cookies().set(keys)
     }
 
-    /// Returns how many queries said what by their cookies, which must be the same in both.
+    /// The number of queries by the result of their cookie check, which must be the same in both.
     pub(crate) fn cookie_checks(&self) -> Result<[u64; CookieCheck::COUNT], DatapathError> {
         let mut counts = [0; CookieCheck::COUNT];
         for (count, check) in counts.iter_mut().zip(CookieCheck::ALL) {
@@ -361,8 +360,7 @@ impl Engines {
         self.trial.set_room(has_room)
     }
 
-    /// Sets in both the state of the connections of segments that begin none, until the policy is
-    /// replaced.
+    /// Sets in both the connection state that segments other than SYNs find, until the policy is replaced.
     pub(crate) fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
         self.assumed.others = state;
         self.trial.set_tcp_state(state)
@@ -373,7 +371,7 @@ impl Engines {
         self.trial.reputation().bans().clear_filter()
     }
 
-    /// Returns what the bans of a prefix have dropped, which must be the same in both.
+    /// The hits of a prefix's bans, which must be the same in both.
     pub(crate) fn hits(&self, prefix: IpNet) -> Result<Hits, DatapathError> {
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
         let hits = self.trial.reputation().bans().hits(&key)?;
@@ -381,7 +379,7 @@ impl Engines {
         Ok(hits)
     }
 
-    /// Lifts the ban of a prefix in both, whose hits must be the same.
+    /// Lifts the ban of a prefix in both. The hits must be the same.
     pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
         self.hits(prefix)?;
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
@@ -403,7 +401,7 @@ impl Engines {
         sieves.pressures().set_pressure(index, pressure)
     }
 
-    /// Gives a limit, whose rate is automatic, a rate in both.
+    /// Gives a limit with an automatic rate a rate in both.
     pub(crate) fn set_rate(
         &mut self,
         limit: LimitId,
@@ -413,13 +411,13 @@ impl Engines {
         self.trial.reputation().rates().set(limit, rate)
     }
 
-    /// Gives the owners of a limit in common without their own share one in both.
+    /// Gives a share to a shared limit's owners without their own, in both.
     pub(crate) fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
         self.tables.owner_shares.set_limit(limit, word);
         self.trial.reputation().rates().set_share(limit, word)
     }
 
-    /// Gives an owner a share of its own in both; `None` takes it.
+    /// Gives an owner its own share in both; `None` takes it.
     pub(crate) fn set_owner(
         &self,
         bucket: BucketKey,
@@ -433,7 +431,7 @@ impl Engines {
         }
     }
 
-    /// Returns the owners' shares, with what is wanted of them, which must be the same in both.
+    /// The owners' shares with their demand, which must be the same in both.
     pub(crate) fn owner_shares(&self) -> HashMap<BucketKey, OwnerShare> {
         let maps = self.trial.reputation().owner_shares();
         let mut kernel = HashMap::new();
@@ -445,12 +443,12 @@ impl Engines {
         kernel
     }
 
-    /// Returns the kernel's maps of reputations.
+    /// The kernel's maps of reputations.
     pub(crate) const fn reputation_maps(&self) -> &ReputationMaps {
         self.trial.reputation()
     }
 
-    /// Takes out the owners that want a share, which must be the same in both.
+    /// Removes and returns the owners that want a share, which must be the same in both.
     pub(crate) fn take_wanting(&self) -> HashMap<BucketKey, u64> {
         let maps = self.trial.reputation().owner_shares();
         let kernel = maps.take_wanting().expect("a readable map");
@@ -459,14 +457,14 @@ impl Engines {
         kernel
     }
 
-    /// Returns the counters of a use of a sieve, which must be the same in both.
+    /// The counters of a use of a sieve, which must be the same in both.
     pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
         let kernel = self.trial.reputation().sieves().traffic(index)?;
         assert_eq!(kernel, self.reputation.sieves.traffic(index), "use {index}");
         Ok(kernel)
     }
 
-    /// Returns the contents of a sieve, which must be the same in both.
+    /// The contents of a sieve, which must be the same in both.
     pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
         let sieve = &self.tables.sieves[number];
         let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
@@ -474,8 +472,8 @@ impl Engines {
         kernel
     }
 
-    /// Notes an event of a source in both, `offset_ns` after [`START`]; returns its standing after
-    /// it, on which they must agree.
+    /// Notes an event of a source in both, `offset_ns` after [`START`]; returns its standing afterwards, which
+    /// must be the same in both.
     pub(crate) fn note(
         &self,
         offset_ns: u64,
@@ -492,7 +490,7 @@ impl Engines {
         Ok(kernel)
     }
 
-    /// Returns the standing of an address in the kernel, `offset_ns` after [`START`].
+    /// The standing of an address in the kernel, `offset_ns` after [`START`].
     pub(crate) fn standing(
         &self,
         offset_ns: u64,
@@ -504,8 +502,8 @@ impl Engines {
         Ok(found.standing)
     }
 
-    /// Checks that the same is known of all sources, and of the latest shortage; returns how many
-    /// are known.
+    /// Checks that both have the same records of all sources, and the same latest shortage; returns the number of
+    /// known sources.
     pub(crate) fn assert_same_standing(&self) -> Result<usize, DatapathError> {
         let kernel = self.trial.reputation().standing();
         let native = &self.reputation.standing;
@@ -527,8 +525,8 @@ impl Engines {
         self.verdict(offset_ns, frame).reason
     }
 
-    /// Puts a frame through both, `offset_ns` after [`START`]; returns the verdict, on which they
-    /// must agree.
+    /// Puts a frame through both, `offset_ns` after [`START`]; returns the verdict, which must be the same in
+    /// both.
     pub(crate) fn verdict(&mut self, offset_ns: u64, frame: &[u8]) -> Verdict {
         let now = START + offset_ns;
         let allowance_ns = RECORDS_BURST * 1_000_000_000 / RECORDS_PER_SECOND;
@@ -583,7 +581,7 @@ impl Engines {
         self.trial.replace(&self.tables)
     }
 
-    /// Returns the answer to the last frame; nothing if it was not answered.
+    /// The answer to the last frame; empty if it was not answered.
     pub(crate) fn answer(&self) -> &[u8] {
         self.trial.answer()
     }
@@ -601,8 +599,8 @@ impl Engines {
     fn count(&mut self, verdict: &Verdict, length: u64) {
         let carried = Traffic::of_frame(length);
         *self.by_reason.entry(verdict.reason).or_default() += carried;
-        // A source that a list blocks for a limit is no offender, nor one that gives way, nor one
-        // that has too many connections; one that a sieve drops is, even for no limit.
+        // No offenders are: a source that a list blocks for a limit, that gives way, or that has too many
+        // connections. A source that a sieve drops is one, even without a limit.
         let by_sieve = verdict.reason.is_of_sieve();
         let by_budget = verdict.denied_by().is_some()
             && !verdict.reason.is_of_list()
@@ -639,8 +637,8 @@ impl Engines {
         }
     }
 
-    /// Checks that every bucket and offender is the same on both sides, and that the kernel has
-    /// counted every verdict.
+    /// Checks that every bucket and offender is the same on both sides, and that the kernel has counted every
+    /// verdict.
     pub(crate) fn assert_same_state(&self) {
         let maps = self.maps();
         let native = self.buckets.clone().into_states();
@@ -708,8 +706,8 @@ impl Engines {
         );
     }
 
-    /// Returns the TATs in a log that still count, the last one first. The stamps have the same
-    /// numbers on both sides only until one of them forgets the cursor of a full bucket.
+    /// The TATs in a log that still count, the last one first. The stamps have the same numbers on both sides
+    /// only until one side forgets the cursor of a full bucket.
     fn counting(
         &self,
         key: &BucketKey,

@@ -11,7 +11,7 @@ use testbed::Frame;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long the flood lasts, by the program's clock.
+/// The length of the flood, by the program's clock.
 const TIME: u64 = SECOND / 10;
 
 /// A packet a microsecond, each from another source.
@@ -65,7 +65,7 @@ impl Client {
     }
 }
 
-/// No good client loses a packet, and the greedy one gets exactly what it may.
+/// No good client loses a packet, and the greedy one gets exactly its limit.
 fn check(buckets: Buckets) -> Result<()> {
     let limit = Limit::of_built_in(&BUILT_IN[0], Some(RATE));
     let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
@@ -110,7 +110,7 @@ fn check(buckets: Buckets) -> Result<()> {
     Ok(())
 }
 
-/// A thousand forged sources owe something at any time, in a small table.
+/// A thousand forged sources are in debt at any time, in a small table.
 #[test]
 fn a_small_table_forgets_nobody_who_is_limited() -> Result<()> {
     check(Buckets {
@@ -120,7 +120,7 @@ fn a_small_table_forgets_nobody_who_is_limited() -> Result<()> {
     })
 }
 
-/// The kernel's map forgets the least recently used sources: it needs room for the whole flood.
+/// The kernel's map evicts the least recently used sources, so it needs room for the whole flood.
 #[test]
 fn a_hash_map_with_room_for_the_flood() -> Result<()> {
     check(Buckets {

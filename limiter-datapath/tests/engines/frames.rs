@@ -63,8 +63,8 @@ fn with_extensions(first: u8, extensions: &[u8]) -> Result<Vec<u8>> {
     }))
 }
 
-/// A kind of frame: its description, its bytes, and the reasons for the first and the second of
-/// them when there is one token.
+/// A kind of frame: its description, its bytes, and the reasons for the first and the second such
+/// frame if there is one token.
 type Row = (&'static str, Vec<u8>, [Reason; 2]);
 
 const LIMITED: [Reason; 2] = [WithinLimits, OverLimit];
@@ -90,7 +90,7 @@ fn each_kind_of_frame() -> Result<()> {
     Ok(())
 }
 
-/// Shorter than the kernel hands to any program, so natively alone.
+/// The kernel passes no frame this short to a program, so the test is native only.
 #[test]
 fn less_than_an_ethernet_header() -> Result<()> {
     let tables = CompiledPolicy::new(&policy([limit("PacketsPerIPAddress", 1)]), possible_cpus())?;
@@ -100,7 +100,7 @@ fn less_than_an_ethernet_header() -> Result<()> {
     Ok(())
 }
 
-/// A limit does not limit what it does not count.
+/// A limit does not limit packets that it does not count.
 #[test]
 fn limits_match_what_they_count() -> Result<()> {
     let check = |name: &str, burst, rows: &[(&[u8], [Reason; 2])]| -> Result<()> {
@@ -156,14 +156,14 @@ fn all_or_nothing() -> Result<()> {
     };
     let (one, other) = (from(1)?, from(2)?);
     let mut check = |frame: &[u8], reason| assert_eq!(engines.judge(0, frame), reason);
-    // The address's own limit ends it at three, which leaves the range one token
+    // The address's own limit ends it at three, which leaves the range one token.
     for _ in 0..3 {
         check(&one, WithinLimits);
     }
     for _ in 0..5 {
         check(&one, OverLimit);
     }
-    // for another address of the same /48.
+    // Another address of the same /48 takes that token.
     check(&other, WithinLimits);
     check(&other, OverLimit);
     // That address has two tokens left: its denials took none.

@@ -1,4 +1,4 @@
-//! Limits on handshakes: packets ask, and what is completed spends.
+//! Limits on handshakes: packets ask, and completed handshakes spend.
 
 use std::net::IpAddr;
 
@@ -27,7 +27,7 @@ fn policy(text: &str) -> Result<Policy> {
     Ok(config.policy)
 }
 
-/// A policy with a limit of two handshakes at once and one a second of each client, and others.
+/// A policy with a limit of two handshakes at once and one a second per client, and other limits.
 fn two(rest: &str) -> Result<Policy> {
     policy(&format!(
         "limits: {{Web: {{id: ipAddress, cost: handshakes, burst: 2, count: 1, period: 1s, \
@@ -73,7 +73,7 @@ fn packets_ask_and_handshakes_spend() -> Result<()> {
         assert_eq!(engines.judge(0, &client.syn()?), Reason::WithinLimits);
         engines.complete(client.ends, 0)?;
         assert_eq!(engines.judge(0, &client.syn()?), Reason::OverLimit);
-        // The last segment of a handshake that began before is refused, too; no other is.
+        // The last segment of a handshake that began before is also refused; no other segment is.
         engines.set_tcp_state(TcpState::New)?;
         assert_eq!(engines.judge(0, &client.ack()?), Reason::OverLimit);
         for state in [TcpState::Established, TcpState::None] {
@@ -86,7 +86,7 @@ fn packets_ask_and_handshakes_spend() -> Result<()> {
         engines.set_tcp_state(TcpState::New)?;
         assert_eq!(engines.judge(SECOND, &client.ack()?), Reason::WithinLimits);
         engines.assert_same_state();
-        // What the limit does not match spends nothing of it.
+        // Handshakes that the limit does not match spend none of its tokens.
         let other = Client::new(ends, 80)?;
         engines.complete(other.ends, SECOND)?;
         assert_eq!(engines.judge(SECOND, &client.syn()?), Reason::WithinLimits);
@@ -96,7 +96,7 @@ fn packets_ask_and_handshakes_spend() -> Result<()> {
     Ok(())
 }
 
-/// What was in flight makes a debt.
+/// Handshakes in flight make a debt.
 #[test]
 fn more_than_there_is_may_be_spent() -> Result<()> {
     for store in STORES {
@@ -113,7 +113,7 @@ fn more_than_there_is_may_be_spent() -> Result<()> {
     Ok(())
 }
 
-/// A limit that packets spend charges none that a limit on handshakes refuses, and none is asked twice.
+/// If a limit on handshakes refuses, limits that packets spend charge nothing. No limit is asked twice.
 #[test]
 fn other_limits_go_on_beside_them() -> Result<()> {
     let rest = ", Syns: {id: ipAddress, cost: new-connections, burst: 4, count: 1, period: 1h}, \
@@ -195,7 +195,7 @@ fn overrides_lists_and_modes_are_those_of_any_limit() -> Result<()> {
     Ok(())
 }
 
-/// Sources that nobody knows leave the last handshakes to the others.
+/// Unknown sources leave the last handshakes to the others.
 #[test]
 fn handshakes_are_kept_for_known_sources() -> Result<()> {
     let text = "limits: {All: {id: total, cost: handshakes, burst: 4, count: 1, period: 1h, \

@@ -1,5 +1,5 @@
-//! Limits that a fleet has in common: packets find the share in force in both engines, an owner's own or
-//! that of all, and leave what they want.
+//! Limits that a fleet shares. In both engines, packets find the share in force, an owner's own or the common
+//! one, and record their demand.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -59,13 +59,12 @@ fn frame(source: &str, payload: &[u8]) -> Result<Vec<u8>> {
     Frame::new(source, to.parse()?).udp(1, 2, payload)
 }
 
-/// Returns so many hundredths of the whole.
+/// That many hundredths of the whole.
 fn percent(percent: u32) -> Parts {
     Parts::new(percent * (Parts::WHOLE.number() / 100)).expect("a share")
 }
 
-/// Returns the word of a share that holds until `offset_ns` after the start of the engines' clocks, or a
-/// little shorter.
+/// The word of a share that holds until `offset_ns` after the start of the engines' clocks, or a little shorter.
 const fn until(share: Parts, offset_ns: u64) -> ShareWord {
     ShareWord::new(share, START + offset_ns)
 }
@@ -111,7 +110,7 @@ fn a_share_of_all_decides_until_it_ends() -> Result<()> {
             100,
             "it ended"
         );
-        // The host is an owner as any other.
+        // The host is an owner like any other.
         let host = BucketKey::of_host(ID);
         assert_eq!(
             engines.take_wanting(),
@@ -165,7 +164,7 @@ fn an_owner_has_its_own_share_or_that_of_all() -> Result<()> {
         let wanting = HashMap::from([(of_hot, 130), (of_cold, 130)]);
         assert_eq!(engines.take_wanting(), wanting);
         assert!(engines.take_wanting().is_empty());
-        // One share until its end, another then, whatever all others have.
+        // One share until its end, and another afterwards, regardless of the common share.
         let own = OwnerShare::new(until(percent(50), 5 * SECOND), percent(5));
         engines.set_owner(of_hot, Some(own))?;
         assert_eq!(passing(&mut engines, 2 * SECOND, hot, 2_500)?, 2_000);
@@ -175,7 +174,7 @@ fn an_owner_has_its_own_share_or_that_of_all() -> Result<()> {
         assert_eq!(engines.take_wanting(), HashMap::from([(of_cold, 200)]));
         let shares = engines.owner_shares();
         assert_eq!(shares[&of_hot].wanted, 2_800);
-        // Another share goes on counting; without one, it has that of all again.
+        // Another share keeps the count. Without its own share, the owner uses the common one again.
         let whole = OwnerShare::new(ShareWord::forever(Parts::WHOLE), Parts::WHOLE);
         engines.set_owner(of_hot, Some(whole))?;
         assert_eq!(passing(&mut engines, 7 * SECOND, hot, 4_100)?, 4_000);
@@ -218,7 +217,7 @@ fn an_override_is_shared_likewise() -> Result<()> {
     })
 }
 
-/// At 20 GB/s, a byte costs one tick, of which a share would be two: so a frame's cost is rounded, not a byte's.
+/// At 20 GB/s, a byte costs one tick, and two ticks in a share. So a frame's cost is rounded, not a byte's.
 #[test]
 fn bytes_are_shared_to_a_tick_of_each_frame() -> Result<()> {
     let rate = Rate {
@@ -275,17 +274,17 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, "192.0.2.1", 60)?, 50);
         assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), Reserved);
-        // An owner whose source gives way wants more, too.
+        // An owner also has demand if its source gives way.
         assert_eq!(engines.take_wanting().into_values().sum::<u64>(), 11);
         engines.set_share(ID, ShareWord::forever(percent(10)))?;
-        // Too late to be a retry of what was refused before.
+        // Too late to count as a retry of the refused packets.
         assert_eq!(passing(&mut engines, 20 * SECOND, "192.0.2.1", 250)?, 200);
         engines.assert_same_state();
         Ok(())
     })
 }
 
-/// Numbers of shares go from one owner to another, and nothing of the one stays for the other.
+/// A share's number passes from one owner to another, and no data of the first stays for the second.
 #[test]
 fn there_is_room_for_many_owners() -> Result<()> {
     let limit = in_common(IdFormat::IpAddress, Cost::Packets, RATE);
@@ -334,7 +333,7 @@ fn there_is_room_for_many_owners() -> Result<()> {
     assert_eq!(maps.get(&owner(8))?, Some(share));
     let after = numbers()?;
     assert_eq!(after.len(), all.len() - 1);
-    // Whoever stays has the number that it had.
+    // Each remaining owner keeps its number.
     let moved = after
         .iter()
         .filter(|(number, owner)| before[number] != **owner);
@@ -342,12 +341,12 @@ fn there_is_room_for_many_owners() -> Result<()> {
     Ok(())
 }
 
-/// The knowledge of a test: the meaning of shares, stated plainly.
+/// The oracle of the test: the meaning of shares, stated plainly.
 #[derive(Default)]
 struct Oracle {
     of_all: ShareWord,
     own: HashMap<u8, OwnerShare>,
-    /// When each bucket is full, in nanoseconds: in which a token of the whole comes back.
+    /// The time when each bucket is full, in nanoseconds at the rate of the whole.
     full_at: HashMap<u8, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Limits of every kind: what they count, which bucket they charge, and what they do.
+//! Limits of every kind: the packets that they count, the bucket that they charge, and their effect.
 
 mod modes;
 mod owners;
@@ -18,7 +18,7 @@ use testbed::Frame;
 
 use crate::engine::{Engines, policy};
 
-/// In this time a token comes back.
+/// The time in which a token comes back.
 const HOUR: u64 = 3_600_000_000_000;
 
 fn rate(burst: u64) -> Rate {
@@ -78,7 +78,7 @@ fn v4() -> Result<Frame> {
     frame("192.0.2.1", "198.51.100.1")
 }
 
-/// Checks a limit of one token: the frames that take it, and those that it does not count.
+/// Checks a limit of one token: counted frames take it, and other frames are not counted.
 fn check(limit: &Limit, counted: &[Vec<u8>], others: &[Vec<u8>]) -> Result<()> {
     let mut engines = Engines::new(&policy([limit.clone()]))?;
     let mut now = 0;
@@ -183,7 +183,7 @@ fn matches_tcp_flags() -> Result<()> {
     )
 }
 
-/// Returns a ping made a message of another type.
+/// A ping, made a message of another type.
 fn message(frame: &Frame, message_type: u8) -> Result<Vec<u8>> {
     let payload = b"12345678";
     let mut bytes = frame.echo(payload)?;
@@ -263,7 +263,7 @@ fn matches_destinations() -> Result<()> {
     )
 }
 
-/// A later IPv6 fragment tells not even its protocol, so it counts as any.
+/// A later IPv6 fragment does not show its protocol, so it counts as any.
 #[test]
 fn later_fragments_of_ipv6() -> Result<()> {
     let later = |next: u8| -> Result<Vec<u8>> {
@@ -303,7 +303,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
     ];
     let mut limits = Vec::new();
     for counting in any {
-        // Where nothing is asked of the header there is nothing to ignore.
+        // A limit that ignores the header has nothing to ignore in fragments.
         let is_ignoring = !counting.is_everything();
         let ignoring = Match {
             fragments: Fragments::Ignore,
@@ -314,7 +314,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
             (matching(ignoring), !is_ignoring),
         ]);
     }
-    // Another destination does not count, whatever the protocol.
+    // Another destination does not count, with any protocol.
     let destination = Match {
         protocols: vec![Match::UDP],
         destinations: vec!["2001:db8:9::/48".parse()?],
@@ -342,7 +342,7 @@ fn later_fragments_of_ipv6() -> Result<()> {
     Ok(())
 }
 
-/// A later IPv4 fragment tells its protocol, and nothing more.
+/// A later IPv4 fragment shows only its protocol.
 #[test]
 fn later_fragments() -> Result<()> {
     let later = |mut frame: Vec<u8>| {
@@ -397,8 +397,8 @@ fn later_fragments() -> Result<()> {
     check(&matching(ignored(&Match::default())), &all, &[])
 }
 
-/// Types 133 to 137 with the hop limit that only the link's own hosts can send are counted by the limits that
-/// name them, and by no other; all other messages of ICMPv6 are.
+/// Types 133 to 137, with the hop limit that only hosts on the same link can send, count only for limits that
+/// name them. All other ICMPv6 messages count for every limit.
 #[test]
 fn neighbour_discovery_is_counted_only_by_its_types() -> Result<()> {
     const HOP_LIMIT: usize = 14 + 7;
@@ -414,7 +414,7 @@ fn neighbour_discovery_is_counted_only_by_its_types() -> Result<()> {
     let others = others.map(|(number, hop_limit)| message(number, hop_limit));
     let others = others.into_iter().collect::<Result<Vec<_>>>()?;
     check(&matching(Match::default()), &others, &discovery)?;
-    // Beside a limit that names one of them, too.
+    // A limit that names one of them does not change this for other limits.
     let mut engines = Engines::new(&policy([
         matching(Match::default()),
         Limit {

@@ -1,5 +1,5 @@
 //! The precedence of lists and bans: random policies in both engines, compared with a model that
-//! asks each prefix of each list.
+//! checks each prefix of each list.
 
 use std::net::IpAddr;
 
@@ -21,21 +21,21 @@ use crate::{
 
 const POLICIES: usize = 15;
 
-/// The bound on policies if some outcome has not occurred.
+/// The maximum number of policies if some outcome has not occurred.
 const MOST_POLICIES: usize = 40 * POLICIES;
 
 const FRAMES: usize = 300;
 
 const LISTS: usize = 4;
 
-/// Passes everything of the test.
+/// Passes all packets of the test.
 const RATE: Rate = Rate {
     burst: 1_000_000,
     count: 1_000_000,
     period_ns: 1_000_000_000,
 };
 
-/// The lists that exclude and that block.
+/// The lists that exclude and the lists that block.
 #[derive(Clone, Debug)]
 struct Uses {
     exclude: Vec<usize>,
@@ -51,12 +51,11 @@ struct Case {
     bans: Vec<IpNet>,
 }
 
-/// A limit's other properties.
 #[derive(Clone, Debug)]
 struct Own {
     mode: Mode,
     has_rate: bool,
-    /// The only port whose packets it counts.
+    /// The only port that it counts packets to.
     port: Option<u16>,
 }
 
@@ -84,7 +83,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Draws lists for each of the two with this probability.
+/// Draws lists for each of the two uses with this probability.
 fn uses(probability: f64) -> impl Strategy<Value = Uses> {
     let some = move || {
         prop::option::weighted(

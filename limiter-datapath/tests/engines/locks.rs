@@ -1,5 +1,5 @@
-//! A process that is killed while it changes buckets. A way that it left locked would drop its
-//! owner for ever.
+//! A process that is killed while it changes buckets. If it left a bucket locked, the bucket's
+//! owner would be dropped for ever.
 
 use std::{net::Ipv4Addr, thread, time::Duration};
 
@@ -28,7 +28,7 @@ const NOW: u64 = 1_000 * SECOND;
 /// An element of the table: fingerprints have even indices, states odd ones.
 type RawLine = [u64; 2 * WAYS];
 
-/// A program with a small table of its own.
+/// A program with its own small table.
 struct Program {
     instance: Instance,
     maps: SharedMaps,
@@ -46,7 +46,8 @@ fn rate(count: u64) -> Rate {
 }
 
 impl Program {
-    /// Loads it; `lines` identifies the map, so no other table of this process may have as many.
+    /// Loads the program. `lines` identifies the map, so no other table of this process may have as
+    /// many.
     fn new(lines: u32) -> Result<Self> {
         let limit = Limit::of_built_in(&BUILT_IN[0], Some(rate(1_000)));
         let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
@@ -128,7 +129,7 @@ fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
     let mut debts = buckets.capture(&program.units, NOW)?;
     more(&mut debts);
     for round in 0..KILLS {
-        // SAFETY: the child calls what this thread could call, and never returns.
+        // SAFETY: the child calls only functions that this thread could call, and never returns.
         let child = unsafe { libc::fork() };
         ensure!(child >= 0, "{}", std::io::Error::last_os_error());
         if child == 0 {
@@ -187,7 +188,7 @@ fn the_table_is_mapped_to_read_alone() -> Result<()> {
     Ok(())
 }
 
-/// Returns the length of a mapping from its line in /proc.
+/// The length of a mapping, from its line in /proc.
 fn length(line: &str) -> Option<u64> {
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();

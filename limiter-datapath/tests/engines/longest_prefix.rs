@@ -35,7 +35,7 @@ impl<const N: usize> Trie<N> {
         Ok(Self(trie))
     }
 
-    /// Returns the number of the longest prefix that contains an address.
+    /// The number of the longest prefix that contains an address.
     fn longest(&self, address: [u8; N]) -> Result<Option<u32>> {
         let bits = u32::try_from(8 * N)?;
         match self.0.get(&Key::new(bits, address), 0) {
@@ -93,7 +93,7 @@ fn the_kernel_finds_the_same_prefix() -> Result<()> {
     prefixes.dedup();
     let probes = generate(&prop::collection::vec(prefix(), PROBES), &mut runner);
 
-    // The burst tells which prefix was found: its number and 1; 1 alone means none.
+    // The burst identifies the found prefix: its number plus 1; 1 alone means none.
     let rate = |burst| Rate {
         burst,
         count: 1,

@@ -14,23 +14,23 @@ use super::{
     server_name::{self, Known},
 };
 
-/// The wish of a packet.
+/// The names that a packet asks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish<'w> {
-    /// `None`: it has no question.
+    /// `None`: the packet has no question.
     pub(crate) question: Option<&'w Question>,
-    /// The knowledge of its connection's name.
+    /// The known name of its connection.
     pub(crate) server_name: &'w Known,
 }
 
 impl Wish<'_> {
-    /// Nothing.
+    /// No names.
     const NONE: Self = Self {
         question: None,
         server_name: &Known::Nothing,
     };
 
-    /// Returns whether an override with that id is for what the packet asks for.
+    /// Whether an override with that id is for the packet's names.
     fn is_for(self, policy: &Policy, limit: &Limit, id: &OverrideId) -> bool {
         let Some(owner) = id.name() else {
             return false;
@@ -46,7 +46,7 @@ impl Wish<'_> {
     }
 }
 
-/// Returns the rate at which a limit holds a packet; `None`: the limit does not count it.
+/// The rate at which a limit holds a packet; `None`: the limit does not count it.
 pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts, wish: Wish<'_>) -> Option<Rate> {
     let is_counted = |other: &Limit| {
         !other.matching.otherwise
@@ -73,8 +73,9 @@ pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts, wish: Wish<'_>
     counts.then(|| rate_of(policy, limit, source, wish))?
 }
 
-/// Returns the rate at which a limit holds a source that asks so: that of the override for it and the name,
-/// for the name, or for it, or its own; `None`: it has none.
+/// The rate at which a limit holds a source with these names. An override for the source and the name comes
+/// first, then one for the name, then one for the source, then the limit's own rate. `None`: the limit has no
+/// rate.
 fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: Wish<'_>) -> Option<Rate> {
     let subscriber = policy.subscriber_of(source);
     let among = |is_of: &dyn Fn(&OverrideId) -> bool| {
@@ -99,8 +100,7 @@ fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: Wish<'_>) -> Op
         .or(limit.default)
 }
 
-/// Returns the state that the engines assume where there is no network stack. It does not matter to other
-/// limits.
+/// The state that the engines assume without a network stack. It does not matter to other limits.
 fn assumed_state(facts: &Facts) -> TcpState {
     if facts.kind.tcp_flags() & 0x12 == 0x02 {
         TcpState::New
@@ -109,8 +109,8 @@ fn assumed_state(facts: &Facts) -> TcpState {
     }
 }
 
-/// Returns whether a limit counts a packet, whatever other limits count, whatever state the connection has and
-/// whatever is asked.
+/// Whether a limit counts a packet, regardless of other limits, of the connection's state, and of the names in
+/// it.
 fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     let source = IpAddr::from(facts.source);
     let mut overrides = limit.overrides.iter();
@@ -119,7 +119,7 @@ fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     may_have_rate && is_on(policy, limit, source) && counts(limit, facts)
 }
 
-/// Returns whether a limit is for a source.
+/// Whether a limit is for a source.
 fn is_on(policy: &Policy, limit: &Limit, source: IpAddr) -> bool {
     let for_family = match limit.id_format {
         IdFormat::Ipv4RangeCidr { .. } => source.is_ipv4(),
@@ -214,7 +214,7 @@ fn counts(limit: &Limit, facts: &Facts) -> bool {
         && among(&wanted.destination_ports, facts.destination_port)
 }
 
-/// Returns the types that a match names of the packet's protocol, if any.
+/// The types of the packet's protocol that a match names, if any.
 fn types_of_protocol<'m>(wanted: &'m Match, facts: &Facts) -> Option<&'m [u8]> {
     let types = match facts.protocol {
         1 => &wanted.icmp_types.icmp,

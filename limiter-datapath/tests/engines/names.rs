@@ -17,7 +17,7 @@ pub(crate) struct Scene {
     engines: Engines,
     own: IpAddr,
     frame: Frame,
-    /// When the last packet came, in nanoseconds.
+    /// The time of the last packet, in nanoseconds.
     pub(crate) time: u64,
 }
 
@@ -46,7 +46,7 @@ impl Scene {
         self.engines.judge(self.time, frame)
     }
 
-    /// Returns what becomes of a message to port 53.
+    /// The outcome of a message to port 53.
     pub(crate) fn message(&mut self, message: &[u8]) -> Result<Reason> {
         let frame = self.frame.udp(40_000, 53, message)?;
         Ok(self.judge(&frame))
@@ -57,13 +57,13 @@ impl Scene {
         self.time += 3 * HOUR;
     }
 
-    /// Changes where queries come from.
+    /// Changes the source of queries.
     pub(crate) fn come_from(&mut self, source: &str) -> Result<()> {
         self.frame = Frame::new(source.parse()?, self.own);
         Ok(())
     }
 
-    /// Returns what becomes of a query for an address.
+    /// The outcome of a query for an address.
     pub(crate) fn ask(&mut self, name: &str) -> Result<Reason> {
         self.message(&query(name, A))
     }
@@ -86,7 +86,7 @@ pub(crate) fn query(name: &str, of_type: u16) -> Vec<u8> {
     message
 }
 
-/// Makes the same with the record `OPT`.
+/// Makes the same query with the record `OPT`.
 fn query_with_opt(name: &str, of_type: u16) -> Vec<u8> {
     let mut message = query(name, of_type);
     message[11] = 1;
@@ -121,11 +121,11 @@ fn each_zone_has_a_bucket() -> Result<()> {
             scene.wait();
             for (name, reason) in [
                 ("www.example.com", WithinLimits),
-                // Any name of the zone, in any case, and the zone's own.
+                // Any name of the zone, in any case, and the zone's own name.
                 ("WWW.Example.COM", OverLimit),
                 ("example.com", OverLimit),
                 ("a.b.c.d.e.f.example.com", OverLimit),
-                // The longest zone has a name.
+                // A name belongs to the longest zone.
                 ("sub.example.com", WithinLimits),
                 ("x.sub.example.com", OverLimit),
                 ("xsub.example.com", OverLimit),
@@ -145,7 +145,7 @@ fn each_zone_has_a_bucket() -> Result<()> {
     Ok(())
 }
 
-/// The two halves of the name of a client's bucket: neither a client nor a zone alone is one's.
+/// A bucket belongs to a client and a zone: neither half alone identifies it.
 #[test]
 fn each_source_has_a_bucket_for_each_zone() -> Result<()> {
     let text = format!(
@@ -173,7 +173,7 @@ fn each_source_has_a_bucket_for_each_zone() -> Result<()> {
                 }
             }
         }
-        // Beside a name, an address of IPv6 counts by its /64.
+        // Beside a name, an IPv6 address counts by its /64.
         scene.come_from("2001:db8::8:0:0:1")?;
         assert_eq!(scene.ask("a.example")?, OverLimit);
         scene.engines.assert_same_state();
@@ -252,7 +252,7 @@ fn each_registered_domain_has_a_bucket() -> Result<()> {
             ("a.kobe.jp", WithinLimits),
             ("b.kobe.jp", WithinLimits),
             ("kobe.jp", WithinLimits),
-            // No rule has it: its suffix is one label.
+            // No rule matches: the suffix is one label.
             ("a.b.invalid", WithinLimits),
             ("c.b.invalid", OverLimit),
             ("invalid", WithinLimits),
@@ -285,18 +285,18 @@ fn each_question_has_a_bucket() -> Result<()> {
             "{name} {of_type}"
         );
     }
-    // The class, too.
+    // The class counts, too.
     let mut chaos = query("www.example.com", TXT);
     *chaos.last_mut().expect("a class") = 3;
     assert_eq!(scene.message(&chaos)?, WithinLimits);
-    // But servers take the one that stands for all for the internet's.
+    // But servers treat the class ANY like IN.
     *chaos.last_mut().expect("a class") = 255;
     assert_eq!(scene.message(&chaos)?, OverLimit);
     scene.engines.assert_same_state();
     Ok(())
 }
 
-/// A limit on all questions that match, in one bucket.
+/// A limit on all matching questions, in one bucket.
 fn of_match(matching: &str) -> String {
     format!("limits: {{All: {{id: total, {RATE}, match: {{{matching}}}}}}}\n")
 }
@@ -351,7 +351,7 @@ fn types_names_and_flags() -> Result<()> {
         &[
             ("with OPT", query_with_opt("a.example", A), true),
             ("plain", query("a.example", A), false),
-            // Where `OPT` is among other records is the client's choice.
+            // The client chooses the place of `OPT` among other records.
             ("an answer", with_answer(query("a.example", A)), true),
         ],
     )?;
@@ -392,7 +392,7 @@ fn what_has_no_question_is_not_counted() -> Result<()> {
             ("no question", with(5, 0), false),
         ],
     )?;
-    // Neither are messages on other ports, or by TCP.
+    // Messages on other ports or over TCP do not count either.
     let mut scene = Scene::new(&of_match("dns-type: A"))?;
     let elsewhere = scene.frame.udp(40_000, 5353, &query("a.example", A))?;
     assert_eq!(scene.judge(&elsewhere), Unlimited);
@@ -456,11 +456,11 @@ fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
             assert_eq!(scene.message(message)?, expected, "{limit} {mode}: {what}");
         }
         let mut fragment = scene.frame.udp(40_000, 53, &query("a.example", A))?;
-        // More fragments; of the content there is less than a question.
+        // More fragments follow, and this one has less than a question.
         fragment[14 + 6] |= 0x20;
         fragment[14 + 2..14 + 4].copy_from_slice(&[0, 20 + 8 + 16]);
         assert_eq!(scene.judge(&fragment), expected, "{limit} {mode}");
-        // The bytes behind the datagram are not the message's.
+        // The bytes behind the datagram do not belong to the message.
         let mut padded = scene.frame.udp(40_000, 53, &query("a.example", A))?;
         let udp = 14 + 20;
         let length = u16::from_be_bytes([padded[udp + 4], padded[udp + 5]]) - 1;
@@ -505,7 +505,7 @@ fn a_question_behind_other_headers() -> Result<()> {
     Ok(())
 }
 
-/// Packets that no limit by names counts are judged by the others.
+/// The other limits judge packets that no limit by names counts.
 #[test]
 fn other_limits_count_as_ever() -> Result<()> {
     let text = format!(

@@ -1,4 +1,4 @@
-//! Limits on new names: both engines tell alike which names are known.
+//! Limits on new names: both engines know the same names.
 
 use anyhow::Result;
 use limiter_common::reason::Reason::{OverLimit, Unlimited, WithinLimits};
@@ -11,7 +11,7 @@ const NEW: &str = "cost: new-names, burst: 2, count: 2, period: 1h";
 
 const ZONES: &str = "zones: [example.com, example.net]\n";
 
-/// Two units of the time of known names, at least.
+/// At least two units of the clock of known names.
 const MOMENTS_NS: u64 = 1 << 31;
 
 #[test]
@@ -26,14 +26,14 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
             ("a.example.com", WithinLimits),
             ("b.example.com", WithinLimits),
             ("c.example.com", OverLimit),
-            // The limit counts no known name, whatever its case.
+            // The limit counts no known name, in any case.
             ("A.example.COM", Unlimited),
             ("b.example.com", Unlimited),
             // A refused name stays new.
             ("c.example.com", OverLimit),
             ("a.a.example.com", OverLimit),
             ("example.com", OverLimit),
-            // Another zone, and none.
+            // Another zone, and a name in no zone.
             ("c.example.net", WithinLimits),
             ("c.example.net", Unlimited),
             ("c.example.org", Unlimited),
@@ -110,7 +110,7 @@ fn a_match_says_which_queries_have_new_names() -> Result<()> {
         "limits: {{New: {{id: total, {NEW}, match: {{dns-type: TXT, dns-name: '*.test'}}}}}}\n"
     );
     let mut scene = Scene::new(&text)?;
-    // Neither the type nor the name: nobody learns it.
+    // Either the type or the name does not match, so the name stays unknown.
     assert_eq!(scene.ask("a.test")?, Unlimited);
     assert_eq!(scene.message(&query("a.example", TXT))?, Unlimited);
     for (name, reason) in [

@@ -36,7 +36,7 @@ fn loads_with_bpftool() -> Result<()> {
     Ok(())
 }
 
-/// Every verifier must come to its end with the largest policy.
+/// Every kernel's verifier must finish with the largest policy.
 #[test]
 fn the_largest_policy_is_within_the_budget() -> Result<()> {
     check(budget::Object::Plain)

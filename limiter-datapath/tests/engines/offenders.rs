@@ -1,5 +1,5 @@
-//! Offenders: which source a limit dropped, and how often, exactly within the allowance of records
-//! and the map's capacity.
+//! Offenders: the dropped sources, the limit, and the number of drops, exact within the allowance
+//! of records and the map's capacity.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -54,7 +54,7 @@ fn key(limit: &Limit, source: IpAddr) -> OffenderKey {
     OffenderKey::new(limit.id, Dropper::Budget, &Address::from(source))
 }
 
-/// Returns the kernel's offenders.
+/// The kernel's offenders.
 fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
     Ok(engines
         .maps()
@@ -67,8 +67,8 @@ fn kept(engines: &Engines) -> Result<HashMap<OffenderKey, Offender>> {
 
 #[test]
 fn each_drop_is_recorded_under_its_source_and_limit() -> Result<()> {
-    // An IPv6 address alone reaches its own limit first; two addresses of one range reach the
-    // range's.
+    // A single IPv6 address reaches its own limit first; two addresses of one range reach the
+    // range's limit.
     let address = Limit::of_built_in(&BUILT_IN[0], Some(burst(3)));
     let range = Limit::of_built_in(&BUILT_IN[1], Some(burst(4)));
     let (v4, one, other): (IpAddr, IpAddr, IpAddr) = (
@@ -166,12 +166,12 @@ fn beyond_the_allowance_drops_are_skipped_and_counted() -> Result<()> {
     Ok(())
 }
 
-/// Returns the time of a packet by number, within the budget of one CPU.
+/// The time of a packet by number, within the budget of one CPU.
 fn time(number: u32) -> u64 {
     START + u64::from(number) * SECOND / RECORDS_PER_SECOND
 }
 
-/// Returns the source of a packet by number.
+/// The source of a packet by number.
 fn source(number: u32) -> IpAddr {
     (0x0a00_0000 | number).to_be_bytes().into()
 }
@@ -194,7 +194,7 @@ fn flood(trial: &mut Trial, packets: u32, source: impl Fn(u32) -> IpAddr) -> Res
     Ok(())
 }
 
-/// The map forgets sources dropped once, long ago, and keeps the one that goes on.
+/// The map forgets sources dropped once, long ago, and keeps the source that continues.
 #[test]
 fn more_offenders_than_there_is_room_for() -> Result<()> {
     const PACKETS: u32 = 20_000;

@@ -1,4 +1,4 @@
-//! Overrides by name: which of them holds, in both engines.
+//! Overrides by name: the precedence among them, in both engines.
 
 use std::{fmt::Write as _, fs, net::IpAddr};
 
@@ -28,12 +28,13 @@ const SUFFIXES: &str = "com\nco.uk\n*.ck\n!www.ck\nsub.example.com\n";
 const A: u16 = 1;
 const TXT: u16 = 16;
 
-/// A source, a name, a type, and how many such queries pass at once; 0: they are not counted.
+/// A source, a name, a type, and the number of such queries that pass at once; 0: they are not
+/// counted.
 type Row = (&'static str, &'static str, u16, u64);
 
-/// Returns both engines of limits and overrides, each with its burst. A limit may have none.
+/// Both engines with these limits and overrides, each with its burst. A limit may have no rate.
 fn engines(limits: &[(&str, u64)], overrides: &[(&str, u64)], store: Store) -> Result<Engines> {
-    // A token an hour, so that a bucket tells by its burst which rate holds.
+    // A token an hour, so that the burst of a bucket identifies its rate.
     let rate = |burst: u64| format!("burst: {burst}, count: 1, period: 1h");
     let mut text = format!("{SECTIONS}limits:\n");
     for (number, (id, burst)) in (1..).zip(limits) {
@@ -54,10 +55,10 @@ fn engines(limits: &[(&str, u64)], overrides: &[(&str, u64)], store: Store) -> R
     Ok(Engines::with(&config.policy, store)?)
 }
 
-/// Returns how many of the same packets pass at once, when so many others have been asked for.
+/// The number of packets like `frame` that pass at once. `others`: the number of earlier calls.
 fn burst(engines: &mut Engines, others: u64, frame: &[u8]) -> Result<u64> {
     const HOUR: u64 = 3_600_000_000_000;
-    // Until then each bucket that the others have emptied is full again.
+    // By then each bucket that earlier calls have emptied is full again.
     let now = others * 24 * HOUR;
     for passed in 0..50 {
         match engines.judge(now + passed, frame) {
@@ -83,7 +84,7 @@ fn query(source: &str, name: &str, of_type: u16) -> Result<Vec<u8>> {
     Frame::new(source, own.parse()?).udp(40_000, 53, &message)
 }
 
-/// Fails unless so many queries pass while buckets are full.
+/// Fails unless exactly the expected number of queries passes while buckets are full.
 fn check(limits: &[(&str, u64)], overrides: &[(&str, u64)], rows: &[Row]) -> Result<()> {
     let mut engines = engines(limits, overrides, Store::Table)?;
     for (others, (source, name, of_type, expected)) in (0..).zip(rows) {
@@ -102,7 +103,7 @@ fn of_a_zone() -> Result<()> {
         &[
             ("192.0.2.7", "example.com", A, 3),
             ("2001:db8::7", "WWW.a.example.com", A, 3),
-            // A longer zone has its own rate, and the root all names that no other zone has.
+            // A longer zone has its own rate; names in no other zone belong to the root.
             ("192.0.2.7", "sub.example.com", A, 9),
             ("192.0.2.7", "x.sub.example.com", A, 9),
             ("192.0.2.7", "com", A, 4),
@@ -135,7 +136,7 @@ fn of_a_domain() -> Result<()> {
             ("192.0.2.7", "x.www.ck", A, 5),
             ("192.0.2.7", "x.unlisted.test", A, 6),
             ("192.0.2.7", "test", A, 9),
-            // A public suffix below a domain, and what is registered there.
+            // A public suffix below a domain, and the names registered there.
             ("192.0.2.7", "sub.example.com", A, 9),
             ("192.0.2.7", "x.a.sub.example.com", A, 7),
             ("192.0.2.7", "b.sub.example.com", A, 9),
@@ -205,19 +206,19 @@ fn of_a_subscriber_and_a_domain() -> Result<()> {
         &[
             ("192.0.2.7", "x.example.com", A, 4),
             ("2001:db8::7", "x.example.com", A, 4),
-            // A subscriber in the midst of the other.
+            // A subscriber inside the other subscriber's prefix.
             ("192.0.2.65", "x.example.com", A, 3),
             ("192.0.2.129", "x.example.com", A, 4),
             ("192.0.2.65", "other.com", A, 5),
             ("192.0.2.7", "other.com", A, 2),
             ("192.0.2.65", "third.com", A, 9),
-            // Nobody's.
+            // No subscriber has it.
             ("203.0.113.1", "example.com", A, 0),
         ],
     )
 }
 
-/// Each limit has its own override of what one question is charged to.
+/// Each limit has its own override of the bucket that one question is charged to.
 #[test]
 fn of_several_limits() -> Result<()> {
     let limits = [

@@ -1,4 +1,5 @@
-//! Packets of connections that the host began: both engines let pass what limits and sieves refuse.
+//! Packets of connections that the host began: in both engines, limits and sieves do not refuse
+//! them.
 
 use std::net::IpAddr;
 
@@ -26,7 +27,7 @@ fn policy(text: &str) -> Result<Policy> {
     Ok(config.policy)
 }
 
-/// Two packets spend what a source has.
+/// Two packets spend all tokens of a source.
 fn per_address(rest: &str) -> Result<Policy> {
     policy(&format!(
         "limits: {{A: {{id: ipAddress, cost: packets, burst: 2, count: 1, period: 1h}}}}\n{rest}"
@@ -57,7 +58,7 @@ impl Scene {
         self.engines.judge(self.time, frame)
     }
 
-    /// Returns what becomes of a segment from one port to another that is not the first.
+    /// The outcome of a segment from one port to another, other than the first.
     fn segment(&mut self, from: u16, to: u16) -> Result<Reason> {
         let segment = self.frame.tcp_ack(from, to, 1, 1)?;
         Ok(self.judge(&segment))
@@ -74,7 +75,7 @@ fn a_limit_refuses_none_of_their_packets() -> Result<()> {
         for _ in 0..3 {
             assert_eq!(scene.segment(SERVICE, OWN)?, Reason::OwnConnection);
         }
-        // Each of the others is of no connection that the host began.
+        // None of these belongs to a connection that the host began.
         for (from, to) in [(SERVICE, OWN + 1), (SERVICE + 1, OWN), (OWN, SERVICE)] {
             assert_eq!(scene.segment(from, to)?, Reason::OverLimit);
         }
@@ -101,7 +102,7 @@ fn they_are_limited_where_the_policy_says_so() -> Result<()> {
     Ok(())
 }
 
-/// A ban and a list are an operator's word: they hold.
+/// Bans and lists are an operator's decision: they hold.
 #[test]
 fn bans_and_lists_hold() -> Result<()> {
     for ends in ENDS {
@@ -118,7 +119,8 @@ fn bans_and_lists_hold() -> Result<()> {
     Ok(())
 }
 
-/// What a limit keeps for known sources, it refuses before any is charged.
+/// A reserve refuses before any limit is charged; that refusal does not hold for these packets
+/// either.
 #[test]
 fn a_reserve_refuses_none_of_them() -> Result<()> {
     let policy = policy(
@@ -137,7 +139,8 @@ fn a_reserve_refuses_none_of_them() -> Result<()> {
     Ok(())
 }
 
-/// A limit that only observes says what it would drop if it enforced: not these.
+/// An observing limit counts the packets that it would drop if it enforced; it would not drop
+/// these.
 #[test]
 fn a_limit_that_observes_would_drop_none_of_them() -> Result<()> {
     let policy = policy(

@@ -50,13 +50,13 @@ impl Native {
         )
     }
 
-    /// Returns whether the limit of a bit only observes.
+    /// Whether the limit of a bit only observes.
     fn observes(&self, limit_bit: u64) -> bool {
         self.tables.shape.observing & limit_bit != 0
     }
 
-    /// Returns whether the limit that dropped the frame reserves something from its source, so
-    /// that it refused before any limit was charged.
+    /// Whether the limit that dropped the frame keeps a reserve from its source. Such a limit
+    /// refuses before any limit is charged.
     fn gives_way(&self, now: u64, frame: &[u8], verdict: &Verdict) -> bool {
         let (Some(limit_index), Some(standing)) = (verdict.denied_by(), verdict.standing()) else {
             return false;
@@ -68,7 +68,7 @@ impl Native {
         fits && reserve_of(&self.tables, limit_index, rate_index, standing) != 0
     }
 
-    /// Returns the states of the policy's own buckets, not of those that answers are charged to.
+    /// The states of the policy's own buckets, without the buckets that answers are charged to.
     fn states(&self) -> HashMap<BucketKey, u64> {
         let mut states = self.buckets.clone().into_states();
         let of_answers = [ANSWER_LIMITS, COOKIE_LIMITS].concat();
@@ -76,7 +76,7 @@ impl Native {
         states
     }
 
-    /// Returns the buckets of the limits in a set, with their parameters and the packet's cost.
+    /// The buckets of the limits in a set, with their parameters and the packet's cost.
     fn accounts(&self, frame: &[u8], limits: u64) -> Vec<(BucketKey, Parameters, u64)> {
         if limits == 0 {
             return Vec::new();
@@ -90,14 +90,14 @@ impl Native {
     }
 }
 
-/// Returns the single bits of a set.
+/// The single bits of a set.
 fn bits(set: u64) -> impl Iterator<Item = u64> {
     (0..64)
         .map(|limit_index| 1 << limit_index)
         .filter(move |bit| set & bit != 0)
 }
 
-/// What a bucket was charged.
+/// The charges of a bucket.
 struct Charged {
     first: u64,
     admitted: Admitted,
@@ -130,14 +130,14 @@ impl Charged {
     }
 }
 
-/// Frames, each some time after the previous one, on a CPU whose clock may be behind.
+/// Frames, each some time after the previous one, on a CPU with a clock that may be behind.
 fn traffic() -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
     let step = prop_oneof![Just(0), 0u64..100_000, 0u64..50_000_000];
     let behind = prop_oneof![Just(0), 0u64..5_000];
     prop::collection::vec((step, behind, random::frame()), 1..150)
 }
 
-/// Returns fewer cases than usual, as each takes milliseconds, unless the environment says how many.
+/// Fewer cases than usual, as each takes milliseconds, unless the environment sets the number.
 fn cases() -> ProptestConfig {
     match env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -156,8 +156,8 @@ proptest! {
     }
 
     /// A drop charges only the fixed windows that have refused, and none if the packet's source
-    /// gives way; a pass charges every limit that counts the packet, except those that would have
-    /// dropped it; and no bucket is ever charged above its bound.
+    /// gives way. A pass charges every limit that counts the packet, except limits that would have
+    /// dropped it. No bucket is ever charged above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
         let native = Native::new(&policy);
@@ -239,8 +239,8 @@ proptest! {
     }
 }
 
-/// A store in which one limit's buckets cannot be changed, as if other CPUs always won or the
-/// kernel had no memory.
+/// A store that cannot change one limit's buckets, as if other CPUs always won or the kernel had no
+/// memory.
 struct Failing {
     buckets: MemoryBuckets,
     limit: u16,
@@ -298,7 +298,7 @@ impl BucketStore for Failing {
 
 impl Outline for Failing {}
 
-/// Whatever goes wrong at the last of several limits, the others are refunded.
+/// Any failure at the last of several limits refunds the others.
 #[test]
 fn what_was_charged_is_refunded() {
     for strategy in Rule::ALL {
@@ -350,7 +350,7 @@ fn check_refunds(strategy: Rule) {
                 let given_back = if strategy == Rule::Gcra { START } else { 0 };
                 let expected = match before.get(&key) {
                     Some(before) => *before,
-                    // A stamp stays: it says when an earlier packet passed.
+                    // A stamp stays: it is the time of an earlier packet.
                     None if key.part() != 0 => state,
                     None => given_back,
                 };

@@ -9,7 +9,7 @@ use limiter_policy::policy::{DnsName, Limit, OverriddenName, Policy, SuffixKind}
 
 /// The question of a query.
 pub(crate) struct Question {
-    /// Its labels in lower case.
+    /// The labels in lower case.
     labels: Vec<Vec<u8>>,
     of_type: u16,
     class: u16,
@@ -19,12 +19,12 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns the question of a frame's datagram; `None`: it has none.
+    /// The question of a frame's datagram; `None`: it has none.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
         message(frame).and_then(Self::of_message)
     }
 
-    /// Returns whether a frame's datagram may have a question that is not read.
+    /// Whether a frame's datagram may have a question that is not read.
     pub(crate) fn is_hidden(frame: &[u8]) -> bool {
         message(frame).is_some_and(|message| {
             let asks = |header: &[u8]| header[2] & 0x80 == 0 && header[4..6] != [0, 0];
@@ -32,7 +32,7 @@ impl Question {
         })
     }
 
-    /// Returns the question of a message; `None`: it has none.
+    /// The question of a message; `None`: it has none.
     pub(crate) fn of_message(message: &[u8]) -> Option<Self> {
         let (header, mut rest) = message.split_at_checked(12)?;
         let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -58,7 +58,7 @@ impl Question {
         (length <= 255).then(|| Self {
             labels,
             of_type: u16::from_be_bytes([type_and_class[0], type_and_class[1]]),
-            // The one that stands for all is counted as the internet's.
+            // The class ANY counts as IN.
             class: match type_and_class[2..] {
                 [0, 255] => 1,
                 [high, low] => u16::from_be_bytes([high, low]),
@@ -70,7 +70,7 @@ impl Question {
         })
     }
 
-    /// Returns whether a limit charges it to the owner of that name.
+    /// Whether a limit charges the question to the owner of that name.
     pub(crate) fn is_charged_to(
         &self,
         policy: &Policy,
@@ -95,7 +95,7 @@ impl Question {
         }
     }
 
-    /// Returns how many labels its registered domain has, by the rule that prevails: an exception, or the one
+    /// The number of labels of the registered domain, by the rule that prevails: an exception, or the rule
     /// with the most labels.
     fn domain_labels(&self, policy: &Policy) -> usize {
         let rules = policy.public_suffixes.iter();
@@ -110,7 +110,7 @@ impl Question {
         matching.max().map_or(2, |(.., labels)| labels)
     }
 
-    /// Returns how many labels its name has more than another one below which it is; `None`: it is not.
+    /// The number of labels that its name has more than a name above it; `None`: it is not below that name.
     fn below(&self, name: &DnsName) -> Option<usize> {
         let text = name.to_string();
         let labels: Vec<&[u8]> = match text.as_str() {
@@ -123,7 +123,7 @@ impl Question {
     }
 }
 
-/// Returns the content of a frame's datagram; `None`: it has none.
+/// The content of a frame's datagram; `None`: it has none.
 fn message(frame: &[u8]) -> Option<&[u8]> {
     let mut facts = Facts::NONE;
     packet::parse(&BytesFrame(frame), &mut facts).ok()?;
@@ -132,7 +132,7 @@ fn message(frame: &[u8]) -> Option<&[u8]> {
     is_udp.then(|| &frame[start..start + facts.datagram.length as usize])
 }
 
-/// Returns whether a limit counts a packet with that question, as far as that matters to it.
+/// Whether a limit counts a packet with that question, as far as questions matter to the limit.
 pub(crate) fn counts(policy: &Policy, limit: &Limit, question: Option<&Question>) -> bool {
     if !limit.counts_by_question() {
         return true;

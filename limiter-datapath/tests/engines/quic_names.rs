@@ -1,4 +1,4 @@
-//! Limits that count datagrams by the name of their QUIC flow: both engines do it alike, whatever reads names.
+//! Limits that count datagrams by the name of their QUIC flow: both engines count alike.
 
 use anyhow::Result;
 use limiter_common::{
@@ -33,7 +33,7 @@ fn a_limit_counts_the_flows_with_its_names() -> Result<()> {
         ] {
             assert_eq!(scene.send_datagram(port)?, reason, "{port}");
         }
-        // A connection of the same ports is another's.
+        // A TCP connection with the same ports is separate.
         assert_eq!(scene.send(2)?, Unlimited);
         scene.ask(4, "x.b.example")?;
         assert_eq!(scene.send_datagram(4)?, Unlimited);
@@ -127,8 +127,7 @@ fn a_flow_ends_when_nothing_was_heard_of_it_for_two_minutes() -> Result<()> {
     })
 }
 
-/// More flows than there are places for, of which nothing is heard again, as a forger makes them: those that live
-/// keep theirs.
+/// A forger makes more flows than there are places, and never uses them again. Live flows keep their places.
 #[test]
 fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
     let text = format!(
@@ -145,7 +144,7 @@ fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
         let peer = Address::v4((0x0b00_0000 + number).to_be_bytes());
         let ends = Ends::new(&peer, 4000, &server, 443);
         scene.engines.name_quic_in_kernel(ends, meaning)?;
-        // Each is heard of three times while all places are taken anew.
+        // Each live flow is active three times while all places are taken anew.
         if number % 400 == 0 {
             let port = u16::try_from(number / 400 % 100)? + 1;
             assert_eq!(scene.send_datagram(port)?, OverLimit, "{port}, {number}");

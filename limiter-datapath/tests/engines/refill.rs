@@ -76,7 +76,7 @@ impl One {
         Ok(())
     }
 
-    /// Returns the bucket's debt in tokens.
+    /// The bucket's debt in tokens.
     fn owed(&self) -> Result<u64> {
         let bucket = self.maps.bucket(&self.key)?.context("a bucket")?;
         assert_eq!(bucket.unit, self.parameters.unit);
@@ -139,7 +139,8 @@ fn no_more_is_given_back_than_is_owed() -> Result<()> {
     Ok(())
 }
 
-/// A bucket without a packet since its limit's rate changed gets back its tokens' present worth.
+/// A bucket that had no packet since its limit's rate changed gets back its tokens at their present
+/// value.
 #[test]
 fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
     let twice_as_fast = Rate {

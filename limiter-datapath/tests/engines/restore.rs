@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000_000;
 const BEFORE: u64 = 1_000_000 * SECOND;
 const AFTER: u64 = 10 * SECOND;
 
-/// Returns limits of a token an hour, and of one in 3⅓ nanoseconds, which needs ticks.
+/// A limit of a token an hour, and a limit of a token in 3⅓ nanoseconds, which needs ticks.
 fn policy() -> Result<CompiledPolicy> {
     let rates = [
         (0, (200, 1, 3_600 * SECOND)),
@@ -88,7 +88,7 @@ impl Program {
         Ok(buckets.restore(debts, &self.policy.units, AFTER, passed_ns)?)
     }
 
-    /// Returns what a source's buckets owe at a time, in ticks of their limits.
+    /// The debts of a source's buckets at a time, in ticks of their limits.
     fn owed(&self, source: u32, now_ns: u64) -> Result<[u64; 2]> {
         let mut owed = [0; 2];
         for (limit_index, owed) in owed.iter_mut().enumerate() {
@@ -184,7 +184,7 @@ fn a_smaller_table() -> Result<()> {
     Ok(())
 }
 
-/// In a larger table each bucket is in all lines where it may be looked for.
+/// In a larger table each bucket is in every line where a look-up may search for it.
 #[test]
 fn a_larger_table() -> Result<()> {
     let mut before = Program::new(Store::Table, 4_096, None)?;
@@ -207,7 +207,7 @@ fn a_larger_table() -> Result<()> {
     Ok(())
 }
 
-/// A table knows its buckets by a hash of their owners with a secret.
+/// A table identifies its buckets by a hash of their owners with a secret.
 #[test]
 fn debts_of_nobody_knows_whom() -> Result<()> {
     let mut before = Program::new(Store::Table, 65_536, None)?;

@@ -3,18 +3,18 @@
 use limiter_common::limit::IdFormat;
 use limiter_policy::policy::{DnsName, Limit, Policy};
 
-/// The knowledge of a connection's name.
+/// The known name of a connection.
 pub(crate) enum Known {
-    /// Nothing.
+    /// Not known yet.
     Nothing,
-    /// That it has none.
+    /// Known to have no name.
     Nameless,
-    /// Its name.
+    /// A known name.
     Name(DnsName),
 }
 
 impl Known {
-    /// Returns the name, if it is known.
+    /// The name, if it is known.
     pub(crate) const fn name(&self) -> Option<&DnsName> {
         match self {
             Self::Name(name) => Some(name),
@@ -23,8 +23,7 @@ impl Known {
     }
 }
 
-/// Returns whether a limit counts segments of a connection of whose name that is known, as far as that matters to
-/// it.
+/// Whether a limit counts segments of a connection with that name, as far as names matter to the limit.
 pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &Known) -> bool {
     if !limit.counts_by_server_name() {
         return true;
@@ -32,7 +31,7 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &Known) -> bool {
     let patterns = &limit.matching.server_names;
     match known {
         Known::Nothing => false,
-        // Only `'*'` is for it, and no owner is.
+        // Only the pattern `'*'` covers it, and no owner does.
         Known::Nameless => {
             let mut below = patterns.iter().filter(|pattern| pattern.below);
             limit.id_format != IdFormat::ServerName
@@ -53,13 +52,13 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &Known) -> bool {
     }
 }
 
-/// Returns the longest name of the section `server-names` that a name is or is below.
+/// The longest name of the section `server-names` that a name equals or is below.
 pub(crate) fn owner<'p>(policy: &'p Policy, name: &DnsName) -> Option<&'p DnsName> {
     let owners = policy.server_names.iter().filter(|one| is_in(name, one));
     owners.max_by_key(|one| one.to_string().len())
 }
 
-/// Returns whether a name is another one or below it.
+/// Whether a name equals another one or is below it.
 fn is_in(name: &DnsName, other: &DnsName) -> bool {
     let (name, other) = (name.to_string(), other.to_string());
     name == other || other == "." || name.ends_with(&format!(".{other}"))

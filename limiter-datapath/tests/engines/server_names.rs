@@ -1,4 +1,4 @@
-//! Limits that count packets by the name of their connection: both engines do it alike, whatever reads names.
+//! Limits that count packets by the name of their connection: both engines count alike.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -20,7 +20,7 @@ use Reason::{
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
-/// Behind Ethernet's header.
+/// The offset of the IP header, behind Ethernet's header.
 const IP: usize = 14;
 
 /// A client of a web server.
@@ -51,26 +51,26 @@ impl Scene {
     /// Has a connection from a port ask for a name.
     pub(crate) fn ask(&mut self, port: u16, name: &str) -> Result<()> {
         let mut flow = self.engines.named(name);
-        // Each has a socket of its own.
+        // Each connection has its own socket.
         flow.cookie = port.into();
         Ok(self.engines.name(self.ends(port), flow)?)
     }
 
-    /// Returns what becomes of data from a port.
+    /// The outcome of data from a port.
     pub(crate) fn send(&mut self, port: u16) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (1, 1), b"x")?;
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
 
-    /// Returns what becomes of data from a port, whose first byte has that number.
+    /// The outcome of data from a port; `sequence`: the number of its first byte.
     fn send_at(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
         let frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
         self.time += 1;
         Ok(self.engines.judge(self.time, &frame))
     }
 
-    /// Does the same with the first fragment of data, whose rest comes in others.
+    /// Does the same with the first fragment of the data. The rest comes in other fragments.
     fn send_fragment(&mut self, port: u16, sequence: u32, data: &[u8]) -> Result<Reason> {
         let mut frame = self.frame.tcp_data(port, 443, (sequence, 1), data)?;
         if frame[IP] >> 4 == 4 {
@@ -94,7 +94,7 @@ impl Scene {
             .name_quic(self.ends(port), meaning, self.time)?)
     }
 
-    /// Returns what becomes of a datagram from a port.
+    /// The outcome of a datagram from a port.
     pub(crate) fn send_datagram(&mut self, port: u16) -> Result<Reason> {
         let frame = self.frame.udp(port, 443, b"x")?;
         self.time += 1;
@@ -107,7 +107,7 @@ pub(crate) const ENDS: [[&str; 2]; 2] = [
     ["2001:db8:1::7", "2001:db8:f::1"],
 ];
 
-/// Each family once and each store once, which have nothing to do with each other.
+/// Each family once and each store once: the two are independent.
 pub(crate) fn scenes(text: &str, mut each: impl FnMut(Scene) -> Result<()>) -> Result<()> {
     for (ends, store) in ENDS.into_iter().zip([Store::Table, Store::Hash]) {
         each(Scene::new(text, store, ends)?)?;
@@ -120,7 +120,7 @@ fn a_limit_counts_the_connections_with_its_names() -> Result<()> {
     let text =
         format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: '*.b.example'}}}}}}\n");
     scenes(&text, |mut scene| {
-        // Nobody knows their names yet.
+        // Their names are not known yet.
         assert_eq!(scene.send(1)?, Unlimited);
         assert_eq!(scene.send(1)?, Unlimited);
         scene.ask(1, "a.example")?;
@@ -130,7 +130,7 @@ fn a_limit_counts_the_connections_with_its_names() -> Result<()> {
         assert_eq!(scene.send(2)?, OverLimit);
         assert_eq!(scene.send(3)?, OverLimit);
         assert_eq!(scene.send(1)?, Unlimited);
-        // Datagrams are of no connection.
+        // Datagrams belong to no connection.
         assert_eq!(scene.send_datagram(2)?, Unlimited);
         Ok(())
     })
@@ -197,7 +197,7 @@ fn data_asks_for_a_place_and_takes_it() -> Result<()> {
             (1, WithinLimits),
             (2, WithinLimits),
             (3, TooManyConnections),
-            // Whoever has a place is no more of the limit's business.
+            // A connection that has its place does not concern the limit any more.
             (1, Unlimited),
             (3, TooManyConnections),
             (4, WithinLimits),
@@ -232,7 +232,7 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
         assert_eq!(scene.send(1)?, WithinLimits);
         scene.time = 2_000_000_000;
         assert_eq!(scene.send(2)?, Unlimited);
-        // Nobody has noted it.
+        // It is not noted.
         assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
@@ -249,7 +249,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         let ends = scene.ends(1);
         let mut flow = Flow::new(1, 1);
         scene.engines.name(ends, flow)?;
-        // More than are told, at one moment: before anybody can have read them.
+        // More segments than are reported at one moment: userspace cannot have read them yet.
         for place in 0..40 {
             assert_eq!(scene.send_at(1, 1 + place, b"x")?, NameAwaited, "{place}");
         }
@@ -263,7 +263,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         }
         let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
         assert_eq!(scene.engines.judge(scene.time, &ack), Unlimited);
-        // It may be in bytes that are not read.
+        // The name may be in bytes that are not read.
         let hidden = flow.read(Meaning::NONE).hidden();
         scene.engines.name(ends, hidden)?;
         assert_eq!(scene.send(1)?, NameAwaited);
@@ -288,7 +288,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
     })
 }
 
-/// Nobody can read or compare a segment in fragments; and it has a place like any other.
+/// Segments in fragments cannot be read or compared, and need a place like any other.
 #[test]
 fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
     let text = format!(
@@ -322,7 +322,7 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
     })
 }
 
-/// Segments with first bytes of a connection pass with the bytes that were read, and with no others.
+/// Segments with first bytes of a connection pass only with the same bytes that were read.
 #[test]
 fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
     let many = "burst: 1M, count: 1, period: 1h";
@@ -342,7 +342,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
                 .heard(heard, Records::Read);
             scene.engines.name(ends, flow)?;
             let dropped = |reason| if is_enforced { reason } else { WithinLimits };
-            // Nobody knows the bytes here; what comes behind them needs none.
+            // The bytes are not known here; the bytes behind them need no comparison.
             assert_eq!(scene.send_at(1, first, &read)?, dropped(NameAwaited));
             assert_eq!(
                 scene.send_at(1, first.wrapping_add(heard), b"x")?,
@@ -364,7 +364,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
                 let found = scene.send_at(1, sequence, &payload)?;
                 assert_eq!(found, dropped(NameContradicted), "{from}..{to}");
             }
-            // A connection that contradicts itself is over, also for what brings no data.
+            // A connection that contradicts itself is over, even for segments without data.
             scene.engines.name(ends, flow.contradictory())?;
             assert_eq!(
                 scene.send_at(1, first.wrapping_add(heard), b"x")?,
@@ -379,7 +379,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
     Ok(())
 }
 
-/// A second hello does not pass before userspace has read it, however it comes; all else behind a hello does.
+/// A second hello does not pass before userspace has read it, in any form. Other data behind a hello passes.
 #[test]
 fn a_second_hello_is_held() -> Result<()> {
     const HELLO: &[u8] = b"a hello";
@@ -414,12 +414,12 @@ fn a_second_hello_is_held() -> Result<()> {
                 place += u32::try_from(segment.len())?;
             }
         }
-        // What was read of records cannot come again with other bytes.
+        // Records that were read cannot come again with other bytes.
         let ccs_place = first.wrapping_add(heard);
         assert_eq!(scene.send_at(3, ccs_place, ccs)?, WithinLimits);
         assert_eq!(scene.send_at(3, ccs_place, second)?, NameContradicted);
         assert_eq!(scene.send_at(1, ccs_place, second)?, NameContradicted);
-        // Nobody knows what was read.
+        // The read bytes are not known.
         scene
             .engines
             .name(scene.ends(8), flow.heard(heard, Records::Awaited))?;
@@ -432,12 +432,12 @@ fn a_second_hello_is_held() -> Result<()> {
 /// The flag of urgent data, in the byte of flags.
 const URGENT: u8 = 0x20;
 
-/// Returns the offset of a frame's TCP header.
+/// The offset of a frame's TCP header.
 fn tcp_header(frame: &[u8]) -> usize {
     IP + if frame[IP] >> 4 == 4 { 20 } else { 40 }
 }
 
-/// Returns a frame's TCP segment with options, whole words.
+/// A frame's TCP segment with options, whole words.
 fn with_options(mut frame: Vec<u8>, options: &[u8]) -> Result<Vec<u8>> {
     let header = tcp_header(&frame);
     let added = u8::try_from(options.len())?;
@@ -503,7 +503,7 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
     Ok(())
 }
 
-/// A server reads the data of a first segment before anybody can read the name.
+/// A server reads the data of a first segment before userspace can read the name.
 #[test]
 fn data_of_a_first_segment_is_held() -> Result<()> {
     for (until_known, held) in [("hold", NameAwaited), ("pass", Unlimited)] {
@@ -522,8 +522,8 @@ fn data_of_a_first_segment_is_held() -> Result<()> {
     Ok(())
 }
 
-/// Neither a byte behind the bytes that are read nor a byte before the first one begins the time after which data
-/// passes.
+/// Data passes some time after the first bytes. Neither a byte behind the bytes to be read nor a byte before the
+/// first one starts that time.
 #[test]
 fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
     let text = format!(
@@ -547,15 +547,15 @@ fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
     })
 }
 
-/// How a client talks to the server.
+/// The client's transport to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum By {
     Tcp,
     Quic,
 }
 
-/// A model without a table of names: what each connection and each QUIC flow asks for, and what is left of each
-/// bucket.
+/// A model without a table of names: the name of each connection and each QUIC flow, and the tokens spent from
+/// each bucket.
 #[derive(Default)]
 struct Model {
     asked: HashMap<(By, u16), String>,
@@ -571,13 +571,13 @@ impl Model {
             .is_some_and(|rest| rest.ends_with('.'))
     }
 
-    /// Returns what becomes of data from a port.
+    /// The outcome of data from a port.
     fn send(&mut self, from: (By, u16)) -> Reason {
         let asked = self.asked.get(&from).map_or("", String::as_str);
         let mut owners = Self::NAMES
             .into_iter()
             .filter(|name| asked == *name || Self::is_below(asked, name));
-        // Those behind are longer.
+        // Later names in the list are longer.
         let owner = owners.next_back().map(str::to_owned);
         let matching = Self::is_below(asked, "b.example").then(|| "*.b.example".to_owned());
         let buckets: Vec<String> = owner.into_iter().chain(matching).collect();
@@ -599,7 +599,7 @@ impl Model {
     }
 }
 
-/// Connections and QUIC flows that ask for random names, and for others when their ports are used again.
+/// Connections and QUIC flows that ask for random names, and for other names when their ports are used again.
 #[test]
 fn random_names() -> Result<()> {
     let rate = "cost: packets, burst: 3, count: 1, period: 1h";

@@ -1,5 +1,5 @@
-//! The stages of the kernel's program: which are loaded, and what happens to a packet that cannot
-//! be handed over to one.
+//! The stages of the kernel's program: the loaded stages, and the outcome of a packet that cannot be handed
+//! over to one.
 
 use anyhow::{Context as _, Result, anyhow};
 use aya::{
@@ -16,7 +16,7 @@ use testbed::Frame;
 
 use crate::engine::START;
 
-/// A limit that enforces, and others that need a stage more; and a sieve under pressure from any packet.
+/// A limit that enforces, and limits that need another stage; and a sieve under pressure from any packet.
 const ENFORCING: &str = "PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}";
 const ANSWERING: &str =
     "Answering: {id: ipAddress, cost: packets, burst: 10, count: 1, period: 1h, deny: truncate}";
@@ -65,7 +65,7 @@ impl Scene {
         Ok(map.context(name)?.try_into()?)
     }
 
-    /// Returns the stages whose programs are loaded.
+    /// The stages with loaded programs.
     fn loaded(&mut self) -> Result<Vec<Stage>> {
         let mut loaded = Vec::new();
         for stage in Stage::ALL {

@@ -1,4 +1,4 @@
-//! What sources of each standing get of limits that reserve.
+//! The tokens that sources of each standing get from limits that reserve.
 
 mod counted;
 mod host;

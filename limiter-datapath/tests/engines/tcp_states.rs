@@ -54,7 +54,7 @@ impl Scene {
         self.engines.judge(self.time, frame)
     }
 
-    /// Returns what becomes of a segment that begins no connection, of a connection in that state.
+    /// The outcome of a segment other than a SYN, of a connection in that state.
     fn segment(&mut self, state: TcpState) -> Result<Reason> {
         self.engines.set_tcp_state(state)?;
         let segment = self.frame.tcp_ack(PORTS[0], PORTS[1], 1, 1)?;
@@ -88,7 +88,8 @@ fn only_segments_of_those_states_are_counted() -> Result<()> {
                         assert_eq!(reason, Reason::Unlimited, "{states}: {state:?}");
                     }
                 }
-                // Whatever socket it would find, the first segment begins a connection.
+                // The first segment begins a connection, regardless of the socket that it would
+                // find.
                 let expected = if counted.contains(&TcpState::New) {
                     Reason::OverLimit
                 } else {
@@ -98,7 +99,7 @@ fn only_segments_of_those_states_are_counted() -> Result<()> {
                     scene.engines.set_tcp_state(state)?;
                     assert_eq!(scene.syn()?, expected, "{states}");
                 }
-                // What is not TCP has no connection.
+                // Other protocols have no connection.
                 let udp = scene.frame.udp(PORTS[0], PORTS[1], &[0; 9])?;
                 assert_eq!(scene.judge(&udp), Reason::Unlimited, "{states}");
             }

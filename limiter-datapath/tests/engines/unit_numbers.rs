@@ -1,4 +1,4 @@
-//! Unit numbers that are given again: no state is read in another unit than it was written in.
+//! Reused unit numbers: no state is read in another unit than it was written in.
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
@@ -38,7 +38,7 @@ fn limit(strategy: Strategy, count: u64, period_ns: u64) -> Limit {
     }
 }
 
-/// Returns `count` units that no policy here uses; with `are_odd`, their states are not TATs in
+/// `count` units that no policy here uses; with `are_odd`, their states are not TATs in
 /// nanoseconds.
 fn others(count: u32, are_odd: bool) -> Vec<Unit> {
     let unit = |number: u32| {
@@ -56,7 +56,7 @@ fn others(count: u32, are_odd: bool) -> Vec<Unit> {
     (0..count).map(unit).collect()
 }
 
-/// Returns the units after another policy that took all remaining numbers of the kind of `number`.
+/// The units after another policy that took all remaining numbers of the kind of `number`.
 fn full(units: &Units, number: u32) -> Result<Units> {
     let are_odd = number >= ODD_UNIT;
     let known = units
@@ -185,7 +185,7 @@ fn debts_that_are_kept_are_not_put_back_in_other_units() -> Result<()> {
     Ok(())
 }
 
-/// Nothing is forgotten as long as no number is given again.
+/// No debt is forgotten as long as no number is reused.
 #[test]
 fn all_others_owe_what_they_owed() -> Result<()> {
     for store in [Store::Table, Store::Hash] {

@@ -1,4 +1,4 @@
-//! A limit whose rate changes: the debts of its buckets stay the same, in tokens.
+//! A limit with a changed rate: the debts of its buckets stay the same, in tokens.
 
 use std::net::IpAddr;
 
@@ -62,12 +62,12 @@ fn overridden(rate: Rate) -> Result<Limit> {
 
 const SOURCE: &str = "2001:db8::1";
 
-/// Returns a segment that begins a connection to a port.
+/// A segment that begins a connection to a port.
 fn syn(port: u16) -> Result<Vec<u8>> {
     Frame::new(SOURCE.parse()?, "2001:db8:f::1".parse()?).tcp_syn(1, port, 0)
 }
 
-/// Returns the source's bucket by a limit, which counts prefixes of that length.
+/// The source's bucket by a limit that counts prefixes of that length.
 fn key(limit: LimitId, length: u8) -> Result<BucketKey> {
     let source: IpAddr = SOURCE.parse()?;
     Ok(BucketKey::of_source(limit, source.into(), length))
@@ -77,7 +77,7 @@ fn bucket(engines: &Engines, key: &BucketKey) -> Result<Bucket> {
     engines.maps().bucket(key)?.context("a bucket")
 }
 
-/// Returns what `explain` would report at [`START`] on the limit at an index.
+/// The level that `explain` would report at [`START`] for the limit at an index.
 fn level(engines: &Engines, limit_index: u32, frame: &[u8], key: &BucketKey) -> Result<Level> {
     let tables = engines.tables();
     let packet = classified(tables, frame).context("a good packet")?;
@@ -88,7 +88,8 @@ fn level(engines: &Engines, limit_index: u32, frame: &[u8], key: &BucketKey) -> 
     Ok(parameters.level(START, Some(state), &Log::EMPTY))
 }
 
-/// A limit, how many of its tokens are spent, what it is then, and exactly how many packets pass then.
+/// A limit, the number of its spent tokens, its successor, and the exact number of packets that pass
+/// then.
 type Change = (Limit, u64, Limit, u64);
 
 /// The place of a limit among others, its packets, and the source's bucket.
@@ -224,8 +225,8 @@ fn there_and_back() -> Result<()> {
     Ok(())
 }
 
-/// The range has nothing left, which shows only when it is charged; the address, whose bucket was
-/// charged before and exchanged too, is refunded.
+/// The range has no tokens left, which shows only when it is charged. The address's bucket was charged
+/// and exchanged before, and gets its tokens back.
 #[test]
 fn what_was_exchanged_is_refunded() -> Result<()> {
     let frame = syn(2)?;

@@ -1,17 +1,16 @@
 //! The times and costs of all admitted packets.
 
-/// What one bucket admitted: times in nanoseconds, and costs.
+/// The packets that one bucket admitted: times in nanoseconds, and costs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admitted(Vec<(u64, u64)>);
 
 impl Admitted {
-    /// Adds `cost` tokens, admitted at `now` in nanoseconds.
     pub(crate) fn add(&mut self, now: u64, cost: u64) {
         self.0.push((now, cost));
     }
 
-    /// Returns the most tokens in any half-open interval of `length` nanoseconds. Only those that
-    /// start with an admission need a look.
+    /// The most tokens in any half-open interval of `length` nanoseconds. Checks only intervals
+    /// that start with an admission: no other interval holds more.
     pub(crate) fn most_in(&self, length: u64) -> u64 {
         let mut admitted = self.0.clone();
         admitted.sort_unstable();

@@ -10,7 +10,7 @@ pub(crate) struct Exact {
     period: u64,
     /// The start of the current window.
     start: Option<u64>,
-    /// The tokens counted in it, and in the previous one.
+    /// The tokens counted in the current window, and in the previous one.
     current: u64,
     previous: u64,
     /// The time of each packet that passed.
@@ -30,7 +30,7 @@ impl Exact {
         }
     }
 
-    /// Returns whether `cost` tokens would pass at `now`.
+    /// Whether `cost` tokens would pass at `now`.
     pub(crate) fn would_pass(&self, now: u64, cost: u64) -> bool {
         let Self { count, period, .. } = *self;
         let (start, current, previous) = self.buckets(now);
@@ -57,7 +57,7 @@ impl Exact {
         self.log.push(now);
     }
 
-    /// Counts tokens that this limit refused, whatever other limits decided.
+    /// Counts tokens that this limit refused, regardless of other limits' decisions.
     pub(crate) fn refuse(&mut self, now: u64, cost: u64) {
         if self.strategy == Strategy::FixedWindow {
             self.count_in_bucket(now, cost);
@@ -71,8 +71,7 @@ impl Exact {
         self.previous = previous;
     }
 
-    /// Returns the start of the current window, and the tokens counted in it and in the previous
-    /// one.
+    /// The start of the current window, and the tokens counted in it and in the previous one.
     fn buckets(&self, now: u64) -> (u64, u64, u64) {
         match self.start {
             Some(start) if now - start < self.period => (start, self.current, self.previous),

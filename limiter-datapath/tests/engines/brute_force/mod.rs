@@ -1,4 +1,4 @@
-//! What each strategy admits, stated as plainly as possible.
+//! The bounds of each strategy, stated as plainly as possible.
 
 mod admitted;
 mod exact;

@@ -304,7 +304,7 @@ fn ipv6_rows() -> Result<Vec<Row>> {
     ])
 }
 
-/// Returns frames that the kernel hands to the program in several pieces, mapping only the first.
+/// Frames that the kernel hands to the program in several pieces, mapping only the first.
 fn jumbo_rows() -> Result<Vec<Row>> {
     let options = |next: u8| {
         // 256 units of 8 bytes.

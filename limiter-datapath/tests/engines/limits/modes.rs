@@ -1,4 +1,4 @@
-//! Modes, malformed packets and as many limits as fit.
+//! Modes, malformed packets, and the maximum number of limits.
 
 use anyhow::Result;
 use limiter_common::{
@@ -14,8 +14,8 @@ use limiter_policy::policy::{Limit, Match, Mode, Policy};
 use super::{limit, v4};
 use crate::engine::{Engines, policy};
 
-/// A limit that observes drops nothing. It counts what it would have dropped of the packets that
-/// other limits pass.
+/// An observing limit drops nothing. It counts the packets that it would have dropped among the
+/// packets that other limits pass.
 #[test]
 fn observes() -> Result<()> {
     let mut engines = Engines::new(&policy([
@@ -55,7 +55,7 @@ fn observes() -> Result<()> {
     Ok(())
 }
 
-/// A limit that observes does not even drop a packet above its burst.
+/// An observing limit does not even drop a packet above its burst.
 #[test]
 fn observes_what_never_fits() -> Result<()> {
     let mut engines = Engines::new(&policy([Limit {

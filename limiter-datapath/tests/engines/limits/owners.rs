@@ -115,7 +115,7 @@ fn a_total_is_shared_by_all() -> Result<()> {
     Ok(())
 }
 
-/// All sources share the bucket of each destination, whose family is part of its key.
+/// All sources share the bucket of each destination. The destination's family is part of the key.
 #[test]
 fn each_destination_has_a_bucket() -> Result<()> {
     let mut engines = Engines::new(&policy([
@@ -136,7 +136,7 @@ fn each_destination_has_a_bucket() -> Result<()> {
         check("10.0.0.2", destination, WithinLimits)?;
         check("10.0.0.3", destination, OverLimit)?;
     }
-    // Their leading bits are those of 192.0.2.1.
+    // Their leading bits equal the bits of 192.0.2.1.
     for destination in ["c000:201::", "c000:201::1", "::"] {
         check("2001:db8::1", destination, WithinLimits)?;
         check("2001:db8::2", destination, WithinLimits)?;
@@ -153,7 +153,7 @@ fn each_destination_has_a_bucket() -> Result<()> {
     Ok(())
 }
 
-/// In place of an override: a second limit for it, which the first leaves out.
+/// A second limit for one destination, left out of the first, takes the place of an override.
 #[test]
 fn one_destination_may_have_a_limit_of_its_own() -> Result<()> {
     let own = Limit {
@@ -187,7 +187,7 @@ fn one_destination_may_have_a_limit_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// Each address in an override's prefix has its own bucket with those parameters.
+/// Each address in an override's prefix has its own bucket with these parameters.
 #[test]
 fn overrides_by_prefix() -> Result<()> {
     let prefix = |text: &str| Ok::<_, anyhow::Error>(OverrideId::Prefix(text.parse()?));

@@ -1,4 +1,4 @@
-//! Good frames, fragments, and what an attacker makes of them.
+//! Good frames, fragments, and an attacker's variations of them.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ enum Content {
     Query,
     /// A message with a question, to the port of DNS.
     Question(Vec<u8>),
-    /// A cookie by the secret of that number.
+    /// A cookie made with the secret of that number.
     CookieQuery(u8),
     Tcp {
         flags: u8,
@@ -33,7 +33,7 @@ enum Content {
 /// A DNS query of `example.com` for its address.
 pub(crate) const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
-/// The options of a SYN: as Linux sends them, as others do, some broken.
+/// The options of a SYN: from Linux, from other systems, and some broken.
 const OPTIONS: [&[u8]; 5] = [
     b"\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\0\x4d\0\0\0\0\x01\x03\x03\x07",
     b"\x02\x04\x05\xb4\x01\x03\x03\x06\x01\x01\x08\x0a\xff\xff\xff\xff\0\0\0\0\x04\x02\0\0",
@@ -52,7 +52,7 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
             frame[place.index(headers)] = value;
         }
         if let Some(place) = cut {
-            // The kernel hands no program less than an Ethernet header.
+            // The kernel passes no program less than an Ethernet header.
             frame.truncate(14 + place.index(frame.len() - 13));
         }
         frame
@@ -77,14 +77,14 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         1 => (1u8..3).prop_map(Content::CookieQuery),
         1 => prop_oneof![Just(0x02), Just(0x12), Just(0x10), any::<u8>()]
             .prop_map(|flags| Content::Tcp { flags }),
-        // Few policies answer them, and few of these refuse any.
+        // Few policies answer them, and few of these policies refuse any.
         3 => prop::sample::select(OPTIONS.to_vec()).prop_map(|options| Content::Syn { options }),
         2 => (message_type(), prop_oneof![Just(255), any::<u8>()]).prop_map(
             |(message_type, hop_limit)| Content::Message { message_type, hop_limit }
         ),
         1 => prop_oneof![Just(132), Just(33), Just(136), any::<u8>()].prop_map(Content::Protocol),
     ];
-    // A fragment's offset, and the next header that a later IPv6 one pretends to have.
+    // A fragment's offset, and the false next header of a later IPv6 fragment.
     let offset = prop_oneof![Just(0u16), 1u16..0x2000];
     let lie = prop::option::of(prop_oneof![Just(59), any::<u8>()]);
     let fragment = prop::option::weighted(0.2, (offset, lie));
@@ -116,7 +116,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
         )
 }
 
-/// Builds the frame of a client, whose IP header is at `ip`.
+/// Builds the frame of a client, with the IP header at `ip`.
 fn build(
     frame: &Frame,
     client: IpAddr,

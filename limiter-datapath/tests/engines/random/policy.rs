@@ -69,8 +69,8 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// A policy and its successor, which has other rates and costs for the same buckets, or only the
-/// ids in common.
+/// A policy and its successor. The successor has other rates and costs for the same buckets, or shares only the
+/// ids.
 pub(crate) fn successive() -> impl Strategy<Value = [Policy; 2]> {
     (policy(), policy(), any::<bool>()).prop_map(|(policy, other, same_buckets)| {
         let mut next = other;
@@ -148,7 +148,7 @@ fn limit() -> impl Strategy<Value = Limit> {
             option::weighted(0.8, ceiling()),
             option::weighted(0.2, select(NameKind::ALL.to_vec())),
             vec(question::overridden(), 0..4),
-            // Few others are of the kind that may be automatic, and count enough to refuse something.
+            // Few limits may be automatic, and few of these count enough to refuse a packet.
             option::weighted(0.03, ceiling()),
         ),
     )
@@ -210,9 +210,9 @@ fn limit() -> impl Strategy<Value = Limit> {
         )
 }
 
-/// What is sent back, to everybody or by standing.
+/// The answers, for all sources or by standing.
 fn deny() -> impl Strategy<Value = Deny> {
-    // What takes the place of an answer is rarest.
+    // The answer that replaces another is rarest.
     let answer = || prop_oneof![2 => select(Answer::ALL.to_vec()), 1 => Just(Answer::SynCookie)];
     let unknown = option::weighted(0.5, answer());
     (answer(), unknown).prop_map(|(other, unknown)| Deny {
@@ -232,9 +232,9 @@ fn shares() -> Reserve {
     }
 }
 
-/// What must be left of a bucket, for each standing at least as much as for the one above.
+/// The tokens that must be left in a bucket, for each standing at least as many as for the one above.
 fn reserve() -> impl Strategy<Value = Reserve> {
-    // At most what the smallest burst holds.
+    // At most the smallest burst.
     prop::array::uniform4(0u64..40).prop_map(|mut tokens| {
         tokens.sort_unstable();
         let [familiar, fresh, retried, unknown] = tokens.map(Reserved::Tokens);
@@ -247,13 +247,13 @@ fn reserve() -> impl Strategy<Value = Reserve> {
     })
 }
 
-/// The highest rate of an automatic one, in tokens a second. Some 670 frames come in a second.
+/// The highest rate of an automatic limit, in tokens a second. Some 670 frames come in a second.
 fn ceiling() -> impl Strategy<Value = u64> {
     1_000u64..3_000
 }
 
-/// Gives the limit rates that its strategy can count; a moving window counts no bytes, only GCRA
-/// keeps reserves, and few rates are automatic.
+/// Gives the limit rates that its strategy can count. A moving window counts no bytes, only GCRA keeps reserves,
+/// and few rates are automatic.
 fn countable(mut limit: Limit) -> Limit {
     if limit.id_format != IdFormat::Total
         || limit.cost == Cost::Bytes
@@ -382,8 +382,8 @@ fn icmp_types() -> impl Strategy<Value = IcmpTypes> {
     (types(), types()).prop_map(|(icmp, icmpv6)| IcmpTypes { icmp, icmpv6 })
 }
 
-/// Returns a match by questions, which UDP has, or else by server names, which TCP has, or by types of ICMP, or by
-/// none of these: no packet has two.
+/// A match by questions for UDP, by server names for TCP, by types of ICMP, or by none of these: no packet has
+/// two.
 fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -> Match {
     let is_by_owner = format == IdFormat::ServerName;
     if name_kind.is_some() || !is_by_owner && !matching.dns.is_everything() {
@@ -400,7 +400,7 @@ fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -
             protocols: vec![Match::TCP],
             dns: DnsMatch::default(),
             icmp_types: IcmpTypes::default(),
-            // Names decide between these, by sets of their own.
+            // Names decide between these limits, by separate sets.
             otherwise: false,
             ..matching
         }
@@ -430,7 +430,7 @@ fn rarely<T: std::fmt::Debug + Clone>(
     option::weighted(0.25, values).prop_map(Option::unwrap_or_default)
 }
 
-/// Returns overrides and those for questions or other names, alone or beside the sources of the others.
+/// Adds overrides for questions or other names, alone or beside the sources of the given overrides.
 fn with_names(
     are_questions: bool,
     overrides: &[Override],
@@ -457,12 +457,12 @@ fn with_names(
     all
 }
 
-/// Returns whether a bucket's id has room for a name beside a source in that format.
+/// Whether a bucket's id has room for a name beside a source in that format.
 fn fits_beside_names(format: IdFormat) -> bool {
     !matches!(format, IdFormat::Ipv6RangeCidr { prefix_length } if prefix_length > MOST_BITS_BESIDE_NAMES)
 }
 
-/// Returns a prefix none of whose addresses share a bucket with others, if there is one for each name.
+/// Shortens a prefix so that its addresses share no bucket with others, even if each name has its own buckets.
 fn beside_names(prefix: IpNet) -> IpNet {
     let longest = match prefix {
         IpNet::V4(_) => prefix.prefix_len(),
@@ -472,7 +472,7 @@ fn beside_names(prefix: IpNet) -> IpNet {
     shorter.trunc()
 }
 
-/// Returns the overrides in the id format, each id once.
+/// The overrides in the id format, each id once.
 fn distinct(format: IdFormat, overrides: Vec<(IpNet, u64, Rate)>) -> Vec<Override> {
     let mut known = BTreeSet::new();
     let mut distinct = Vec::new();

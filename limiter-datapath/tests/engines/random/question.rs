@@ -1,4 +1,4 @@
-//! DNS questions, and what policies want of them.
+//! DNS questions, and matches of policies for them.
 
 use limiter_policy::policy::{
     DnsMatch, DnsName, NamePattern, OverriddenName, Rate, SuffixKind, SuffixRule,
@@ -12,7 +12,7 @@ use proptest::{
 
 use super::policy::rate;
 
-/// Names that are asked for and named by policies; the last is below most of the others.
+/// Names in queries and in policies; the last is below most of the others.
 pub(super) const NAMES: [&str; 6] = [
     ".",
     "com",
@@ -24,7 +24,7 @@ pub(super) const NAMES: [&str; 6] = [
 
 const TYPES: [u16; 4] = [1, 16, 255, 65];
 
-/// Returns a message with a question, now and then in other letters, and sometimes with the record `OPT`.
+/// A message with a question, now and then in other letters, and sometimes with the record `OPT`.
 pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
     let name = select(NAMES.to_vec());
     let flags = prop_oneof![Just(0x01), Just(0x00), any::<u8>()];
@@ -63,12 +63,12 @@ pub(super) fn message() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// Returns the zones of a policy, perhaps none.
+/// The zones of a policy, perhaps none.
 pub(super) fn zones() -> impl Strategy<Value = Vec<DnsName>> {
     names_of(0..5)
 }
 
-/// Returns that many of the names, sorted.
+/// That many of the names, sorted.
 pub(super) fn names_of(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<DnsName>> {
     subsequence(NAMES[1..].to_vec(), count).prop_map(|names| {
         let mut names: Vec<DnsName> = names.into_iter().map(name_of).collect();
@@ -77,7 +77,7 @@ pub(super) fn names_of(count: std::ops::Range<usize>) -> impl Strategy<Value = V
     })
 }
 
-/// Returns the public suffixes of a policy, perhaps none.
+/// The public suffixes of a policy, perhaps none.
 pub(super) fn public_suffixes() -> impl Strategy<Value = Vec<SuffixRule>> {
     let kinds = [SuffixKind::Name, SuffixKind::RightBelow, SuffixKind::Except];
     let rule = (select(NAMES[1..].to_vec()), select(kinds.to_vec()));
@@ -96,7 +96,7 @@ pub(super) fn public_suffixes() -> impl Strategy<Value = Vec<SuffixRule>> {
     })
 }
 
-/// Returns a name that an override is for, with a type; whether it is for every source; and its rate.
+/// A name of an override, with a type; whether it is for every source; and its rate.
 pub(super) fn overridden() -> impl Strategy<Value = (OverriddenName, bool, Rate)> {
     let name = (select(NAMES.to_vec()), select(TYPES[..2].to_vec()));
     let name = name.prop_map(|(text, of_type)| OverriddenName {
@@ -106,7 +106,7 @@ pub(super) fn overridden() -> impl Strategy<Value = (OverriddenName, bool, Rate)
     (name, any::<bool>(), rate())
 }
 
-/// Returns what a limit may want of questions.
+/// A limit's match on questions.
 pub(super) fn matching() -> impl Strategy<Value = DnsMatch> {
     let names = subsequence(NAMES.to_vec(), 0..3);
     (

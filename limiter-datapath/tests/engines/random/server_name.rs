@@ -1,4 +1,4 @@
-//! Server names that connections ask for, and what policies want of them.
+//! Server names that connections ask for, and matches of policies for them.
 
 use limiter_common::packet::{Facts, Transport};
 use limiter_policy::policy::{DnsName, NamePattern};
@@ -7,10 +7,10 @@ use proptest::{prelude::*, sample::subsequence};
 use super::question::{NAMES, name_of, names_of};
 use crate::server_name::Known;
 
-/// Returns what is known of the name of a segment's connection.
+/// The known name of a segment's connection.
 pub(crate) fn server_name(facts: &Facts) -> Known {
     let ports = [facts.source_port, facts.destination_port];
-    // No connection has port 0, but what a later fragment shows has.
+    // No connection has port 0, but the ports read from a later fragment may be 0.
     if facts.transport != Transport::Tcp || ports.contains(&0) {
         return Known::Nothing;
     }
@@ -26,12 +26,12 @@ pub(crate) fn server_name(facts: &Facts) -> Known {
     }
 }
 
-/// Returns the names of a policy that have buckets, perhaps none.
+/// The names of a policy with buckets, perhaps none.
 pub(super) fn server_names() -> impl Strategy<Value = Vec<DnsName>> {
     names_of(0..5)
 }
 
-/// Returns the names that a limit may be for. Nothing is the root's own name.
+/// The names that a limit may be for. The root never stands for itself alone.
 pub(super) fn patterns() -> impl Strategy<Value = Vec<NamePattern>> {
     let names = subsequence(NAMES.to_vec(), 1..4);
     (names, any::<bool>()).prop_map(|(names, below)| {

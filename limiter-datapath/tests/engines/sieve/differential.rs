@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![100 => packet, 1 => pressure]
 }
 
-/// Random packets under random pressure, with every feature of sieves: both engines agree on each
+/// Random packets under random pressure, with every feature of sieves. Both engines agree on each
 /// packet, and finally on the entries of every list.
 #[test]
 fn kernel_and_native_agree_on_any_packets() -> Result<()> {

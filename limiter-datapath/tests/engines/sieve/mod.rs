@@ -1,4 +1,4 @@
-//! Sieves: which sources are scored and dropped, in both engines alike and by two CPUs at once.
+//! Sieves: both engines score and drop the same sources, and two CPUs may use a sieve at once.
 
 mod contention;
 mod differential;
@@ -87,7 +87,7 @@ fn udp(number: u32, port: u16) -> Vec<u8> {
     frame.udp(4_000, port, b"").expect("a frame")
 }
 
-/// Puts one address in each list of a sieve with three: the list's number is the address's.
+/// Puts one address in each list of a sieve with three lists: the address has the list's number.
 fn one_in_each(engines: &mut Engines, index: u32) -> Result<()> {
     engines.press(index, 0, LONG)?;
     // Each hit moves an address one list down; at the fifth it goes from list 1 to list 0.
@@ -180,7 +180,7 @@ fn without_pressure_nobody_is_scored_but_arrivals_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// Two limits share a sieve, each with its own pressure: a packet of both is scored once.
+/// Two limits share a sieve, each with its own pressure. A packet of both is scored once.
 #[test]
 fn uses_of_one_sieve_score_a_packet_once_and_decide_each() -> Result<()> {
     let dns = Limit {
@@ -253,7 +253,7 @@ fn a_sieve_of_the_whole_interface_scores_what_no_limit_counts() -> Result<()> {
     Ok(())
 }
 
-/// Nor does it see what comes from an excluded address.
+/// It does not see packets from an excluded address either.
 #[test]
 fn no_sieve_scores_an_excluded_source() -> Result<()> {
     let everywhere = Sieve {

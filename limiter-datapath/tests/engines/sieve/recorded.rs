@@ -1,4 +1,4 @@
-//! Sources that sieves drop are recorded as offenders, apart from those that limits drop.
+//! Sources dropped by sieves are recorded as offenders, apart from sources dropped by limits.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -23,7 +23,7 @@ fn key(limit: u16, by: Dropper) -> OffenderKey {
     OffenderKey::new(LimitId(limit), by, &Address::from(source))
 }
 
-/// Returns the kernel's drops by key; the native ones are equal.
+/// The kernel's drops by key; the native ones are equal.
 fn recorded(engines: &Engines) -> Result<HashMap<OffenderKey, u64>> {
     engines.assert_same_state();
     let recorded = engines.maps().offenders().read()?.offenders;

@@ -1,4 +1,5 @@
-//! After the same packets and events at the same times, both engines know the same of all sources.
+//! After the same packets and events at the same times, both engines have the same records of all
+//! sources.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +28,7 @@ fn policy(text: &str) -> Result<Policy> {
     Ok(config.policy)
 }
 
-/// Returns one of some sources, of which several are in one IPv6 prefix.
+/// One of some sources; several of them are in one IPv6 prefix.
 fn source(rng: &mut Rng, of_each: u32) -> IpAddr {
     let number = rng.u32(..of_each);
     if rng.bool() {
@@ -38,8 +39,8 @@ fn source(rng: &mut Rng, of_each: u32) -> IpAddr {
     }
 }
 
-/// Returns a time between two packets: within a burst, until a retry, between two visits, or longer
-/// than a shortage.
+/// A time between two packets: within a burst, until a retry, between two visits, or longer than a
+/// shortage.
 fn pause(rng: &mut Rng) -> u64 {
     match rng.u32(..400) {
         0 => rng.u64(..200) * SECOND,
@@ -66,7 +67,7 @@ fn kernel_and_native_know_the_same() -> Result<()> {
     for seed in 0..POLICIES {
         let rng = &mut Rng::with_seed(seed);
         let (count, apart) = (rng.u32(1..4), rng.u32(2..10));
-        // A limit that counts sources of some standings has all of them looked up.
+        // A limit on sources of some standings has all sources looked up.
         let (noted, matching) = if seed % 2 == 0 {
             (u64::MAX, "match: {standing: [retried, unknown]}")
         } else {

@@ -1,4 +1,4 @@
-//! A table of known sources that is full: a flood pushes out nobody who was known before it.
+//! A full table of known sources: a flood evicts no source that was known before it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,16 +21,16 @@ limits: {all: {id: total, cost: bytes, count: 1, period: 1h, burst: 200000, rese
 standing: {capacity: 1024, fresh-for: 1m, visits: {count: 2, apart: 2s}}
 ";
 
-/// How many sources are known in each way before the flood.
+/// The number of sources known in each way before the flood.
 const BEFORE: u32 = 300;
 
-/// How many come with the flood in each way, one of each every millisecond.
+/// The number of sources that come with the flood in each way, one of each every millisecond.
 const FLOOD: u32 = 4_000;
 
-/// After how many of them each source comes again.
+/// The number of other sources before each source comes again.
 const LATER: u32 = 1_000;
 
-/// Returns a source of those that come in one way.
+/// A source by the way in which it comes.
 fn source(way: u8, number: u32) -> IpAddr {
     Ipv4Addr::from(u32::from_be_bytes([10, way, 0, 0]) + number).into()
 }
@@ -64,7 +64,7 @@ fn a_flood_pushes_out_nobody_who_was_known() -> Result<()> {
         .iter()
         .map(|source| Ok((*source, engines.standing(4 * SECOND, *source)?)))
         .collect::<Result<Vec<_>>>()?;
-    // A line of four that the hash has given more of them has no room for all.
+    // Some lines of four got more sources from the hash than they have room for.
     let is_known = |(_, standing): &(_, Standing)| *standing != Standing::Unknown;
     let before: Vec<_> = before.into_iter().filter(is_known).collect();
     assert!(before.len() * 100 >= known.len() * 97, "{}", before.len());
@@ -86,7 +86,7 @@ fn a_flood_pushes_out_nobody_who_was_known() -> Result<()> {
             reserved += u32::from(reason == Reason::Reserved);
         }
         let standing = engines.note(now, source(botnet, number), Event::Handshake)?;
-        // Where all are of a higher rank, there is no room.
+        // If all others in the line have a higher rank, there is no room.
         let expected = matches!(standing, Standing::Fresh | Standing::Unknown);
         assert!(expected, "{standing:?}");
     }

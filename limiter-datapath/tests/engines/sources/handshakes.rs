@@ -24,7 +24,7 @@ fn peers_that_connect_are_proven_in_either_family() -> Result<()> {
         let scene = Scene::new(&pair.server, "")?;
         assert!(scene.notes_handshakes()?);
         connect(&pair.client, to)?;
-        // Over IPv4 the listener, which is of both families, writes ::ffff:10.0.0.1.
+        // The listener serves both families, so over IPv4 it writes ::ffff:10.0.0.1.
         assert_eq!(wait(&scene)?, [from]);
         let (record, standing) = scene.of(from)?;
         assert_eq!((record.kind(), standing), (Kind::Proven, Standing::Proven));
@@ -77,7 +77,7 @@ fn the_host_itself_and_other_namespaces_prove_nobody() -> Result<()> {
         connect(&pair.server, own)?;
     }
     connect(&pair.server, "2001:db8:2::2")?;
-    // The last one is noted when those before it would be.
+    // When the last one is noted, the earlier ones would be, too.
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&of_server)?, ["10.0.0.1"]);
     assert_eq!(of_neither.everybody()?, [""; 0]);
@@ -115,7 +115,7 @@ fn the_host_proves_none_of_its_addresses() -> Result<()> {
             "{source} {destination}"
         );
     }
-    // The last one is noted when the earlier ones would be.
+    // When the last one is noted, the earlier ones would be, too.
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     Ok(())
@@ -157,8 +157,8 @@ fn a_flood_of_syns_proves_nobody() -> Result<()> {
     Ok(())
 }
 
-/// The kernel makes a connection of a SYN with data, and the listener accepts it, before anybody
-/// has seen whether its source is forged.
+/// The kernel makes a connection of a SYN with data, and the listener accepts it, before it is known
+/// whether the source is forged.
 #[test]
 fn a_fast_open_without_the_end_of_its_handshake_proves_nobody() -> Result<()> {
     let pair = pair()?;

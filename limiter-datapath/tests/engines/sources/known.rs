@@ -1,4 +1,4 @@
-//! What is known of sources, as userspace sees, changes and carries it.
+//! The records of sources, as userspace reads, changes and carries them.
 
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ fn operators_vouch_and_forget() -> Result<()> {
     Ok(())
 }
 
-/// The kernel takes what other nodes say as the record does in the core.
+/// The kernel takes reports of other nodes into the record, as the core does.
 #[test]
 fn other_nodes_say_what_they_have_proven() -> Result<()> {
     let scene = Scene::new(&Namespace::new()?, "")?;
@@ -64,7 +64,7 @@ fn other_nodes_say_what_they_have_proven() -> Result<()> {
     Ok(())
 }
 
-/// A policy in which no limit asks for standing.
+/// A policy without a limit on standing.
 pub(super) const UNUSED: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9}}\nown-connections: limit\n";
 
 #[test]
@@ -78,7 +78,8 @@ fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     Ok(())
 }
 
-/// Puts a policy in force; returns what its difference from the one before says of known sources.
+/// Puts a policy in force; returns the fate of known sources, as the difference to the previous
+/// policy reports it.
 fn replace(scene: &mut Scene, text: &str) -> Result<KnownFate> {
     let before = scene.datapath.manifest().policy.clone();
     scene.replace_by(text)?;
@@ -112,7 +113,7 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
             KnownFate::Moved,
             &["192.0.2.1", "2001:db8::"][..],
         ),
-        // Nobody knows which of its parts a prefix was known for.
+        // The record of a prefix does not show for which of its parts it was known.
         (
             "ipv6-prefix: 64, capacity: 2000",
             KnownFate::OnlyIpv4,
@@ -140,7 +141,7 @@ fn known_sources_are_forgotten_where_no_limit_asks_any_more() -> Result<()> {
     Ok(())
 }
 
-/// Sources that were last seen longer ago than `remember` says now are unknown.
+/// Sources that were last seen before the new `remember` time are unknown.
 #[test]
 fn a_shorter_memory_forgets() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "capacity: 1024")?;
@@ -186,7 +187,7 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
         remember_ns: 30 * DAY,
         ..Settings::NONE
     };
-    // The host had been up for years; this one may have been for minutes.
+    // The saving host had been up for years; this one may have been up for minutes.
     let then_ns = 4 * 365 * DAY;
     let then = Moment {
         settings: &settings,

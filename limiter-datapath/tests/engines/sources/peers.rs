@@ -13,11 +13,11 @@ use testbed::{Namespace, Pair};
 
 use super::scene::Scene;
 
-/// Where hosts listen.
+/// The port that hosts listen on.
 pub(super) const PORT: u16 = 7;
 
 /// A pair of namespaces in both families. The server answers any IPv4 source through the client,
-/// which leaves answers to others alone.
+/// which ignores answers to other hosts.
 pub(super) fn pair() -> Result<Pair> {
     let parse = |addresses: [&str; 2]| -> Result<Vec<_>> {
         Ok(addresses
@@ -39,7 +39,7 @@ pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
     let to: IpAddr = to.parse()?;
     namespace.enter(|| {
         match TcpStream::connect_timeout(&SocketAddr::from((to, PORT)), Duration::from_secs(5)) {
-            // The testbed's listener resets what it has accepted.
+            // The testbed's listener resets accepted connections.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
             connected => connected
                 .with_context(|| format!("cannot connect to {to}"))
@@ -48,7 +48,7 @@ pub(super) fn connect(namespace: &Namespace, to: &str) -> Result<()> {
     })
 }
 
-/// Looks every millisecond, for half a minute: an emulated machine is slow.
+/// Checks every millisecond, for half a minute: an emulated machine is slow.
 pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let end = monotonic_now() + 30_000_000_000;
     loop {
@@ -63,7 +63,7 @@ pub(super) fn wait_for<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result
     }
 }
 
-/// Waits until the datapath knows a source; returns all that it knows.
+/// Waits until the datapath knows a source; returns all known sources.
 pub(super) fn wait(scene: &Scene) -> Result<Vec<String>> {
     wait_for(|| Ok(Some(scene.everybody()?).filter(|everybody| !everybody.is_empty())))
         .context("nobody is known")

@@ -1,5 +1,5 @@
-//! What is pinned of standing: the next process takes it over, and without a limit that asks there
-//! is next to nothing.
+//! The pins of standing: the next process takes them over. Without a limit on standing, almost
+//! nothing is pinned.
 
 use anyhow::{Result, bail};
 use aya::maps::MapData;
@@ -36,7 +36,7 @@ fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()
     scene.replace("visits: off, proven-by: [list]")?;
     assert_eq!(pinned(&directory)?, 0);
     scene.replace("visits: off")?;
-    // The link's, and the policy's program.
+    // The link's pin, and the pin of the policy's program.
     assert_eq!(pinned(&directory)?, 2);
     scene.datapath.detach()?;
     assert!(!directory.path().exists());
@@ -59,7 +59,7 @@ fn without_a_limit_that_asks_there_is_no_memory_and_no_program() -> Result<()> {
     Ok(())
 }
 
-/// Returns how many entries each pinned map of that name has.
+/// The number of entries of each pinned map of that name.
 fn entries(directory: &PinDirectory, map: &str) -> Result<Vec<u32>> {
     let files = directory.files()?.into_iter();
     let maps = files.filter(|path| path.file_name().is_some_and(|name| name == map));
@@ -67,7 +67,7 @@ fn entries(directory: &PinDirectory, map: &str) -> Result<Vec<u32>> {
         .collect()
 }
 
-/// Returns how many pins belong to handshakes.
+/// The number of pins that belong to handshakes.
 pub(super) fn pinned(directory: &PinDirectory) -> Result<usize> {
     let files = directory.files()?;
     let names = files.iter().filter_map(|path| path.file_name());

@@ -15,7 +15,7 @@ type Settings = (&'static str, bool);
 const HANDSHAKES: Settings = ("capacity: 1024", true);
 const LISTS: Settings = ("capacity: 1024, proven-by: [list]", false);
 
-/// The settings in force, and those that replace them and are given up.
+/// The settings in force, and the settings that replace them and are given up.
 const CHANGES: [[Settings; 2]; 4] = [
     [HANDSHAKES, ("capacity: 1024, visits: off", true)],
     // Known sources move to another table and back.
@@ -24,7 +24,7 @@ const CHANGES: [[Settings; 2]; 4] = [
     [LISTS, HANDSHAKES],
 ];
 
-/// Fails unless handshakes prove a source, or do not, as `wanted` says.
+/// Fails unless `wanted` says whether handshakes prove a source.
 fn assert_noted(pair: &Pair, scene: &Scene, wanted: bool) -> Result<()> {
     assert_eq!(scene.notes_handshakes()?, wanted);
     connect(&pair.client, "2001:db8:2::2")?;

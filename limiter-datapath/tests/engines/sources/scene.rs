@@ -1,4 +1,4 @@
-//! A datapath without interfaces, in a network namespace of its own.
+//! A datapath without interfaces, in its own network namespace.
 
 use std::net::IpAddr;
 
@@ -19,11 +19,10 @@ use testbed::{Namespace, PinDirectory};
 
 use super::peers::wait_for;
 
-/// A limit that asks for standing, whose reserve nobody here reaches.
+/// A limit on standing; no test here reaches its reserve.
 pub(super) const LIMIT: &str = "limits: {all: {id: total, cost: packets, count: 9, period: 1h, burst: 9000, reserve: \
                      {unknown: 1000}}}\nown-connections: limit\n";
 
-/// The datapath of a namespace.
 pub(super) struct Scene {
     pub(super) namespace: Namespace,
     pub(super) datapath: Datapath,
@@ -64,7 +63,7 @@ impl Scene {
         Ok((scene, known))
     }
 
-    /// Takes over what is pinned, as the next process does, and the policy before it if it is not
+    /// Takes over the pins, as the next process does, and the previous policy if the change is not
     /// settled.
     pub(super) fn adopt(
         namespace: &Namespace,
@@ -144,7 +143,7 @@ impl Scene {
         })
     }
 
-    /// Returns whether handshakes are noted.
+    /// Whether handshakes are noted.
     pub(super) fn notes_handshakes(&self) -> Result<bool> {
         let noted = self.datapath.are_handshakes_noted();
         noted.map_err(|error| anyhow!("{error}"))
@@ -154,14 +153,14 @@ impl Scene {
         Ok(self.datapath.known_sources()?)
     }
 
-    /// Returns the record and the standing of an address.
+    /// The record and the standing of an address.
     pub(super) fn of(&self, address: &str) -> Result<(Record, Standing)> {
         let known = self.known()?;
         let record = known.record(known.source(address.parse::<IpAddr>()?));
         Ok((record, record.standing(&known.moment()?)))
     }
 
-    /// Returns all known sources as addresses, in ascending order.
+    /// All known sources as addresses, in ascending order.
     pub(super) fn everybody(&self) -> Result<Vec<String>> {
         let known = self.known()?;
         let sources = known.all().map(|(source, _)| source.address());
@@ -171,7 +170,7 @@ impl Scene {
     }
 }
 
-/// Returns the policy with a section `standing` of these fields.
+/// The policy with a section `standing` of these fields.
 pub(super) fn text(standing: &str) -> String {
     format!("{LIMIT}standing: {{{standing}}}\n")
 }

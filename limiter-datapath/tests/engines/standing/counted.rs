@@ -1,4 +1,4 @@
-//! Lists say more than records; limits may count sources of some standing only.
+//! Lists take precedence over records; limits may count only sources of some standings.
 
 use limiter_common::{
     limit::IdFormat,
@@ -22,12 +22,12 @@ fn a_list_vouches_for_sources_without_a_look_up() {
     let (passed, last) = host.exhaust("198.51.100.77", Standing::Proven);
     assert_eq!((passed, last.reason), (BURST, OverLimit));
     assert_eq!(host.standing().records().count(), 0);
-    // It says nothing of the other family.
+    // The list does not cover the other family.
     let verdict = host.verdict(0, SOURCES[4]);
     assert_eq!(verdict.standing(), Some(Standing::Unknown));
 }
 
-/// Lists that exclude or block sources come before those that prove them.
+/// Lists that exclude or block sources come before lists that prove them.
 #[test]
 fn a_proven_source_may_be_excluded_or_blocked() {
     for (listing, reason) in [
@@ -89,7 +89,7 @@ fn a_limit_blocks_only_sources_that_it_counts() {
     assert_eq!(stranger.standing(), Some(Standing::Unknown));
 }
 
-/// Its verdicts name no standing.
+/// The verdicts of such a policy name no standing.
 #[test]
 fn a_policy_without_standing_looks_nobody_up() {
     let tables =

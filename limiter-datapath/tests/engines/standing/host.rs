@@ -18,7 +18,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::scene::{BURST, frame, know};
 use crate::engine::START;
 
-/// Counts how often a bucket is looked for.
+/// Counts the look-ups of buckets.
 #[derive(Default)]
 pub(super) struct Counting {
     buckets: MemoryBuckets,
@@ -121,7 +121,6 @@ impl Host {
         panic!("{source} got more than the burst");
     }
 
-    /// Returns the states of all buckets.
     pub(super) fn states(&self) -> HashMap<BucketKey, u64> {
         self.buckets.buckets.clone().into_states()
     }

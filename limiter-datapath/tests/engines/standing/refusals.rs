@@ -1,4 +1,4 @@
-//! Which limit refuses a packet and why, and whether that makes a shortage.
+//! The limit that refuses a packet, the reason, and whether the refusal makes a shortage.
 
 use limiter_common::{
     limit::{Cost, IdFormat},
@@ -13,7 +13,8 @@ use super::{
 };
 use crate::engine::{START, policy};
 
-/// A source that is refused where nothing is reserved has sent too much, as without reserves.
+/// A source that is refused by a limit without a reserve for it has sent too much, as without
+/// reserves.
 #[test]
 fn an_empty_bucket_makes_offenders_and_a_shortage() {
     let host = Host::new(all_and_each());
@@ -46,7 +47,7 @@ fn a_limit_that_reserves_nothing_is_never_short() {
     assert!(!host.standing().shortage().holds(Tick::of_ns(START)));
 }
 
-/// If two limits that reserve refuse, the reason is that of the one that refuses outright.
+/// If two limits with reserves refuse, the reason comes from the limit that refuses outright.
 #[test]
 fn a_refusal_without_a_reserve_comes_first() {
     let limits = || {
@@ -72,8 +73,8 @@ fn a_refusal_without_a_reserve_comes_first() {
             "{tokens:?}"
         );
     }
-    // A known source empties its own bucket and half of the shared ones; unknown ones are then
-    // refused for the reserve, but in the second limit this one has nothing at all.
+    // A known source empties its own bucket and half of the shared ones. Unknown sources are then
+    // refused for the reserve, but this source has no tokens at all in the second limit.
     let host = Host::new(reserving(&limits(), &[(0, unknown(50)), (1, unknown(1))]));
     let source = host.know(SOURCES[0], Standing::Proven);
     assert_eq!(host.exhaust(source, Standing::Proven).0, BURST);
@@ -106,7 +107,7 @@ fn a_limit_that_observes_says_whom_it_would_refuse() {
             "{count}"
         );
     }
-    // It is charged only for what it would have let pass.
+    // It is charged only for packets that the limit would have let pass.
     let source = host.know(SOURCES[0], Standing::Proven);
     for count in 1..=BURST {
         let verdict = host.verdict(0, source);
@@ -119,7 +120,7 @@ fn a_limit_that_observes_says_whom_it_would_refuse() {
     }
 }
 
-/// A packet that never fits makes no shortage, whoever sends it.
+/// A packet that never fits makes no shortage, from any source.
 #[test]
 fn a_packet_larger_than_the_burst_is_called_so() {
     let tables = reserving(

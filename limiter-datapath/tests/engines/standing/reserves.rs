@@ -40,7 +40,7 @@ fn the_lower_leave_their_reserve_to_the_higher() {
         assert_eq!(passed, left - reserve, "{standing:?}");
         left = reserve;
     }
-    // Now nobody passes, whatever the reserve: that is no longer its fault.
+    // Now no packet passes, with any reserve, so the reserve is no longer the reason.
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
         let (passed, last) = host.exhaust(source, standing);
         assert_eq!(
@@ -61,11 +61,11 @@ fn a_refusal_for_a_reserve_reads_one_bucket_and_changes_none() {
         assert_eq!(host.buckets.finds.get(), finds + 1);
     }
     assert_eq!(host.states(), before);
-    // Nor has a source that gives way sent too much.
+    // A source that gives way is no offender either.
     assert_eq!(host.offenders.list().len(), 0);
 }
 
-/// The stage that charges does not ask limits again that the stage before has asked.
+/// The stage that charges does not ask limits again that the earlier stage has asked.
 #[test]
 fn a_packet_that_passes_looks_for_each_bucket_once() {
     let host = Host::new(all_and_each());

@@ -15,7 +15,7 @@ use crate::engine::policy;
 
 const NEWCOMER: &str = "203.0.113.1";
 
-/// A host on which unknown sources have spent what they may.
+/// A host with unknown sources that have spent all their tokens.
 fn short(host: Host) -> Host {
     let (passed, _) = host.exhaust(SOURCES[4], Standing::Unknown);
     assert_eq!(passed, BURST - TOKENS[4]);
@@ -85,7 +85,7 @@ fn the_limits_that_count_a_retry_are_those_of_its_standing() {
     assert_eq!((second.reason, second.matched), (WithinLimits, 0b01));
 }
 
-/// A limit that counts only retried sources may refuse what the limit of all lets pass.
+/// A limit on retried sources alone may refuse a packet that the limit on all sources lets pass.
 #[test]
 fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     let limits = [limit(32, IdFormat::Total), limit(33, IdFormat::Total)];
@@ -104,7 +104,7 @@ fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     );
 }
 
-/// A limit that observes says what it would do with retries too.
+/// An observing limit also reports its decisions on retries.
 #[test]
 fn a_limit_that_observes_knows_retries() {
     let limits = [
@@ -131,7 +131,7 @@ fn a_limit_that_observes_knows_retries() {
     assert_eq!((first.reason, second.reason), (WithinLimits, WithinLimits));
 }
 
-/// Without a refusal nobody is recorded as unknown.
+/// Without a refusal no source is recorded as unknown.
 #[test]
 fn a_packet_that_passes_is_no_first_try() {
     let host = Host::new(all_and_each());

@@ -1,5 +1,5 @@
-//! Without a shortage, a CPU that receives many packets looks up the standing of a part of their
-//! sources.
+//! Without a shortage, a CPU that receives many packets looks up the standing of only a part of
+//! their sources.
 
 use std::cell::{Cell, RefCell};
 
@@ -26,8 +26,8 @@ use limiter_policy::{
 use super::scene::{BURST, HOUR, SOURCES, TOKENS, all_and_each, frame, know, limit, reserving};
 use crate::engine::{START, policy};
 
-/// The native engine of one CPU, which keeps its workspace. It notes so many visits in a tick, and
-/// then a part.
+/// The native engine of one CPU, which keeps its workspace. It notes a given number of visits in a
+/// tick, and then a part.
 struct Cpu {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
@@ -91,7 +91,7 @@ fn the_standing_of_a_part_is_looked_up() {
     assert_eq!(asked.collect::<Vec<u32>>(), [1, 2, 3, 4, 64, 128, 192]);
 }
 
-/// Whether or not their standing is looked up, sources get what the reserves leave them.
+/// Sources get the tokens that the reserves leave them, whether or not their standing is looked up.
 #[test]
 fn each_standing_gets_its_share() {
     let cpu = Cpu::new(0);
@@ -118,7 +118,7 @@ fn a_limit_that_counts_some_standings_has_all_looked_up() {
     assert!((0..20).all(|_| cpu.verdict(SOURCES[4]).standing().is_some()));
 }
 
-/// A store in which, just before the first swap, another CPU takes what unknown sources may.
+/// A store in which another CPU takes all tokens of unknown sources just before the first swap.
 struct Rivals<'a> {
     cpu: &'a Cpu,
     rival: &'a Cpu,
@@ -165,8 +165,8 @@ impl BucketStore for Rivals<'_> {
 
 impl Outline for Rivals<'_> {}
 
-/// A packet whose source was not looked up may find less in the bucket than it saw. Then its
-/// source's standing decides.
+/// A packet without a look-up of its source may find fewer tokens in the bucket than it saw. Then
+/// its source's standing decides.
 #[test]
 fn another_cpu_may_be_faster() {
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
@@ -198,7 +198,7 @@ fn another_cpu_may_be_faster() {
     }
 }
 
-/// It counts under no standing whom it does not look up.
+/// The kernel counts packets without a look-up under no standing.
 #[test]
 fn the_kernel_looks_up_a_part_too() {
     const PACKETS: u64 = 640;
@@ -225,7 +225,7 @@ fn the_kernel_looks_up_a_part_too() {
         assert_eq!(verdict.reason, WithinLimits);
         asked += u64::from(verdict.standing().is_some());
     }
-    // Each CPU counts for itself.
+    // Each CPU has its own count.
     let one_in = u64::from(VisitCount::ONE_IN);
     let most = PACKETS / one_in;
     let cpus = u64::from(possible_cpus());

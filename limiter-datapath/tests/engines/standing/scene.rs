@@ -22,7 +22,7 @@ pub(super) const HOUR: u64 = 3600 * SECOND;
 
 pub(super) const BURST: u64 = 100;
 
-/// What sources of each standing must leave of [`BURST`], in tokens.
+/// The tokens of [`BURST`] that sources of each standing must leave.
 pub(super) const TOKENS: [u64; Standing::COUNT] = [0, 10, 20, 30, 50];
 
 const SETTINGS: Settings = Settings {
@@ -64,7 +64,7 @@ pub(super) fn limit(id: u16, id_format: IdFormat) -> Limit {
     }
 }
 
-/// Compiles a policy in which the limits with these indices reserve those tokens.
+/// Compiles a policy in which the limits with these indices reserve these tokens.
 pub(super) fn reserving(
     policy: &Policy,
     tokens: &[(u32, [u64; Standing::COUNT])],
@@ -81,7 +81,7 @@ pub(super) fn reserving(
     tables
 }
 
-/// A limit of all sources together that reserves [`TOKENS`], and one of each source.
+/// A limit of all sources together that reserves [`TOKENS`], and a limit of each source.
 pub(super) fn all_and_each() -> CompiledPolicy {
     let limits = [limit(32, IdFormat::Total), limit(33, IdFormat::IpAddress)];
     reserving(&policy(limits), &[(0, TOKENS)])
@@ -111,7 +111,7 @@ pub(super) fn know(known: &MemoryStanding, shape: &Shape, source: &str, standing
     assert_eq!(known.happened(shape, id(source), event, START), standing);
 }
 
-/// Returns what names a source.
+/// The id of a source.
 pub(super) fn id(source: &str) -> SourceId {
     SourceId::new(&SETTINGS, &Address::from(ip(source)))
 }

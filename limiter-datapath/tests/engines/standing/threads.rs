@@ -140,9 +140,9 @@ fn exactly_as_many_pass_as_the_reserve_leaves() {
     let race = Race::new();
     let passed = race.run(0, [UNKNOWN, UNKNOWN]);
     assert_eq!(passed.iter().sum::<u64>(), BURST - TOKENS[4]);
-    // A source that need not leave it gets all of it, whatever the others try.
+    // A source without a reserve to leave gets all of it, despite the other source's attempts.
     assert_eq!(race.run(0, [PROVEN, UNKNOWN]), [TOKENS[4], 0]);
-    // 60 tokens later, 50 of which the bucket keeps.
+    // 60 tokens later, and the bucket keeps 50 of them.
     let passed = race.run(60 * HOUR, [UNKNOWN, UNKNOWN]);
     assert_eq!(passed.iter().sum::<u64>(), 60 - TOKENS[4]);
 }

@@ -1,5 +1,5 @@
-//! Limits of several strategies for the same packets: all count a packet, or none; except that a
-//! fixed window counts what it refuses itself.
+//! Limits of several strategies for the same packets: all count a packet, or none does. The
+//! exception: a fixed window counts its own refusals.
 
 use anyhow::Result;
 use limiter_common::{
@@ -24,7 +24,7 @@ use crate::{
     engine::{Engines, START, policy, stay_on_one_cpu},
 };
 
-/// Makes limits of those strategies and counts in 100 seconds, for the same packets.
+/// Makes limits of these strategies and counts in 100 seconds, for the same packets.
 fn limits(numbers: &[(Strategy, u64)]) -> Vec<Limit> {
     let limits = (FIRST_CUSTOM_ID..).zip(numbers);
     let limits = limits.map(|(id, (strategy, count))| Limit {
@@ -38,7 +38,7 @@ fn limits(numbers: &[(Strategy, u64)]) -> Vec<Limit> {
 /// Two limits for the same packets.
 type Pair = [(Strategy, u64); 2];
 
-/// Makes a policy in which the packets to each port have a pair of limits of their own.
+/// Makes a policy with a separate pair of limits for the packets to each port.
 fn pairs(pairs: &[Pair]) -> Policy {
     let numbers: Vec<_> = pairs.iter().flatten().copied().collect();
     let limits = limits(&numbers).into_iter().map(|limit| {
@@ -54,7 +54,7 @@ fn pairs(pairs: &[Pair]) -> Policy {
     policy(limits)
 }
 
-/// Returns the state of one limit's bucket, by the limit's id.
+/// The state of one limit's bucket, by the limit's id.
 fn bucket(engines: &Engines, id: u16) -> Result<Option<u64>> {
     let key = BucketKey::of_source(LimitId(id), address(1).into(), 32);
     Ok(engines.maps().bucket(&key)?.map(|bucket| bucket.state))

@@ -29,7 +29,7 @@ const KEY: HashKey = HashKey {
     second: 2,
 };
 
-/// A packet: its time, and its frame, whose length is its cost in bytes.
+/// A packet: its time, and its frame; the frame's length is its cost in bytes.
 type Packet = (u64, Vec<u8>);
 
 /// One limit, in memory.
@@ -50,7 +50,7 @@ impl Native {
         }
     }
 
-    /// Returns the length of a tick, in nanoseconds.
+    /// The length of a tick, in nanoseconds.
     fn tick(&self) -> u64 {
         self.tables.rates[0].window.layout.ns(1)
     }
@@ -76,7 +76,7 @@ impl Native {
         verdict.action(&self.tables) == Action::Pass
     }
 
-    /// Returns which packets pass, which must be the same in both stores.
+    /// Whether each packet passes, which must be the same in both stores.
     fn send(&self, packets: &[Packet]) -> Vec<bool> {
         let (in_memory, in_table) = (MemoryBuckets::default(), self.table());
         let send = packets.iter().map(|(now, frame)| {
@@ -87,7 +87,7 @@ impl Native {
         send.collect()
     }
 
-    /// Returns the admitted packets.
+    /// The admitted packets.
     fn admitted(&self, packets: &[Packet]) -> Admitted {
         let mut admitted = Admitted::default();
         for ((now, frame), passes) in packets.iter().zip(self.send(packets)) {
@@ -130,8 +130,8 @@ impl Case {
     }
 }
 
-/// Few tokens in a period of any length; and packets, many of which come exactly when a window
-/// ends, or just before or after.
+/// Few tokens in a period of any length; and packets, many of them exactly at the end of a window,
+/// or just before or after.
 fn case() -> impl Values<Value = Case> {
     let period = prop_oneof![
         Just(SECOND),
@@ -189,7 +189,8 @@ proptest! {
         prop_assert!(most <= strategy.most_in_a_period(rate.burst, rate.count), "{}", most);
     }
 
-    /// Packet by packet, they equal a log or a counter in exact numbers, if a tick is a nanosecond.
+    /// If a tick is a nanosecond, windows decide each packet like a log or a counter in exact
+    /// numbers.
     #[test]
     fn windows_are_exact(case in case()) {
         prop_assume!(case.strategy != Strategy::Gcra);

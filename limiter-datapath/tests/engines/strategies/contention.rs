@@ -59,8 +59,8 @@ fn counted(maps: &SharedMaps, reason: Reason) -> Result<u64> {
     Ok(maps.reason_traffic(0, reason)?.packets)
 }
 
-/// While the time stands still, exactly the count passes; after a period, as many again; and once
-/// more after two.
+/// While the clock stands still, exactly the count passes; as many again after a period, and again
+/// after two.
 #[test]
 fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
     for store in STORES {

@@ -1,6 +1,6 @@
-//! Every strategy in both stores: what it admits, alone and beside others, from two CPUs at once;
-//! and the debts of buckets when policies change, from one program to another, and when tokens are
-//! given back.
+//! Every strategy in both stores: its bounds, alone and beside others, from two CPUs at once. Also
+//! the debts of buckets when policies change, when they move from one program to another, and when
+//! tokens are given back.
 
 mod all_or_nothing;
 mod bounds;
@@ -60,7 +60,7 @@ fn frame_to(source: u32, port: u16) -> Result<Vec<u8>> {
     Frame::new(address(source), "10.255.0.1".parse()?).udp(1, port, b"x")
 }
 
-/// Returns what a source's bucket of the limit at an index holds at that time after the start.
+/// The level of a source's bucket of the limit at an index, `offset_ns` after the start.
 fn level(
     maps: &SharedMaps,
     tables: &CompiledPolicy,
@@ -84,7 +84,7 @@ fn level(
     Ok(parameters.level(now, state(&key, parameters.unit)?, &log))
 }
 
-/// The kernel program under limits that are [`apart`], one of which is tried at a time.
+/// The kernel program under limits that are [`apart`]; one is tried at a time.
 struct Kernel {
     tables: CompiledPolicy,
     trial: Trial,
@@ -119,7 +119,7 @@ impl Kernel {
         self
     }
 
-    /// Returns the limit that is tried.
+    /// The limit under test.
     const fn limit(&self) -> LimitId {
         LimitId(FIRST_CUSTOM_ID + self.limit_index)
     }
@@ -128,7 +128,7 @@ impl Kernel {
         BucketKey::of_source(self.limit(), address(source).into(), 32)
     }
 
-    /// Sends a packet from a source at that time after the start; returns whether it passes.
+    /// Sends a packet from a source, `offset_ns` after the start; returns whether it passes.
     fn passes(&mut self, source: u32, offset_ns: u64) -> Result<bool> {
         let frame = frame_to(source, self.limit().0)?;
         let verdict = self.trial.judge(START + offset_ns, &frame)?;

@@ -1,4 +1,4 @@
-//! Tokens are given back.
+//! Tokens are given back, under every strategy.
 
 use anyhow::Result;
 use limiter_common::strategy::Strategy;
@@ -92,7 +92,7 @@ fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
     })
 }
 
-/// However often it begins anew, no old stamp is taken for a current one.
+/// Even after many restarts of the log, no old stamp is taken for a current one.
 #[test]
 fn a_log_that_was_cleared_begins_anew() -> Result<()> {
     let counts = [1, 2, 100, 128];

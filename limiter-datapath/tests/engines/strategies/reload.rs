@@ -1,5 +1,5 @@
-//! A limit whose rate changes keeps what its buckets have counted; one whose strategy changes
-//! begins full.
+//! A limit with a changed rate keeps the counts of its buckets. A limit with a changed strategy begins
+//! full.
 
 use anyhow::Result;
 use limiter_common::{
@@ -18,10 +18,10 @@ const WINDOWS: [Strategy; 3] = [
     Strategy::SlidingWindowCounter,
 ];
 
-/// A limit, the one after it, and exactly how many packets pass then.
+/// A limit, its successor, and the exact number of packets that pass then.
 type Change = (Limit, Limit, u64);
 
-/// Returns the places of so many limits that are apart, and packets for each.
+/// The places of `count` limits that are apart, and packets for each.
 fn places(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
     let places = (0..).zip(FIRST_CUSTOM_ID..).take(count);
     places
@@ -81,8 +81,8 @@ fn what_was_counted_stays() -> Result<()> {
     check(&changes.collect::<Vec<_>>())
 }
 
-/// A window of another length ends when it would have, if that is within the new period, and
-/// packets in a log count for as long as before.
+/// A window of another length ends at its old time, if that is within the new period. Packets in a log
+/// count for as long as before.
 #[test]
 fn what_was_counted_counts_as_long_as_before() -> Result<()> {
     let changes = [

@@ -1,4 +1,4 @@
-//! Debts captured from one program's maps and restored into those of another.
+//! Debts captured from one program's maps and restored into another's.
 
 use anyhow::Result;
 use limiter_common::strategy::{Level, Strategy};
@@ -10,7 +10,7 @@ use crate::engine::START;
 
 const CAPACITY: u32 = 65_536;
 
-/// How many packets each source has sent; a hundred seconds admit ten, and some were refused.
+/// Each source, and the number of its packets. A hundred seconds admit ten, so some were refused.
 const SPENT: [(u32, u64); 4] = [(1, 1), (2, 7), (3, 10), (4, 13)];
 
 /// The limits of [`Strategy::ALL`], by their index.
@@ -32,7 +32,7 @@ fn spent(store: Store, capacity: u32) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The time when all have been sent.
+/// The time by which all packets have been sent.
 const THEN: u64 = 2 * SECOND;
 
 fn capture(kernel: &Kernel, offset_ns: u64) -> Result<Debts> {
@@ -97,7 +97,7 @@ fn a_restored_bucket_owes_what_it_would() -> Result<()> {
     Ok(())
 }
 
-/// A moving window is one bucket, however many packets its log has.
+/// A moving window is one bucket, with any number of packets in its log.
 #[test]
 fn buckets_are_counted() -> Result<()> {
     for store in STORES {
@@ -107,7 +107,7 @@ fn buckets_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// The daemon does so when the buckets get new maps: what was spent from the old ones meanwhile is
+/// The daemon does so when the buckets get new maps: tokens spent from the old maps meanwhile are
 /// added once the new ones are in use.
 #[test]
 fn what_was_spent_meanwhile_is_added() -> Result<()> {
@@ -137,8 +137,8 @@ fn what_was_spent_meanwhile_is_added() -> Result<()> {
     Ok(())
 }
 
-/// In a larger table every bucket and its log are in all lines where they may be looked for; back
-/// in the smaller one, they are one again.
+/// In a larger table every bucket and its log are in all lines where a look-up may search for them.
+/// Back in the smaller table, they are one again.
 #[test]
 fn tables_of_other_sizes() -> Result<()> {
     let mut before = spent(Store::Table, CAPACITY)?;
@@ -162,7 +162,7 @@ fn tables_of_other_sizes() -> Result<()> {
     Ok(())
 }
 
-/// Buckets whose owners are unknown are lost; a moving window counts once.
+/// Buckets with unknown owners are lost; a moving window counts once.
 #[test]
 fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
     let debts = capture(&spent(Store::Table, CAPACITY)?, THEN)?;

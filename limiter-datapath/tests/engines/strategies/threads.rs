@@ -47,7 +47,7 @@ const STEPS: [u64; 8] = [
     PERIOD - 2 * APART,
 ];
 
-/// What all threads did.
+/// The result of all threads together.
 struct Total {
     admitted: Admitted,
     contended: u64,
@@ -112,8 +112,8 @@ fn no_period_admits_too_many() {
                 contended,
             } = run(strategy, count);
             println!("{strategy:?} {count}: {contended} contended");
-            // If a bucket of time has ended, or a stamp may be forgotten, by one clock and not by
-            // another, a period is shorter by their difference.
+            // A period is shorter by the clocks' difference if a time bucket has ended, or a stamp
+            // may be forgotten, by only one of the clocks.
             let length = PERIOD - APART;
             let most = strategy.most_in_a_period(count, count);
             let found = admitted.most_in(length);

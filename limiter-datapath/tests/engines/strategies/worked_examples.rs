@@ -11,11 +11,11 @@ use limiter_policy::policy::{Limit, Rate};
 use super::{SECOND, STORES, frame, level};
 use crate::engine::{Engines, policy};
 
-/// The seconds after the start, how many packets come then, and how many of them pass.
+/// The seconds after the start, the number of packets at that time, and the number that passes.
 type Step = (u64, u64, u64);
 
-/// Checks that both engines in both stores pass exactly these packets, and report before each step
-/// as many tokens left as packets then pass.
+/// Checks that both engines in both stores pass exactly these packets, and that before each step
+/// they report as many tokens left as packets then pass.
 fn check(strategy: Strategy, per_minute: u64, steps: &[Step]) -> Result<()> {
     let rate = Rate {
         burst: per_minute,
@@ -87,7 +87,7 @@ fn moving_window() -> Result<()> {
     )
 }
 
-/// 100 per minute: 40 in the previous bucket, and 80 in the current one half a minute after it
+/// 100 per minute: 40 in the previous bucket; 80 in the current bucket half a minute after it
 /// began, and ten seconds later.
 #[test]
 fn sliding_window_counter() -> Result<()> {
