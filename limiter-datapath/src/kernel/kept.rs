@@ -29,7 +29,7 @@ const REPUTATION: &str = "reputation";
 
 /// The sets of maps: one for all interfaces, or one for each.
 pub(super) struct KeptMaps {
-    /// The generation of policies that made the maps.
+    /// The generation of policies with which these sets began.
     generation: u64,
     settings: Settings,
     /// By interface number; a shared set is under 0.

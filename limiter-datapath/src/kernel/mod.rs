@@ -267,7 +267,7 @@ impl Datapath {
     ///
     /// # Errors
     ///
-    /// The policy in force wants it, but the program is not attached.
+    /// The policy in force wants it, but it fails for the returned reason.
     pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
         self.handshakes.are_noted()
     }
@@ -276,7 +276,7 @@ impl Datapath {
     ///
     /// # Errors
     ///
-    /// The policy in force wants it, but the program is not attached.
+    /// The policy in force wants it, but it fails for the returned reason.
     pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.own_connections == 0 {
             return Ok(false);
@@ -288,7 +288,7 @@ impl Datapath {
     ///
     /// # Errors
     ///
-    /// The policy in force wants it, but the program is not attached: these limits count no TCP.
+    /// The policy in force wants it, but it fails for the returned reason: these limits count no TCP.
     pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);

@@ -19,7 +19,7 @@ use crate::kernel::Settings;
 pub struct Manifest {
     /// Counts the policies since the pins, or the daemon, began; 0: no policy yet.
     pub generation: u64,
-    /// The generation that made the present buckets, counters and offenders.
+    /// The generation with which the present buckets, counters and offenders began.
     pub kept: u64,
     /// The time of loading the policy.
     pub loaded_at: Timestamp,

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! DIRECTORY/
-//!   interfaces/INDEX/link       holds the program on the interface; this path never changes,
-//!   interfaces/INDEX/facts      so that every version of the limiter can take it over
-//!   handshakes                  holds the program on the root cgroup; likewise
-//!   v6/kept/GENERATION/host/MAP  buckets, counters and offenders, by the generation that they
-//!                               began with; v19 is the ABI of everything below it
-//!   v6/policies/GENERATION/manifest
-//!   v6/policies/GENERATION/INDEX  the policy's program for an interface
-//!   v6/policies/GENERATION/stages/INDEX  the array of the program's stages
-//!   v6/policies/GENERATION/handshakes  the policy's program for the root cgroup
+//!   interfaces/INDEX/link        holds the program on the interface; this path never changes,
+//!   interfaces/INDEX/facts       so that every version of the limiter can take it over
+//!   handshakes                   holds the program on the root cgroup; this path never changes
+//!   vABI/kept/GENERATION/host/MAP
+//!                                buckets, counters and offenders, by their first generation
+//!   vABI/policies/GENERATION/manifest
+//!   vABI/policies/GENERATION/INDEX
+//!                                the policy's program for an interface
+//!   vABI/policies/GENERATION/stages/INDEX
+//!                                the array of the program's stages
+//!   vABI/policies/GENERATION/handshakes
+//!                                the policy's program for the root cgroup
 //! ```
 //!
-//! While a change of the policy is not settled, there are two generations; each link's program
-//! tells which is in force. A BPF filesystem allows no dots in names, so interfaces go by index.
+//! [`ABI`] is the version of everything below `vABI`. While a change of the policy is not settled,
+//! there are two generations; each link's program tells which is in force. A BPF filesystem allows
+//! no dots in names, so interfaces go by index.
 
 mod directory;
 mod document;

@@ -97,8 +97,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Forgets the limits of a later policy that is no longer in force: their ids are free again,
-    /// or belong to earlier limits.
+    /// Forgets the limits that only a later policy had. That policy is no longer in force, so their
+    /// ids are free again, or belong to earlier limits.
     pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
         for limit in self.manifest.names.taken_over_from(&later.names) {
             self.kept.forget_limit(limit, &self.policy.units)?;
