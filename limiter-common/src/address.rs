@@ -2,9 +2,9 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address family; the numbers are the IP version's.
+/// The address family, numbered by IP version.
 ///
-/// It is as wide as the words of an [`Address`], so that the address has no padding.
+/// 64 bits wide, like the words of an [`Address`], so that the address has no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Family {
@@ -15,22 +15,22 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns 0 for IPv4 and 1 for IPv6.
+    /// The index in arrays of one entry per family: 0 for IPv4, 1 for IPv6.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.number() as usize
     }
 
-    /// Returns [`Self::index`] in 32 bits, for arguments of the kernel program's functions.
+    /// [`Self::index`] in 32 bits, for arguments of the kernel program's functions.
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
-        // Reads a bit of the version, which needs no branch.
+        // A bit of the version, read without a branch.
         ((self as u64 >> 1) & 1) as u32
     }
 
-    /// Returns the family with that [index](Self::index).
+    /// The family with this [index](Self::index).
     #[must_use]
     #[inline(always)]
     pub const fn of_index(index: usize) -> Self {
@@ -76,21 +76,21 @@ impl Address {
         }
     }
 
-    /// Returns whether this is an IPv6 address that maps an IPv4 one (`::ffff:0:0/96`).
+    /// Whether this is an IPv6 address that maps an IPv4 one (`::ffff:0:0/96`).
     #[must_use]
     #[inline(always)]
     pub const fn is_v4_mapped(&self) -> bool {
         matches!(self.family, Family::V6) && self.high == 0 && self.low >> 32 == 0xffff
     }
 
-    /// Returns whether this is an IPv4 address of the host's own (`127.0.0.0/8`).
+    /// Whether this is an IPv4 loopback address (`127.0.0.0/8`).
     #[must_use]
     #[inline(always)]
     pub const fn is_v4_loopback(&self) -> bool {
         matches!(self.family, Family::V4) && self.high >> 56 == 127
     }
 
-    /// Returns the address with all but the first `prefix_length` bits cleared.
+    /// The address with all but the first `prefix_length` bits cleared.
     #[must_use]
     #[inline(always)]
     pub const fn masked(self, prefix_length: u8) -> Self {
@@ -135,7 +135,7 @@ impl From<Address> for IpAddr {
     }
 }
 
-/// Returns a word whose first `count` bits are set; a `count` above 64 counts as 64.
+/// A word with its first `count` bits set; a `count` above 64 counts as 64.
 #[inline(always)]
 const fn leading_ones(count: u8) -> u64 {
     if count == 0 {

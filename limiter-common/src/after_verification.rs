@@ -1,8 +1,8 @@
-//! Facts that differ between interfaces and are no constants to the verifier, because they may change.
+//! Facts that may change while a program is attached, so the verifier must not treat them as constants.
 
 use crate::packet::superframe::SuperframeFields;
 
-/// The facts that a program gets after it was verified, at its attachment.
+/// The facts that a program receives at its attachment, after verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct AfterVerification {
@@ -10,14 +10,14 @@ pub struct AfterVerification {
     pub zero: u64,
     /// How superframes are counted.
     pub superframes: SuperframeFields,
-    /// The Ethernet addresses that the interface answers for, each as the lower 48 bits of a number; 0: none.
+    /// The Ethernet addresses that the interface answers for, each in the lower 48 bits of a number; 0: unused entry.
     pub answered: [u64; MOST_ANSWERED],
 }
 
 /// The most Ethernet addresses that an interface answers for: its own, and addresses of devices above it.
 pub const MOST_ANSWERED: usize = 4;
 
-/// Returns an Ethernet address as a number.
+/// Packs an Ethernet address into the lower 48 bits of a number.
 #[must_use]
 #[inline(always)]
 pub const fn ethernet_number(address: [u8; 6]) -> u64 {
@@ -26,7 +26,7 @@ pub const fn ethernet_number(address: [u8; 6]) -> u64 {
 }
 
 impl AfterVerification {
-    /// That of a program that is not attached.
+    /// The facts of a program that is not attached.
     pub const NONE: Self = Self {
         zero: 0,
         superframes: SuperframeFields::NONE,

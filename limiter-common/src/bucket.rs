@@ -1,11 +1,11 @@
-//! Buckets: what a store keeps of one, and the trait of stores.
+//! Buckets, and the trait of the stores that keep them.
 
 use crate::{
     numbered::numbered,
     owner::{BucketKey, OwnerKind},
 };
 
-/// What a store keeps of a bucket.
+/// A bucket as a store keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The number of the unit that the state counts in.
@@ -18,13 +18,13 @@ pub struct Bucket {
 pub const ATTEMPTS: u32 = 32;
 
 numbered! {
-    /// How an update of a bucket ended.
+    /// The outcome of an update of a bucket.
     pub enum Updated {
-        /// The state that was decided on is stored.
+        /// The new state is stored.
         Stored,
         /// The decision was a refusal; the bucket's debt is unchanged.
         Declined,
-        /// Other CPUs won all [`ATTEMPTS`]; the bucket is as they left it.
+        /// Other CPUs won all [`ATTEMPTS`]; the bucket keeps the state they gave it.
         Contended,
         /// The store has no room; the bucket does not exist.
         Unavailable,
@@ -34,16 +34,16 @@ numbered! {
 }
 
 numbered! {
-    /// How a swap of a bucket's state ended.
+    /// The outcome of a swap of a bucket's state.
     pub enum Swap {
         /// The new state is stored.
         Stored,
-        /// The bucket's state is no longer the one seen, or the bucket has moved. Read it again.
+        /// The bucket's state has changed, or the bucket has moved. Read it again.
         Changed,
         /// The new state was stored, but the bucket's name changed at the same moment, and the
         /// state could not be taken back. If it is still the same bucket in another unit, the
-        /// change was exchanged with it. So a charge may be repeated, which at worst charges too
-        /// much; a refund must not be.
+        /// exchange into that unit included the change. Repeating a charge is therefore safe (at
+        /// worst it charges too much); repeating a refund is not.
         Misplaced,
         /// The store has no room; the bucket does not exist.
         Unavailable,
@@ -57,16 +57,16 @@ numbered! {
 pub struct Decided {
     /// The bucket's new state.
     pub state: u64,
-    /// How the update ends once the bucket is in that state.
+    /// The outcome of the update once the bucket is in that state.
     pub ending: Ending,
 }
 
 numbered! {
-    /// How an update ends once the bucket is in the state that was decided on.
+    /// The outcome of an update once the bucket is in the decided state.
     pub enum Ending {
         /// [`Updated::Stored`].
         Stored,
-        /// [`Updated::Stored`], and the bucket owes less: must not be repeated after
+        /// [`Updated::Stored`], and the bucket owes less: do not repeat it after
         /// [`Swap::Misplaced`].
         GivenBack,
         /// [`Updated::Declined`].
@@ -75,26 +75,26 @@ numbered! {
         Untracked,
         /// [`Updated::Unavailable`]; the bucket stays as it is.
         Unavailable,
-        /// The update does not end: it reads the bucket again.
+        /// The update goes on: it reads the bucket again.
         Again,
     } else Unavailable
 }
 
-/// Where the state of buckets is kept: one 64-bit word for each.
+/// Keeps the state of buckets: one 64-bit word for each.
 ///
-/// A bucket that does not exist is a full bucket, so looking for it never creates it. State 0 is a
-/// full bucket of any strategy; other states can be full too, such as any TAT that has passed.
+/// A missing bucket counts as a full bucket, so a look-up never creates one. State 0 is a full
+/// bucket of any strategy; other states can be full too, such as any TAT that has passed.
 ///
 /// A store knows nothing of strategies. It finds a state and replaces it by compare-and-swap; if
 /// that fails, the caller decides again on the current state.
 pub trait BucketStore {
-    /// The store's handle of a bucket that it has looked for.
+    /// The store's handle of a bucket after its look-up.
     type Location: Copy + Default;
 
-    /// Looks for the bucket of a limit that counts in the unit of number `unit`; returns its state.
+    /// Looks up a limit's bucket that counts in unit number `unit`; returns its state.
     ///
-    /// It does not see a bucket that counts in another unit because its limit had another rate:
-    /// [`Self::swap`] exchanges that one.
+    /// The look-up does not see a bucket in another unit, left from an earlier rate of the limit:
+    /// [`Self::swap`] exchanges it.
     ///
     /// If the search is for a single bucket, a store may leave the look-up to [`Self::update`] and
     /// return the state of a full bucket. [`Self::swap`] then returns [`Swap::Changed`].
@@ -106,8 +106,8 @@ pub trait BucketStore {
         location: &mut Self::Location,
     ) -> u64;
 
-    /// Looks for a numbered part of a bucket that was looked for; returns its state. A part is
-    /// another bucket of the same limit and owner; the store does not know its purpose.
+    /// Looks up a numbered part of a found bucket; returns its state. A part is another bucket of
+    /// the same limit and owner; the store does not know its purpose.
     fn find_part(
         &self,
         bucket: &Self::Location,
@@ -116,17 +116,16 @@ pub trait BucketStore {
         location: &mut Self::Location,
     ) -> u64;
 
-    /// Looks again for a bucket; returns its state, which is 0 if the bucket is missing or counts
-    /// in another unit.
+    /// Reads a bucket again; returns 0 if it is missing or counts in another unit.
     fn read(&self, location: &mut Self::Location) -> u64;
 
-    /// Replaces the state `seen` of a bucket by `wanted`, in one atomic step. A missing bucket,
-    /// whose state is 0, is created. A bucket in another unit is exchanged, so that it counts in
-    /// this one when it is read again.
+    /// Replaces the state `seen` of a bucket by `wanted`, in one atomic step. Creates a missing
+    /// bucket, which has state 0. Exchanges a bucket in another unit, so that the next read finds
+    /// it in this one.
     fn swap(&self, location: &Self::Location, now_ns: u64, seen: u64, wanted: u64) -> Swap;
 
-    /// Changes a bucket as `decide` says, while other CPUs may change it too. It calls `decide`
-    /// again whenever another CPU was faster.
+    /// Changes a bucket as `decide` says, while other CPUs may change it too; calls `decide` again
+    /// whenever another CPU was faster.
     ///
     /// Stores that can read and swap with one look-up override it.
     #[inline(always)]
@@ -143,13 +142,13 @@ pub trait BucketStore {
     }
 }
 
-/// Decides on a bucket's new state. Not a closure, which the kernel program could not inline.
+/// Decides on a bucket's new state. A trait, because the kernel program could not inline a closure.
 pub trait Decide<Location> {
-    /// Decides on the bucket at `location`, which is in that state.
+    /// Decides on the bucket at `location`, given its current `state`.
     fn decide(&mut self, location: &Location, state: u64) -> Decided;
 }
 
-/// Does [`BucketStore::update`] by [`BucketStore::read`] and [`BucketStore::swap`].
+/// The default [`BucketStore::update`]: [`BucketStore::read`] and [`BucketStore::swap`] in a loop.
 #[inline(always)]
 pub fn update<B: BucketStore>(
     buckets: &B,
@@ -168,15 +167,15 @@ pub fn update<B: BucketStore>(
 }
 
 impl Decided {
-    /// Leaves a bucket as it is, in `state`.
+    /// A decision that leaves the bucket in its current `state`.
     #[must_use]
     #[inline(always)]
     pub const fn leave(state: u64, ending: Ending) -> Self {
         Self { state, ending }
     }
 
-    /// Carries out the decision on a bucket in the state `seen`, which `swap` replaces by its
-    /// argument; `None`: decide again.
+    /// Carries out the decision on a bucket in the state `seen`; `swap` stores its argument in
+    /// place of `seen`. `None`: decide again.
     #[inline(always)]
     pub fn carry_out(self, seen: u64, swap: impl FnOnce(u64) -> Swap) -> Option<Updated> {
         let Self { state, ending } = self;
@@ -200,15 +199,15 @@ impl Decided {
     }
 }
 
-/// What the searches for the buckets of one packet share.
+/// State shared by the searches for the buckets of one packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Search {
-    /// The kind of owner that the hash was computed of; several limits often share one.
+    /// The kind of owner that the hash covers; several limits often share one.
     pub hashed: OwnerKind,
     /// 1: the search is for one bucket, or for each bucket by itself.
     pub single: u32,
-    /// The hash, for stores that have one.
+    /// The hash, for stores that use one.
     pub hash: u64,
 }
 

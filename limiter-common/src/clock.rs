@@ -1,7 +1,7 @@
-//! The time that decisions on packets use.
+//! The clock for decisions on packets.
 
 /// A source of time.
 pub trait Clock {
-    /// Returns nanoseconds since any fixed moment. CPUs may differ by microseconds.
+    /// Nanoseconds since any fixed moment. CPUs may differ by microseconds.
     fn now(&self) -> u64;
 }

@@ -8,7 +8,7 @@ use crate::{
     standing::Standing,
 };
 
-/// The maximum number of interfaces of one daemon: each has its own block of reason counters.
+/// The maximum number of interfaces of one daemon. Each has its own block of reason counters.
 pub const MAX_INTERFACES: u32 = 64;
 
 /// The number of reason counters: a block of [`REASON_COUNT`] for each interface.
@@ -19,19 +19,19 @@ pub const LIMIT_COUNTERS: u32 = MAX_LIMIT_IDS;
 
 const STANDINGS: u32 = Standing::Unknown as u32 + 1;
 
-/// The number of counters of what sources of each standing got of limits that reserve: a block of
-/// [`Standing::COUNT`] for each interned id.
+/// The number of counters by standing, kept for limits that reserve: a block of [`Standing::COUNT`]
+/// for each interned id.
 pub const STANDING_COUNTERS: u32 = MAX_LIMIT_IDS * STANDINGS;
 
-/// Returns the index of the counter of what sources of that standing got of a limit.
+/// The index of a limit's counter for sources of this standing.
 #[must_use]
 #[inline(always)]
 pub const fn standing_counter(limit: LimitId, standing: Standing) -> u32 {
     limit.0 as u32 * STANDINGS + standing as u32
 }
 
-/// Does the same by the number of a standing: the verifier would walk what follows once for each
-/// standing. `None`: no standing has that number.
+/// [`standing_counter`] by the standing's number: with an enum, the verifier would walk all later
+/// code once per standing. `None`: no standing has that number.
 #[must_use]
 #[inline(always)]
 pub const fn numbered_standing_counter(limit: LimitId, standing: u32) -> Option<u32> {
@@ -46,11 +46,10 @@ const ANSWERS: u32 = 5;
 
 const _: () = assert!(ANSWERS as usize == Answer::COUNT);
 
-/// The number of counters of the answers that were sent for each limit: a block of
-/// [`Answer::COUNT`] for each interned id.
+/// The number of counters of sent answers: a block of [`Answer::COUNT`] for each interned id.
 pub const ANSWER_COUNTERS: u32 = MAX_LIMIT_IDS * ANSWERS;
 
-/// Returns the index of the counter of an answer that a limit sends.
+/// The index of a limit's counter of one kind of answer.
 #[must_use]
 #[inline(always)]
 pub const fn answer_counter(limit: LimitId, answer: Answer) -> u32 {
@@ -60,23 +59,23 @@ pub const fn answer_counter(limit: LimitId, answer: Answer) -> u32 {
 /// The number of counters of the bucket store.
 pub const STORE_COUNTERS: u32 = 1;
 
-/// The index of the bucket store's counter of buckets that were forgotten in debt.
+/// The index of the bucket store's counter of buckets evicted while in debt.
 pub const LOSSY_EVICTIONS: u32 = 0;
 
-/// What one limit did to the packets it matched.
+/// The effect of one limit on the packets it matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LimitTraffic {
-    /// Charged to the limit and passed.
+    /// Packets charged to the limit and passed.
     pub passed: Traffic,
-    /// Dropped, with this limit as the strictest that denied.
+    /// Packets dropped, with this limit as the strictest that denied.
     pub dropped: Traffic,
-    /// Passed although the bucket had too few tokens, because the limit only observes.
+    /// Packets passed although the bucket had too few tokens, because the limit only observes.
     pub would_drop: Traffic,
 }
 
 impl LimitTraffic {
-    /// Returns what is left without a part, which was counted at nearly the same time.
+    /// The difference to a part. The part was read at nearly the same time, not the same instant.
     #[must_use]
     pub const fn without(self, part: Self) -> Self {
         Self {

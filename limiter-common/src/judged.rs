@@ -16,22 +16,21 @@ pub struct Packet {
     pub facts: Facts,
     /// The class of its source.
     pub class: Class,
-    /// When it arrived, in nanoseconds.
+    /// Its arrival time, in nanoseconds.
     pub now: u64,
-    /// The policy's words on what it asks for; only if limits count it by that.
+    /// The policy's classification of the packet's question or server name; set only if limits count by it.
     pub asked: Asked,
 }
 
 impl Packet {
-    /// Returns the index of the parameters by which the limit with that index, which counts the packet, holds
-    /// it.
+    /// The index of the parameters that a limit applies to the packet. The limit must count the packet.
     #[must_use]
     #[inline(always)]
     pub fn rate_index<T: Tables>(&self, tables: &T, limit_index: u32) -> u32 {
         rate_index(tables, &self.class, &self.asked, limit_index)
     }
 
-    /// Returns these parameters.
+    /// The parameters at [`Self::rate_index`].
     #[inline(always)]
     pub(crate) fn parameters<'t, T: Tables>(
         &self,
@@ -41,8 +40,7 @@ impl Packet {
         tables.rate(self.rate_index(tables, limit_index))
     }
 
-    /// Returns what may name the owners of the packet's buckets, if it came in on the interface of
-    /// that number.
+    /// Collects the fields that can name an owner. `interface` is the daemon's number for the packet's interface.
     #[inline(always)]
     pub(crate) const fn owner_fields<'a>(&'a self, interface: &'a u32) -> OwnerFields<'a> {
         OwnerFields {

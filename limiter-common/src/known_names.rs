@@ -1,43 +1,42 @@
-//! Known names: those that DNS queries asked for lately, by which limits on new names tell which are new.
+//! Known names: names in recent DNS queries. Limits on new names charge only names outside this table.
 //!
-//! A table of lines, each of which has room for the hashes of some names. A name belongs to one line. When
-//! that is full, the name that nobody has asked for for longest gives way to a new one. So names that are asked
-//! for again and again stay, whatever else is asked for once; and whoever wants to push out one must have as
-//! many new names of its line enter, between two queries for it, as a line has.
+//! The table consists of lines of [`WAYS`] hashes; a name's hash selects its line. In a full line, the least recently
+//! queried name makes room for a new one. Names queried regularly therefore stay, and one-off names do not displace
+//! them: to evict a name, a sender must enter a whole line's worth of new names of that line between two queries for
+//! the name.
 
 use crate::{policy::Shape, sieve::Word};
 
-/// The most names of a line.
+/// The number of names in a line.
 pub const WAYS: usize = 8;
 
-/// The most lines: the hash's lower bits name a line, and the upper ones the name.
+/// The maximum number of lines. The lower bits of a hash select the line, the upper bits identify the name in it.
 pub const MOST_LINES: u32 = 1 << TIME_BITS;
 
-/// A time counts units of 2^30 nanoseconds, about a second.
+/// One time unit is 2^30 nanoseconds, about a second.
 const TICK_BITS: u32 = 30;
 
-/// The lower bits of a word are the time at which its name was last asked for, the others belong to the name's
-/// hash.
+/// The lower bits of a word are the time of the name's last query; the others are part of the name's hash.
 const TIME_BITS: u32 = 24;
 const TIME: u64 = (1 << TIME_BITS) - 1;
 
-/// A name's time is written again only if it is that old, so that most queries write nothing.
+/// The minimum age, in time units, at which a query refreshes a name's time: most queries write nothing.
 const REFRESHED_AFTER: u64 = 16;
 
-/// The clocks of CPUs may differ, and packets wait between stages: times of so many units to come are now.
+/// Clocks of CPUs differ, and packets wait between stages: a time up to this many units ahead counts as now.
 const AHEAD: u64 = 16;
 
-/// The longest time for which names can be known, in nanoseconds: with a longer one the times of two names
-/// could not be told apart.
+/// The longest time for which names can stay known, in nanoseconds: beyond half the range of `TIME`, an old time
+/// would look like a later one.
 pub const LONGEST_NS: u64 = (TIME / 2) << TICK_BITS;
 
-/// Some names of which each is known for some time: a cache line.
+/// Some names, each with the time of its last query: a cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct NameLine([Word; WAYS]);
 
 impl NameLine {
-    /// Returns how many of its names were asked for lately enough, at that time of the decision's clock.
+    /// The number of names known at `now_ns`, a time of the decision's clock.
     #[cfg(not(target_arch = "bpf"))]
     pub fn count(&self, known_for_ns: u64, now_ns: u64) -> usize {
         let words = self.0.iter().map(Word::get);
@@ -48,7 +47,7 @@ impl NameLine {
 
 /// The table of known names.
 pub trait NameLines {
-    /// Returns the number of lines, a power of two; 0: there are none.
+    /// The number of lines, a power of two; 0: no table.
     fn count(&self) -> u64;
 
     /// Returns the line at an index.
@@ -58,8 +57,7 @@ pub trait NameLines {
     fn swap(&self, word: &Word, seen: u64, new: u64);
 }
 
-/// Returns whether the name with that keyed hash was asked for lately, and if so, notes that it is asked for
-/// again.
+/// Returns whether the name with this keyed hash is known, and if so, refreshes its time.
 #[must_use]
 #[inline(always)]
 pub fn is_known<L: NameLines>(lines: &L, shape: &Shape, hash: u64, now_ns: u64) -> bool {
@@ -82,8 +80,7 @@ pub fn is_known<L: NameLines>(lines: &L, shape: &Shape, hash: u64, now_ns: u64) 
     false
 }
 
-/// Enters the name with that keyed hash. If another CPU changes the same word at that moment, the name stays
-/// new.
+/// Enters the name with this keyed hash. If another CPU changes the same word at that moment, the name stays new.
 #[inline(always)]
 pub fn enter<L: NameLines>(lines: &L, hash: u64, now_ns: u64) {
     let Some(line) = line_of(lines, hash) else {
@@ -93,7 +90,7 @@ pub fn enter<L: NameLines>(lines: &L, hash: u64, now_ns: u64) {
     for (way, word) in line.0.iter().enumerate() {
         let seen = word.get();
         let age = if seen == 0 || seen & !TIME == name_of(hash) {
-            // Room, or the name itself, which was known too long ago.
+            // An empty word, or the name itself with an expired time.
             u64::MAX
         } else {
             age(seen, now_ns) + 1
@@ -114,7 +111,7 @@ fn line_of<L: NameLines>(lines: &L, hash: u64) -> Option<&NameLine> {
     lines.line((hash & lines.count().wrapping_sub(1)) as u32)
 }
 
-/// Returns the bits of a word that a name has. They are never all 0, which is room.
+/// The name's bits in a word. They are never all 0, as an empty word is.
 #[inline(always)]
 const fn name_of(hash: u64) -> u64 {
     if hash & !TIME == 0 {
@@ -124,13 +121,13 @@ const fn name_of(hash: u64) -> u64 {
     }
 }
 
-/// Returns the word of a name that was asked for at that time.
+/// The word of a name queried at `now_ns`.
 #[inline(always)]
 const fn entry(hash: u64, now_ns: u64) -> u64 {
     name_of(hash) | (now_ns >> TICK_BITS) & TIME
 }
 
-/// Returns how long ago the name of a word was asked for.
+/// The units of time since the last query for a word's name.
 #[inline(always)]
 const fn age(word: u64, now_ns: u64) -> u64 {
     let age = (now_ns >> TICK_BITS).wrapping_sub(word) & TIME;

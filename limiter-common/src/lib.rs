@@ -1,39 +1,39 @@
 //! The decision core of limiter: everything between a frame's bytes and its verdict.
 //!
-//! `limiter-ebpf` compiles it for BPF over kernel maps, and `limiter-datapath` natively over plain
-//! memory, so that the tests run what the kernel runs. The path of a packet:
+//! `limiter-ebpf` compiles it for BPF over kernel maps, and `limiter-datapath` natively over plain memory, so the tests
+//! run the same code as the kernel. The path of a packet:
 //!
 //! ```text
 //! frame ─▶ packet ─▶ policy (classify) ─▶ decide over sources, buckets ─▶ reason ─▶ action
 //! ```
 //!
-//! This crate must not contain a map, a helper call, a clock, an allocation or `std`. The frame's
-//! bytes, the time, the policy tables, the buckets, the offenders and the reputation of
-//! sources come in through the traits [`packet::Frame`], [`clock::Clock`], [`policy::Tables`],
-//! [`bucket::BucketStore`], [`offender::OffenderStore`] and [`reputation::Reputation`].
+//! This crate must not contain a map, a helper call, a clock, an allocation or `std`. The frame's bytes, the time, the
+//! policy tables, the buckets, the offenders and the reputation of sources come in through the traits
+//! [`packet::Frame`], [`clock::Clock`], [`policy::Tables`], [`bucket::BucketStore`], [`offender::OffenderStore`] and
+//! [`reputation::Reputation`].
 //!
-//! BPF's limits shape some code: no reachable panic, no signed or 128-bit division, no slice made
-//! of packet pointers, 512 bytes of stack.
+//! BPF's limits shape some code: no reachable panic, no signed or 128-bit division, no slice made of packet pointers,
+//! 512 bytes of stack.
 //!
 //! # The verifier
 //!
-//! It walks every path with the values known there, up to a million instructions:
+//! The verifier walks every path with the values known there, up to a million instructions:
 //!
-//! * Rare or long steps are global functions, verified once ([`decide`] says which).
-//! * Loops over the limits are flat and keep their state in the workspace, which the verifier does
-//!   not follow, or behind [`policy::Tables::opaque`].
+//! * Rare or long steps are global functions, verified once ([`decide`] lists them).
+//! * Loops over the limits are flat. They keep their state in the workspace, which the verifier does not follow, or
+//!   behind [`policy::Tables::opaque`].
 //! * Defaults and overrides share one array: a choice between two tables is two walks.
 //! * The parser reads behind VLAN tags from an unknown start.
-//! * The stage of server names makes the verifier forget where the segment lies before it goes on, so
-//!   that it walks the rest once, not for every way to read the headers (38 030 in place of 125 418).
-//! * Linux 6.1 walks twice as many as 6.18, and refuses another function's stack as a map key, so
-//!   keys are copied.
-//! * Before 6.8 verifiers walk functions that nothing reaches, so large ones begin with the
-//!   constant that they are for.
-//! * Before 6.5 they trace no number across a call: where a branch after a call depends on a known
-//!   one, they walk every number (413 669 instructions in place of 91 854). They compare all that a
-//!   round of a loop with calls has left behind: so the limit index is unknown there, and the loop
-//!   over attempts reads and swaps by calls (96 859; 520 836 without).
+//! * The stage of server names makes the verifier forget the segment's position before it goes on. It then walks the
+//!   rest once, not once for every way to read the headers (38 030 instructions instead of 125 418).
+//! * Linux 6.1 walks twice as many instructions as 6.18, and refuses another function's stack as a map key, so keys are
+//!   copied.
+//! * Before 6.8 verifiers walk unreachable functions, so large functions begin with a test of the constant that enables
+//!   them.
+//! * Before 6.5 verifiers track no number across a call: where a branch after a call depends on a known number, they
+//!   walk every number (413 669 instructions instead of 91 854). They compare all state that one round of a loop with
+//!   calls leaves for the next. Therefore the limit index is unknown there, and the loop over attempts reads and swaps
+//!   by calls (96 859 instructions; 520 836 without).
 
 #![no_std]
 

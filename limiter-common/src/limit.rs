@@ -1,4 +1,4 @@
-//! Limits: whose budget each is, what it counts, and its name and interned id.
+//! Limits: their costs, their owners, and their names and interned ids.
 
 mod id_format;
 mod queue_settings;
@@ -13,25 +13,24 @@ pub use self::{
 /// The decision keeps a packet's matching limits as the bits of one `u64`.
 pub const MAX_LIMITS: u32 = 64;
 
-/// The most limits on connections in a policy: each connection has a place for each.
+/// The most limits on connections in a policy. Each connection stores one place for each of them.
 pub const MAX_CONNECTION_LIMITS: usize = 8;
 
-/// The most limits on handshakes in a policy: each handshake is charged to each.
+/// The most limits on handshakes in a policy. Each handshake is charged to all of them.
 pub const MAX_HANDSHAKE_LIMITS: usize = 8;
 
-/// The number of interned ids, including 0, which names nothing.
+/// The number of interned ids, including 0, which is no limit's.
 pub const MAX_LIMIT_IDS: u32 = 256;
 
-/// The interned id of a limit: it stands for the name everywhere but in files and on screens.
+/// The interned id of a limit. It replaces the name everywhere but in files and on screens.
 ///
-/// It is assigned at load and stable across reloads. Ids below [`FIRST_CUSTOM_ID`] belong to
-/// [`BUILT_IN`]; 0 names nothing.
+/// Assigned at load and stable across reloads. Ids below [`FIRST_CUSTOM_ID`] belong to [`BUILT_IN`]; 0 is no limit's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct LimitId(pub u16);
 
-/// What a limit counts. Data that is kept from one policy to the next contains the numbers.
+/// The cost that a limit counts. Data kept from one policy to the next contains the numbers, so they must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -45,11 +44,10 @@ pub enum Cost {
     Bytes = 1,
     /// One token per TCP segment with SYN and without ACK; other packets are not counted.
     NewConnections = 2,
-    /// The TCP connections that are open at once, as the network stack counts them. No packet spends
-    /// anything.
+    /// The open TCP connections, as the network stack counts them. Packets spend nothing.
     Connections = 3,
-    /// One token per TCP handshake that is completed, as the network stack tells. Packets that may open a
-    /// connection are asked of the bucket, and spend nothing.
+    /// One token per completed TCP handshake, as the network stack reports it. Packets that may open a connection are
+    /// checked against the bucket, but spend nothing.
     Handshakes = 4,
     /// One token per DNS query for a name that is not [known](crate::known_names); other packets are not
     /// counted.
@@ -67,7 +65,7 @@ impl Cost {
         Self::NewNames,
     ];
 
-    /// Returns the cost's name in configuration files and messages.
+    /// The name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,16 +79,16 @@ impl Cost {
     }
 }
 
-/// A limit that exists by its name, without a definition in the configuration.
+/// A limit that the configuration can use by name without defining it.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// Its name in configuration files.
+    /// The name in configuration files.
     pub name: &'static str,
-    /// Its interned id, the same in every release.
+    /// The interned id, the same in every release.
     pub id: LimitId,
-    /// The format of its ids, which says whose budget it is.
+    /// The format of its ids: the owners of its buckets.
     pub id_format: IdFormat,
-    /// What it counts.
+    /// Its cost.
     pub cost: Cost,
 }
 
@@ -110,7 +108,7 @@ const IPV6: IdFormat = IdFormat::Ipv6RangeCidr {
     prefix_length: IPV6_RANGE,
 };
 
-/// Every built-in limit, in the order of its interned id.
+/// All built-in limits, by ascending interned id.
 pub const BUILT_IN: [BuiltIn; 12] = [
     built_in("PacketsPerIPAddress", 1, IdFormat::IpAddress, Cost::Packets),
     built_in("PacketsPerIPv6Range", 2, IPV6, Cost::Packets),
@@ -136,11 +134,11 @@ pub const BUILT_IN: [BuiltIn; 12] = [
     ),
 ];
 
-/// The interned ids of the limits of answers, which no configuration names: those of the answers to
-/// an IPv4 range, to an IPv6 range, and of all answers of an interface.
+/// The ids of the limits on answers, which have no name in configurations: per IPv4 range, per IPv6 range, and per
+/// interface.
 pub const ANSWER_LIMITS: [LimitId; 3] = [LimitId(13), LimitId(14), LimitId(15)];
 
-/// The ids of the limits of connections by SYN cookies, with the same owners.
+/// The ids of the limits on connections by SYN cookies, with the same owners.
 pub const COOKIE_LIMITS: [LimitId; 3] = [LimitId(16), LimitId(17), LimitId(18)];
 
 /// The first interned id that is not reserved for built-in limits.

@@ -1,10 +1,10 @@
-//! The hashes of names: multilinear hashing of pairs (Lemire and Kaser, "Strongly universal string hashing
-//! is fast", 2014), twice with keys of their own, since BPF has no rotations, which SipHash is made of.
+//! The hashes of names: multilinear hashing of pairs (Lemire and Kaser, "Strongly universal string hashing is fast",
+//! 2014), done twice with separate keys. SipHash would need rotations, which BPF lacks.
 //!
-//! Each word of a name, from its end, is two halves; each half is added to a key, and the sum of their
-//! products, modulo 2^64, has a hash in its upper half. Two names that are chosen without the keys share
-//! both by a chance of about 2^-64. Words are counted from the end, so the sums over a name's words are
-//! those over the words of each of its ends, too.
+//! Each word of a name, from its end, is split in two halves. Each half is added to a key, and the upper half of the
+//! sum of their products, modulo 2^64, is a hash. Two names chosen without knowledge of the keys share both hashes with
+//! a probability of about 2^-64. Words are numbered from the end, so one pass over a name gives the sums of all its
+//! suffixes.
 
 #[cfg(not(target_arch = "bpf"))]
 use crate::{siphash::SipHash, table::HashKey};
@@ -12,10 +12,10 @@ use crate::{siphash::SipHash, table::HashKey};
 /// The most words of a name.
 pub(crate) const MOST_WORDS: u32 = 32;
 
-/// The sums, of each of the two hashes, over words at a name's end.
+/// The sums over a suffix's words, one for each of the two hashes.
 pub(crate) type Sums = [u64; 2];
 
-/// A one in every byte.
+/// The byte 1, eight times.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
 const LOWER_HALF: u64 = 0xffff_ffff;
@@ -24,9 +24,9 @@ const LOWER_HALF: u64 = 0xffff_ffff;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NameKeys {
-    /// Those of each word, from the end: of its lower and its upper half, for each of the two hashes.
+    /// The keys of each word, from the end: for its lower and its upper half, for each of the two hashes.
     words: [[[u64; 2]; 2]; MOST_WORDS as usize],
-    /// Those of the length.
+    /// The keys of the length, one for each hash.
     length: [u64; 2],
 }
 
@@ -37,11 +37,11 @@ impl NameKeys {
         length: [0; 2],
     };
 
-    /// Derives the secrets from one.
+    /// Derives the secrets from one key.
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn new(key: &HashKey) -> Self {
-        // A message of three words, as nothing else that this secret hashes: the last two say what for.
+        // Three words, a length that no other use of this key hashes; the last two name the purpose.
         let mut number = 0;
         let mut next = || {
             number += 1;
@@ -55,8 +55,8 @@ impl NameKeys {
         keys
     }
 
-    /// Returns a number that differs where names are numbered otherwise: that of one name, the longest. It tells
-    /// nothing of the secrets.
+    /// A number that differs where names are numbered differently: the hash of one name, of the maximum length. It
+    /// reveals nothing of the secrets.
     #[must_use]
     #[cfg(not(target_arch = "bpf"))]
     pub fn fingerprint(&self) -> u64 {
@@ -69,8 +69,8 @@ impl NameKeys {
     }
 }
 
-/// Returns the word with the letters `A` to `Z` in it in lower case. Lengths of labels are below all
-/// letters.
+/// Converts the letters `A` to `Z` in a word to lower case. Label lengths are below all letters, so they stay
+/// unchanged.
 #[inline(always)]
 const fn folded(word: u64) -> u64 {
     const HIGH: u64 = 0x80 * ONES;
@@ -82,19 +82,19 @@ const fn folded(word: u64) -> u64 {
     word | is_letter >> 2
 }
 
-/// Returns the number of whole words between two offsets.
+/// The number of whole words between two offsets.
 #[inline(always)]
 pub(crate) const fn whole_words(start: u32, end: u32) -> u32 {
     end.wrapping_sub(start) / 8
 }
 
-/// Returns the offset of a word, by its number from `end`.
+/// The offset of the word with this number, counted from `end`.
 #[inline(always)]
 pub(crate) const fn offset(end: u32, number: u32) -> u32 {
     end.wrapping_sub(8 * (number + 1))
 }
 
-/// Returns the sums with one more word, by its number from the end.
+/// Adds a word to the sums; `number` counts from the end.
 #[inline(always)]
 pub(crate) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u64) -> Sums {
     let word = folded(word);
@@ -112,8 +112,8 @@ pub(crate) const fn with_word(keys: &NameKeys, sums: Sums, number: u32, word: u6
     ]
 }
 
-/// Returns the keyed hash of whole labels from `start` to before `end`, letters in lower case: of the sums
-/// over their whole words, and of the word before these, little endian, whose upper bytes are the rest.
+/// The keyed hash of the whole labels from `start` to before `end`, in lower case. `sums` covers their whole words.
+/// `word` is the little-endian word before these; its upper bytes are the remaining bytes.
 #[inline(always)]
 pub(crate) fn finish(keys: &NameKeys, sums: Sums, start: u32, end: u32, word: u64) -> u64 {
     let length = end.wrapping_sub(start);
@@ -125,13 +125,13 @@ pub(crate) fn finish(keys: &NameKeys, sums: Sums, start: u32, end: u32, word: u6
     first >> 32 | second & !LOWER_HALF
 }
 
-/// Returns the same hash of a name as it is on the wire, with the empty label at its end.
+/// The same hash for a name in wire format, including the empty label at its end.
 #[must_use]
 #[cfg(not(target_arch = "bpf"))]
 pub fn hash_of_name(keys: &NameKeys, wire: &[u8]) -> u64 {
     let end = u32::try_from(wire.len()).unwrap_or(u32::MAX);
     let word = |number| {
-        // The bytes before the name are not used.
+        // The bytes before the name do not matter: `finish` shifts them out.
         let (mut word, mut at) = (0, offset(end, number));
         for _ in 0..8 {
             let byte = wire.get(at as usize).copied().unwrap_or(0);
@@ -147,17 +147,16 @@ pub fn hash_of_name(keys: &NameKeys, wire: &[u8]) -> u64 {
     finish(keys, sums, 0, end, word(whole))
 }
 
-/// Returns the number by which buckets name a zone: the same in every table and after every restart. It
-/// is never 0.
+/// The number by which buckets name a zone: the same in every table and after every restart, and never 0.
 ///
-/// The zones are the operator's, so no secret is needed.
+/// Zones come from the operator, so the hash needs no secret.
 #[must_use]
 #[cfg(not(target_arch = "bpf"))]
 pub fn zone_number(wire: &[u8]) -> u64 {
     unkeyed_hash(wire).max(1)
 }
 
-/// Returns `SipHash` 1-3 of a name in lower case as it is on the wire, with a key of zeros.
+/// `SipHash` 1-3, with a key of zeros, of a lower-case name in wire format.
 #[must_use]
 #[cfg(not(target_arch = "bpf"))]
 pub fn unkeyed_hash(wire: &[u8]) -> u64 {

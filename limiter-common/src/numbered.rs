@@ -1,7 +1,8 @@
-//! Enums that functions of the BPF object return: those can return only numbers.
+//! Enums that functions of the BPF object return as numbers, since such functions can return
+//! nothing else.
 
-/// Defines an enum and its `of_number`, the inverse of `as u32`; any other number is the variant
-/// after `else`.
+/// Defines an enum and its `of_number`, the inverse of `as u32`; any other number becomes the
+/// variant after `else`.
 macro_rules! numbered {
     (
         $(#[$meta:meta])*
@@ -17,7 +18,7 @@ macro_rules! numbered {
         }
 
         impl $Enum {
-            /// Returns the variant of that number.
+            /// The variant with this number.
             #[must_use]
             #[inline(always)]
             pub const fn of_number(number: u32) -> Self {

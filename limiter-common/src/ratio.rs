@@ -20,8 +20,8 @@ impl Ratio {
         fraction_low: 0,
     };
 
-    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` if the
-    /// denominator is 0.
+    /// `numerator / denominator`, rounded down to a multiple of 2^-64; `None` if the denominator is
+    /// 0.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     #[expect(
@@ -37,7 +37,7 @@ impl Ratio {
         Some(Self::from_parts([numerator / denominator, fraction as u64]))
     }
 
-    /// Returns the whole, and the fraction in 2^-64.
+    /// The whole part, and the fraction in units of 2^-64.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub const fn parts(self) -> [u64; 2] {
@@ -45,7 +45,7 @@ impl Ratio {
         [self.whole, fraction]
     }
 
-    /// Makes a ratio of its [parts](Self::parts).
+    /// Makes a ratio from its [parts](Self::parts).
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     #[expect(
@@ -60,17 +60,17 @@ impl Ratio {
         }
     }
 
-    /// Returns `value × self`, rounded down; wraps if the product does not fit 64 bits.
+    /// `value × self`, rounded down; wraps if the product does not fit 64 bits.
     ///
-    /// It is schoolbook multiplication in halves (Knuth, The Art of Computer Programming, 4.3.1)
-    /// that keeps only the upper word.
+    /// Schoolbook multiplication in halves (Knuth, The Art of Computer Programming, 4.3.1) that
+    /// keeps only the upper word.
     #[must_use]
     #[inline(always)]
     pub const fn scale(self, value: u64) -> u64 {
         const LOWER: u64 = 0xffff_ffff;
         let whole = value.wrapping_mul(self.whole);
         let (high, low) = (self.fraction_high as u64, self.fraction_low as u64);
-        // Most limits tick in nanoseconds and end here.
+        // Most limits tick in nanoseconds and return here.
         if high | low == 0 {
             return whole;
         }

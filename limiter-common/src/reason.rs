@@ -1,6 +1,6 @@
 //! The table of reasons: the one vocabulary of counters, metrics, replay, logs and docs.
 
-/// What to do with a packet.
+/// The action on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -15,7 +15,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the action's name in metrics and output.
+    /// The name in metrics and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Action {
     }
 }
 
-/// The action in a row of the table; the policy decides on that of malformed packets.
+/// The action in a row of the table. For malformed packets the policy chooses it.
 macro_rules! action {
     (Malformed, $malformed:ident) => {
         $malformed
@@ -48,7 +48,7 @@ macro_rules! reasons {
             /// Every reason, in the order of its number.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name in metrics, JSON and logs.
+            /// The name in metrics, JSON and logs.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -56,8 +56,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the action on a packet for this reason, under a policy whose action on
-            /// malformed packets is `malformed`.
+            /// The action on a packet for this reason; `malformed` is the policy's action on
+            /// malformed packets.
             #[must_use]
             #[inline(always)]
             pub const fn action(self, malformed: Action) -> Action {
@@ -66,7 +66,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the reason of that number.
+            /// The reason with this number.
             #[must_use]
             pub const fn of_number(number: u32) -> Option<Self> {
                 match number {
@@ -75,7 +75,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns a sentence that explains the reason.
+            /// A sentence that explains the reason.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {

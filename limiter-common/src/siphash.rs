@@ -9,7 +9,7 @@ pub(crate) struct SipHash<const C: u32, const D: u32> {
 }
 
 impl<const C: u32, const D: u32> SipHash<C, D> {
-    /// Starts with the two halves of a key, each of its bytes as a little-endian number.
+    /// Starts with the two halves of a key, each read as a little-endian number.
     #[inline(always)]
     pub(crate) const fn new(first: u64, second: u64) -> Self {
         Self {
@@ -20,8 +20,8 @@ impl<const C: u32, const D: u32> SipHash<C, D> {
         }
     }
 
-    /// Absorbs eight bytes of the message as a little-endian number. The last word has what is left
-    /// of it, and the message's length in its upper byte.
+    /// Absorbs eight bytes of the message as a little-endian number. The last word has the
+    /// remaining bytes, and the message's length in its upper byte.
     #[inline(always)]
     pub(crate) const fn absorb(&mut self, word: u64) {
         self.v3 ^= word;
@@ -29,7 +29,7 @@ impl<const C: u32, const D: u32> SipHash<C, D> {
         self.v0 ^= word;
     }
 
-    /// Returns the hash: its bytes as a little-endian number.
+    /// The hash: its bytes as a little-endian number.
     #[inline(always)]
     pub(crate) const fn finish(mut self) -> u64 {
         self.v2 ^= 0xff;

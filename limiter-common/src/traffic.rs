@@ -6,12 +6,12 @@
 pub struct Traffic {
     /// Packets.
     pub packets: u64,
-    /// Bytes of those packets.
+    /// The bytes of these packets.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// That of a frame of one packet, with `length` bytes.
+    /// The traffic of one frame with `length` bytes.
     #[must_use]
     #[inline(always)]
     pub const fn of_frame(length: u64) -> Self {

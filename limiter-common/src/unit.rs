@@ -1,10 +1,10 @@
 //! The numbers of units, and the tables that hold them.
 //!
-//! A state of GCRA is a time in ticks. Its worth in tokens depends on the emission interval and
-//! the tick length of the limit that wrote it; a state of another strategy has its own
-//! [layout](crate::strategy::Layout); and a token is a packet, a byte or a new connection. So
-//! every state names its unit by number, and with the units one can compare and exchange states of
-//! different limits and policies.
+//! A GCRA state is a time in ticks. Its worth in tokens depends on the emission interval and the
+//! tick length of the limit that wrote it. A state of another strategy has its own
+//! [layout](crate::strategy::Layout), and a token is a packet, a byte or a new connection. So every
+//! state names its unit by number. Units make states of different limits and policies comparable
+//! and exchangeable.
 
 pub use crate::strategy::Unit;
 
@@ -14,22 +14,21 @@ pub const UNIT_BITS: u32 = 16;
 /// The number of unit numbers.
 pub const MAX_UNITS: u32 = 1 << UNIT_BITS;
 
-/// The bit of a unit's number that says that its states are not TATs in nanoseconds.
+/// The bit of a unit's number that marks states other than TATs in nanoseconds.
 pub const ODD_UNIT: u32 = MAX_UNITS / 2;
 
-/// The maximum number of units of each kind: those of TATs in nanoseconds, and the others.
+/// The maximum number of units of each kind: TATs in nanoseconds, and all others.
 pub const MAX_UNITS_OF_KIND: u32 = ODD_UNIT;
 
 /// The known units.
 pub trait KnownUnits {
-    /// Returns the unit of a number.
+    /// The unit with this number.
     fn unit(&self, number: u32) -> Option<&Unit>;
 
-    /// Does [`Unit::exchange`] between units by their numbers; a bucket in no known unit owes
-    /// nothing.
+    /// [`Unit::exchange`] between units given by number; a bucket in an unknown unit owes nothing.
     ///
-    /// In the kernel program this and the next are separate functions, which the verifier walks
-    /// once.
+    /// In the kernel program this and [`Self::weight`] are separate functions, so the verifier
+    /// walks them once.
     #[inline(always)]
     fn exchange(&self, from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
         match (self.unit(from), self.unit(to)) {
@@ -38,8 +37,7 @@ pub trait KnownUnits {
         }
     }
 
-    /// Returns [`Unit::weight`] by the unit's number; in no known unit, that of a TAT in
-    /// nanoseconds.
+    /// [`Unit::weight`] by the unit's number; an unknown unit counts as TATs in nanoseconds.
     #[inline(always)]
     fn weight(&self, unit: u32, now_ns: u64, state: u64) -> u64 {
         match self.unit(unit) {

@@ -16,10 +16,11 @@ pub struct Verdict {
     pub reason: Reason,
     /// The index of the limit that dropped the packet, or [`NO_LIMIT`].
     pub(crate) denied_by: u32,
-    /// The indices of the limits that count the packet, as bits. If it passed, all of them were
-    /// charged except those of `would_drop`, unless it was refused first; if it was dropped, none.
+    /// The indices of the limits that count the packet, as bits. If it passed, they were all
+    /// charged except the limits in `would_drop`, unless it was refused first; if it was dropped,
+    /// none was charged.
     pub matched: u64,
-    /// The indices of the limits that would have dropped it, if they did more than observe.
+    /// The indices of the limits that would have dropped it, but only observe.
     pub would_drop: u64,
     /// The standing of the source, or [`NO_STANDING`].
     pub(crate) standing: u32,
@@ -27,19 +28,18 @@ pub struct Verdict {
     pub(crate) answer: u32,
 }
 
-/// In place of a standing: nobody asked for it, because the decision did not depend on it. Not an
-/// `Option`, as for [`NO_LIMIT`].
+/// In place of a standing: the decision did not depend on it. Not an `Option`, as for [`NO_LIMIT`].
 const NO_STANDING: u32 = Standing::Unknown as u32 + 1;
 
-/// In place of a standing: the stage of standing did not ask for it, because the packet passes
-/// whatever it is, as far as that stage knows.
+/// In place of a standing: the stage of standing skipped the look-up, because the packet passes
+/// with any standing, as far as that stage knows.
 const SKIPPED: u32 = NO_STANDING + 1;
 
 /// In place of a limit index: none. Not an `Option`, because LLVM may move its undefined half.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
 impl Verdict {
-    /// Returns the verdict on a packet that no limit counts.
+    /// The verdict on a packet that no limit counts.
     #[must_use]
     #[inline(always)]
     pub const fn without_limits(reason: Reason) -> Self {
@@ -53,8 +53,7 @@ impl Verdict {
         }
     }
 
-    /// Makes a verdict of its parts as numbers, in their order in memory; `None`: there is no such
-    /// reason.
+    /// Makes a verdict from its parts as numbers, in their order in memory; `None`: no such reason.
     #[must_use]
     pub const fn from_raw(
         reason: u32,
@@ -77,8 +76,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the index of the limit that dropped the packet; if several denied it, the one with
-    /// the longest wait.
+    /// The index of the limit that dropped the packet; if several denied it, the limit with the
+    /// longest wait.
     #[must_use]
     #[inline(always)]
     pub const fn denied_by(&self) -> Option<u32> {
@@ -89,8 +88,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the standing of the source; `None`: nobody asked for it, because the policy uses
-    /// none, something else decided first, or the packet passed whatever it was.
+    /// The standing of the source; `None`: the decision did not need it, because the policy does
+    /// not use standing, another stage decided first, or the packet passed with any standing.
     #[must_use]
     #[inline(always)]
     pub const fn standing(&self) -> Option<Standing> {
@@ -101,21 +100,22 @@ impl Verdict {
         }
     }
 
-    /// Returns the number of the source's standing; that of no standing if nobody asked for it.
+    /// The number of the source's standing; a number outside [`Standing`] if the decision did not
+    /// need it.
     #[must_use]
     #[inline(always)]
     pub const fn standing_number(&self) -> u32 {
         self.standing
     }
 
-    /// Returns what is sent back to the sender.
+    /// The answer to the sender.
     #[must_use]
     #[inline(always)]
     pub const fn answer(&self) -> Answer {
         Answer::of_number(self.answer)
     }
 
-    /// Notes what is sent back to the sender.
+    /// Sets the answer to the sender.
     #[inline(always)]
     pub const fn set_answer(&mut self, answer: Answer) {
         self.answer = answer as u32;
@@ -127,32 +127,32 @@ impl Verdict {
         self.would_drop &= shape.of_every_standing();
     }
 
-    /// Takes back a refusal of which no trace is left, to decide again.
+    /// Takes back a refusal completely, to decide again.
     #[inline(always)]
     pub(crate) const fn reopen(&mut self) {
         self.reason = Reason::WithinLimits;
         self.denied_by = NO_LIMIT;
     }
 
-    /// Returns whether the packet has been in the stage of standing.
+    /// Whether the packet has passed the stage of standing.
     #[inline(always)]
     pub(crate) const fn has_met_standing(&self) -> bool {
         self.standing != NO_STANDING
     }
 
-    /// Notes that the stage of standing did not ask for the source's.
+    /// Marks the look-up of the source's standing as skipped.
     #[inline(always)]
     pub(crate) const fn skip_standing(&mut self) {
         self.standing = SKIPPED;
     }
 
-    /// Notes the standing of the source.
+    /// Sets the standing of the source.
     #[inline(always)]
     pub(crate) const fn set_standing(&mut self, standing: Standing) {
         self.standing = standing as u32;
     }
 
-    /// Returns the action on the packet under the policy that decided on it.
+    /// The action on the packet under the policy that decided on it.
     #[inline(always)]
     pub fn action<T: Tables>(&self, tables: &T) -> Action {
         self.reason.action(if tables.shape().malformed_pass == 1 {
@@ -162,8 +162,9 @@ impl Verdict {
         })
     }
 
-    /// Notes which of `limits`, which count the packet, block its source, by the listing of its
-    /// class; returns whether one of them enforces.
+    /// Applies the listing of the packet's class to `limits`, the limits that count the packet:
+    /// drops it for the first enforcing limit that blocks its source, and adds observing ones to
+    /// `would_drop`. Returns whether it is dropped.
     #[inline(always)]
     pub(crate) fn block<T: Tables>(&mut self, tables: &T, listing: u32, limits: u64) -> bool {
         let Some(blocking) = tables.mask(listing) else {
@@ -178,21 +179,21 @@ impl Verdict {
         enforced != 0
     }
 
-    /// Notes that the packet passes, although a limit refused it.
+    /// Passes the packet, although a limit refused it.
     #[inline(always)]
     pub(crate) const fn pass_by(&mut self, reason: Reason) {
         self.reason = reason;
         self.denied_by = NO_LIMIT;
     }
 
-    /// Notes that the packet is dropped for the limit at an index.
+    /// Drops the packet for the limit at an index.
     #[inline(always)]
     pub(crate) const fn drop_by(&mut self, reason: Reason, limit_index: u32) {
         self.reason = reason;
         self.denied_by = limit_index;
     }
 
-    /// Notes how the update of a bucket ended; returns whether the packet may still pass.
+    /// Applies the outcome of a bucket's update; returns whether the packet may still pass.
     #[inline(always)]
     pub(crate) fn note(&mut self, limit_index: u32, updated: Updated) -> bool {
         self.reason = match updated {

@@ -6,7 +6,7 @@ use super::*;
 
 const TICK_NS: u64 = 1 << TICK_BITS;
 
-/// How long names are known here.
+/// How long names stay known in these tests, in units of time.
 const KNOWN_FOR: u64 = 3_600;
 
 const SHAPE: Shape = Shape {
@@ -44,7 +44,7 @@ impl NameLines for Lines {
     }
 }
 
-/// Returns the hash of a name of the first line, by its number.
+/// The hash of the first line's name with this number.
 const fn of_first_line(number: u64) -> u64 {
     number << TIME_BITS
 }
@@ -67,9 +67,9 @@ fn a_name_is_known_once_it_entered() {
         lines.enter(hash, 7);
         assert!(lines.knows(hash, 7), "{hash:x}");
     }
-    // At the first moment, too: no name is an empty place.
+    // Time 0, too: an empty word matches no name.
     assert!(!Lines::new(4).knows(0, 0));
-    // Without a table nothing is known, and nothing happens.
+    // Without a table no name is known, and entering one does nothing.
     let none = Lines::new(0);
     none.enter(1, 1);
     assert!(!none.knows(1, 1));
@@ -80,10 +80,10 @@ fn a_name_is_known_for_some_time_after_it_was_asked_for() {
     let lines = Lines::new(1);
     lines.enter(1, 100);
     assert!(lines.knows(1, 100 + KNOWN_FOR));
-    // That was noted.
+    // The look-up at 3,600 has refreshed its time.
     assert!(lines.knows(1, 100 + 2 * KNOWN_FOR));
     assert!(!lines.knows(1, 101 + 3 * KNOWN_FOR));
-    // It takes its own place, not another.
+    // A name that is entered again takes its own word, not another.
     lines.enter(1, 101 + 3 * KNOWN_FOR);
     let taken = lines.0[0].0.iter().filter(|word| word.get() != 0);
     assert_eq!(taken.count(), 1);
@@ -118,7 +118,7 @@ fn the_name_that_nobody_asked_for_for_longest_gives_way() {
     for number in 0..8 {
         lines.enter(of_first_line(2 + number), 100 * (1 + number));
     }
-    // The first is asked for again, and so the second is the oldest.
+    // The query for the first name makes the second the oldest.
     assert!(lines.knows(of_first_line(2), 1_000));
     lines.enter(of_first_line(10), 1_001);
     let known = (2..11).filter(|number| lines.knows(of_first_line(*number), 1_001));
@@ -129,7 +129,7 @@ fn the_name_that_nobody_asked_for_for_longest_gives_way() {
     );
 }
 
-/// Returns how likely a Poisson number with that mean is at least eight.
+/// The probability that a Poisson variable with this mean is at least eight.
 fn eight_or_more(mean: f64) -> f64 {
     let (mut term, mut below) = ((-mean).exp(), 0.0);
     for number in 0..8 {
@@ -139,11 +139,11 @@ fn eight_or_more(mean: f64) -> f64 {
     1.0 - below
 }
 
-/// The lines, and the known names. With fewer, the lines with the most names would make a difference.
+/// The number of lines, and of known names. With fewer, the fullest lines would distort the result.
 const LINES: u16 = 1 << 15;
 
-/// Has so many new names enter a second, and asks for each known name after so many seconds again; returns the
-/// share of those that are not known then.
+/// Enters `rate` new names a second and queries each known name every `apart` seconds; returns the share of known names
+/// that are lost by then.
 fn lost(rate: u32, apart: u32) -> f64 {
     let lines = Lines::new(LINES.into());
     let known: Vec<u64> = hashes(1).take(LINES.into()).collect();
@@ -172,7 +172,7 @@ fn lost(rate: u32, apart: u32) -> f64 {
 fn a_flood_of_new_names_drives_out_known_ones_as_rarely_as_documented() {
     for (rate, apart) in [(400, 60), (400, 200), (1_600, 60), (1_600, 200)] {
         let lost = lost(rate, apart);
-        // Those of a line that are asked for meanwhile: the other known names, and new ones.
+        // The mean number of entries in a line between two queries: other known names, and new ones.
         let wanted = eight_or_more(1.0 + f64::from(rate * apart) / f64::from(LINES));
         std::println!("{rate} a second, {apart} s apart: {lost} are lost, {wanted} by the formula");
         assert!(

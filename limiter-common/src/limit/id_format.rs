@@ -1,49 +1,45 @@
-//! The kinds of ids: which part of a packet names the bucket of a limit.
+//! The kinds of ids: the part of a packet that names a limit's bucket.
 //!
-//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of owners. All code asks the
-//! table, so that a new kind is a row and what packets name it by, in
-//! [`OwnerOf`](crate::owner::OwnerOf).
+//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of owners. All code reads the table, so a new kind
+//! needs only a row here and its source in the packet, in [`OwnerOf`](crate::owner::OwnerOf).
 
 use crate::address::Family;
 
-/// The kind of id that a limit has: which part of a packet names its bucket.
+/// The part of a packet that names a limit's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdFormat {
     /// One IPv4 (/32) or IPv6 (/128) source address.
     IpAddress,
     /// The source's IPv4 network.
     Ipv4RangeCidr {
-        /// How many leading bits of the address name the network.
+        /// The number of leading address bits that name the network.
         prefix_length: u8,
     },
     /// The source's IPv6 network.
     Ipv6RangeCidr {
-        /// How many leading bits of the address name the network.
+        /// The number of leading address bits that name the network.
         prefix_length: u8,
     },
-    /// The subscriber to whose prefixes the source belongs, of either family.
+    /// The subscriber that owns the source's prefix, of either family.
     RegId,
     /// The destination address, with one bucket for all sources.
     Destination,
-    /// The zone of the policy that the name of the packet's DNS question is in, with one bucket for all
-    /// sources.
+    /// The policy's zone that contains the name of the packet's DNS question, with one bucket for all sources.
     Zone,
-    /// The registered domain that the name of the packet's DNS question is in, with one bucket for all
-    /// sources.
+    /// The registered domain of the packet's DNS question, with one bucket for all sources.
     Domain,
     /// The packet's DNS question: name, type and class, with one bucket for all sources.
     Question,
-    /// The server name of the policy that the name belongs to which the client of the packet's connection
-    /// asks for, with one bucket for all sources.
+    /// The policy's server name that matches the name in the client's hello, with one bucket for all sources.
     ServerName,
     /// The interface that the packet came in on, with one bucket for all sources.
     Total,
 }
 
-/// The prefix length of [`IdFormat::Ipv4RangeCidr`] unless another is configured.
+/// The default prefix length of [`IdFormat::Ipv4RangeCidr`].
 pub const IPV4_RANGE: u8 = 24;
 
-/// The prefix length of [`IdFormat::Ipv6RangeCidr`] unless another is configured.
+/// The default prefix length of [`IdFormat::Ipv6RangeCidr`].
 pub const IPV6_RANGE: u8 = 48;
 
 /// The properties of a format.
@@ -52,14 +48,14 @@ struct Row {
     id: Id,
 }
 
-/// What an id consists of.
+/// The contents of an id.
 #[derive(Clone, Copy)]
 enum Id {
     /// The source address.
     Address,
     /// The source's network.
     Range(Range),
-    /// Something else than the source's address.
+    /// Any other part of the packet.
     Other(NamedBy),
 }
 
@@ -68,18 +64,18 @@ enum Id {
 pub struct Range {
     /// The family.
     pub family: Family,
-    /// How many leading bits of the address name the network.
+    /// The number of leading address bits that name the network.
     pub prefix_length: u8,
-    /// The minimum and maximum configurable length: no registry allocates shorter prefixes.
+    /// The minimum and maximum configurable length. Registries allocate no shorter prefixes.
     pub lengths: [u8; 2],
 }
 
-/// What names an owner, if not the source's address. Data that is kept from one policy to the next
-/// contains the discriminants; 0 and those of [`Family`] stand there for ranges of sources.
+/// The part of a packet that names an owner, other than the source's address. Data kept from one policy to the next
+/// contains the discriminants. In that data, 0 and the numbers of [`Family`] stand for ranges of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NamedBy {
-    /// The subscriber to whom the source belongs.
+    /// The subscriber that owns the source's prefix.
     Subscriber = 1,
     /// The interface that the packet came in on, by the daemon's number for it.
     Interface = 2,
@@ -87,18 +83,18 @@ pub enum NamedBy {
     Host = 3,
     /// The destination's address.
     Destination = 5,
-    /// The zone of the packet's DNS question, by the number that is made of its name.
+    /// The zone of the packet's DNS question, by a number derived from its name.
     Zone = 8,
     /// The packet's DNS question, by a keyed hash.
     Question = 9,
     /// The registered domain of the packet's DNS question, by a keyed hash.
     Domain = 10,
-    /// The server name of the packet's connection, by the number that is made of its name.
+    /// The server name of the packet's connection, by a number derived from its name.
     ServerName = 11,
 }
 
-/// The part of a packet's DNS question that names an owner, alone or beside the source. The discriminants are
-/// those of [`NamedBy`].
+/// The part of a packet's DNS question that names an owner, alone or beside the source. It has the discriminants of
+/// [`NamedBy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -119,7 +115,7 @@ impl NameKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Zone, Self::Domain, Self::Question];
 
-    /// Returns the format of owners that it names alone.
+    /// The format whose owners this part alone names.
     #[must_use]
     pub const fn alone(self) -> IdFormat {
         match self {
@@ -129,13 +125,13 @@ impl NameKind {
         }
     }
 
-    /// Returns its name in configuration files and messages.
+    /// The name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.alone().name()
     }
 
-    /// Returns the variant with that discriminant; `None`: no question names the owner.
+    /// The variant with this discriminant; `None`: the question does not name the owner.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
@@ -146,7 +142,7 @@ impl NameKind {
     }
 }
 
-/// The properties of what names owners.
+/// The properties of a [`NamedBy`].
 struct NamedByRow {
     shared_by: &'static str,
     of_all_sources: bool,
@@ -225,20 +221,20 @@ impl IdFormat {
         }
     }
 
-    /// Returns the format's name in configuration files and messages.
+    /// The name in configuration files and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Returns whether a limit of this format is for packets of the family.
+    /// Whether a limit of this format counts packets of the family.
     #[must_use]
     pub fn is_for(self, family: Family) -> bool {
         self.range().is_none_or(|range| range.family == family)
     }
 
-    /// Returns how many leading bits of a source of the family name the bucket; `None`: something
-    /// else names it, or the limit is not for the family.
+    /// The number of a source's leading bits that name the bucket; `None`: another part of the packet names it, or the
+    /// limit does not count this family.
     #[must_use]
     pub const fn prefix_length(self, family: Family) -> Option<u8> {
         match (self.row().id, family) {
@@ -251,7 +247,7 @@ impl IdFormat {
         }
     }
 
-    /// Returns the networks that have a bucket each; `None`: the ids are not networks.
+    /// The networks that have a bucket each; `None`: the ids are not networks.
     #[must_use]
     pub const fn range(self) -> Option<Range> {
         match self.row().id {
@@ -260,7 +256,7 @@ impl IdFormat {
         }
     }
 
-    /// Returns the format with networks of another length, if its ids are networks.
+    /// The format with networks of this length. Formats without networks stay unchanged.
     #[must_use]
     pub const fn with_prefix_length(self, prefix_length: u8) -> Self {
         match self {
@@ -270,7 +266,7 @@ impl IdFormat {
         }
     }
 
-    /// Returns what of the packet's DNS question names a bucket alone; `None`: something else does.
+    /// The part of the packet's DNS question that alone names a bucket; `None`: the question does not.
     #[must_use]
     pub const fn name_kind(self) -> Option<NameKind> {
         match self.named_by() {
@@ -279,7 +275,7 @@ impl IdFormat {
         }
     }
 
-    /// Returns what names a bucket; `None`: the source's address does.
+    /// The part of the packet that names a bucket; `None`: the source's address does.
     #[must_use]
     pub const fn named_by(self) -> Option<NamedBy> {
         match self.row().id {
@@ -318,7 +314,7 @@ impl NamedBy {
         }
     }
 
-    /// Returns what of the packet's DNS question names such an owner; `None`: something else does.
+    /// The part of the packet's DNS question that names such an owner; `None`: the question does not.
     #[must_use]
     #[inline(always)]
     pub const fn name_kind(self) -> Option<NameKind> {
@@ -334,7 +330,7 @@ impl NamedBy {
         }
     }
 
-    /// Returns the variant with that discriminant; `None`: the source's address names the owner.
+    /// The variant with this discriminant; `None`: the source's address names the owner.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
@@ -359,7 +355,7 @@ impl NamedBy {
         }
     }
 
-    /// Returns whether such an owner is a name, or a question.
+    /// Whether such an owner is a name or a question.
     #[must_use]
     pub const fn is_name(self) -> bool {
         matches!(
@@ -368,21 +364,19 @@ impl NamedBy {
         )
     }
 
-    /// Returns who shares the budget of such an owner, so that a drop proves nothing against one of
-    /// them.
+    /// The parties that share such an owner's budget. A drop proves nothing against any one of them.
     #[must_use]
     pub const fn shared_by(self) -> &'static str {
         self.row().shared_by
     }
 
-    /// Returns whether all sources share the budget of such an owner, so that any of them can use it
-    /// up.
+    /// Whether all sources share such an owner's budget, so that any of them can use it up.
     #[must_use]
     pub const fn is_of_all_sources(self) -> bool {
         self.row().of_all_sources
     }
 
-    /// Returns why such owners cannot have overrides; `None`: they can.
+    /// The reason why such owners cannot have overrides; `None`: they can.
     #[must_use]
     pub const fn why_no_overrides(self) -> Option<&'static str> {
         self.row().why_no_overrides
@@ -414,7 +408,7 @@ mod tests {
         }
     }
 
-    /// A key has the number where ranges have their family.
+    /// In a key, the number is stored in the field that ranges use for their family.
     #[test]
     fn no_number_is_that_of_a_family() {
         let mut numbers = (0..=u8::MAX).filter(|number| NamedBy::of_number(*number).is_some());

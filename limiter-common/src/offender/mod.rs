@@ -1,11 +1,11 @@
-//! Offenders: which sources were dropped, by which limit or sieve, and how often. Beside them, the names
-//! that these asked for, if the limit counts by names.
+//! Offenders: the sources with dropped packets, by limit or sieve, with a count. Also the names that these packets
+//! asked for, if the limit counts by names.
 //!
-//! A bucket forgets a drop as soon as it has tokens again; this record remains. Nothing here
-//! decides on a packet, and a packet that passes costs nothing here.
+//! A bucket forgets a drop as soon as it has tokens again; this record remains. It decides on no packet, and a packet
+//! that passes costs nothing here.
 //!
-//! Bans follow from the records, so drops are not sampled: one could count as a hundred. (Within
-//! nanoseconds another CPU may give an entry to another offender, with a drop too many.)
+//! Bans follow from the records, so drops are not sampled: one drop could then count as a hundred. (Within nanoseconds
+//! another CPU may give an entry to another offender, with a drop too many.)
 
 mod recording;
 mod sampling;
@@ -21,22 +21,22 @@ use crate::{
     policy::Tables,
 };
 
-/// What dropped packets: it distinguishes sources over a limit from those that are merely busy.
+/// The mechanism that dropped packets. It separates sources over a limit from sources that are merely busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Dropper {
-    /// A limit's budget: it was used up.
+    /// A limit's budget was used up.
     Budget = 0,
-    /// A sieve that a limit uses, or one for all packets: the source was too busy under pressure.
+    /// A sieve, of one limit or for all packets: the source was too busy under pressure.
     Sieve = 1,
 }
 
-/// Names one offender: the limit that dropped its packets, by what, and their source address. Or names what
-/// those packets asked for.
+/// Identifies an offender: the limit that dropped its packets, the mechanism, and the source address; or, in place of
+/// the source, the name that the packets asked for.
 ///
-/// It has the whole address even if the limit's budget belongs to a range, subscriber or interface:
-/// the bucket does not tell which source sent the packets. Every byte is defined and there is no
-/// padding: the kernel hashes the key as bytes.
+/// The key has the whole address even if the limit's budget belongs to a range, subscriber or interface: the bucket
+/// does not identify the source of the packets. Every byte is defined and there is no padding, because the kernel
+/// hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 pub struct OffenderKey {
@@ -46,15 +46,15 @@ pub struct OffenderKey {
     family: u16,
     /// The number of the [`Dropper`].
     by: u32,
-    /// The address in network byte order, IPv4 in the first four bytes; of a name, its number, most
-    /// significant byte first, and zeros.
+    /// The address in network byte order, IPv4 in the first four bytes; for a name, its number, most significant byte
+    /// first, and zeros.
     address: [[u8; 8]; 2],
 }
 
 const _: () = assert!(size_of::<OffenderKey>() == 24, "no padding in a hashed key");
 
 impl OffenderKey {
-    /// Returns the key of a source whose packets a limit drops, or a sieve that the limit uses.
+    /// The key of a source with packets dropped by a limit, or by a sieve that the limit uses.
     #[must_use]
     #[inline(always)]
     pub const fn new(limit: LimitId, by: Dropper, source: &Address) -> Self {
@@ -66,8 +66,8 @@ impl OffenderKey {
         }
     }
 
-    /// Returns the key under which the source is recorded of a packet that the limit with that index
-    /// dropped, or a sieve, for that limit or for none; `None`: there is no such limit.
+    /// The key of a packet's source. `limit_index` is the limit that dropped the packet, or the limit of the sieve;
+    /// sieves for all packets have none. `None`: there is no such limit.
     #[inline(always)]
     pub fn of_packet<T: Tables>(
         tables: &T,
@@ -83,7 +83,7 @@ impl OffenderKey {
         Some(Self::new(limit, by, &packet.facts.source))
     }
 
-    /// Returns the key of a name of a kind with that number, of the packets that a limit drops.
+    /// The key of a name, given as a kind and a number, in packets dropped by a limit.
     #[must_use]
     #[inline(always)]
     pub const fn of_name(limit: LimitId, named_by: NamedBy, number: u64) -> Self {
@@ -95,8 +95,8 @@ impl OffenderKey {
         }
     }
 
-    /// Returns the key under which is recorded what the packet asked for that the limit with that index
-    /// dropped; `None`: the limit has no bucket for that, or a sieve has dropped the packet.
+    /// The key of the name that a dropped packet asked for; `None`: the limit has no bucket for names, or a sieve
+    /// dropped the packet.
     #[inline(always)]
     pub fn of_asked<T: Tables>(
         tables: &T,
@@ -113,7 +113,7 @@ impl OffenderKey {
         Some(Self::of_name(LimitId(limit.id), named_by, number))
     }
 
-    /// Returns what names the packets' owner, and the number of the name; `None`: it is a source.
+    /// The kind and the number of the name; `None`: the offender is a source.
     #[must_use]
     #[inline(always)]
     pub fn name(&self) -> Option<(NamedBy, u64)> {
@@ -121,7 +121,7 @@ impl OffenderKey {
         Some((named_by, u64::from_be_bytes(self.address[0])))
     }
 
-    /// Returns what dropped the packets.
+    /// The mechanism that dropped the packets.
     #[must_use]
     pub const fn dropper(&self) -> Dropper {
         if self.by == Dropper::Sieve as u32 {
@@ -147,18 +147,18 @@ impl OffenderKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Offender {
-    /// The recorded drops of its packets, at most as many as there were.
+    /// The recorded drops of its packets. Some drops may be missing.
     pub drops: u64,
-    /// The time of the first of them, in nanoseconds of the decision's clock.
+    /// The time of the first recorded drop, in nanoseconds of the decision's clock.
     pub first_drop_ns: u64,
-    /// The time of the last of them, in nanoseconds of the decision's clock.
+    /// The time of the last recorded drop, in nanoseconds of the decision's clock.
     pub last_drop_ns: u64,
 }
 
 const _: () = assert!(size_of::<Offender>() == 3 * 8, "no padding");
 
 impl Offender {
-    /// Returns the record of an offender whose first packet is dropped at `now_ns`.
+    /// The record of an offender after its first drop, at `now_ns`.
     #[must_use]
     #[inline(always)]
     pub const fn new(now_ns: u64) -> Self {
@@ -172,19 +172,19 @@ impl Offender {
 
 /// A store of offenders.
 pub trait OffenderStore {
-    /// Records that the limit with that index, or a sieve, dropped the packet, if the records'
-    /// allowance and the room suffice: its source, and what it asked for if the limit has a bucket for
-    /// that. A sieve may drop for no limit.
+    /// Records a drop by the limit with that index, or by a sieve, if the allowance and the room suffice: the packet's
+    /// source, and also the name it asked for if the limit has buckets for names. The sieve for all packets has no
+    /// limit.
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper);
 }
 
-/// Records nobody.
+/// Records nothing.
 impl OffenderStore for () {
     #[inline(always)]
     fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _limit_index: u32, _by: Dropper) {}
 }
 
-/// Records somebody or, with `None`, nobody.
+/// Records in the inner store; `None` records nothing.
 impl<O: OffenderStore> OffenderStore for Option<O> {
     #[inline(always)]
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
@@ -202,7 +202,7 @@ mod tests {
     fn keys_tell_whose_they_are() {
         let v4 = Address::v4([192, 0, 2, 77]);
         let v6 = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6, 7, 8]);
-        // An IPv6 address whose first four bytes are those of the IPv4 address.
+        // An IPv6 address with the first four bytes of the IPv4 address.
         let twin = Address::v6([192, 0, 2, 77, 0, 0, 0, 0], [0; 8]);
         for address in [v4, v6, twin] {
             for by in [Dropper::Budget, Dropper::Sieve] {

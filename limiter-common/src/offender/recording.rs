@@ -1,18 +1,17 @@
-//! An allowance for recording drops, so that in a flood the records do not cost more than the
-//! decisions.
+//! An allowance for recording drops. It keeps records cheaper than decisions in a flood.
 
 use crate::strategy::gcra::Gcra;
 
 /// The number of drops that each CPU records per second.
 ///
-/// A record takes about a microsecond when it evicts another offender, and much less otherwise:
-/// at most a tenth of a CPU.
+/// A record takes about a microsecond when it evicts another offender, and much less otherwise: at most a tenth of a
+/// CPU.
 pub const RECORDS_PER_SECOND: u64 = 100_000;
 
-/// The number of drops that each CPU records at once after a time without any.
+/// The number of drops that each CPU records at once after an idle period.
 pub const RECORDS_BURST: u64 = 4_096;
 
-/// Spelt out, because the code that makes parameters of rates does not compile for BPF.
+/// Written out, because the code that derives parameters from rates does not compile for BPF.
 const RECORDS: Gcra = Gcra {
     emission_interval: INTERVAL_NS,
     burst: RECORDS_BURST,
@@ -25,11 +24,11 @@ const INTERVAL_NS: u64 = 1_000_000_000 / RECORDS_PER_SECOND;
 /// The result of recording a drop that was within the allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It was added to a known offender.
+    /// The drop was added to a known offender.
     Again,
-    /// It was its offender's first, or the first after the offender had been forgotten.
+    /// The drop created a record: the offender was new, or had been evicted.
     Anew,
-    /// There was no room for its offender.
+    /// The store has no room for the offender.
     NoRoom,
 }
 
@@ -37,7 +36,7 @@ pub enum Stored {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Recording {
-    /// When the allowance is full again, in nanoseconds of the decision's clock: its TAT.
+    /// The allowance's TAT: the time at which it is full again, in nanoseconds of the decision's clock.
     full_again_ns: u64,
     /// The counters.
     pub counts: Counts,
@@ -47,11 +46,11 @@ pub struct Recording {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
-    /// Drops that were recorded.
+    /// Recorded drops.
     pub recorded: u64,
-    /// Recorded drops that were the first of their offender, or of their name.
+    /// Recorded drops that created a record for their offender or name.
     pub inserted: u64,
-    /// Drops that were not recorded for lack of allowance or room.
+    /// Drops not recorded for lack of allowance or room.
     pub skipped: u64,
 }
 
@@ -66,8 +65,8 @@ impl core::ops::AddAssign for Counts {
 }
 
 impl Recording {
-    /// Records a drop at `now_ns` by `store`, and what the packet asked for by `store_name`, unless the
-    /// allowance is spent; counts it either way.
+    /// Records a drop at `now_ns` by `store`, and the packet's name by `store_name`, unless the allowance is spent;
+    /// counts it either way.
     #[inline(always)]
     pub fn record(
         &mut self,

@@ -1,15 +1,15 @@
-//! How many questions of refused packets a CPU tells userspace in a time.
+//! Sampling of refused packets' questions: a limit on the number that a CPU reports to userspace per tick.
 //!
-//! The first in each time step are told, whatever they ask for. So a name that has a share of the refused
-//! packets has about that share of those told, and no flood of other names keeps it from being told for long.
+//! Each tick reports its first questions, regardless of their names. So a name's share of the reports is about its
+//! share of the refused packets, and a flood of other names cannot suppress it for long.
 
 /// The time step, in bits of nanoseconds: 134 ms.
 const TICK_BITS: u32 = 27;
 
-/// The most questions in a tick.
+/// The maximum number of questions reported per tick.
 const MOST: u64 = 16;
 
-/// The number that a CPU has told in the present tick. It consists of plain numbers.
+/// The number of questions that a CPU has reported in the current tick. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sampling {
@@ -18,7 +18,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Returns whether one more question may be told at the time `now`, in nanoseconds, and counts it.
+    /// Returns whether one more question may be reported at `now`, in nanoseconds, and counts it.
     #[must_use]
     #[inline(always)]
     pub const fn take(&mut self, now: u64) -> bool {

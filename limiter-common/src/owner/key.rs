@@ -6,20 +6,20 @@ use crate::{
     limit::{LimitId, NameKind, NamedBy},
 };
 
-/// Names one bucket: the limit, and whose budget of that limit.
+/// Identifies one bucket: the limit, and the owner of the budget.
 ///
-/// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
+/// Every byte is defined and there is no padding, because the kernel hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 pub struct BucketKey {
     /// The limit's interned id.
     pub limit: u16,
-    /// The number of a part of the bucket, from 1 on; 0: the bucket itself.
+    /// The number of a part of the bucket, from 1; 0: the bucket itself.
     part: u16,
     /// The kind of the id.
     kind: OwnerKind,
-    /// In network byte order: the masked address, with IPv4 in the first four bytes; or a number
-    /// in the first eight. The number of a name is in the last eight.
+    /// In network byte order: the masked address, with IPv4 in the first four bytes; or a number in the first eight. A
+    /// name's number is in the last eight.
     id: [[u8; 8]; 2],
 }
 
@@ -32,11 +32,10 @@ impl Default for BucketKey {
 }
 
 impl BucketKey {
-    /// The key of no limit's bucket.
+    /// A key that belongs to no limit.
     pub const NONE: Self = Self::new(LimitId(0), OwnerKind::NONE, 0, 0);
 
-    /// Returns the bucket of `limit` whose owner has an id of `kind`; bits that the kind does not
-    /// use must be 0.
+    /// The bucket of `limit` for an owner with an id of `kind`; bits unused by the kind must be 0.
     #[must_use]
     #[inline(always)]
     pub const fn new(limit: LimitId, kind: OwnerKind, high: u64, low: u64) -> Self {
@@ -48,15 +47,14 @@ impl BucketKey {
         }
     }
 
-    /// Returns the bucket of `limit` that an `address` is charged to if its first `prefix_length`
-    /// bits name the budget.
+    /// The bucket of `limit` for the first `prefix_length` bits of `address`.
     #[must_use]
     pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
         let Address { family, high, low } = address.masked(prefix_length);
         Self::new(limit, OwnerKind::of_range(family, prefix_length), high, low)
     }
 
-    /// Returns the bucket of `limit` whose owner is named by a number.
+    /// The bucket of `limit` for an owner identified by a number.
     #[must_use]
     pub const fn of_number(limit: LimitId, of: NamedBy, number: u64) -> Self {
         let kind = OwnerKind::of_number(of);
@@ -66,8 +64,8 @@ impl BucketKey {
         }
     }
 
-    /// Returns the bucket that the owner, an address or range of at most 64 bits or a subscriber, has for
-    /// a name with that number.
+    /// This owner's bucket for the name with this number. The owner must be a subscriber, or an address or range of at
+    /// most 64 bits.
     #[must_use]
     pub const fn with_name(self, name_kind: NameKind, number: u64) -> Self {
         Self {
@@ -77,8 +75,7 @@ impl BucketKey {
         }
     }
 
-    /// Returns the kind and the number of the name that the bucket is for, beside its owner; `None`: it is
-    /// for all names, or its owner is a name.
+    /// The kind and number of the name beside the owner; `None`: the bucket is for all names, or its owner is a name.
     #[must_use]
     pub const fn name(&self) -> Option<(NameKind, u64)> {
         match self.kind.name_kind() {
@@ -87,32 +84,32 @@ impl BucketKey {
         }
     }
 
-    /// Returns the bucket of `limit` that all packets to an address are charged to.
+    /// The bucket of `limit` for all packets to an address.
     #[must_use]
     pub const fn of_destination(limit: LimitId, destination: Address) -> Self {
         let kind = OwnerKind::of_destination(destination.family);
         Self::new(limit, kind, destination.high, destination.low)
     }
 
-    /// Returns the bucket of `limit` that a subscriber is charged to.
+    /// The bucket of `limit` for a subscriber.
     #[must_use]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
         Self::of_number(limit, NamedBy::Subscriber, subscriber)
     }
 
-    /// Returns the bucket of `limit` that all packets coming in on an interface are charged to.
+    /// The bucket of `limit` for all packets of an interface.
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
         Self::of_number(limit, NamedBy::Interface, interface as u64)
     }
 
-    /// Returns the bucket of `limit` that all packets are charged to, whatever their interface.
+    /// The bucket of `limit` for all packets of all interfaces.
     #[must_use]
     pub const fn of_host(limit: LimitId) -> Self {
         Self::of_number(limit, NamedBy::Host, 0)
     }
 
-    /// Returns the bucket that the same owner has of another limit.
+    /// The same owner's bucket of another limit.
     #[must_use]
     pub const fn of_limit(self, limit: LimitId) -> Self {
         Self {
@@ -121,8 +118,7 @@ impl BucketKey {
         }
     }
 
-    /// Returns a part of this bucket by its number, which is below 65 535. A moving window has a
-    /// part for each stamp of its log.
+    /// A part of this bucket; `number` must be below 65 535. A moving window has a part for each stamp of its log.
     #[must_use]
     #[inline(always)]
     #[expect(
@@ -134,14 +130,14 @@ impl BucketKey {
         self
     }
 
-    /// Returns the part's number plus 1 if this is a part of a bucket; else 0.
+    /// The part's number plus 1 if this is a part of a bucket; else 0.
     #[must_use]
     #[inline(always)]
     pub const fn part(&self) -> u16 {
         self.part
     }
 
-    /// Returns the owner as plain numbers: its kind, and the id in two halves.
+    /// The owner as plain numbers: its kind, and the id in two halves.
     #[must_use]
     #[inline(always)]
     pub const fn owner_words(&self) -> (u64, [u64; 2]) {
@@ -152,14 +148,14 @@ impl BucketKey {
         )
     }
 
-    /// Returns the kind of the owner's id.
+    /// The kind of the owner's id.
     #[must_use]
     #[inline(always)]
     pub const fn owner_kind(&self) -> OwnerKind {
         self.kind
     }
 
-    /// Returns the owner of the bucket.
+    /// The owner of the bucket.
     #[must_use]
     pub const fn owner(&self) -> Owner {
         match self.kind.named_by() {
@@ -175,7 +171,7 @@ impl BucketKey {
         }
     }
 
-    /// Returns the address that the id is, of the family of that number.
+    /// The address in the id; `family` is the family's number.
     const fn address(&self, family: u8) -> Address {
         let [high, low] = self.id;
         let low = match self.kind.name_kind() {
@@ -227,7 +223,7 @@ mod tests {
         let v4 = Address::v4([0x20, 1, 0xd, 0xb8]);
         let to_v4 = BucketKey::of_destination(id, v4);
         assert_eq!(to_v4.owner(), Owner::Destination(v4));
-        // A number is never an address, nor a destination a source, whatever their bytes.
+        // A number never equals an address, nor a destination a source, even with the same bytes.
         let same_bytes = Address::v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0], [0; 8]);
         assert_ne!(to_v4, BucketKey::of_destination(id, same_bytes));
         assert_ne!(to_v4, BucketKey::of_source(id, v4, 32));

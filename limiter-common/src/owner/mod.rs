@@ -1,4 +1,4 @@
-//! Owners: whose budget a bucket is, and how an owner makes the bucket's key.
+//! Owners of buckets, and how an owner becomes part of the bucket's key.
 
 mod key;
 mod of_packet;
@@ -13,8 +13,8 @@ use crate::{
     limit::{NameKind, NamedBy},
 };
 
-/// The kind of an owner's id: the IP version and how many leading bits of an address count, or the
-/// kind of a number. It distinguishes the owners of one packet.
+/// The kind of an owner's id: the IP version with the number of leading address bits, or the kind
+/// of a number. It distinguishes the owners of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct OwnerKind(u32);
@@ -23,13 +23,13 @@ impl OwnerKind {
     /// The kind of no owner.
     pub const NONE: Self = Self(0);
 
-    /// Returns the kind of the first `prefix_length` bits of an address of a family.
+    /// The kind of the first `prefix_length` bits of an address.
     #[must_use]
     pub const fn of_range(family: Family, prefix_length: u8) -> Self {
         Self((family as u32) << 8 | prefix_length as u32)
     }
 
-    /// Returns the kind of the destination's address of a family.
+    /// The kind of a destination address.
     #[must_use]
     pub const fn of_destination(family: Family) -> Self {
         Self((NamedBy::Destination as u32) << 8 | family as u32)
@@ -41,30 +41,30 @@ impl OwnerKind {
         Self((number as u32) << 8)
     }
 
-    /// Returns the kind of the same id with a name beside it, whose number is the id's second half.
+    /// The kind of the same id with a name beside it; the id's second half is the name's number.
     #[must_use]
     pub const fn with_name(self, name_kind: NameKind) -> Self {
         Self(self.0 | (name_kind as u32) << 16)
     }
 
-    /// Returns the kind of the name beside the id; `None`: there is none.
+    /// The kind of the name beside the id; `None`: no name.
     const fn name_kind(self) -> Option<NameKind> {
         let [_, name_kind, ..] = self.0.to_be_bytes();
         NameKind::of_number(name_kind)
     }
 
-    /// Returns what the id is of; `None`: it is a range of sources.
+    /// The part of the packet that the id comes from; `None`: a range of sources.
     const fn named_by(self) -> Option<NamedBy> {
         NamedBy::of_number(self.first())
     }
 
-    /// Returns the family of a range of sources, or what the id is of.
+    /// The family of a range of sources, or the number of a [`NamedBy`].
     const fn first(self) -> u8 {
         let [.., first, _] = self.0.to_be_bytes();
         first
     }
 
-    /// Returns the length of a range of sources, the family of a destination, or 0.
+    /// The length of a range of sources, the family of a destination, or 0.
     const fn last(self) -> u8 {
         let [.., last] = self.0.to_be_bytes();
         last
@@ -76,12 +76,12 @@ impl OwnerKind {
 pub enum Owner {
     /// A source address or a range of them.
     Source {
-        /// The address, or the range's first.
+        /// The address, or the first one of the range.
         address: Address,
-        /// How many leading bits name the owner.
+        /// The number of leading bits that name the owner.
         prefix_length: u8,
     },
-    /// An address that packets are sent to.
+    /// A destination address.
     Destination(Address),
     /// Anything with a number.
     Number(NamedBy, u64),

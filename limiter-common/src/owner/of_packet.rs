@@ -8,26 +8,25 @@ use crate::{
     packet::Facts,
 };
 
-/// The most leading bits of a source that name a bucket together with a name. A client of IPv6 has all
-/// addresses of such a network (RFC 7421), so that more would only give forgers more buckets.
+/// The most leading bits of a source that name a bucket together with a name. An IPv6 client has all addresses of a /64
+/// (RFC 7421), so more bits would only give forgers more buckets.
 pub const MOST_BITS_BESIDE_NAMES: u8 = 64;
 
-/// The facts that may name the owner of a packet's bucket. They are references, so that a fact that
-/// is not needed is not read.
+/// The fields that may name the owner of a packet's bucket. References, so that unused fields are never read.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnerFields<'a> {
     /// The facts of the packet's headers.
     pub facts: &'a Facts,
-    /// The number of the subscriber to whom the source belongs.
+    /// The number of the subscriber that owns the source's prefix.
     pub subscriber: &'a u64,
-    /// The policy's words on what it asks for; read only for limits that count packets by it.
+    /// The policy's classification of the packet's question or server name; read only for limits that count by it.
     pub asked: &'a Asked,
     /// The daemon's number for the interface that the packet came in on.
     pub interface: &'a u32,
 }
 
-/// How packets of one family name the owner of a bucket. It consists of numbers, because the
-/// kernel's verifier would follow branches separately through all later code.
+/// The mapping from packets of one family to a bucket's owner. It consists of numbers, because the kernel's verifier
+/// would follow branches separately through all later code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct OwnerOf {
@@ -40,8 +39,8 @@ pub(crate) struct OwnerOf {
 }
 
 impl OwnerOf {
-    /// Makes it of an id format; if something else than the source names its owners, of what does; and
-    /// of what else of the packet's question does.
+    /// Derives the mapping from an id format. `named_by` names the owners unless the source does; `name_kind` is the
+    /// part of the packet's question that names them too.
     pub(crate) const fn new(
         id_format: IdFormat,
         named_by: Option<NamedBy>,
@@ -58,7 +57,7 @@ impl OwnerOf {
             None => 0,
         };
         let length = match named_by {
-            // It is not masked.
+            // A destination address is not masked.
             Some(NamedBy::Destination) => 128,
             _ => length,
         };
@@ -74,7 +73,7 @@ impl OwnerOf {
         };
         Self {
             kind: match (named_by, name_kind) {
-                // Its own number says it.
+                // The kind of such a number already includes the name.
                 (Some(named_by), _) if named_by.name_kind().is_some() => kind,
                 (_, Some(name_kind)) => kind.with_name(name_kind),
                 (_, None) => kind,
@@ -89,15 +88,14 @@ impl OwnerOf {
         }
     }
 
-    /// Returns the part of a packet's question that also names the bucket; `None`: none does.
+    /// The part of a packet's question that also names the bucket; `None`: no part does.
     #[inline(always)]
     pub(crate) const fn name_kind(&self) -> Option<NameKind> {
         NameKind::of_number(self.name_kind)
     }
 
-    /// Returns the bucket of a limit that a packet of the family is charged to. `named_by` is the
-    /// number of the [`NamedBy`] by which the limit names owners, or 0. The kernel program reads it from
-    /// a table that only the daemon writes; an unknown number counts as 0.
+    /// The bucket of a limit for a packet of this family. `named_by` is the number of the limit's [`NamedBy`], or 0.
+    /// The kernel program reads it from a table that only the daemon writes; an unknown number counts as 0.
     #[inline(always)]
     pub(crate) const fn key(
         &self,
@@ -119,7 +117,7 @@ impl OwnerOf {
             Some(NamedBy::Subscriber) => *owner_fields.subscriber,
             Some(NamedBy::Interface) => *owner_fields.interface as u64,
             Some(NamedBy::ServerName) => owner_fields.asked.zone,
-            // The masks of a host's bucket are 0, and those of one that a question alone names.
+            // The mask is 0 for a host's bucket, and for a bucket named by a question alone.
             Some(
                 NamedBy::Host
                 | NamedBy::Destination
