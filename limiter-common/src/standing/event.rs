@@ -1,8 +1,8 @@
-//! Events: what happens to a source, and how that changes its record.
+//! The events of a source, and their effects on its record.
 
 use super::{Moment, Record};
 
-/// What happened to a source.
+/// An event of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It sent a packet.
@@ -13,20 +13,22 @@ pub enum Event {
     Cookie,
     /// It came again after it was refused as unknown.
     Retry,
-    /// Somebody vouches for it until a time of the decisions' clock, in nanoseconds. A time that
+    /// An operator vouches for it until a time of the decisions' clock, in nanoseconds. A time that
     /// has passed changes nothing.
     Vouch {
-        /// Until when.
+        /// The end of the vouch.
         until_ns: u64,
     },
-    /// An operator wants it forgotten.
+    /// An operator wants its record deleted.
     Forget,
-    /// It had this record before. It has it again, unless more is known of it now.
+    /// It had this record before, for example before a restart. It has it again, unless the current
+    /// record is better.
     Recall {
         /// The record, in ticks of the decisions' clock.
         record: Record,
     },
-    /// Other nodes of the fleet say this of it: a [heard](super::Kind::Heard) record, or nothing.
+    /// Other nodes of the fleet report this record: a [heard](super::Kind::Heard) record, or
+    /// [`Record::NONE`] to retract.
     Heard {
         /// The record, in ticks of the decisions' clock.
         record: Record,
@@ -34,7 +36,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns the event as a number and its value, for functions that take only numbers.
+    /// The event as a number and its value, for functions that take only numbers.
     #[must_use]
     #[inline(always)]
     pub const fn to_numbers(self) -> (u32, u64) {
@@ -50,7 +52,7 @@ impl Event {
         }
     }
 
-    /// Returns the event of a number and its value; that of an unknown number changes nothing.
+    /// The event with this number and value; an unknown number gives an event without effect.
     #[must_use]
     #[inline(always)]
     pub const fn of_numbers(number: u32, value: u64) -> Self {
@@ -75,7 +77,7 @@ impl Event {
 }
 
 impl Record {
-    /// Returns the record after an event.
+    /// The record after an event.
     #[must_use]
     #[inline(always)]
     pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {

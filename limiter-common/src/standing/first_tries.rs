@@ -1,15 +1,14 @@
 //! First tries: the sources that were refused as unknown a short time ago.
 //!
-//! A line of 64 bytes has 15 first tries: each is 24 bits of its source's hash and eight bits of
-//! time, in steps of 50 ms. Then comes the cursor, the position of the next one, which replaces the
-//! oldest. At a million first tries a second, 32 MiB recognise 99.86 % of the retries that come
-//! after three seconds.
+//! A line of 64 bytes has 15 first tries: each is 24 bits of its source's hash and eight bits of time, in steps of 50
+//! ms. The last word is the cursor, the position of the next first try, which replaces the oldest. At a million first
+//! tries a second, 32 MiB recognise 99.86 % of the retries that come after three seconds.
 //!
-//! Eight bits of time repeat after 12.8 s. So a line also says when it was last used: whatever was
-//! too old for a retry then is gone, and the age of all else is exact.
+//! Eight bits of time repeat after 12.8 s. So a line also keeps the step of its last use, and each use clears the
+//! entries too old for a retry. The age of the remaining entries is then exact.
 //!
-//! CPUs that use a line at the same time may lose one of two first tries. Nothing worse happens, so
-//! a line has no lock.
+//! CPUs that use a line at the same time may lose one of two first tries. No other harm is possible, so a line has no
+//! lock.
 
 use super::Settings;
 
@@ -20,14 +19,14 @@ const COUNT: u32 = 15;
 
 const STEP_NS: u64 = 50_000_000;
 
-/// In place of an age.
+/// In place of an age: no entry matches.
 const NOT_FOUND: u64 = u64::MAX;
 
 /// The steps by which the clock of another CPU may be ahead.
 const AHEAD: u32 = 8;
 
-/// The last word of a line: 4 bits for the position of the next first try, 28 bits for the step in
-/// which the line was last used, which repeat after five months.
+/// The last word of a line: 4 bits for the position of the next first try, and 28 bits for the step of the line's last
+/// use, which repeat after five months.
 const CURSOR: usize = FIRST_TRIES;
 
 const POSITION_BITS: u32 = 4;
@@ -42,24 +41,23 @@ pub trait FirstTries {
     /// Sets the word at an index.
     fn set(&self, index: usize, word: u32);
 
-    /// Has the CPU fetch the line, which is soon looked at.
+    /// Prefetches the line into the CPU's cache.
     #[inline(always)]
     fn fetch(&self) {
         self.get(CURSOR);
     }
 }
 
-/// Returns the index of the line of a source's first try, by the source's hash. `lines`: how many
-/// there are, a power of two.
+/// The index of the line for a source's first try, by the source's hash. `lines` must be a power of two.
 #[must_use]
 #[inline(always)]
 pub const fn line_of(hash: u64, lines: u32) -> u32 {
     (hash >> 32) as u32 & lines.wrapping_sub(1)
 }
 
-/// Notes that a source of that hash was refused as unknown; returns whether this is its retry.
+/// Records that a source with this hash was refused as unknown; returns whether this is its retry.
 ///
-/// If the source comes again too early, its first try keeps its time. A retry is no first try.
+/// If the source comes back too early, its first try keeps its time. A retry does not count as a first try.
 #[inline(always)]
 pub(crate) fn is_retry<F: FirstTries>(
     line: &F,
@@ -71,9 +69,8 @@ pub(crate) fn is_retry<F: FirstTries>(
     age_ns != NOT_FOUND && age_ns >= settings.retry_after_ns
 }
 
-/// Returns how long ago something of that hash was first tried, in nanoseconds, to 50 ms, if that is
-/// at most `within_ns`, which is at most [`Settings::LONGEST_RETRY_NS`]; else notes that this is the
-/// first try.
+/// The time since the first try of this hash, in nanoseconds, to 50 ms, if it is at most `within_ns`, which must be at
+/// most [`Settings::LONGEST_RETRY_NS`]. Otherwise returns `None` and records a first try.
 #[inline(always)]
 pub fn age_of_first_try<F: FirstTries>(
     line: &F,
@@ -85,7 +82,7 @@ pub fn age_of_first_try<F: FirstTries>(
     (age_ns != NOT_FOUND).then_some(age_ns)
 }
 
-/// Does the same; returns [`NOT_FOUND`] for a first try.
+/// [`age_of_first_try`] as one number; [`NOT_FOUND`] for a first try.
 #[inline(always)]
 fn age<F: FirstTries>(line: &F, hash: u64, within_ns: u64, now_ns: u64) -> u64 {
     let now = ((now_ns / STEP_NS) & 0xffff_ffff) as u32 & USED;
@@ -111,7 +108,7 @@ fn age<F: FirstTries>(line: &F, hash: u64, within_ns: u64, now_ns: u64) -> u64 {
     }
     let mut position = cursor & POSITION;
     if age_ns == NOT_FOUND {
-        // Not a remainder, of which the kernel's verifier does not know the bounds.
+        // Not a remainder: the kernel's verifier does not know its bounds.
         position = if position < COUNT { position } else { 0 };
         line.set(position as usize, tag << 8 | now & 0xff);
         position += 1;
@@ -123,7 +120,7 @@ fn age<F: FirstTries>(line: &F, hash: u64, within_ns: u64, now_ns: u64) -> u64 {
     age_ns
 }
 
-/// Returns the bits of the hash that a first try keeps: never 0, and others than those of its line.
+/// The bits of the hash in a first try: never 0, and distinct from the bits that choose the line.
 #[inline(always)]
 const fn tag(hash: u64) -> u32 {
     let tag = (hash >> 8 & 0xff_ffff) as u32;

@@ -1,7 +1,7 @@
 //! The table of known sources: lines of sources and their records.
 //!
-//! It is made of the lines of the [table of buckets](crate::table): a source stands in the clear in
-//! place of the fingerprint, so that it can be listed, and its record in place of the state.
+//! It has the same lines as the [table of buckets](crate::table). The source in the clear replaces
+//! the fingerprint, so that sources can be listed, and the record replaces the state.
 
 use super::{Moment, Record, SourceId, Tick};
 use crate::{
@@ -17,17 +17,17 @@ const LOWEST: u64 = (1 << Tick::KEPT_BITS) - 1;
 /// The bits of a weight below the rank.
 const BELOW_RANK: u32 = Record::SPAN_BITS + Tick::KEPT_BITS;
 
-/// Returns the record of a source in its line.
+/// The record of a source in its line; [`Record::NONE`] if the line does not have it.
 #[inline(always)]
 pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 
-/// Changes the record of a source in its line to what `after` makes of it; returns what it is then.
-/// `insert` is [`insert()`], for a source that is not there.
+/// Applies `after` to the record of a source in its line; returns the new record. `insert` is
+/// [`insert()`], for a missing source.
 ///
-/// If the line has no room for the source, or other CPUs won all attempts, it returns the record
-/// that the source would have, by which this packet is decided on.
+/// If the line has no room for the source, or other CPUs won all attempts, the returned record is
+/// not stored, but still decides on this packet.
 #[inline(always)]
 pub(crate) fn change<L: Line>(
     line: &L,
@@ -49,19 +49,19 @@ pub(crate) fn change<L: Line>(
         };
         match swap {
             Swap::Changed => {}
-            // Misplaced: the way became another source's, which had the very same record, and
-            // another CPU has changed it since.
+            // Misplaced: the way became another source's with the same record, and another CPU has
+            // changed it since.
             Swap::Stored | Swap::Misplaced | Swap::Unavailable | Swap::Untracked => break,
         }
     }
     record
 }
 
-/// Returns how much a record is worth keeping: by its rank, among equals by for how long its source
-/// has kept coming, and then by how lately it was seen. 0: nothing is known.
+/// The worth of keeping a record: ordered by its rank, then by its span (how long the source has
+/// kept coming), then by its last visit. 0: an empty record.
 ///
-/// An owner of many addresses can prove them all by handshakes. They push out each other, and not
-/// sources that have come for longer.
+/// The span protects against an owner of many addresses, who can prove them all by handshakes: they
+/// evict each other, not sources that have come for longer.
 #[inline(always)]
 pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
     let rank = record.rank(at);
@@ -74,7 +74,7 @@ pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
         | (u32::MAX - unseen) as u64 & LOWEST
 }
 
-/// Inserts a source that is not there into its line; `weight` is [`weight()`].
+/// Inserts a missing source into its line; `weight` is [`weight()`].
 #[inline(always)]
 pub(crate) fn insert<L: Line>(
     line: &L,
@@ -115,7 +115,7 @@ impl<F: Fn(Record) -> u64> Eviction for ByRank<F> {
         WhenFull::Evict
     }
 
-    /// Nobody counts them: what is forgotten is worth no more than what is new.
+    /// Not counted: the evicted record is worth no more than the new one.
     #[inline(always)]
     fn count_lossy_eviction(&self) {}
 }

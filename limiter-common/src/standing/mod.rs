@@ -1,13 +1,13 @@
-//! Standing: what is known of a source, and what limits reserve for sources of a higher standing.
+//! Standing: knowledge of sources, and the reserves of limits for sources of a higher standing.
 //!
 //! A source is an IPv4 address or an IPv6 prefix ([`Settings::ipv6_prefix`]). A limit may
-//! [reserve](Reserves) a part of its bucket, which sources of a lower standing may not touch.
+//! [reserve](Reserves) a part of its bucket; sources of a lower standing may not touch it.
 //!
-//! Without a shortage most sources are not looked up: to look up all would cost 60 ns more with one
-//! source, and 280 with 16 million. In the entry that choice would save a tail call, but take
-//! 175 007 verified instructions on Linux 6.1.
+//! Without a shortage most sources are not looked up: looking up all would cost 60 ns more with one
+//! source, and 280 ns with 16 million. Making that choice in the entry program would save a tail
+//! call, but take 175 007 verified instructions on Linux 6.1.
 //!
-//! A source whose /24 has a known one gains nothing by that (docs/architecture.md says why).
+//! A known source in a /24 gives its neighbours no standing (docs/architecture.md says why).
 
 mod event;
 pub(crate) mod first_tries;
@@ -39,23 +39,23 @@ pub use self::{
 use crate::numbered::numbered;
 
 numbered! {
-    /// What is known of a source, from the highest standing to the lowest.
+    /// The standing of a source, from the highest to the lowest.
     #[cfg_attr(
         feature = "serde",
         derive(serde::Serialize, serde::Deserialize),
         serde(rename_all = "kebab-case")
     )]
     pub enum Standing {
-        /// Before the shortage began, it completed a TCP handshake or somebody vouched for it, so
-        /// it receives what is sent to it.
+        /// Before the shortage began, it completed a TCP handshake or an operator vouched for it:
+        /// packets to its address reach it, so the address is not forged.
         Proven,
         /// It came on several separate occasions while there was no shortage.
         Familiar,
-        /// It was proven or became familiar during the shortage, or shortly before it.
+        /// It was proven or became familiar during the shortage, or shortly before.
         Fresh,
-        /// It was refused as unknown and came again after a time that no forger waits for.
+        /// It was refused as unknown and came again after a delay that forgers do not wait for.
         Retried,
-        /// Nothing is known of it.
+        /// It has no standing.
         Unknown,
     } else Unknown
 }
@@ -73,7 +73,7 @@ impl Standing {
         Self::Unknown,
     ];
 
-    /// Returns the name in configuration files and output.
+    /// The name in configuration files and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

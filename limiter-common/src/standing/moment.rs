@@ -1,8 +1,8 @@
-//! Moments, at which records are judged.
+//! Moments at which records are judged.
 
 use super::{Settings, Shortage, Tick};
 
-/// A time, and all else that a record's worth depends on.
+/// A time, with all other inputs to a record's worth.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// The settings.
@@ -14,7 +14,7 @@ pub struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Returns whether there is a shortage.
+    /// Whether there is a shortage.
     #[must_use]
     #[inline(always)]
     pub const fn is_short(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Orders: what userspace asks the kernel to note of one source, as it asks for changes of
-//! [buckets](crate::table::Order).
+//! Orders: requests from userspace to the kernel to apply an event to one source, like the orders
+//! for [buckets](crate::table::Order).
 
 use super::{Event, SourceId};
 
@@ -20,7 +20,7 @@ pub struct KnowOrder {
 }
 
 impl KnowOrder {
-    /// Makes an order to note that event of a source at the time `now_ns`, in nanoseconds.
+    /// An order to apply the event to the source at the time `now_ns`, in nanoseconds.
     #[must_use]
     pub const fn new(source: SourceId, event: Event, now_ns: u64) -> Self {
         let (event, value) = event.to_numbers();

@@ -1,33 +1,33 @@
-//! The record of one source: what it is worth, and how it changes.
+//! The record of one source: its worth, and its changes.
 
 use super::{Moment, Standing, Tick};
 use crate::numbered::numbered;
 
-/// What is known of a source, as one word.
+/// The record of a source, as one word.
 ///
-/// From the lowest bit on: 3 bits for the number of its [`Kind`], 1 bit if the standing is fresh,
-/// 4 bits for the occasions on which the source came, 28 bits for the tick of its last visit, 28
-/// bits for the tick [`Self::since`]. 0: nothing is known.
+/// From the lowest bit on: 3 bits for the number of its [`Kind`], 1 bit if the standing is fresh, 4 bits for the
+/// occasions on which the source came, 28 bits for the tick of its last visit, 28 bits for the tick [`Self::since`]. 0:
+/// an empty record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Record(pub u64);
 
 numbered! {
-    /// What a record says of its source, when it holds.
+    /// The kind of a record, before expiry is taken into account.
     pub enum Kind {
-        /// Nothing.
+        /// An empty record.
         Nothing,
-        /// It came, on too few occasions yet.
+        /// The source came, but on too few occasions so far.
         Visited,
-        /// It came again after it was refused.
+        /// The source came again after a refusal.
         Retried,
-        /// It came on enough occasions.
+        /// The source came on enough occasions.
         Familiar,
-        /// It completed a handshake.
+        /// The source completed a handshake.
         Proven,
-        /// Somebody vouches for it.
+        /// An operator vouches for the source.
         Vouched,
-        /// Another node of the fleet says that it is proven there.
+        /// Another node of the fleet reports the source as proven there.
         Heard,
     } else Nothing
 }
@@ -40,16 +40,16 @@ const KEPT: u64 = (1 << Tick::KEPT_BITS) - 1;
 const SINCE_SHIFT: u32 = LAST_SHIFT + Tick::KEPT_BITS;
 
 impl Record {
-    /// Nothing is known.
+    /// The empty record.
     pub const NONE: Self = Self(0);
 
-    /// The number of ticks, ten minutes, that a source is retried.
+    /// The duration of a retried standing: ten minutes, in ticks.
     pub const RETRIED: u32 = 559;
 
-    /// The largest number of ticks, four and a half years, that somebody can vouch for a source.
+    /// The longest duration of a vouch: four and a half years, in ticks.
     pub const LONGEST_VOUCH: u32 = 1 << (Tick::KEPT_BITS - 1);
 
-    /// Makes a record of those parts; only their lowest bits count.
+    /// Makes a record from its parts; only their lowest bits count.
     #[must_use]
     #[inline(always)]
     pub const fn new(kind: Kind, is_fresh: bool, visits: u32, last: Tick, since: Tick) -> Self {
@@ -65,46 +65,45 @@ impl Record {
         Self(if is_fresh { word | FRESH } else { word })
     }
 
-    /// Returns the kind, whether or not it still holds.
+    /// The kind, which may have expired.
     #[must_use]
     #[inline(always)]
     pub const fn kind(self) -> Kind {
         Kind::of_number((self.0 & 7) as u32)
     }
 
-    /// Returns whether the standing was gained during a shortage, or so shortly before one that it
-    /// counts as gained during it.
+    /// Whether the standing was gained during a shortage, or so shortly before one that it counts as gained during it.
     #[must_use]
     #[inline(always)]
     pub const fn is_fresh(self) -> bool {
         self.0 & FRESH != 0
     }
 
-    /// Returns the number of occasions on which the source came, at most 15.
+    /// The number of occasions on which the source came, at most 15.
     #[must_use]
     #[inline(always)]
     pub const fn visits(self) -> u32 {
         (self.0 >> VISITS_SHIFT & 15) as u32
     }
 
-    /// Returns the kept tick of the last visit; of a source that was heard of, as if it had come for the last
-    /// time so long before the word about it ends as a source is remembered: so the record ends with the word.
+    /// The kept tick of the last visit. In a heard record it is not a visit: it lies as long before the end of the
+    /// other node's report as sources are remembered, so the record expires with the report.
     #[must_use]
     #[inline(always)]
     pub const fn last(self) -> u32 {
         (self.0 >> LAST_SHIFT & KEPT) as u32
     }
 
-    /// Returns a kept tick: when the standing was gained; for a visited source, when its last
-    /// occasion was; for a retried or vouched one, when that ends.
+    /// A kept tick: the gain of the standing; for a visited source, its last occasion; for a retried or vouched source,
+    /// the end of the standing.
     #[must_use]
     #[inline(always)]
     pub const fn since(self) -> u32 {
         (self.0 >> SINCE_SHIFT) as u32
     }
 
-    /// Returns the record by another clock, which shows `to` when this one shows `from`. So a
-    /// record can be saved by the wall clock and recalled after a restart.
+    /// Converts the record to another clock, which shows `to` when this one shows `from`. Records are saved by the wall
+    /// clock and recalled after a restart.
     #[must_use]
     pub const fn by_clock(self, from: Tick, to: Tick) -> Self {
         let ahead = to.0.wrapping_sub(from.0);
@@ -116,7 +115,7 @@ impl Record {
         Self::new(self.kind(), self.is_fresh(), self.visits(), last, since)
     }
 
-    /// Returns what the record is worth.
+    /// The standing that the record gives its source.
     #[must_use]
     #[inline(always)]
     pub const fn standing(self, at: &Moment<'_>) -> Standing {
@@ -132,9 +131,8 @@ impl Record {
         }
     }
 
-    /// Returns the rank by which records keep their room: one of a higher rank never makes room for
-    /// one of a lower rank. 0: nothing is known. A source that was heard of takes no room of one that this
-    /// host found out about.
+    /// The rank by which records keep their room: no record makes room for one of a lower rank. 0: an empty record. A
+    /// heard record never displaces one from this host's own observations.
     #[must_use]
     #[inline(always)]
     pub const fn rank(self, at: &Moment<'_>) -> u32 {
@@ -152,11 +150,11 @@ impl Record {
         }
     }
 
-    /// The bits of a [span](Self::span).
+    /// The number of bits of a [span](Self::span).
     pub(super) const SPAN_BITS: u32 = 5;
 
-    /// Returns for how long the source has kept coming since it became familiar or proven: the bits
-    /// of the number of ticks, so about the logarithm. 0: it has another standing.
+    /// The time for which the source has kept coming since it became familiar or proven: the bit length of the number
+    /// of ticks, so about its logarithm. 0: it has another standing.
     #[must_use]
     #[inline(always)]
     pub const fn span(self) -> u32 {
@@ -168,8 +166,7 @@ impl Record {
         }
     }
 
-    /// Returns the record without what has expired: nothing, if the source has not come for too
-    /// long.
+    /// The record without expired parts: empty, if the source has stayed away for too long.
     #[must_use]
     #[inline(always)]
     pub const fn current(self, at: &Moment<'_>) -> Self {
@@ -197,17 +194,17 @@ impl Record {
         self
     }
 
-    /// Returns whether a standing that was gained by visits or a handshake ranks as fresh. A botnet
-    /// completes handshakes before it floods, so a standing gained shortly before the shortage is
-    /// fresh as long as the shortage lasts; so is one that was gained on another node since it began.
+    /// Whether a standing gained by visits or a handshake ranks as fresh. A botnet completes handshakes before it
+    /// floods, so a standing gained shortly before the shortage is fresh as long as the shortage lasts. A standing
+    /// gained on another node since the shortage began is fresh too.
     #[inline(always)]
     const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
         let too_young = at.now.since(at.shortage.began()) as u64 + at.settings.fresh_ticks as u64;
         self.is_fresh() || at.is_short() && (at.now.since_kept(self.since()) as u64) < too_young
     }
 
-    /// Notes a visit, at most once a tick. Without a shortage, it may be another occasion, or
-    /// make a fresh standing a full one.
+    /// Applies a visit, at most once a tick. Without a shortage, the visit may count as another occasion, or make a
+    /// fresh standing a full one.
     #[inline(always)]
     pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
@@ -255,8 +252,8 @@ impl Record {
         Self::new(kind, false, visits, at.now, at.now)
     }
 
-    /// Proves the source, because it completed a handshake or sent a valid cookie; but a familiar one
-    /// does not become fresh by that.
+    /// Proves the source, after a handshake or a valid cookie. A familiar source stays familiar where it would
+    /// otherwise become fresh.
     #[inline(always)]
     pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
@@ -264,7 +261,7 @@ impl Record {
             Kind::Nothing | Kind::Visited | Kind::Retried => {
                 Self::new(Kind::Proven, at.is_short(), seen.visits(), at.now, at.now)
             }
-            // It has been known for as long as it was familiar, or proven elsewhere.
+            // The source keeps the time since it was familiar, or proven elsewhere.
             Kind::Familiar | Kind::Heard if !at.is_short() || seen.counts_as_fresh(at) => {
                 let (last, since) = (Tick(seen.last()), Tick(seen.since()));
                 Self::new(Kind::Proven, seen.is_fresh(), seen.visits(), last, since).visited(at)
@@ -273,8 +270,8 @@ impl Record {
         }
     }
 
-    /// Takes what other nodes say of the source, as a [heard](Kind::Heard) record; another: they say nothing of
-    /// it. What this host found out itself counts more.
+    /// Applies a report from other nodes, a [heard](Kind::Heard) record; any other record retracts the earlier report.
+    /// This host's own observations take precedence.
     #[inline(always)]
     pub(super) const fn heard(self, record: Self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
@@ -289,7 +286,7 @@ impl Record {
         }
     }
 
-    /// Makes a source retried for ten minutes, if nothing better is known of it.
+    /// Makes a source retried for ten minutes, unless its record is better.
     #[inline(always)]
     pub(super) const fn retried(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
@@ -302,7 +299,7 @@ impl Record {
         }
     }
 
-    /// Somebody vouches for the source: until the given time, that replaces all else.
+    /// Applies an operator's vouch: until the given time, it replaces any other standing.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_VOUCH")]
     pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {

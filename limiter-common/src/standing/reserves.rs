@@ -1,9 +1,8 @@
-//! What a limit reserves: trunk reservation on one bucket.
+//! The reserves of a limit: trunk reservation on one bucket.
 
 use super::Standing;
 
-/// How much of a bucket must be left for a packet to pass, by the standing of its source, in the
-/// ticks of the bucket's states.
+/// The amount that a packet must leave in a bucket, by the standing of its source, in the ticks of the bucket's states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Reserves {
@@ -11,7 +10,7 @@ pub struct Reserves {
 }
 
 impl Reserves {
-    /// Nothing is reserved.
+    /// Without a reserve.
     pub const NONE: Self = Self {
         ticks: [0; Standing::COUNT],
     };
@@ -22,15 +21,15 @@ impl Reserves {
         Self { ticks }
     }
 
-    /// Returns the ticks that a packet of a source of that standing must leave in the bucket.
+    /// The ticks that a packet from a source of this standing must leave in the bucket.
     #[must_use]
     #[inline(always)]
     pub const fn from(&self, standing: Standing) -> u64 {
         self.ticks[standing as usize]
     }
 
-    /// Does the same by the number of a standing: the verifier would walk what follows once for each
-    /// standing. Sources whose standing nobody asked for count as unknown.
+    /// [`Self::from`] by the standing's number: with an enum, the verifier would walk all later code once per standing.
+    /// A number without a standing, because the look-up was skipped, counts as unknown.
     #[must_use]
     #[inline(always)]
     pub const fn from_number(&self, standing: u32) -> u64 {

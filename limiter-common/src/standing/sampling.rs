@@ -1,8 +1,8 @@
-//! Sampling: of very many visits, a CPU notes a part.
+//! Sampling: a CPU applies only a part of very many visits.
 
 use super::{Settings, Tick};
 
-/// The visits of sources that a CPU has seen in the current tick.
+/// The number of visits that a CPU has seen in the current tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct VisitCount {
@@ -11,11 +11,11 @@ pub struct VisitCount {
 }
 
 impl VisitCount {
-    /// After the first [`Settings::noted_visits`] of a tick, a CPU notes one visit in this many, a
-    /// power of two.
+    /// After the first [`Settings::noted_visits`] of a tick, a CPU applies one visit in this many,
+    /// a power of two.
     pub const ONE_IN: u32 = 64;
 
-    /// Counts a visit; returns whether to note it.
+    /// Counts a visit; returns whether to apply it.
     #[inline(always)]
     pub(crate) const fn is_noted(&mut self, settings: &Settings, now: Tick) -> bool {
         if self.tick != now.0 {

@@ -4,31 +4,31 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
-    /// The number of lines of the table of known sources, a power of two; 0: the policy uses no
-    /// standing.
+    /// The number of lines of the table of known sources, a power of two; 0: the policy does not
+    /// use standing.
     pub lines: u32,
     /// The number of lines of the memory of first tries, a power of two.
     pub first_try_lines: u32,
-    /// The length of the prefix that is one source in IPv6, at most 64.
+    /// The prefix length of an IPv6 source, at most 64.
     pub ipv6_prefix: u32,
-    /// The number of separate occasions after which a source is familiar; 0: it never is.
+    /// The number of separate occasions after which a source is familiar; 0: never.
     pub visits: u32,
-    /// The shortest time between two such occasions, in nanoseconds.
+    /// The shortest time between two occasions, in nanoseconds.
     pub apart_ns: u64,
-    /// How long after a refusal a packet of the same source is a retry, in nanoseconds.
+    /// The earliest retry: the time after the refusal, in nanoseconds.
     pub retry_after_ns: u64,
-    /// Until how long after the refusal it is one, in nanoseconds; at most
+    /// The latest retry: the time after the refusal, in nanoseconds; at most
     /// [`Self::LONGEST_RETRY_NS`].
     pub retry_within_ns: u64,
-    /// How long a source is remembered after its last visit, in nanoseconds.
+    /// The time for which a source is remembered after its last visit, in nanoseconds.
     pub remember_ns: u64,
     /// 1: a source that completes a TCP handshake with this host is proven.
     pub handshakes_prove: u32,
-    /// How long before a shortage a source must have gained its standing, in ticks: less, and it
-    /// is fresh.
+    /// The time before a shortage, in ticks, by which a source must have gained its standing; a
+    /// later gain is fresh.
     pub fresh_ticks: u32,
-    /// The number of visits that a CPU notes in a tick, whatever their sources' standing matters;
-    /// of those that follow it notes [a part](super::VisitCount::ONE_IN).
+    /// The number of visits that a CPU applies in a tick while standing matters; of the following
+    /// visits it applies [a part](super::VisitCount::ONE_IN).
     pub noted_visits: u64,
 }
 
@@ -37,7 +37,7 @@ impl Settings {
     /// bits of time, in steps of 50 ms.
     pub const LONGEST_RETRY_NS: u64 = 12_000_000_000;
 
-    /// The settings of a policy that uses no standing.
+    /// The settings of a policy that does not use standing.
     pub const NONE: Self = Self {
         lines: 0,
         first_try_lines: 0,

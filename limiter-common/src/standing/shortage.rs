@@ -1,41 +1,41 @@
-//! Shortages: when limits began to refuse packets for their reserves, and when they last did.
+//! Shortages: the time from a limit's first refusal for its reserve to a minute after its last one.
 
 use super::Tick;
 
-/// A shortage as one word, which all CPUs share.
+/// A shortage as one word, shared by all CPUs.
 ///
-/// From the lowest bit on: 32 bits for the tick when it was last renewed, 32 bits for the tick
-/// after the one when it began. 0: there never was one.
+/// From the lowest bit on: 32 bits for the tick of its last renewal, and 32 bits for the tick of
+/// its start, plus 1. 0: there never was a shortage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Shortage(pub u64);
 
 impl Shortage {
-    /// There never was one.
+    /// No shortage so far.
     pub const NONE: Self = Self(0);
 
-    /// Returns whether it holds: it was renewed within the last minute.
+    /// Whether it holds: it was renewed within the last minute.
     #[must_use]
     #[inline(always)]
     pub const fn holds(self, now: Tick) -> bool {
         self.0 != 0 && now.since(self.renewed()) < Tick::MINUTE
     }
 
-    /// Returns when it began.
+    /// The tick of its start.
     #[must_use]
     #[inline(always)]
     pub const fn began(self) -> Tick {
         Tick(((self.0 >> 32) as u32).wrapping_sub(1))
     }
 
-    /// Returns when a limit last refused somebody for its reserve.
+    /// The tick at which a limit last refused a packet for its reserve.
     #[must_use]
     #[inline(always)]
     pub const fn renewed(self) -> Tick {
         Tick((self.0 & 0xffff_ffff) as u32)
     }
 
-    /// Returns the shortage after such a refusal; itself if it says so already.
+    /// The shortage after such a refusal; unchanged if it was renewed in this tick already.
     #[must_use]
     #[inline(always)]
     pub const fn after_refusal(self, now: Tick) -> Self {
@@ -49,16 +49,16 @@ impl Shortage {
     }
 }
 
-/// The word in memory that all CPUs share.
+/// The shared word in memory.
 pub trait ShortageWord {
     /// Returns the word's value.
     fn get(&self) -> u64;
-    /// Sets the word to `new` if it still is `seen`, in one atomic step.
+    /// Sets the word to `new` if it still is `seen`, in one atomic step; returns whether it did.
     fn compare_and_swap(&self, seen: u64, new: u64) -> bool;
 }
 
-/// Notes that a limit refused somebody for its reserve. It writes at most once a tick, on any
-/// number of CPUs: if the swap fails, another CPU has noted the same.
+/// Renews the shortage after a limit refused a packet for its reserve. Writes at most once a tick,
+/// on any number of CPUs: if the swap fails, another CPU has just renewed it.
 #[inline(always)]
 pub(crate) fn renew<W: ShortageWord>(word: &W, now: Tick) {
     let seen = word.get();
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// The word for one thread, and how often it was written.
+    /// The word for one thread, with a count of its writes.
     #[derive(Default)]
     struct CountingWord {
         word: Cell<u64>,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// Refusals at any times within a tick write once; so do those of CPUs whose clocks differ.
+        /// Refusals at any times within a tick write once, even on CPUs with different clocks.
         #[test]
         fn a_shortage_is_written_once_a_tick(
             mut times in prop::collection::vec(0..200 * TICK_NS, 1..200),

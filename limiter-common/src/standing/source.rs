@@ -3,14 +3,14 @@
 use super::Settings;
 use crate::address::{Address, Family};
 
-/// A source as one word, from which it can be read again. For IPv6 that is the upper half of the
-/// address, cut to the prefix; for IPv4 the address, below 32 bits that no IPv6 source begins with.
+/// A source as one reversible word. For IPv6, the upper half of the address, cut to the prefix. For IPv4, the address
+/// below 32 bits that begin no IPv6 source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SourceId(pub u64);
 
 impl SourceId {
-    /// The source of nobody, such as `::`.
+    /// The source of no address that can be a source, such as `::`.
     pub const NONE: Self = Self(0);
 
     /// The upper half of IPv4 sources: multicast in IPv6, so never a source.
@@ -19,8 +19,8 @@ impl SourceId {
     /// The first byte of an IPv6 multicast address.
     const MULTICAST: u64 = 0xff;
 
-    /// Returns the source of an address; that of nobody for IPv6 multicast. The stack refuses packets
-    /// from there, but they are judged before, and could pass for an IPv4 source.
+    /// The source of an address. IPv6 multicast becomes [`Self::NONE`]: the stack refuses packets from there only after
+    /// they are judged, and they could pass for an IPv4 source.
     #[must_use]
     #[inline(always)]
     pub const fn new(settings: &Settings, address: &Address) -> Self {
@@ -31,7 +31,7 @@ impl SourceId {
         }
     }
 
-    /// Returns the source's first address.
+    /// The source's first address.
     #[must_use]
     #[inline(always)]
     pub const fn address(self) -> Address {

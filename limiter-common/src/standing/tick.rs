@@ -2,8 +2,8 @@
 
 /// A time in ticks, by the clock of the decisions.
 ///
-/// Times are compared modulo their bits. Clocks may differ, above all those of CPUs: a time up to
-/// [`Tick::AHEAD`] ticks ahead of now is now.
+/// Times are compared modulo their bits. Clocks differ, above all between CPUs: a time up to
+/// [`Tick::AHEAD`] ticks ahead counts as now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Tick(pub u32);
@@ -15,29 +15,29 @@ impl Tick {
     /// The bits of ticks that records keep: they repeat after nine years.
     pub const KEPT_BITS: u32 = 28;
 
-    /// The ticks, an hour and more, by which a clock may be ahead of another.
+    /// The number of ticks, an hour and more, that one clock may be ahead of another.
     pub const AHEAD: u32 = 1 << 12;
 
-    /// The ticks of a minute, the length of a shortage after its last refusal.
+    /// The number of ticks in a minute, the length of a shortage after its last refusal.
     pub const MINUTE: u32 = 56;
 
     const KEPT: u32 = (1 << Self::KEPT_BITS) - 1;
 
-    /// Returns the tick of a time in nanoseconds.
+    /// The tick of a time in nanoseconds.
     #[must_use]
     #[inline(always)]
     pub const fn of_ns(ns: u64) -> Self {
         Self((ns >> Self::BITS & 0xffff_ffff) as u32)
     }
 
-    /// Returns the part of the tick that records keep.
+    /// The part of the tick that records keep.
     #[must_use]
     #[inline(always)]
     pub const fn kept(self) -> u32 {
         self.0 & Self::KEPT
     }
 
-    /// Returns the ticks from a kept tick until this one.
+    /// The number of ticks from a kept tick until this one.
     #[must_use]
     #[inline(always)]
     pub const fn since_kept(self, kept: u32) -> u32 {
@@ -49,7 +49,7 @@ impl Tick {
         }
     }
 
-    /// Returns whether a kept tick is after this one, and at most `most` ticks after it.
+    /// Whether a kept tick is after this one, by at most `most` ticks.
     #[must_use]
     #[inline(always)]
     pub const fn is_before_kept(self, kept: u32, most: u32) -> bool {
@@ -57,7 +57,7 @@ impl Tick {
         ticks != 0 && ticks <= most
     }
 
-    /// Returns the ticks from another tick until this one.
+    /// The number of ticks from another tick until this one.
     #[must_use]
     #[inline(always)]
     pub const fn since(self, other: Self) -> u32 {

@@ -4,14 +4,14 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::{Line, WAYS};
 
-/// A line that several threads may use at once; so may the kernel if the memory is a map's. Names
+/// A line that several threads may use at once, and the kernel too if the memory is a map's. Names
 /// have even indices, states odd ones.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct AtomicLine([AtomicU64; 2 * WAYS]);
 
 impl AtomicLine {
-    /// Returns its words, each as it is at some moment.
+    /// A snapshot of its words. Each word is read atomically; the whole is not.
     #[must_use]
     pub fn words(&self) -> [u64; 2 * WAYS] {
         self.0.each_ref().map(|word| word.load(SeqCst))
@@ -26,8 +26,7 @@ impl AtomicLine {
     }
 }
 
-/// Returns the first line, from the one at `from` on, with a word that is not 0 at some moment, and
-/// its index.
+/// The first line at or after `from` with a word other than 0, and its index.
 #[must_use]
 pub fn next_occupied(lines: &[AtomicLine], from: u32) -> Option<(u32, &AtomicLine)> {
     let rest = lines.get(from as usize..)?;

@@ -1,5 +1,5 @@
-//! SipHash-1-3 of a bucket's owner or of a source: one and three rounds, as in Rust's and Linux's
-//! hash tables.
+//! SipHash-1-3 of a bucket's owner or of a source: one round a word and three at the end, as in
+//! Rust's and Linux's hash tables.
 
 use crate::{
     limit::{FIRST_CUSTOM_ID, LimitId},
@@ -7,7 +7,7 @@ use crate::{
     siphash::SipHash,
 };
 
-/// The hash of tables.
+/// The hash function of tables.
 type State = SipHash<1, 3>;
 
 /// The secret of one table: random, and drawn anew for each. Write it only to files that only root
@@ -27,11 +27,11 @@ pub struct HashKey {
 pub struct OwnerHash(pub u64);
 
 impl OwnerHash {
-    /// Returns the line of a limit's buckets in a table of `lines` lines, a power of two up to
-    /// 2^24.
+    /// The line of a limit's buckets in a table of `lines` lines, a power of two up to 2^24.
     ///
-    /// It comes from the low bits, which [`super::fingerprint`] leaves out. Two limits of one owner
-    /// share a line, which leaves half of it for others; the next two have another.
+    /// The index uses the low bits, which [`super::fingerprint`] leaves out. Two limits of one
+    /// owner share a line, which leaves half of it for others; the next two limits have another
+    /// line.
     #[must_use]
     #[inline(always)]
     pub const fn line(self, limit: LimitId, lines: u32) -> u32 {
@@ -39,8 +39,8 @@ impl OwnerHash {
     }
 }
 
-/// Returns the group of limits that share a line: packets and bytes, new connections alone, and
-/// custom limits in pairs.
+/// The group of limits that share a line: packets and bytes, new connections alone, and custom
+/// limits in pairs.
 #[inline(always)]
 const fn group(limit: LimitId) -> u32 {
     let id = limit.0 as u32;
@@ -53,12 +53,11 @@ const fn group(limit: LimitId) -> u32 {
 }
 
 impl OwnerHash {
-    /// Returns the hash of a part of this bucket: it has its own tag, and another line, which it
-    /// shares with the next part. `part` is a [`BucketKey::part`]; the hash
-    /// may be incomplete.
+    /// The hash of a part of this bucket: it has its own tag, and another line, shared with the
+    /// next part. `part` is a [`BucketKey::part`]; the hash may be incomplete.
     ///
-    /// No two parts of one bucket have the same tag. In a table of 64 lines or more, no two pairs
-    /// of the first 128 have the same line, because their lowest bits differ. If there are enough
+    /// All parts of one bucket have different tags. In a table of 64 lines or more, all pairs of
+    /// the first 128 parts have different lines, because their lowest bits differ. With enough
     /// lines, the parts of limits of other groups have other lines too: groups differ only in the
     /// lowest seven bits, and pairs also in the next ones.
     #[must_use]
@@ -70,15 +69,15 @@ impl OwnerHash {
 }
 
 impl HashKey {
-    /// Returns the hash of a bucket or of its part. It starts from the hash of the owner's kind,
-    /// prefix length and id, whatever the limit.
+    /// The hash of a bucket or of its part. It covers the owner's kind, prefix length and id, but
+    /// not the limit.
     #[must_use]
     #[inline(always)]
     pub const fn owner_hash(&self, key: &BucketKey) -> OwnerHash {
         let mut state = State::new(self.first, self.second);
         let (shape, [high, low]) = key.owner_words();
-        // The last word has the length in its upper byte, so that it says whether there is a
-        // second half: IPv4 and most ranges have none.
+        // The last word has the length in its upper byte, to tell messages with and without the
+        // second half apart: IPv4 and most ranges have no second half.
         state.absorb(high);
         if low == 0 {
             state.absorb(16 << 56 | shape);
@@ -89,15 +88,15 @@ impl HashKey {
         OwnerHash(state.finish()).of_part(key.part() as u64)
     }
 
-    /// Returns the hash of eight bytes, such as a source. No owner is hashed by the same message:
-    /// theirs are longer.
+    /// The hash of eight bytes, such as a source. Owners' messages are longer, so their hashes are
+    /// independent.
     #[must_use]
     #[inline(always)]
     pub const fn word_hash(&self, word: u64) -> u64 {
         self.words_hash(&[word])
     }
 
-    /// Returns the hash of some words, other than two: an owner's message may have as many.
+    /// The hash of some words. Not of two: an owner's message may have two.
     #[must_use]
     #[inline(always)]
     pub const fn words_hash<const WORDS: usize>(&self, words: &[u64; WORDS]) -> u64 {
@@ -135,7 +134,7 @@ mod tests {
         }
     }
 
-    /// This holds even in the smallest tables, so that a log's parts do not evict each other.
+    /// Even in the smallest tables, so that a log's parts do not evict each other.
     #[test]
     fn a_log_has_two_parts_to_a_line() {
         let bucket = BucketKey::of_source(LimitId(40), Address::v4([192, 0, 2, 1]), 32);

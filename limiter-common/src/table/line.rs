@@ -1,4 +1,4 @@
-//! One line of the table: finds a bucket in it, changes it, and makes room.
+//! One line of the table: look-up, change and insertion of a bucket, with eviction.
 
 use super::{is_same_bucket, unit_of};
 use crate::{
@@ -15,44 +15,44 @@ pub const WAYS: usize = 4;
 /// The fingerprint of no bucket.
 pub const EMPTY: u64 = 0;
 
-/// In place of a state: another CPU is inserting a bucket there. No TAT is as large, and no
+/// In place of a state: another CPU is inserting a bucket into this way. No TAT is as large, and no
 /// [record](crate::standing::Record) is all ones.
 pub const LOCKED: u64 = NO_STATE;
 
-/// A line in memory that all CPUs share. `way` must be below [`Line::WAYS`].
+/// A line in memory shared by all CPUs. `way` must be below [`Line::WAYS`].
 pub trait Line {
     /// The number of buckets in the line.
     const WAYS: usize;
 
-    /// Returns the fingerprint of the bucket in a way.
+    /// The fingerprint of the bucket in a way.
     fn fingerprint(&self, way: usize) -> u64;
-    /// Returns the state of the bucket in a way.
+    /// The state of the bucket in a way.
     fn state(&self, way: usize) -> u64;
     /// Sets the fingerprint with sequential consistency: all CPUs see names change in the same
     /// order.
     fn set_fingerprint(&self, way: usize, fingerprint: u64);
     /// Sets the state, after all earlier writes.
     fn set_state(&self, way: usize, state: u64);
-    /// Sets the state to `new` if it still is `seen`, in one atomic step.
+    /// Sets the state to `new` if it still is `seen`, in one atomic step; returns whether it did.
     fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool;
 }
 
-/// The store that a line belongs to, at one time.
+/// The store of a line, at one time.
 pub trait LineStore: KnownUnits {
-    /// Returns the time in nanoseconds.
+    /// The time in nanoseconds.
     fn now_ns(&self) -> u64;
-    /// Returns whether some units have states other than TATs in nanoseconds.
+    /// Whether some units have states other than TATs in nanoseconds.
     fn has_odd_units(&self) -> bool;
-    /// Returns what to do when all buckets of a line are in debt.
+    /// The behaviour when all buckets of a line are in debt.
     fn when_full(&self) -> WhenFull;
-    /// Counts that a bucket in debt was forgotten.
+    /// Counts the eviction of a bucket in debt.
     fn count_lossy_eviction(&self);
 
-    /// Returns how much the owner of the bucket of that fingerprint and state would gain if it were
-    /// forgotten, by [`Unit::weight`](crate::unit::Unit::weight); 0 if it is full.
+    /// The owner's gain from evicting the bucket with this fingerprint and state, by
+    /// [`Unit::weight`](crate::unit::Unit::weight); 0 if it is full.
     #[inline(always)]
     fn weight_of(&self, fingerprint: u64, state: u64) -> u64 {
-        // Mostly all limits count in nanoseconds, and the compiler removes this.
+        // In most policies all limits count in nanoseconds, and the compiler removes this.
         if self.has_odd_units() {
             let number = unit_of(fingerprint);
             if number & ODD_UNIT != 0 {
@@ -63,7 +63,7 @@ pub trait LineStore: KnownUnits {
     }
 }
 
-/// What happens to a packet that needs a new bucket in a line whose buckets are all in debt.
+/// The treatment of a packet that needs a new bucket in a line with all buckets in debt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -72,8 +72,8 @@ pub trait LineStore: KnownUnits {
 )]
 #[repr(u32)]
 pub enum WhenFull {
-    /// The bucket whose owner gains least is forgotten: that owner gets a little more than its
-    /// budget.
+    /// The bucket with the least gain for its owner is evicted: that owner gets a little more than
+    /// its budget.
     #[default]
     Evict,
     /// The packet is dropped.
@@ -82,24 +82,24 @@ pub enum WhenFull {
     PassNew,
 }
 
-/// Decides which entry of a line makes room for another: a bucket, or what else has a name and a
+/// Chooses the entry of a line that makes room for another: a bucket, or any other name with a
 /// state.
 pub trait Eviction {
-    /// How inserting ends when none of the line's entries can make room.
+    /// The outcome of an insertion when no entry of the line can make room.
     const NO_ROOM: Inserted;
 
-    /// Returns whether two names are of the same entry.
+    /// Whether two names belong to the same entry.
     fn is_same(&self, name: u64, other: u64) -> bool;
-    /// Returns how much is lost if the entry of that name and state is forgotten: 0 for nothing,
-    /// [`u64::MAX`] if it must stay.
+    /// The loss from evicting the entry with this name and state: 0 for none, [`u64::MAX`] if it
+    /// must stay.
     fn weight_of(&self, name: u64, state: u64) -> u64;
-    /// Returns what to do if something is lost with every entry.
+    /// The behaviour if every eviction loses something.
     fn when_full(&self) -> WhenFull;
-    /// Counts that an entry was forgotten with which something was lost.
+    /// Counts an eviction that lost something.
     fn count_lossy_eviction(&self);
 }
 
-/// Evicts the bucket whose owner gains least.
+/// Evicts the bucket with the least gain for its owner.
 struct ByDebt<'a, S>(&'a S);
 
 impl<S: LineStore> Eviction for ByDebt<'_, S> {
@@ -127,7 +127,7 @@ impl<S: LineStore> Eviction for ByDebt<'_, S> {
     }
 }
 
-/// Returns the way of the bucket of that fingerprint; [`Line::WAYS`] if it is in none.
+/// The way of the bucket with this fingerprint; [`Line::WAYS`] if it is missing.
 #[inline(always)]
 fn find<L: Line>(line: &L, fingerprint: u64) -> usize {
     let mut way = 0;
@@ -137,7 +137,7 @@ fn find<L: Line>(line: &L, fingerprint: u64) -> usize {
     way
 }
 
-/// Returns the way of the same bucket in any unit; [`Line::WAYS`] if it is in none.
+/// The way of the same bucket in any unit; [`Line::WAYS`] if it is missing.
 #[inline(always)]
 fn find_in_any_unit<L: Line>(line: &L, fingerprint: u64) -> usize {
     let mut way = 0;
@@ -147,8 +147,8 @@ fn find_in_any_unit<L: Line>(line: &L, fingerprint: u64) -> usize {
     way
 }
 
-/// Returns the way of the bucket of that fingerprint, and its state; if it is in none,
-/// [`Line::WAYS`] and 0, the state of a full bucket.
+/// The way of the bucket with this fingerprint, and its state; [`Line::WAYS`] and 0, the state of a
+/// full bucket, if it is missing.
 #[inline(always)]
 pub fn read<L: Line>(line: &L, fingerprint: u64) -> (usize, u64) {
     let way = find(line, fingerprint);
@@ -156,34 +156,34 @@ pub fn read<L: Line>(line: &L, fingerprint: u64) -> (usize, u64) {
         return (L::WAYS, 0);
     }
     match line.state(way) {
-        // It is being inserted: nothing was spent yet.
+        // Another CPU is inserting it: no token is spent yet.
         LOCKED => (L::WAYS, 0),
         state => (way, state),
     }
 }
 
-/// Returns the fingerprint and the state of the bucket in a way; `None`: there is none, or it is
-/// being inserted or removed.
+/// The fingerprint and the state of the bucket in a way; `None`: the way is empty, or changing
+/// hands.
 #[cfg(not(target_arch = "bpf"))]
 pub fn entry<L: Line>(line: &L, way: usize) -> Option<(u64, u64)> {
     let fingerprint = line.fingerprint(way);
     let state = line.state(way);
-    // Reads the fingerprint again: the state must not be another bucket's.
+    // Reads the fingerprint again, to be sure that the state belongs to the same bucket.
     (fingerprint != EMPTY && state != LOCKED && line.fingerprint(way) == fingerprint)
         .then_some((fingerprint, state))
 }
 
-/// Replaces the state `seen` of the bucket of that fingerprint, which was found in a way, by
-/// `wanted`.
+/// Replaces the state `seen` of the bucket with this fingerprint, found in a way, by `wanted`.
 ///
 /// The fingerprint is not part of the compare-and-swap, so it is read again afterwards. If it has
-/// changed, the way changed hands with exactly the state that was seen, and the swap is taken back:
+/// changed, the way changed hands with exactly the state `seen`, and the swap is taken back:
 ///
-/// * If that succeeds, nobody has acted on the state in between, and nothing has changed.
-/// * If it fails, another CPU has built on the state. If the way is another bucket's now, that
-///   bucket keeps the change. If it is the same bucket in another unit, the exchange came after the
-///   swap and includes the change. A charge may be repeated then, because at worst the bucket owes
-///   too much; a refund must not be, because it would give back twice ([`Swap::Misplaced`]).
+/// * If that succeeds, no CPU has acted on the state in between, and nothing has changed.
+/// * If it fails, another CPU has built on the state. If the way belongs to another bucket now,
+///   that bucket keeps the change. If it is the same bucket in another unit, the exchange came
+///   after the swap and includes the change. The caller may repeat a charge, because at worst the
+///   bucket owes too much; it must not repeat a refund, which would give back twice
+///   ([`Swap::Misplaced`]).
 #[inline(always)]
 pub fn swap<L: Line>(line: &L, way: usize, fingerprint: u64, seen: u64, wanted: u64) -> Swap {
     if !line.compare_and_swap_state(way, seen, wanted) {
@@ -200,7 +200,7 @@ pub fn swap<L: Line>(line: &L, way: usize, fingerprint: u64, seen: u64, wanted: 
 }
 
 numbered! {
-    /// How inserting a bucket ended.
+    /// The outcome of inserting a bucket.
     pub enum Inserted {
         /// The bucket is in the line, in the wanted state.
         Stored,
@@ -209,15 +209,15 @@ numbered! {
         /// The bucket exists already, under another fingerprint or just inserted by another CPU:
         /// exchange it.
         Exists,
-        /// There is no room; the bucket does not exist.
+        /// The line has no room; the bucket does not exist.
         Unavailable,
-        /// There is no room, and the packet is to pass uncharged.
+        /// The line has no room, and the packet is to pass uncharged.
         Untracked,
     } else Unavailable
 }
 
 impl Inserted {
-    /// Returns how the swap ended that inserted the bucket; `exchange` is [`exchange()`].
+    /// The outcome of a swap that inserted the bucket; `exchange` is [`exchange()`].
     #[inline(always)]
     pub fn or_exchange(self, exchange: impl FnOnce() -> bool) -> Swap {
         match self {
@@ -233,7 +233,7 @@ impl Inserted {
     }
 }
 
-/// Inserts the bucket of that fingerprint, which was missing, into the line in the state `wanted`.
+/// Inserts a missing bucket with this fingerprint into the line, in the state `wanted`.
 #[inline(always)]
 pub fn insert<L: Line, S: LineStore>(
     line: &L,
@@ -244,20 +244,20 @@ pub fn insert<L: Line, S: LineStore>(
     insert_by(line, &ByDebt(store), fingerprint, wanted)
 }
 
-/// Inserts the entry of that name, which was missing, into the line in the state `wanted`.
+/// Inserts a missing entry with this name into the line, in the state `wanted`.
 ///
-/// A way changes hands only while its state is [`LOCKED`], which takes a compare-and-swap from
-/// the state that was chosen for eviction; so no charge can get lost in between. The name is
-/// compared, too: a bucket that went to another unit and back has the same state again, but the
-/// name that was read in between gives that state another weight. Two CPUs that
-/// insert the same entry at once, in any units, both write its name before they look for it
-/// elsewhere: at least one sees the other and withdraws.
+/// A way changes hands only while its state is [`LOCKED`]. Locking takes a compare-and-swap from
+/// the state chosen for eviction, so no charge can get lost in between. The name is compared too: a
+/// bucket that went to another unit and back has the same state again, but under the name read in
+/// between, that state has another weight. Two CPUs that insert the same entry at once, in any
+/// units, both write its name before they look for it elsewhere: at least one sees the other and
+/// withdraws.
 #[inline(always)]
 pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted: u64) -> Inserted {
     let mut victim = L::WAYS;
     let mut evicted = (EMPTY, LOCKED);
     let mut least = u64::MAX;
-    // The first that costs nothing will do: in a flood that is nearly always the first way's.
+    // The first free eviction will do: in a flood that is nearly always the first way.
     let mut way = 0;
     while way < L::WAYS && least > 0 {
         let seen = line.state(way);
@@ -310,14 +310,14 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
     Inserted::Stored
 }
 
-/// Exchanges the bucket of that fingerprint, if it is in the line in another unit, to the unit of
-/// the fingerprint; returns whether its state may differ from when it was not found.
+/// Exchanges the bucket with this fingerprint, if it is in the line in another unit, to the
+/// fingerprint's unit; returns whether its state may have changed since the failed look-up.
 ///
-/// It is exchanged whatever the decision will be, so that after a refusal too the debt comes back
-/// at the current rate.
+/// The exchange does not depend on the decision: after a refusal, too, the debt comes back at the
+/// current rate.
 ///
-/// The way is the bucket's before and after, and locked meanwhile: a CPU that inserts the same
-/// bucket elsewhere sees it there and withdraws.
+/// The way belongs to the bucket before and after, and is locked meanwhile: a CPU that inserts the
+/// same bucket elsewhere sees it there and withdraws.
 #[inline(always)]
 pub fn exchange<L: Line, U: KnownUnits>(
     line: &L,
@@ -342,7 +342,7 @@ pub fn exchange<L: Line, U: KnownUnits>(
         return true;
     }
     if line.fingerprint(way) != old {
-        // It became another bucket's in between, with exactly the same state.
+        // The way became another bucket's in between, with exactly the same state.
         line.set_state(way, seen);
         return true;
     }

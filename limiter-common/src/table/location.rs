@@ -16,12 +16,12 @@ pub struct TableLocation {
     pub fingerprint: u64,
     /// The index of its line.
     pub line: u32,
-    /// Its way of the line; [`WAYS`]: it is in none.
+    /// Its way of the line; [`WAYS`]: it is missing.
     pub way: usize,
 }
 
 impl Default for TableLocation {
-    /// Returns the location of no bucket.
+    /// The location of no bucket.
     fn default() -> Self {
         Self {
             fingerprint: 0,
@@ -31,8 +31,8 @@ impl Default for TableLocation {
     }
 }
 
-/// Looks for a bucket in a table of `lines` lines, which `line` returns by index; returns its
-/// state, which is 0 if the bucket is missing.
+/// Looks up a bucket in a table of `lines` lines; `line` returns a line by index. Returns the
+/// bucket's state, or 0 if it is missing.
 #[inline(always)]
 pub fn find<L: Line>(
     hash_key: &HashKey,
@@ -53,7 +53,7 @@ pub fn find<L: Line>(
     look(line, index, fingerprint(hash, limit, unit), location)
 }
 
-/// Does the same for a part of the bucket at a location, by the part's number.
+/// Looks up a part of the bucket at a location, by the part's number.
 #[inline(always)]
 pub fn find_part<L: Line>(
     lines: u32,
@@ -65,7 +65,7 @@ pub fn find_part<L: Line>(
 ) -> u64 {
     const UNIT: u64 = (1 << UNIT_BITS) - 1;
     let part = number + 1;
-    // The hash is in two pieces here: the line, and the tag in the fingerprint.
+    // The location has the hash in two pieces: the line, and the tag in the fingerprint.
     let tag = OwnerHash(bucket.fingerprint).of_part(part).0 >> 32 << 32
         | bucket.fingerprint & 0xffff_ffff;
     let line_hash = OwnerHash(bucket.line.into()).of_part(part);
@@ -73,7 +73,7 @@ pub fn find_part<L: Line>(
     look(line, index, tag & !UNIT | u64::from(unit) & UNIT, location)
 }
 
-/// Looks for the bucket of that fingerprint in a line; returns its state.
+/// Looks up the bucket with this fingerprint in a line; returns its state.
 #[inline(always)]
 fn look<L: Line>(
     line: impl FnOnce(u32) -> Option<L>,
@@ -86,7 +86,7 @@ fn look<L: Line>(
     find_again(line, location)
 }
 
-/// Looks again for the bucket at a location, in the same line; returns its state.
+/// Looks up the bucket at a location again, in the same line; returns its state.
 #[inline(always)]
 pub fn find_again<L: Line>(
     line: impl FnOnce(u32) -> Option<L>,
@@ -100,9 +100,9 @@ pub fn find_again<L: Line>(
     state
 }
 
-/// Replaces the state of the bucket at a location, as
-/// [`BucketStore::swap`](crate::bucket::BucketStore::swap) does; `insert` and `exchange` are the
-/// table's, for a missing bucket.
+/// Replaces the state of the bucket at a location, like
+/// [`BucketStore::swap`](crate::bucket::BucketStore::swap). `insert` and `exchange` are the table's
+/// functions, for a missing bucket.
 #[inline(always)]
 pub fn swap<L: Line>(
     line: impl FnOnce(u32) -> Option<L>,

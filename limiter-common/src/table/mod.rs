@@ -1,13 +1,13 @@
 //! The set-associative table of buckets: each line has four and is one cache line long.
 //!
-//! A keyed hash names a bucket here: nobody without the key can aim at another owner's bucket. The
-//! hash of the owner (address, range, subscriber, interface) gives the line and most of the
-//! fingerprint, so that several limits of one owner share a line.
+//! A keyed hash names a bucket, so an attacker without the key cannot aim at another owner's
+//! bucket. The hash of the owner (address, range, subscriber, interface) gives the line and most of
+//! the fingerprint, so several limits of one owner share a line.
 //!
 //! **Evicting a full bucket loses nothing**, since a missing bucket is a full bucket. A forged
-//! source sends a packet or two, and its bucket is full again an emission interval later: a
-//! flood of them cannot push out a client that is being limited. Only if all four buckets of a
-//! line are in debt does [`WhenFull`] apply.
+//! source sends a packet or two, and its bucket is full again an emission interval later: a flood
+//! of forged sources cannot evict the bucket of a limited client. [`WhenFull`] applies only if all
+//! four buckets of a line are in debt.
 
 #[cfg(not(target_arch = "bpf"))]
 mod atomic_line;
@@ -36,12 +36,12 @@ use crate::{limit::LimitId, unit::UNIT_BITS};
 
 const LIMIT_BITS: u32 = 8;
 
-/// Returns the fingerprint of a bucket in its line: never 0.
+/// The fingerprint of a bucket in its line: never 0.
 ///
-/// From the lowest bit on: 16 bits for the number of the state's unit, by which users of the line's
-/// other buckets can tell whether the bucket is full; 8 bits for the limit's interned id; 40 bits
-/// of the owner's hash, other than those that chose the line. With 20 of them, 40 of five million
-/// packets a second would hit a foreign bucket (16 million sources).
+/// From the lowest bit on: 16 bits for the number of the state's unit, needed to tell whether the
+/// bucket is full without its limit; 8 bits for the limit's interned id; 40 bits of the owner's
+/// hash, none of them used to choose the line. With 20 bits, 40 of five million packets a second
+/// would hit a foreign bucket (16 million sources).
 #[must_use]
 #[inline(always)]
 pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {
@@ -50,21 +50,21 @@ pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {
         | (unit as u64) & ((1 << UNIT_BITS) - 1)
 }
 
-/// Returns the number of the unit in which the bucket of that fingerprint counts.
+/// The number of the unit in which the bucket with this fingerprint counts.
 #[must_use]
 #[inline(always)]
 pub const fn unit_of(fingerprint: u64) -> u32 {
     (fingerprint & ((1 << UNIT_BITS) - 1)) as u32
 }
 
-/// Returns the limit of the bucket of that fingerprint.
+/// The limit of the bucket with this fingerprint.
 #[must_use]
 #[inline(always)]
 pub const fn limit_of(fingerprint: u64) -> LimitId {
     LimitId((fingerprint >> UNIT_BITS & ((1 << LIMIT_BITS) - 1)) as u16)
 }
 
-/// Returns whether these are fingerprints of the same bucket, in any units.
+/// Whether two fingerprints belong to the same bucket, in any units.
 #[must_use]
 #[inline(always)]
 pub const fn is_same_bucket(fingerprint: u64, other: u64) -> bool {

@@ -1,7 +1,7 @@
-//! Orders: what userspace asks the kernel to do to one bucket.
+//! Orders: requests from userspace to the kernel to change one bucket.
 //!
-//! Userspace changes no bucket itself, because it may be killed between any two instructions; a
-//! kernel program cannot be.
+//! Userspace changes no bucket itself, because it may be killed between any two instructions, with
+//! a way locked; a kernel program cannot be.
 
 use crate::{numbered::numbered, owner::BucketKey, strategy::Spend};
 
@@ -11,14 +11,13 @@ use crate::{numbered::numbered, owner::BucketKey, strategy::Spend};
 pub struct Order {
     /// The bucket's key, for a store with exact keys.
     pub key: BucketKey,
-    /// The bucket's fingerprint in the table; in the hash map, the number of its
-    /// unit.
+    /// The bucket's fingerprint in the table; in the hash map, the number of its unit.
     pub fingerprint: u64,
-    /// What to spend or to give back.
+    /// The amount to spend or to give back.
     pub spend: Spend,
     /// The state that [`OrderKind::Swap`] expects.
     pub seen: u64,
-    /// The state that [`OrderKind::Swap`] replaces it with.
+    /// The state that [`OrderKind::Swap`] stores.
     pub wanted: u64,
     /// The time, in nanoseconds.
     pub now_ns: u64,
@@ -29,24 +28,24 @@ pub struct Order {
 }
 
 numbered! {
-    /// What to do.
+    /// The operation of an order.
     pub enum OrderKind {
         /// Spend, and create the bucket if it is missing. A refusal changes nothing.
         Spend,
-        /// Swap the state if it is the expected one. If it already is the wanted one, do nothing:
-        /// so a missing bucket, which is full, is not created to be full.
+        /// Swap the state if it is the expected one. Do nothing if it is the wanted one already: a
+        /// missing bucket is full, so it need not be created to be full.
         Swap,
-        /// Give back what [`Spend::refunded`] says, if the bucket exists.
+        /// Give back [`Spend::refunded`], if the bucket exists.
         GiveBack,
-        /// [`super::clear`]
+        /// Fill the bucket, by [`super::clear`].
         Clear,
-        /// Nothing: no order is of this kind.
+        /// No operation; unused in orders.
         Unknown,
     } else Unknown
 }
 
-/// An order ends with the number of an [`Updated`](crate::bucket::Updated), and this bit if a
-/// bucket in debt was forgotten for it.
+/// The bit added to an order's result, the number of an [`Updated`](crate::bucket::Updated), if the
+/// order evicted a bucket in debt.
 pub const EVICTED: u32 = 1 << 16;
 
 const _: () = assert!(size_of::<Order>() == 24 + 8 + 40 + 4 * 8, "no padding");

@@ -3,8 +3,8 @@
 use super::{LOCKED, Line};
 use crate::bucket::{ATTEMPTS, Updated};
 
-/// Fills the bucket of exactly that fingerprint, whatever it owes. Declines if there is none: it is
-/// full or counts in another unit now.
+/// Fills the bucket with exactly this fingerprint, cancelling any debt. Declines if it is missing:
+/// it is full or counts in another unit now.
 #[inline(always)]
 pub fn clear<L: Line>(line: &L, fingerprint: u64) -> Updated {
     for _ in 0..ATTEMPTS {
@@ -22,7 +22,7 @@ pub fn clear<L: Line>(line: &L, fingerprint: u64) -> Updated {
         if line.fingerprint(way) == fingerprint {
             return Updated::Stored;
         }
-        // It has become another bucket's in between, with exactly the same state: give it back.
+        // The way became another bucket's in between, with exactly the same state: give it back.
         line.compare_and_swap_state(way, 0, seen);
     }
     Updated::Contended

@@ -48,7 +48,7 @@ impl OneLine {
 
 #[test]
 fn a_retry_comes_in_time() {
-    // The kept times repeat after 12.8 s, and the tries begin at each part of that.
+    // The stored times repeat after 12.8 s, and the tries begin at each step of that period.
     for start in (0..30 * SECOND).step_by(50_000_000) {
         for (after_ms, expected) in [
             (0, false),
@@ -83,7 +83,7 @@ fn a_first_try_keeps_its_time_and_a_late_one_is_a_first_try() {
     assert!(line.is_retry(1, 12 * SECOND));
 }
 
-/// Others use the line meanwhile, often or seldom.
+/// Other sources use the line meanwhile, often or seldom.
 #[test]
 fn ages_are_exact_however_a_line_is_used() {
     for step_ms in [50, 700, 2_450, 3_000, 7_000, 12_700, 13_000] {
@@ -143,7 +143,7 @@ fn a_flood_hides_few_retries_and_makes_few_strangers_retry() {
         is_retry(&&lines[line_of(hash, LINES) as usize], hash, &SETTINGS, now)
     };
     let at = |number: u64| number * SECOND / EACH_SECOND;
-    // Each hundredth source comes again, once after a second, another one after three.
+    // Each hundredth source comes again after a second, and another hundredth after three.
     let retries = |number: u64, after_seconds: u64, which: u64| {
         let first = number.checked_sub(after_seconds * EACH_SECOND)?;
         (first % 100 == which).then_some(first)

@@ -1,12 +1,12 @@
-//! Handshakes prove a source, and DNS cookies like them. A standing that is gained with a shortage,
-//! or shortly before one, is fresh.
+//! Handshakes prove a source, and DNS cookies do the same. A standing gained during a shortage, or
+//! shortly before one, is fresh.
 
 use super::{FRESH, MINUTE, World};
 use crate::standing::{Event, Kind, Moment, Settings, Standing};
 
 #[test]
 fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
-    // Before: 0 ticks, and a tick less than is asked for. During: in the middle.
+    // `before`: 0 ticks, and a tick less than required. `during`: in the middle of the shortage.
     for (before, during) in [(0, 0), (FRESH - 1, 0), (0, 100)] {
         let mut world = World::at_tick(1_000);
         world.short(during);
@@ -22,7 +22,7 @@ fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
             assert_eq!(standing, Standing::Fresh);
             assert_eq!(world.after(Event::Handshake), Standing::Fresh);
         }
-        // The shortage is over: it is still fresh, until it comes late enough.
+        // After the shortage it stays fresh, until a late enough visit.
         world.wait(MINUTE);
         assert_eq!(world.standing(), Standing::Fresh);
         if before == 0 {
@@ -30,7 +30,7 @@ fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
         }
         world.wait(FRESH);
         assert_eq!(world.after(Event::Visit), Standing::Proven);
-        // It counts as gained then.
+        // The standing counts as gained at that visit.
         assert_eq!(world.refuse().standing(), Standing::Fresh);
         let mut stayed = World {
             record: world.record,
@@ -87,7 +87,7 @@ fn a_handshake_never_takes_a_familiar_sources_rank() {
     };
     let mut world = familiar();
     assert_eq!(world.refuse().after(Event::Handshake), Standing::Familiar);
-    // Without a shortage it is proven, and has been known for as long as before.
+    // Without a shortage it is proven, and keeps its earlier time of gain.
     let mut world = familiar();
     assert_eq!(world.after(Event::Handshake), Standing::Proven);
     assert_eq!(world.wait(1).refuse().standing(), Standing::Proven);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns the word of another node: proven since one tick, until another.
+/// A report from another node: proven since one tick, until another.
 fn word(since: u64, until: u64, is_fresh: bool) -> Event {
     let last = tick(until.wrapping_sub(REMEMBERED));
     Event::Heard {
@@ -27,7 +27,7 @@ fn what_another_node_says_ends_with_its_word_however_often_the_source_comes() {
         world.wait(DAY % 24 + 2);
         assert_eq!(world.standing(), Standing::Unknown);
         assert_eq!(world.after(Event::Visit), Standing::Unknown);
-        // It said so again, and takes it back.
+        // The node reports it again, then retracts the report.
         let until = world.now + DAY;
         assert_eq!(world.after(word(start, until, false)), Standing::Proven);
         assert_eq!(world.after(OVER), Standing::Unknown);
@@ -45,7 +45,7 @@ fn what_this_host_knows_counts_more() {
         assert_eq!(world.record, own, "{event:?}");
         world.after(OVER);
         assert_eq!(world.record, own, "{event:?}");
-        // The word that was heard before gives way to it, and does not come back.
+        // The earlier report gives way to the event, and does not come back.
         let mut world = World::at_tick(9 * DAY);
         world.after(word(DAY, 39 * DAY, false));
         assert_eq!(world.after(event), Standing::Proven);
@@ -58,7 +58,7 @@ fn what_this_host_knows_counts_more() {
     assert_eq!(world.after(Event::Forget), Standing::Unknown);
 }
 
-/// A source that is proven on another node is no sooner more than fresh than it would be there.
+/// A source proven on another node leaves the fresh standing no sooner here than it would there.
 #[test]
 fn it_is_fresh_as_it_would_be_there() {
     let begun = 9 * DAY;
@@ -66,7 +66,8 @@ fn it_is_fresh_as_it_would_be_there() {
         (begun - FRESH - 1, Standing::Proven),
         (begun - FRESH + 1, Standing::Fresh),
         (begun, Standing::Fresh),
-        // Since the shortage began, which has lasted for longer than clocks may differ.
+        // Proven since the shortage began; the shortage has lasted for longer than clocks may
+        // differ.
         (begun + 2 * u64::from(Tick::AHEAD), Standing::Fresh),
     ] {
         let mut world = World::at_tick(begun);

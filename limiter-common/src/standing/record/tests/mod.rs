@@ -51,7 +51,7 @@ impl World {
         self.record.standing(&self.moment())
     }
 
-    /// Returns the standing after an event.
+    /// Applies an event; returns the new standing.
     fn after(&mut self, event: Event) -> Standing {
         self.record = self.record.after(event, &self.moment());
         self.standing()
@@ -67,7 +67,7 @@ impl World {
         self
     }
 
-    /// Waits that long in a shortage.
+    /// Waits for a number of ticks in a shortage.
     fn short(&mut self, ticks: u64) -> &mut Self {
         for _ in 0..ticks {
             self.refuse().wait(1);
@@ -127,7 +127,7 @@ fn nobody_is_familiar_or_proven_where_the_settings_say_so() {
     }
 }
 
-/// CPUs' clocks differ by less than a tick, so one may see a tick that another has passed.
+/// CPUs' clocks differ by less than a tick, so one CPU may see a tick that has passed on another.
 #[test]
 fn a_clock_behind_sets_no_time_back() {
     for start in [1, 1 << Tick::KEPT_BITS, 3 << Tick::KEPT_BITS] {
@@ -137,7 +137,7 @@ fn a_clock_behind_sets_no_time_back() {
         world.now -= 1;
         assert_eq!(world.after(Event::Visit), Standing::Proven);
         assert_eq!(world.record, ahead);
-        // The shortage is older than the standing by the other CPU's clock.
+        // By the other CPU's clock, the shortage is older than the standing.
         assert_eq!(world.refuse().standing(), Standing::Fresh);
         world.shortage = Shortage::NONE.after_refusal(tick(start + 1));
         assert!(world.moment().is_short());

@@ -10,7 +10,7 @@ use crate::standing::{Event, Record, Standing};
 struct Model {
     known: Known,
     last: u64,
-    /// When the shortage began and was renewed.
+    /// The ticks at which the shortage began and was last renewed.
     shortage: Option<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ enum Action {
 }
 
 impl Model {
-    /// Returns when the shortage began, if there is one.
+    /// The start of the current shortage.
     fn short_since(&self, now: u64) -> Option<u64> {
         let (began, renewed) = self.shortage?;
         (now - renewed < MINUTE).then_some(began)

@@ -45,7 +45,7 @@ fn a_recalled_record_yields_to_a_better_one() {
     let vouched = familiar.record;
     familiar.after(proven);
     assert_eq!(familiar.record, vouched);
-    // A word that is no record is not recalled.
+    // A word that is no valid record is not recalled.
     for odd in [u64::MAX, 7] {
         let mut world = World::at_tick(1_000);
         world.after(Event::Recall {
@@ -55,7 +55,7 @@ fn a_recalled_record_yields_to_a_better_one() {
     }
 }
 
-/// After a host's restart its clock starts at 0 again, but the wall clock does not.
+/// A host's restart resets its clock to 0, but not the wall clock.
 #[test]
 fn a_record_outlives_a_restart() {
     const RESTART: u64 = 2 * DAY;
@@ -64,7 +64,7 @@ fn a_record_outlives_a_restart() {
     before.after(Event::Handshake);
     before.wait(5 * DAY);
     let kept = before.record.by_clock(tick(before.now), day(before.now));
-    // By the wall clock it is two days later when the host's own shows 7.
+    // By the wall clock two days have passed when the host's own shows 7.
     let mut after = World::at_tick(7);
     let record = kept.by_clock(day(before.now + RESTART), tick(after.now));
     after.after(Event::Recall { record });

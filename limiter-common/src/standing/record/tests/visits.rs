@@ -32,7 +32,7 @@ fn a_shortage_counts_no_occasions_and_learns_nobody() {
     assert_eq!(world.record.last(), tick(world.now).kept(), "it is seen");
 }
 
-/// A source that somebody forges twice, or more often, becomes retried at most.
+/// A source that is forged twice, or more often, becomes retried at most.
 #[test]
 fn a_source_that_comes_only_in_a_shortage_is_never_familiar() {
     let mut world = World::at_tick(1_000);
@@ -55,10 +55,10 @@ fn a_source_is_retried_for_ten_minutes() {
     assert_eq!(world.after(Event::Visit), Standing::Retried);
     assert_eq!(world.wait(1).standing(), Standing::Unknown);
     assert_eq!(world.record.rank(&world.moment()), 1, "it came before");
-    // Its occasions go on from there.
+    // The count of occasions continues from there.
     world.wait(MINUTE).after(Event::Visit);
     assert_eq!(world.record.visits(), 2);
-    // A CPU's clock that is behind makes it no longer, and no shorter.
+    // A CPU's clock that is behind makes the standing neither longer nor shorter.
     world.after(Event::Retry);
     world.now -= 1;
     assert_eq!(world.standing(), Standing::Retried);
@@ -72,7 +72,7 @@ fn a_source_that_stays_away_is_forgotten() {
     world.after(Event::Visit);
     assert_eq!(world.wait(REMEMBERED + 1).standing(), Standing::Unknown);
     assert_eq!(world.record.rank(&world.moment()), 0);
-    // Another visit does not bring that back, with or without a shortage.
+    // Another visit does not bring it back, with or without a shortage.
     let mut short = World {
         record: world.record,
         ..World::at_tick(world.now)
