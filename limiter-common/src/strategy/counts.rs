@@ -1,5 +1,5 @@
-//! What the states of fixed windows and sliding window counters are worth. A debt is a state with
-//! the remaining time instead of the end.
+//! The worth of the states of fixed windows and sliding window counters. A debt is a state with the
+//! remaining time in place of the end.
 
 #[cfg(not(target_arch = "bpf"))]
 use super::{NEVER, Parameters, Report, Window, rule::Debt};
@@ -24,7 +24,7 @@ impl State for Counts {
         let seen = from.window().counts(state, from.ticks(now_ns));
         let left_ns = from.layout.ns(seen.left);
         let left = window.layout.ticks(left_ns);
-        // Rounded up.
+        // Rounds up.
         let left = if window.layout.ns(left) < left_ns {
             left + 1
         } else {
@@ -45,7 +45,7 @@ impl State for Counts {
     }
 
     /// A window that has counted one packet lasts as long as a full one, so the remaining time is
-    /// weighted by about the share that was used.
+    /// weighted by about the used share.
     #[inline(always)]
     fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64 {
         let (window, now) = (unit.window(), unit.ticks(now_ns));
@@ -57,7 +57,7 @@ impl State for Counts {
             .ns(if weight == 0 && left != 0 { 1 } else { weight })
     }
 
-    /// The count of the current window decreases; that the window has refused is forgotten.
+    /// The count of the current window decreases; an earlier refusal leaves no trace.
     #[inline(always)]
     fn refunded(spend: &Spend, state: u64) -> u64 {
         let (window, now) = (&spend.window(), spend.now());
@@ -84,8 +84,8 @@ impl Debt for Counts {
     fn since(unit: &Unit, owed: u64, before: u64) -> u64 {
         let window = unit.window();
         let (now, before) = (window.counts(owed, 0), window.counts(before, 0));
-        // A difference of up to a tick is the same window, because of rounding if ticks are
-        // longer than a nanosecond.
+        // With ticks longer than a nanosecond, rounding may move the end of the same window by a
+        // tick.
         let rounded = u64::from(unit.layout.ns(1) > 1);
         let spent = if now.left.abs_diff(before.left) <= rounded {
             WindowCounts {
@@ -110,7 +110,7 @@ impl Debt for Counts {
         if added.left == 0 {
             return state;
         }
-        // Its end must not be earlier than before.
+        // Rounds up, so that the debt does not end earlier than before.
         let begun = u64::from(unit.layout.ns(now) < now_ns);
         let both = WindowCounts {
             left: there.left.max(added.left + begun),

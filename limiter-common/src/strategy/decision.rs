@@ -8,12 +8,12 @@ pub const NEVER: u64 = u64::MAX;
 pub struct Decision {
     /// The bucket's new state. Some strategies change it after a refusal too.
     pub state: u64,
-    /// How long until the packet would pass, in ticks; 0: it passes. [`NEVER`]: it never does.
+    /// The wait until the packet would pass, in ticks; 0: it passes. [`NEVER`]: it never does.
     pub wait: u64,
 }
 
 impl Decision {
-    /// Lets the packet pass.
+    /// A decision that lets the packet pass.
     #[must_use]
     #[inline(always)]
     pub const fn pass(state: u64) -> Self {
@@ -25,7 +25,7 @@ impl Decision {
         Self { state, wait }
     }
 
-    /// Returns whether the packet passes.
+    /// Whether the packet passes.
     #[must_use]
     #[inline(always)]
     pub const fn passes(&self) -> bool {

@@ -5,7 +5,7 @@
 //! do not extend the window.
 //!
 //! At worst 2 × count − 1 tokens pass in a period: all but the first token of a window at its end,
-//! and all of the next one.
+//! and all tokens of the next window.
 
 use super::{
     Decision, LargerThanBudget, NEVER, Parameters, Spend, rule::Rule, window::WindowCounts,
@@ -19,7 +19,7 @@ use crate::limit::Cost;
 pub(crate) enum FixedWindow {}
 
 impl Rule for FixedWindow {
-    /// Never fails: the window itself refuses more than it can ever let pass, and counts it.
+    /// Never fails: the window itself refuses and counts a cost above the limit.
     #[inline(always)]
     fn spend(parameters: &Parameters, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         let now = parameters.window.layout.ticks(now_ns);
@@ -38,7 +38,7 @@ impl Rule for FixedWindow {
         } else {
             seen.left
         };
-        // One more than the limit suffices to know that the window has refused.
+        // One more than the limit is enough to mark the window as having refused.
         let most = window.count + 1;
         let room = most.saturating_sub(seen.count);
         seen.count = if cost < room { seen.count + cost } else { most };
@@ -81,7 +81,7 @@ impl Ledger for FixedWindow {
         count.saturating_mul(2).saturating_sub(1)
     }
 
-    /// A window may begin in the middle of one of the other's.
+    /// A window may begin in the middle of one of the other limit's windows.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
         u128::from(other.count) * (terms.periods_of(other, 1) + 1) <= u128::from(terms.count)
     }

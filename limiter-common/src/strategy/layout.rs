@@ -4,10 +4,10 @@ use super::Strategy;
 
 /// The meaning of a state's bits. Four bytes, part of every unit and of all parameters.
 ///
-/// A state of windows contains, from the highest bit on: the end of the current window, in ticks of
-/// 2^`shift` nanoseconds, with as many bits as there is room for, so that the time wraps; the count
-/// of that window; and the count of the previous one. The state of a bucket of GCRA is a TAT of 64
-/// bits; [`super::moving_window`] describes that of a moving window.
+/// The state of a window contains, from the highest bit on: the end of the current window, in ticks
+/// of 2^`shift` nanoseconds, in all remaining bits, so that the time wraps; the count of that
+/// window; and the count of the previous one. The state of a GCRA bucket is a TAT of 64 bits;
+/// [`super::moving_window`] describes the state of a moving window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Layout {
@@ -17,8 +17,8 @@ pub struct Layout {
     previous_bits: u8,
 }
 
-/// The minimum number of bits of the time: with it, a tick is at most a 2048th of the period, and
-/// the time wraps after 256 periods.
+/// The minimum number of bits of the time: a tick is then at most a 2048th of the period, and the
+/// time wraps after 256 periods.
 #[cfg(not(target_arch = "bpf"))]
 const LEAST_TIME_BITS: u32 = 20;
 
@@ -31,8 +31,7 @@ impl Layout {
     /// The layout of GCRA.
     pub const GCRA: Self = Self::whole(Strategy::Gcra);
 
-    /// Makes the layout of a strategy whose states have no parts: one word, in ticks of a
-    /// nanosecond.
+    /// Makes the layout of a strategy with undivided states: one word, in ticks of a nanosecond.
     pub(super) const fn whole(strategy: Strategy) -> Self {
         Self::new(strategy, 0, 0, 0)
     }
@@ -51,11 +50,11 @@ impl Layout {
         }
     }
 
-    /// Returns the strategy that decides on states of this layout.
+    /// The strategy that decides on states of this layout.
     ///
-    /// Natively a layout is made of a strategy, or of checked parts. The kernel program reads it
-    /// from tables that only the daemon writes, but must accept any number: it takes an unknown one
-    /// for GCRA, whose arithmetic is safe on any numbers.
+    /// Natively a layout comes from a strategy, or from checked parts. The kernel program reads it
+    /// from tables that only the daemon writes, but must accept any number: it treats an unknown
+    /// one as GCRA, whose arithmetic is safe on any numbers.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(self) -> Strategy {
@@ -66,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether both layouts are of the same strategy.
+    /// Whether both layouts belong to the same strategy.
     #[inline(always)]
     pub(super) const fn is_of_strategy_of(self, other: Self) -> bool {
         self.strategy == other.strategy
@@ -90,13 +89,13 @@ impl Layout {
         ticks << shift
     }
 
-    /// Returns the largest count that fits.
+    /// The largest count that fits.
     #[inline(always)]
     pub(super) const fn largest_count(self) -> u64 {
         (1 << (self.count_bits & 63)) - 2
     }
 
-    /// Returns whether states keep the previous window's count.
+    /// Whether states keep the previous window's count.
     #[inline(always)]
     pub(super) const fn keeps_previous(self) -> bool {
         self.previous_bits != 0
@@ -107,8 +106,8 @@ impl Layout {
         ((self.count_bits + self.previous_bits) & 63) as u32
     }
 
-    /// Returns by how many bits the previous count is rounded up: 0, or one more than the number of
-    /// missing bits, so that no rounded count is too large.
+    /// The number of bits by which the previous count is rounded up: 0, or one more than the number
+    /// of missing bits, so that no rounded count is too large.
     #[inline(always)]
     const fn previous_shift(self) -> u32 {
         if self.count_bits > self.previous_bits {
@@ -124,7 +123,7 @@ impl Layout {
         product >> (self.count_bits & 63)
     }
 
-    /// Returns how long after `now` the current window of a state ends, in ticks modulo the time's
+    /// The time from `now` to the end of a state's current window, in ticks modulo the time's
     /// range: a window that has ended seems to end in a very long time.
     #[inline(always)]
     pub(super) const fn until_end(self, state: u64, now: u64) -> u64 {
@@ -132,26 +131,26 @@ impl Layout {
         (state >> low).wrapping_sub(now) << low >> low
     }
 
-    /// Returns a duration in ticks modulo the time's range.
+    /// A duration in ticks modulo the time's range.
     #[inline(always)]
     pub(super) const fn wrapped(self, ticks: u64) -> u64 {
         let low = self.low_bits();
         ticks << low >> low
     }
 
-    /// Returns the count of the current window.
+    /// The count of the current window.
     #[inline(always)]
     pub(super) const fn count(self, state: u64) -> u64 {
         state >> (self.previous_bits & 63) & ((1 << (self.count_bits & 63)) - 1)
     }
 
-    /// Returns the count of the previous window, or a little more.
+    /// The count of the previous window, or a little more.
     #[inline(always)]
     pub(super) const fn previous(self, state: u64) -> u64 {
         (state & ((1 << (self.previous_bits & 63)) - 1)) << self.previous_shift()
     }
 
-    /// Returns the state of a bucket whose current window ends at `end`, in ticks. A count that is
+    /// The state of a bucket with a current window that ends at `end`, in ticks. A count that is
     /// too large becomes the largest that fits; the previous one is rounded up.
     #[inline(always)]
     pub(super) const fn state(self, end: u64, count: u64, previous: u64) -> u64 {
@@ -175,8 +174,8 @@ impl Layout {
         (1 << (u64::BITS - LEAST_TIME_BITS - MOST_PREVIOUS_BITS)) - 3;
 
     /// Makes the layout of a window strategy that counts up to `count` tokens in periods of
-    /// `period_ns` nanoseconds, with or without the previous window's count; `None`: there is no
-    /// room for that count.
+    /// `period_ns` nanoseconds, with or without the previous window's count; `None`: the count does
+    /// not fit.
     ///
     /// The count never has all its bits set, so that no state is [`super::NO_STATE`].
     #[must_use]
@@ -190,7 +189,7 @@ impl Layout {
         count: u64,
         period_ns: u64,
     ) -> Option<Self> {
-        // The count plus one must fit too: it means that the window has refused.
+        // The count plus one must fit too: it marks a window that has refused.
         let Some(most) = count.checked_add(2) else {
             return None;
         };
@@ -219,7 +218,7 @@ impl Layout {
         ))
     }
 
-    /// Returns whether the states have no parts.
+    /// Whether the states are undivided.
     pub(super) fn is_whole(self) -> bool {
         self == Self {
             strategy: self.strategy,
@@ -227,7 +226,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether this is the layout of a window, with or without the previous window's count.
+    /// Whether this is the layout of a window, with or without the previous window's count.
     pub(super) fn is_of_window(self, keeps_previous: bool) -> bool {
         self.shift < 64
             && self.count_bits >= 2
@@ -237,7 +236,7 @@ impl Layout {
             && self.previous_bits <= self.count_bits
     }
 
-    /// Returns the strategy's number, log2 of a tick in nanoseconds, and the bits of both counts.
+    /// The strategy's number, log2 of a tick in nanoseconds, and the bits of both counts.
     #[must_use]
     pub const fn parts(self) -> [u8; 4] {
         [
@@ -248,7 +247,7 @@ impl Layout {
         ]
     }
 
-    /// Converts a duration to ticks that are not shorter, whatever was rounded down.
+    /// Converts a duration to ticks that are never shorter, in spite of other roundings down.
     #[must_use]
     pub(super) const fn whole_ticks(self, ns: u64) -> u64 {
         if self.shift == 0 {

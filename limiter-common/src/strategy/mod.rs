@@ -1,10 +1,10 @@
 //! Strategies: the rules by which limits hold their owners to a count and a period.
 //!
-//! A strategy is a file, or a folder like GCRA's. Its type implements [`rule::Rule`], how it
-//! decides, and [`rule::Ledger`], what people ask of it. Another type implements [`rule::State`]
-//! and [`rule::Debt`], what its states are worth; strategies may share that type. Only
-//! [`ask`] knows the types of each strategy. Others ask a [`Strategy`], a [`Parameters`], a
-//! [`Spend`] or a [`Unit`].
+//! A strategy is a file, or a folder like GCRA's. Its type implements [`rule::Rule`], the decision,
+//! and [`rule::Ledger`], the interface for policies and people. Another type implements
+//! [`rule::State`] and [`rule::Debt`], the worth of its states; strategies may share that type.
+//! Only [`ask`] knows the types of each strategy. Other code uses a [`Strategy`], a [`Parameters`],
+//! a [`Spend`] or a [`Unit`].
 
 mod ask;
 mod counts;
@@ -37,13 +37,13 @@ pub use self::{
     window::Window,
 };
 
-/// The number that is no state of any strategy: stores may lock a bucket with it.
+/// The number that is no strategy's state: stores may lock a bucket with it.
 pub const NO_STATE: u64 = u64::MAX;
 
 macro_rules! strategies {
     ($($(#[$meta:meta])* $strategy:ident = $number:literal,)+) => {
-        /// The rule by which a limit decides. Data that is kept from one policy to the next
-        /// contains the numbers.
+        /// The rule by which a limit decides. Data kept from one policy to the next contains the
+        /// numbers, so they must not change.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[cfg_attr(
             feature = "serde",
@@ -58,7 +58,7 @@ macro_rules! strategies {
             /// Every strategy, in the order of the numbers.
             pub const ALL: [Self; [$($number),+].len()] = [$(Self::$strategy),+];
 
-            /// Returns the strategy of that number; `None`: there is none.
+            /// The strategy with this number.
             #[must_use]
             #[inline(always)]
             pub const fn of_number(number: u8) -> Option<Self> {

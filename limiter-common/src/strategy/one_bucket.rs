@@ -2,7 +2,7 @@
 
 use super::{Decision, Parameters, Strategy, Window, moving_window::Log};
 
-/// Returns the parameters of a window; `None`: it cannot be counted.
+/// The parameters of a window; `None`: it cannot be counted.
 pub(super) fn window(strategy: Strategy, count: u64, period_ns: u64) -> Option<Window> {
     let parameters = Parameters::new(strategy, 0, count, period_ns);
     parameters.map(|parameters| parameters.window)
@@ -22,7 +22,7 @@ impl OneBucket {
         }
     }
 
-    /// Returns the length of its tick in nanoseconds.
+    /// The length of its tick in nanoseconds.
     pub(super) fn tick_ns(&self) -> u64 {
         self.parameters.window.layout.ns(1)
     }

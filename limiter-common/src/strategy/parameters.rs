@@ -1,4 +1,4 @@
-//! Budgets: what a limit lets an owner send.
+//! Budgets: the amount that a limit lets an owner send.
 
 use super::{Strategy, gcra::Gcra, window::Window};
 
@@ -35,15 +35,15 @@ impl Parameters {
         }
     }
 
-    /// Returns the strategy.
+    /// The strategy.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(&self) -> Strategy {
         self.window.layout.strategy()
     }
 
-    /// Returns how many connections may be open at once, if the limit is on connections: its rate is
-    /// one that comes back in a nanosecond.
+    /// The maximum number of open connections, for a limit on connections: its rate is one token per nanosecond, so the
+    /// burst offset is the number.
     #[must_use]
     #[inline(always)]
     pub const fn connections(&self) -> u64 {
@@ -54,14 +54,14 @@ impl Parameters {
     #[must_use]
     #[inline(always)]
     pub const fn ns(&self, ticks: u64) -> u64 {
-        // One of the two is of no limit, and changes nothing.
+        // One of the two belongs to no limit, and changes nothing.
         self.window.layout.ns(self.gcra.ns(ticks))
     }
 }
 
 #[cfg(not(target_arch = "bpf"))]
 impl Parameters {
-    /// Returns the same limit by GCRA at another rate; see [`Gcra::at_interval`].
+    /// The same limit by GCRA at another rate; see [`Gcra::at_interval`].
     #[must_use]
     pub fn at_interval(&self, emission_interval: u64) -> Self {
         Self {

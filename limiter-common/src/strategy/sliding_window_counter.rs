@@ -1,5 +1,5 @@
 //! Sliding window counter: at most `count` tokens in the current window, a period long, plus the
-//! previous window, weighted by the share of the period that is left of the current one.
+//! previous window, weighted by the remaining share of the current one.
 //!
 //! As in the Python library `limits` with its Redis storage, the first packet starts the first
 //! window, each window follows the one before at once, and after a whole window without a packet
@@ -7,8 +7,8 @@
 //! rounding down: `previous × left + current × period + cost × period ≤ count × period`.
 //!
 //! At worst 2 × count − 2 tokens pass in a period (one if the count is 1): all but the first token
-//! of a window at its end, and all but the last of the next one, which pass while the weight of the
-//! former falls.
+//! of a window at its end, and all but the last token of the next window, which pass while the
+//! weight of the former falls.
 
 use super::{
     Decision, LargerThanBudget, Parameters, Spend,
@@ -86,8 +86,8 @@ impl Ledger for SlidingWindowCounter {
         }
     }
 
-    /// The counter looks back on two periods, and two counts of the other may fall into one of its
-    /// own.
+    /// The counter looks back on two periods, and two counts of the other limit may fall into one
+    /// of its own periods.
     fn admits_all_of(terms: &Terms, other: &Terms) -> bool {
         2 * u128::from(other.count) * terms.periods_of(other, 2) <= u128::from(terms.count)
     }
@@ -120,7 +120,7 @@ impl Ledger for SlidingWindowCounter {
     }
 }
 
-/// Returns how long it takes until `cost` tokens pass, if nothing else comes, in ticks; 0: now.
+/// The wait until `cost` tokens pass, if no other packet comes, in ticks; 0: now.
 #[inline(always)]
 const fn wait(window: &Window, seen: &WindowCounts, cost: u64) -> u64 {
     // If a window has begun by the clock of another CPU, the previous one counts in full.
@@ -134,14 +134,14 @@ const fn wait(window: &Window, seen: &WindowCounts, cost: u64) -> u64 {
         let enough = enough_left(window, window.count - counted, seen.previous);
         left.saturating_sub(enough)
     } else {
-        // In the next window, to which this is the previous one.
+        // In the next window, where this one is the previous.
         let rest = window.count.saturating_sub(cost);
         seen.left + (window.period - enough_left(window, rest, seen.count))
     }
 }
 
-/// Returns how much of a window, in ticks, must be left so that `previous` tokens in the previous
-/// one leave `rest` tokens: `previous × left ≤ rest × period`.
+/// The part of a window, in ticks, that must be left so that `previous` tokens in the previous one
+/// leave `rest` tokens: `previous × left ≤ rest × period`.
 #[inline(always)]
 const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {
     // The layout leaves room for the product.
@@ -151,7 +151,7 @@ const fn enough_left(window: &Window, rest: u64, previous: u64) -> u64 {
     }
 }
 
-/// Returns the maximum number of tokens that pass at once.
+/// The maximum number of tokens that pass at once.
 #[cfg(not(target_arch = "bpf"))]
 const fn remaining(window: &Window, state: u64, now: u64) -> u64 {
     let seen = window.counts(state, now);

@@ -1,9 +1,9 @@
-//! What a packet takes from a bucket: a store may have to decide on it again.
+//! The amount that a packet takes from a bucket, in a form that a store can decide on repeatedly.
 
 use super::{Layout, NO_STATE, Strategy, gcra, window::Window};
 
-/// What a packet takes from a bucket, in plain numbers: a decision needs only the bucket's state
-/// besides.
+/// The amount that a packet takes from a bucket, in plain numbers. Together with the bucket's state, it suffices for a
+/// decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Spend {
@@ -57,8 +57,8 @@ impl Spend {
         }
     }
 
-    /// Sets the spend to one of GCRA, if it never was of another strategy. It writes in place, and
-    /// only the fields that are read: to write all is a call to a loop over bytes in BPF.
+    /// Overwrites the spend with one of GCRA; it must never have been of another strategy. Writes in place, and only
+    /// the fields that GCRA reads: in BPF, writing all would be a call to a loop over bytes.
     #[inline(always)]
     pub(crate) const fn set_gcra(&mut self, spend: &gcra::Spend) {
         self.now = spend.now;
@@ -72,8 +72,7 @@ impl Spend {
         self.increment = then(self.increment);
     }
 
-    /// Returns the same spend, of GCRA, if it must [leave a reserve](gcra::Spend::leaving) of that
-    /// many ticks in the bucket.
+    /// The same spend of GCRA, which must [leave a reserve](gcra::Spend::leaving) of that many ticks in the bucket.
     #[must_use]
     #[inline(always)]
     pub const fn leaving(self, reserve: u64) -> Self {
@@ -83,29 +82,29 @@ impl Spend {
         }
     }
 
-    /// Makes a spend of `increment` at the time `now`, both in ticks of GCRA, whatever the bucket
-    /// holds: for moving debts, and for handshakes, not for packets. It refuses to make [`super::NO_STATE`], a lock.
+    /// Makes a spend of `increment` at the time `now`, both in ticks of GCRA, that passes at any level of the bucket:
+    /// for moving debts, and for handshakes, not for packets. It refuses only to make [`super::NO_STATE`], a lock.
     #[must_use]
     #[inline(always)]
     pub const fn unbounded(now: u64, increment: u64) -> Self {
         Self::of_gcra(gcra::Spend::new(now, increment, NO_STATE - 1))
     }
 
-    /// Returns the strategy.
+    /// The strategy.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(&self) -> Strategy {
         self.layout.strategy()
     }
 
-    /// Returns the spend as one of GCRA.
+    /// The spend as one of GCRA.
     #[must_use]
     #[inline(always)]
     pub const fn gcra(&self) -> gcra::Spend {
         gcra::Spend::new(self.now, self.increment, self.most)
     }
 
-    /// Returns the parameters of the window that it is from.
+    /// The parameters of its window.
     #[must_use]
     #[inline(always)]
     pub const fn window(&self) -> Window {
@@ -117,26 +116,26 @@ impl Spend {
         }
     }
 
-    /// Returns the layout of the bucket's states.
+    /// The layout of the bucket's states.
     #[must_use]
     #[inline(always)]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Returns the time, in ticks.
+    /// The time, in ticks.
     #[inline(always)]
     pub(crate) const fn now(&self) -> u64 {
         self.now
     }
 
-    /// Returns the cost in a window, in tokens.
+    /// The cost in a window, in tokens.
     #[inline(always)]
     pub(super) const fn cost(&self) -> u64 {
         self.increment
     }
 
-    /// Returns the maximum number of tokens of the window.
+    /// The maximum number of tokens of the window.
     #[inline(always)]
     pub(crate) const fn count(&self) -> u64 {
         self.most

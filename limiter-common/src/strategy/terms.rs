@@ -1,10 +1,10 @@
-//! What a limit grants, as configured.
+//! The configured terms of a limit.
 
-/// What a limit grants each owner.
+/// The amount that a limit grants each owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The tokens of a full bucket, for strategies that [have a
-    /// burst](super::Strategy::has_burst); others do not read it.
+    /// The tokens of a full bucket, for strategies that [have a burst](super::Strategy::has_burst);
+    /// unused by others.
     pub burst: u64,
     /// The tokens of a period.
     pub count: u64,
@@ -13,8 +13,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns the maximum number of the `other` terms' periods that begin in `times` of these, if
-    /// one begins with them.
+    /// The maximum number of the `other` terms' periods that begin in `times` of these, if both
+    /// begin together.
     pub(super) fn periods_of(&self, other: &Self, times: u64) -> u128 {
         let period_ns = u128::from(self.period_ns) * u128::from(times);
         period_ns.div_ceil(u128::from(other.period_ns))

@@ -7,7 +7,7 @@ use super::{Layout, Window};
 use crate::limit::Cost;
 use crate::ratio::Ratio;
 
-/// What a state counts in. The burst is not part of it: a debt is the same with any burst.
+/// The unit of a bucket's state. The burst is not part of it: a debt is the same with any burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Unit {
@@ -18,14 +18,14 @@ pub struct Unit {
     pub ticks_per_ns: Ratio,
     /// Converts a duration in ticks of GCRA to nanoseconds.
     pub ns_per_tick: Ratio,
-    /// What a token is: the number of a [`Cost`](crate::limit::Cost).
+    /// The kind of a token: the number of a [`Cost`](crate::limit::Cost).
     pub cost: u32,
     /// The meaning of a state's bits.
     pub layout: Layout,
 }
 
 impl Unit {
-    /// Returns the parameters of a window as far as the unit has them: without the count.
+    /// The parameters of a window as far as the unit has them: without the count.
     #[inline(always)]
     pub(super) const fn window(&self) -> Window {
         Window {
@@ -46,7 +46,7 @@ impl Unit {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Unit {
-    /// Makes a unit of times in nanoseconds, with `interval` of them per token.
+    /// Makes a unit of times in nanoseconds, with `interval` nanoseconds per token.
     pub(super) const fn in_ns(interval: u64, layout: Layout, cost: Cost) -> Self {
         Self {
             interval,
@@ -57,22 +57,22 @@ impl Unit {
         }
     }
 
-    /// Returns the unit of a moving window's stamps, which are TATs in nanoseconds.
+    /// The unit of a moving window's stamps, which are TATs in nanoseconds.
     ///
-    /// Its interval differs from those of limits, except one of a token in over a century: the
-    /// buckets of that limit owe at most a token, which is moved like a stamp.
+    /// Its interval differs from the intervals of all limits, except a limit of one token in over a
+    /// century: the buckets of that limit owe at most a token, which is moved like a stamp.
     #[must_use]
     pub const fn of_stamps(cost: Cost) -> Self {
         Self::in_ns(MAX_BURST_OFFSET, Layout::GCRA, cost)
     }
 
-    /// Returns whether the states are a moving window's stamps, which are not buckets to people.
+    /// Whether the states are a moving window's stamps, which are hidden from people.
     #[must_use]
     pub fn is_of_stamps(&self) -> bool {
         self.interval == MAX_BURST_OFFSET && !self.is_odd()
     }
 
-    /// Returns whether the states are other than TATs in nanoseconds.
+    /// Whether the states are other than TATs in nanoseconds.
     #[must_use]
     pub fn is_odd(&self) -> bool {
         self.ticks_per_ns != Ratio::ONE || self.layout != Layout::GCRA

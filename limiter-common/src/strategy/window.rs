@@ -19,10 +19,10 @@ pub struct Window {
     pub reserved: u32,
 }
 
-/// What a window has counted, at one time.
+/// The counts of a window, at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowCounts {
-    /// The remaining ticks of the current window; 0: there is none.
+    /// The remaining ticks of the current window; 0: no window.
     pub(crate) left: u64,
     /// The count of the current window.
     pub(crate) count: u64,
@@ -67,7 +67,7 @@ impl Window {
         })
     }
 
-    /// Returns the window of a state at the time `now`, in ticks.
+    /// The window of a state at the time `now`, in ticks.
     ///
     /// A window that ends up to two periods ahead is the current one: the clock of another CPU may
     /// be ahead of this one's. In a sliding window counter, a window that ended less than a period
@@ -98,7 +98,7 @@ impl Window {
         WindowCounts::NONE
     }
 
-    /// Returns the state of a window at the time `now`, in ticks.
+    /// The state of a window at the time `now`, in ticks.
     #[inline(always)]
     pub(crate) const fn state(&self, seen: &WindowCounts, now: u64) -> u64 {
         if seen.count | seen.previous == 0 {
@@ -108,7 +108,7 @@ impl Window {
             .state(now.wrapping_add(seen.left), seen.count, seen.previous)
     }
 
-    /// Returns how long it takes until nothing of a state counts any more, in ticks.
+    /// The time until all counts of a state have expired, in ticks.
     #[inline(always)]
     pub(crate) const fn until_forgotten(&self, state: u64, now: u64) -> u64 {
         let seen = self.counts(state, now);

@@ -1,9 +1,9 @@
-//! Layouts that are read back.
+//! Layouts read back from saved data.
 
 use crate::strategy::{Layout, Strategy, rule::Ledger as _};
 
 impl Layout {
-    /// Makes a layout of the bytes of [`Self::parts`]; `None`: no strategy has such a layout.
+    /// Makes a layout from the bytes of [`Self::parts`]; `None`: no strategy has such a layout.
     #[must_use]
     pub fn from_parts([strategy, shift, count_bits, previous_bits]: [u8; 4]) -> Option<Self> {
         let strategy = Strategy::of_number(strategy)?;

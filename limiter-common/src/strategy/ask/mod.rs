@@ -1,6 +1,6 @@
-//! Which types a strategy has, and what is asked of them.
+//! The mapping from each strategy to its types, and the functions that dispatch on it.
 //!
-//! Nothing else knows the types, so that strategies can name what they compute with.
+//! No other code names the types, so each strategy can use types of its own.
 
 /// Evaluates an expression with the type of a strategy's rule under the caller's name for it.
 macro_rules! ask {
@@ -26,8 +26,8 @@ macro_rules! ask {
     };
 }
 
-/// Does the same with the type of a strategy's states. It is a separate match, because strategies
-/// share that type: to the kernel's verifier, two branches that do the same are two paths.
+/// The same with the type of a strategy's states. It is a separate match, because strategies share
+/// that type: the kernel's verifier walks two branches with the same code as two paths.
 macro_rules! ask_state {
     ($strategy:expr, $State:ident => $answer:expr) => {
         match $strategy {

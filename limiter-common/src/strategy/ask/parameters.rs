@@ -1,4 +1,4 @@
-//! What a budget lets a packet spend, and how much is left of it.
+//! Spends from a budget, and the level of its buckets.
 
 use crate::strategy::{
     LargerThanBudget, Parameters, Spend, Strategy, gcra::GenericCellRate, rule::Rule,
@@ -11,14 +11,14 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`LargerThanBudget`]: it never passes. A fixed window refuses such a cost itself, and counts
-    /// it.
+    /// [`LargerThanBudget`]: it never passes. A fixed window reports no error, but refuses and counts such a cost
+    /// itself.
     #[inline(always)]
     pub fn spend(&self, now_ns: u64, cost: u64) -> Result<Spend, LargerThanBudget> {
         ask!(self.strategy(), Rule => Rule::spend(self, now_ns, cost))
     }
 
-    /// Does the same for a limit by GCRA.
+    /// [`Self::spend`] for a limit by GCRA.
     ///
     /// # Errors
     ///
@@ -28,8 +28,7 @@ impl Parameters {
         GenericCellRate::spend(self, now_ns, cost)
     }
 
-    /// Prepares to spend more tokens than a full bucket holds, which a bucket of GCRA can owe; `None`: others
-    /// cannot.
+    /// Prepares to spend more tokens than a full bucket holds; `None`: only GCRA's buckets can owe tokens.
     #[must_use]
     #[inline(always)]
     pub fn spend_owing(&self, now_ns: u64, cost: u64) -> Option<Spend> {
@@ -59,18 +58,18 @@ impl Parameters {
         ask!(strategy, Rule => Rule::parameters(&terms))
     }
 
-    /// Returns the tokens of a full bucket.
+    /// The tokens of a full bucket.
     #[must_use]
     pub fn when_full(&self) -> u64 {
         self.level(0, None, &Log::EMPTY).remaining
     }
 
-    /// Reads the log of a bucket, which is empty if the strategy has none; `stamp` returns each
-    /// stamp by its number, 0: there is none.
+    /// Reads the log of a bucket; it is empty if the strategy has no log. `stamp` returns each stamp by its number, and
+    /// 0 for a missing one.
     ///
     /// # Errors
     ///
-    /// Those of `stamp`.
+    /// The errors of `stamp`.
     pub fn log<E>(&self, stamp: impl FnMut(u64) -> Result<u64, E>) -> Result<Log, E> {
         if self.strategy().has_log() {
             Log::read(stamp)
@@ -79,18 +78,17 @@ impl Parameters {
         }
     }
 
-    /// Reports on a bucket after a decision on `cost` tokens at the time `now_ns`; `state` is the
-    /// stored state, and `log` is [its log](Self::log).
+    /// Reports on a bucket after a decision on `cost` tokens at the time `now_ns`; `state` is the stored state, and
+    /// `log` is [its log](Self::log).
     ///
-    /// A window's bucket is full when none of the packets that it counted counts any more.
+    /// A window's bucket is full when all packets that it counted have expired.
     #[must_use]
     pub fn report(&self, now_ns: u64, state: Option<u64>, log: &Log, cost: u64) -> Report {
         let state = state.unwrap_or(0);
         ask!(self.strategy(), Rule => Rule::report(self, now_ns, state, log, cost))
     }
 
-    /// Returns what the bucket holds at the time `now_ns`; the arguments are those of
-    /// [`Self::report`].
+    /// The level of the bucket at the time `now_ns`; the arguments are those of [`Self::report`].
     #[must_use]
     pub fn level(&self, now_ns: u64, state: Option<u64>, log: &Log) -> Level {
         let Report {
@@ -106,8 +104,8 @@ impl Parameters {
         }
     }
 
-    /// Returns how long, in nanoseconds, a packet of one token must wait at the time `now_ns` until
-    /// it leaves `reserve` ticks in a bucket of GCRA in that state; 0: it passes now.
+    /// The wait, in nanoseconds, until a packet of one token leaves `reserve` ticks in a bucket of GCRA in this state,
+    /// at the time `now_ns`; 0: it passes now.
     #[must_use]
     pub fn wait_leaving(&self, now_ns: u64, state: Option<u64>, reserve: u64) -> u64 {
         match self.spend_gcra(now_ns, 1) {
@@ -119,8 +117,8 @@ impl Parameters {
         }
     }
 
-    /// Returns what gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`]: for
-    /// operators, not for packets.
+    /// The spend that gives `cost` tokens back at the time `now_ns`, by [`Spend::refunded`]: for operators, not for
+    /// packets.
     #[must_use]
     pub fn refund(&self, now_ns: u64, cost: u64) -> Spend {
         ask!(self.strategy(), Rule => Rule::refund(self, now_ns, cost))

@@ -6,26 +6,26 @@ use crate::strategy::{
 };
 
 impl Spend {
-    /// Decides on a bucket in that state, by the state alone: a moving window needs its log too,
-    /// and refuses here.
+    /// Decides on a bucket by its state alone. A moving window refuses here, because it needs its
+    /// log too.
     #[must_use]
     #[inline(always)]
     pub fn apply(&self, state: u64) -> Decision {
         ask!(self.strategy(), Rule => Rule::decide(self, state))
     }
 
-    /// Returns the state of a bucket that gets back what a packet was charged. A bucket that has
-    /// refilled in between is not overfilled; [`crate::strategy::moving_window`] says how a log is
-    /// refunded.
+    /// Takes back the charge of a packet; returns the bucket's new state. A bucket that has
+    /// refilled in between is not overfilled; [`crate::strategy::moving_window`] describes refunds
+    /// to a log.
     #[must_use]
     #[inline(always)]
     pub fn undo(&self, state: u64) -> u64 {
         ask!(self.strategy(), Rule => Rule::undo(self, state))
     }
 
-    /// Returns the state of a bucket that gets this back, at most what it owes: for operators, not
-    /// for packets. [`crate::strategy::moving_window::Cursor::without_last`] does so for moving
-    /// windows.
+    /// Refunds this amount, at most the debt, and returns the bucket's new state: for operators,
+    /// not for packets. For moving windows,
+    /// [`crate::strategy::moving_window::Cursor::without_last`] does this.
     #[must_use]
     #[inline(always)]
     pub fn refunded(&self, state: u64) -> u64 {

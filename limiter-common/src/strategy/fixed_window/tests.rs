@@ -125,7 +125,7 @@ fn refunds_are_of_the_same_window() {
     bucket.refund(START, 3);
     assert_eq!(bucket.state, 0);
 
-    // The window that it was spent from has ended.
+    // The window that counted the tokens has ended.
     bucket.passes(START, 4);
     bucket.passes(START + MINUTE, 4);
     bucket.refund(START, 4);
@@ -139,7 +139,7 @@ fn refunds_are_of_the_same_window() {
     assert_left(&mut bucket, START + 2 * MINUTE - 1, 0);
 }
 
-/// The clock of another CPU is five microseconds ahead of, or behind, the one that began the
+/// The clock of another CPU is five microseconds ahead of, or behind, the clock that began the
 /// window.
 #[test]
 fn clocks_of_two_cpus() {
@@ -153,7 +153,7 @@ fn clocks_of_two_cpus() {
         assert_left(&mut bucket, START, 1);
         let ends = first + MINUTE;
         assert!(!bucket.passes(ends - 1, 1));
-        // They share the next window too.
+        // Both CPUs share the next window too.
         assert!(bucket.passes(ends, 1));
         assert_left(&mut bucket, ends - APART, 9);
         assert_left(&mut bucket, ends + APART, 0);
@@ -202,7 +202,7 @@ fn counts_near_the_largest() {
 }
 
 proptest! {
-    /// No state and no time makes it panic, pass too much or lock the bucket.
+    /// With any state and any time, it neither panics, passes too much nor locks the bucket.
     #[test]
     fn any_state_is_safe(
         count in (0u32..=44).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),

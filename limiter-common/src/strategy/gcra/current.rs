@@ -1,4 +1,4 @@
-//! The rate in force of a limit whose rate is automatic.
+//! The current rate of a limit with an automatic rate.
 
 use super::Gcra;
 
@@ -7,34 +7,35 @@ const INTERVAL_BITS: u32 = 24;
 
 const INTERVAL: u64 = (1 << INTERVAL_BITS) - 1;
 
-/// The rate in force of a limit whose rate is automatic, as one word: the daemon writes and renews
+/// The current rate of a limit with an automatic rate, as one word: the daemon writes and renews
 /// it, and packets read it.
 ///
-/// The upper 40 bits are those of the time until which it holds, in nanoseconds of the packets'
-/// clock: so it ends up to 2^24 ns (17 ms) early, and no time makes it hold again. The lower 24
-/// bits are the emission interval in nanoseconds. 0: no rate holds.
+/// The upper 40 bits are those of the rate's end, in nanoseconds of the packets' clock: so the rate
+/// ends up to 2^24 ns (17 ms) early, and no later time revives it. The lower 24 bits are the
+/// emission interval in nanoseconds. 0: no rate is in force.
 ///
 /// # The bound while the rate moves
 ///
-/// The burst offset of such a limit never changes; the rate decides only which part of it a token
-/// takes. So a bucket's TAT means the same under every rate: a bucket stays as full as it was, and
-/// nobody's wait for a full one changes. Over any interval the emission intervals of all that is
-/// admitted, each as it was in force then, add up to at most burst offset + interval. So if the
-/// rate was never above `r`, at most `r` × (burst offset + interval) tokens are admitted. A
-/// [reserve](super::Spend::leaving) is a part of the burst offset, and so holds likewise.
+/// The burst offset of such a limit never changes; the rate decides only the part of it that a
+/// token takes. So a bucket's TAT means the same under every rate: a bucket stays as full as it
+/// was, and the wait for a full bucket does not change. Over any interval, the emission intervals
+/// of all admitted tokens, each as in force at its admission, add up to at most burst offset +
+/// interval. So if the rate was never above `r`, at most `r` × (burst offset + interval) tokens are
+/// admitted. A [reserve](super::Spend::leaving) is a part of the burst offset, so its bound holds
+/// likewise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct CurrentRate(pub u64);
 
 impl CurrentRate {
-    /// No rate holds.
+    /// No rate is in force.
     pub const NONE: Self = Self(0);
 
     /// The longest emission interval that fits, in nanoseconds.
     pub const LONGEST_INTERVAL: u64 = INTERVAL;
 
-    /// Makes the rate of one token in `interval_ns`, at most [`Self::LONGEST_INTERVAL`], which
-    /// holds until `until_ns`, both in nanoseconds.
+    /// Makes the rate of one token in `interval_ns`, at most [`Self::LONGEST_INTERVAL`], in force
+    /// until `until_ns`, both in nanoseconds.
     #[must_use]
     pub const fn new(interval_ns: u64, until_ns: u64) -> Self {
         let interval_ns = if interval_ns < INTERVAL {
@@ -45,8 +46,8 @@ impl CurrentRate {
         Self(until_ns & !INTERVAL | interval_ns)
     }
 
-    /// Returns the emission interval in force at the time `now_ns`, in nanoseconds, between those
-    /// of the limit's ceiling and floor: that of the floor if no rate holds.
+    /// The emission interval in force at the time `now_ns`, in nanoseconds, clamped between the
+    /// intervals of the limit's ceiling and floor; the floor's interval if no rate is in force.
     #[must_use]
     #[inline(always)]
     pub const fn interval(self, now_ns: u64, of_ceiling: u64, of_floor: u64) -> u64 {
@@ -62,8 +63,8 @@ impl CurrentRate {
 }
 
 impl Gcra {
-    /// Returns the same bucket at another rate, of one token in `emission_interval` ticks: its
-    /// burst offset stays.
+    /// The same bucket at another rate, of one token in `emission_interval` ticks. The burst offset
+    /// stays.
     #[must_use]
     pub const fn at_interval(self, emission_interval: u64) -> Self {
         let burst = match self.burst_offset.checked_div(emission_interval) {
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// 100 a second, with a tenth of a second of them at once.
+    /// 100 a second, with a tenth of a second's tokens at once.
     const FLOOR: u64 = 10 * MS;
     /// 10 000 000 a second.
     const CEILING: u64 = 100;
@@ -123,16 +124,16 @@ mod tests {
     }
 
     proptest! {
-        /// No word leads out of the bounds.
+        /// Any word stays within the bounds.
         #[test]
         fn any_word_is_safe(word: u64, now: u64) {
             let interval = CurrentRate(word).interval(now, CEILING, FLOOR);
             prop_assert!((CEILING..=FLOOR).contains(&interval));
         }
 
-        /// The bound: whatever the rate does, over every interval the emission intervals of what
-        /// was admitted add up to at most burst offset + interval; if the interval ends with a
-        /// packet that must leave a reserve, to that much less.
+        /// The bound, for any moves of the rate: over every interval, the emission intervals of all
+        /// admitted tokens add up to at most burst offset + interval. If the interval ends with a
+        /// packet that must leave a reserve, the bound is lower by the reserve.
         #[test]
         fn a_moving_rate_admits_a_share_of_time(
             kept in 0..100 * MS,

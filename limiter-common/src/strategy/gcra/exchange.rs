@@ -5,8 +5,8 @@ use super::MAX_BURST_OFFSET;
 /// The number of bits of a fraction of a token.
 const FRACTION_BITS: u32 = 31;
 
-/// Converts a debt in ticks, with `from_interval` per token, to ticks with `interval` per token. It
-/// is worth nothing if one of the intervals is 0, which means no unit.
+/// Converts a debt in ticks, with `from_interval` per token, to ticks with `interval` per token.
+/// Returns 0 if one of the intervals is 0, which means no unit.
 #[inline(always)]
 pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     let (Some(whole), Some(rest), Some(most)) = (
@@ -19,7 +19,7 @@ pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     if whole > most {
         return MAX_BURST_OFFSET;
     }
-    // The sum cannot overflow: the product is at most 2^62, and so is what is added.
+    // The sum cannot overflow: both the product and the part are at most 2^62.
     let ticks = whole * interval + part(interval, fraction(rest, from_interval));
     if ticks < MAX_BURST_OFFSET {
         ticks
@@ -28,7 +28,7 @@ pub(super) const fn worth(debt: u64, from_interval: u64, interval: u64) -> u64 {
     }
 }
 
-/// Returns a fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
+/// The given fraction of the emission interval, rounded up. In halves: BPF has no 128-bit product.
 #[inline(always)]
 const fn part(interval: u64, fraction: u64) -> u64 {
     const LOWER: u64 = (1 << FRACTION_BITS) - 1;
@@ -37,8 +37,8 @@ const fn part(interval: u64, fraction: u64) -> u64 {
     fraction * high + ((fraction * low + LOWER) >> FRACTION_BITS)
 }
 
-/// Returns `rest / interval` in 2^-[`FRACTION_BITS`], rounded up; the rest must be smaller than the
-/// interval, and the interval at most [`MAX_BURST_OFFSET`].
+/// `rest / interval` in units of 2^-[`FRACTION_BITS`], rounded up; the rest must be smaller than
+/// the interval, and the interval at most [`MAX_BURST_OFFSET`].
 #[inline(always)]
 const fn fraction(rest: u64, interval: u64) -> u64 {
     // Long intervals are cut to their upper 32 bits, so that the numerator has room.
@@ -125,7 +125,7 @@ mod tests {
             prop_assert_eq!(back == from.ticks(now), debt == 0);
         }
 
-        /// No state makes it panic or leave the range.
+        /// With any state, it neither panics nor leaves the range.
         #[test]
         fn any_state_is_safe(from in rate(), to in rate(), now: u64, tat: u64) {
             let exchanged = to.exchange(&from, now, tat);
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Two tokens, of which the largest state holds not quite three.
+    /// Two tokens, where the largest state holds not quite three.
     #[test]
     fn the_last_whole_token_is_no_more_than_that() {
         let interval = MAX_BURST_OFFSET / 3 + 1;

@@ -1,16 +1,15 @@
 //! The generic cell rate algorithm on a theoretical arrival time (TAT): only the arithmetic.
 //!
-//! The formulas are those of Boulder's `ratelimits/gcra.go`, which the operator knows:
-//! `t = max(now, TAT)`, `new = t + cost × emission interval`, allowed if
-//! `new ≤ now + burst offset`.
+//! The formulas are from Boulder's `ratelimits/gcra.go`: `t = max(now, TAT)`, `new = t + cost × emission interval`,
+//! allowed if `new ≤ now + burst offset`.
 //!
 //! # Ticks
 //!
-//! Boulder counts in nanoseconds and truncates `period / count` once, when a limit is loaded. That
-//! is exact enough if the interval is long or divides evenly; this code does the same then, and one
-//! tick is one nanosecond. Otherwise (1 GB/s in bytes is one token per nanosecond; 300 MB/s would
-//! be truncated by a tenth) the bucket counts in ticks that divide the emission interval evenly,
-//! and the clock is converted by a 128-bit fixed-point product. No token is ever rounded.
+//! Boulder counts in nanoseconds and truncates `period / count` once, when a limit is loaded. That is exact enough if
+//! the interval is long or divides evenly; this code does the same then, and one tick is one nanosecond. Otherwise
+//! truncation would distort the rate (1 GB/s in bytes is one token per nanosecond; 300 MB/s would be truncated by a
+//! tenth). Then the bucket counts in ticks that divide the emission interval evenly, and a 128-bit fixed-point product
+//! converts the clock. Tokens are never rounded.
 
 mod current;
 mod exchange;
@@ -29,8 +28,8 @@ pub use self::{
 use super::Level;
 use crate::ratio::Ratio;
 
-/// The longest time in which a bucket may refill, in ticks: it leaves room in 64 bits for the sum
-/// of a time and a burst offset for over a century of uptime.
+/// The longest time in which a bucket may refill, in ticks: the sum of a time and a burst offset then fits 64 bits for
+/// over a century of uptime.
 pub const MAX_BURST_OFFSET: u64 = 1 << 62;
 
 /// The maximum number of tokens added per nanosecond: with this many ticks per nanosecond, 64 bits
@@ -46,11 +45,11 @@ const LONG_EMISSION_INTERVAL: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Gcra {
-    /// Ticks in which one token comes back; not 0.
+    /// The ticks in which one token comes back; not 0.
     pub emission_interval: u64,
-    /// Tokens that a full bucket holds.
+    /// The tokens of a full bucket.
     pub burst: u64,
-    /// Ticks from empty to full: burst × emission interval.
+    /// The ticks from empty to full: burst × emission interval.
     pub burst_offset: u64,
     /// Converts a time in nanoseconds to ticks.
     pub ticks_per_ns: Ratio,
@@ -66,10 +65,10 @@ pub struct Wait(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargerThanBurst;
 
-/// Returns the ticks in which `cost` tokens come back, at most [`MAX_BURST_OFFSET`].
+/// The ticks in which `cost` tokens come back, at most [`MAX_BURST_OFFSET`].
 #[inline(always)]
 pub(crate) const fn bounded_increment(emission_interval: u64, cost: u64) -> u64 {
-    // A division, as BPF has no product of 128 bits; most packets cost one token.
+    // A division, because BPF has no 128-bit product. It runs rarely: most packets cost one token.
     if cost <= 1 || emission_interval <= MAX_BURST_OFFSET / cost {
         emission_interval.wrapping_mul(cost)
     } else {
@@ -108,8 +107,7 @@ impl Gcra {
             if even || period_ns / count >= LONG_EMISSION_INTERVAL {
                 (period_ns / count, Ratio::ONE, Ratio::ONE)
             } else {
-                // The smallest number of ticks per token that makes a tick no longer than a
-                // nanosecond.
+                // The smallest number of ticks per token that keeps a tick from being longer than a nanosecond.
                 let ticks_per_token = period_ns.div_ceil(count);
                 let Some(ticks_per_period) = count.checked_mul(ticks_per_token) else {
                     return None;
@@ -168,7 +166,7 @@ impl Gcra {
         ))
     }
 
-    /// Prepares to spend more tokens than a full bucket holds, at `now` ticks: it must be full, and owes the
+    /// Prepares to spend more tokens than a full bucket holds, at `now` ticks. The bucket must be full, and owes the
     /// rest, for at most [`MAX_BURST_OFFSET`].
     ///
     /// The invariant: over any interval, at most `cost` + interval / emission interval is spent.
@@ -191,7 +189,7 @@ impl Gcra {
         false
     }
 
-    /// Returns what the bucket holds at `now` ticks.
+    /// The level of the bucket at `now` ticks.
     #[must_use]
     pub const fn level(&self, now: u64, tat: Option<u64>) -> Level {
         let debt = match tat {
@@ -213,7 +211,8 @@ impl Gcra {
         }
     }
 
-    /// Converts ticks to a sufficient wait in nanoseconds: a tick may be shorter than a nanosecond.
+    /// Converts ticks to a sufficient wait in nanoseconds. It rounds up, because a tick may be shorter than a
+    /// nanosecond.
     pub(in crate::strategy) const fn ns_rounded_up(&self, ticks: u64) -> u64 {
         let ns = self.ns(ticks);
         if self.ticks(ns) < ticks { ns + 1 } else { ns }

@@ -4,13 +4,13 @@ use super::Gcra;
 use crate::strategy::Report;
 
 impl Gcra {
-    /// Reports on a bucket whose TAT is `tat` after a decision on `cost` tokens at `now` ticks.
+    /// Reports on a bucket with the TAT `tat` after a decision on `cost` tokens at `now` ticks.
     ///
-    /// Boulder has one formula for allowed and one for denied requests. In terms of the TAT that is
-    /// stored afterwards they are one: with `debt` = max(0, TAT − now), remaining = (burst offset −
+    /// Boulder has one formula for allowed and one for denied requests. In terms of the TAT stored
+    /// afterwards they are the same: with `debt` = max(0, TAT − now), remaining = (burst offset −
     /// debt) / emission interval, retry in = max(0, cost × emission interval − (burst offset −
-    /// debt)), reset in = `debt`. If the clock went back and there is more debt than the bucket
-    /// holds, zero tokens remain, never fewer.
+    /// debt)), reset in = `debt`. If the clock went back and the debt exceeds the bucket, zero
+    /// tokens remain.
     #[must_use]
     pub const fn report(&self, now: u64, tat: Option<u64>, cost: u64) -> Report {
         let level = self.level(now, tat);
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_request_of_one_token() {
-        // After an allowed request: one more fits, or not yet.
+        // After an allowed request: the next one passes now, or after a wait.
         check(50, 1, 19, Some(0));
         check(950, 1, 1, Some(0));
         check(1_000, 1, 0, Some(50));

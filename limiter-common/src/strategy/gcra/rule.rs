@@ -27,8 +27,8 @@ impl State for Tat {
     }
 
     /// The bucket owes as many tokens as before: whole tokens exactly, a fraction rounded up by at
-    /// most two ticks and 2^-29 of a token; and none that would take longer than
-    /// [`MAX_BURST_OFFSET`](super::MAX_BURST_OFFSET) to come back.
+    /// most two ticks and 2^-29 of a token. The debt is capped at
+    /// [`MAX_BURST_OFFSET`](super::MAX_BURST_OFFSET).
     #[inline(always)]
     fn exchange(from: &Unit, to: &Unit, now_ns: u64, state: u64) -> u64 {
         let debt = state.saturating_sub(from.ticks(now_ns));
@@ -84,7 +84,7 @@ impl Rule for GenericCellRate {
     }
 }
 
-/// The stamps of a moving window are TATs too, but they do not add up: the latest one counts.
+/// The stamps of a moving window are TATs too, but do not add up: the latest one counts.
 #[cfg(not(target_arch = "bpf"))]
 impl Debt for Tat {
     fn owed(unit: &Unit, now_ns: u64, state: u64) -> u64 {
@@ -120,7 +120,7 @@ impl Debt for Tat {
 #[cfg(not(target_arch = "bpf"))]
 impl Ledger for GenericCellRate {
     const NAME: &'static str = "gcra";
-    /// The refilling bounds it.
+    /// Only the rate of refilling bounds it.
     const LARGEST_COUNT: u64 = u64::MAX;
     const HAS_BURST: bool = true;
     const WHY_NO_RESERVE: Option<&'static str> = None;

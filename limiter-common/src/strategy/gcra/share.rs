@@ -1,4 +1,4 @@
-//! The share in force of a budget that several hosts have in common.
+//! The current share of a budget that several hosts use together.
 
 #[cfg(not(target_arch = "bpf"))]
 use super::{Gcra, Spend};
@@ -14,18 +14,17 @@ const WHOLE: u64 = Parts::WHOLE.0 as u64;
 
 const _: () = assert!(WHOLE <= MASK, "a word holds the whole");
 
-/// A share of a budget, of its burst and of its rate alike, in ten-millionths of the whole: at least one,
-/// at most all. So a part that a person would choose is exact.
+/// A share of a budget, of its burst and of its rate alike, in ten-millionths of the whole, at least one and at most
+/// all of them. A part that a person would choose is exact.
 ///
 /// # The bound while the share moves
 ///
-/// The burst offset of a bucket never changes; the share decides only which part of it a token
-/// takes. So a bucket's TAT means the same under every share: a bucket stays as full as it was, and
-/// nobody's wait for a full one changes. Over any interval the costs of all that is admitted, each at
-/// the share that was in force then, add up to at most burst offset + interval. So if the share was
-/// never above `p` parts, at most `p` / 10^7 × (burst + interval / emission interval) tokens are
-/// admitted, where burst and emission interval are those of the whole. Costs are rounded up for each
-/// packet, and not for each token: for bytes, an emission interval may be one tick.
+/// The burst offset of a bucket never changes; the share decides only the part of it that a token takes. So a bucket's
+/// TAT means the same under every share: a bucket stays as full as it was, and the wait for a full bucket does not
+/// change. Over any interval, the costs of all admitted packets, each at the share in force at its admission, add up to
+/// at most burst offset + interval. So if the share was never above `p` parts, at most `p` / 10^7 × (burst + interval /
+/// emission interval) tokens are admitted, with the burst and emission interval of the whole. Costs are rounded up for
+/// each packet, not for each token: for bytes, an emission interval may be one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Parts(u32);
@@ -37,7 +36,7 @@ impl Parts {
     /// The whole.
     pub const WHOLE: Self = Self(10_000_000);
 
-    /// Makes a share of so many parts; `None`: it is nothing, or more than the whole.
+    /// Makes a share of this many parts; `None`: none, or more than the whole.
     #[must_use]
     #[inline(always)]
     pub const fn new(parts: u32) -> Option<Self> {
@@ -48,34 +47,34 @@ impl Parts {
         }
     }
 
-    /// Returns the number of parts.
+    /// The number of parts.
     #[must_use]
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Returns the larger of two shares.
+    /// The larger of two shares.
     #[must_use]
     #[inline(always)]
     pub const fn or_larger(self, other: Self) -> Self {
         if other.0 > self.0 { other } else { self }
     }
 
-    /// Returns the ticks that tokens cost at this share which cost so many at the whole, rounded up;
-    /// `u64::MAX` if 64 bits do not hold them.
+    /// The cost in ticks at this share; `of_whole` is the cost at the whole. Rounded up; `u64::MAX` if it does not fit
+    /// 64 bits.
     #[must_use]
     #[inline(always)]
     pub const fn cost(self, of_whole: u64) -> u64 {
         let parts = self.0 as u64;
-        // The product and what is added for rounding fit 64 bits.
+        // The product and the summand for rounding fit 64 bits.
         if of_whole < u64::MAX / WHOLE {
             return match (of_whole * WHOLE + (parts - 1)).checked_div(parts) {
                 Some(cost) => cost,
                 None => u64::MAX,
             };
         }
-        // A long time for each part, and what is left.
+        // A long time for each part, and the remainder.
         match (of_whole.checked_div(parts), of_whole.checked_rem(parts)) {
             (Some(each), Some(rest)) if each < u64::MAX / WHOLE => {
                 let of_rest = (rest * WHOLE).div_ceil(parts);
@@ -88,8 +87,7 @@ impl Parts {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Parts {
-    /// Makes the share that `part` is of `whole`, rounded down; `None`: that is less than one part. More
-    /// than the whole is the whole.
+    /// Makes the share `part / whole`, rounded down; `None`: less than one part. A ratio above 1 gives the whole.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "it is below the whole")]
     pub const fn of_ratio(part: u64, whole: u64) -> Option<Self> {
@@ -100,7 +98,7 @@ impl Parts {
         Self::new(parts as u32)
     }
 
-    /// Returns this share of a number, rounded down.
+    /// This share of a number, rounded down.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -111,33 +109,31 @@ impl Parts {
     }
 }
 
-/// The share in force of a limit, or of one of its owners, as one word: the daemon writes it, and
-/// packets read it.
+/// The current share of a limit, or of one of its owners, as one word: the daemon writes it, and packets read it.
 ///
-/// The upper 40 bits are those of the time until which it holds, in nanoseconds of the packets'
-/// clock: so it ends up to 2^24 ns (17 ms) early, and no time makes it hold again. The lower 24 bits
-/// are its [`Parts`]. 0: no share holds.
+/// The upper 40 bits are those of the share's end, in nanoseconds of the packets' clock: so the share ends up to 2^24
+/// ns (17 ms) early, and no later time revives it. The lower 24 bits are its [`Parts`]. 0: no share is in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ShareWord(pub u64);
 
 impl ShareWord {
-    /// No share holds.
+    /// No share is in force.
     pub const NONE: Self = Self(0);
 
-    /// Makes a share that holds until `until_ns`, in nanoseconds.
+    /// Makes a share that is in force until `until_ns`, in nanoseconds.
     #[must_use]
     pub const fn new(parts: Parts, until_ns: u64) -> Self {
         Self(until_ns & !MASK | parts.0 as u64)
     }
 
-    /// Makes a share that holds for longer than any clock runs.
+    /// Makes a share that outlasts any clock.
     #[must_use]
     pub const fn forever(parts: Parts) -> Self {
         Self::new(parts, u64::MAX)
     }
 
-    /// Returns the share, whether it holds or not: of any word at least the smallest, at most the whole.
+    /// The share, even if expired. Any word gives a valid share: at least the smallest, at most the whole.
     #[must_use]
     #[inline(always)]
     pub const fn parts(self) -> Parts {
@@ -151,21 +147,21 @@ impl ShareWord {
         }
     }
 
-    /// Returns until when it holds, in nanoseconds.
+    /// The share's end, in nanoseconds.
     #[must_use]
     #[inline(always)]
     pub const fn until_ns(self) -> u64 {
         self.0 & !MASK
     }
 
-    /// Returns whether it holds at the time `now_ns`.
+    /// Whether the share is in force at the time `now_ns`.
     #[must_use]
     #[inline(always)]
     pub const fn holds(self, now_ns: u64) -> bool {
         now_ns < self.until_ns()
     }
 
-    /// Returns the share in force at the time `now_ns`: this one if it holds, else `otherwise`.
+    /// The share in force at the time `now_ns`: this one until its end, then `otherwise`.
     #[must_use]
     #[inline(always)]
     pub const fn or(self, otherwise: Parts, now_ns: u64) -> Parts {
@@ -177,21 +173,21 @@ impl ShareWord {
     }
 }
 
-/// An owner's own share of a limit, and what its packets have wanted.
+/// An owner's own share of a limit, and its packets' demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct OwnerShare {
     /// The share until its end.
     pub word: ShareWord,
-    /// The number of [`Parts`] from then on.
+    /// The number of [`Parts`] after that end.
     pub after: u64,
-    /// How many tokens packets have wanted since the owner has a share of its own, whether they passed
-    /// or not. It wraps around.
+    /// The number of tokens that its packets have requested since the owner has its own share, passed and refused ones
+    /// together. It wraps around.
     pub wanted: u64,
 }
 
 impl OwnerShare {
-    /// Makes a share of which nobody has wanted anything.
+    /// Makes a share without any demand so far.
     #[must_use]
     pub const fn new(word: ShareWord, after: Parts) -> Self {
         Self {
@@ -201,18 +197,18 @@ impl OwnerShare {
         }
     }
 
-    /// Returns the share in force at the time `now_ns`.
+    /// The share in force at the time `now_ns`.
     #[must_use]
     #[inline(always)]
     pub const fn in_force(&self, now_ns: u64) -> Parts {
-        // A word that never ends, for one that is read in the same way.
+        // Read as a word, the number is clamped to a valid share.
         self.word.or(ShareWord(self.after).parts(), now_ns)
     }
 }
 
 #[cfg(not(target_arch = "bpf"))]
 impl Gcra {
-    /// Returns what a bucket of the whole holds at `now` ticks if that share of it is in force.
+    /// The level of a bucket of the whole at `now` ticks, while this share is in force.
     #[must_use]
     pub fn level_of_share(&self, now: u64, tat: Option<u64>, parts: Parts) -> Level {
         let debt = tat.map_or(0, |tat| tat.saturating_sub(now));
@@ -228,8 +224,8 @@ impl Gcra {
         }
     }
 
-    /// Returns how long, in nanoseconds, a packet of one token must wait at `now` ticks until it leaves
-    /// `reserve` ticks in a bucket of the whole, if that share is in force; 0: it passes now.
+    /// The wait, in nanoseconds, until a packet of one token leaves `reserve` ticks in a bucket of the whole, while
+    /// this share is in force; 0: it passes now.
     #[must_use]
     pub fn wait_leaving_of_share(
         &self,
@@ -244,7 +240,7 @@ impl Gcra {
         self.ns_rounded_up(decision.wait)
     }
 
-    /// Returns how many tokens so many ticks of a bucket of the whole are if that share is in force.
+    /// The number of tokens in some ticks of a bucket of the whole, while this share is in force.
     #[must_use]
     pub fn tokens(&self, ticks: u64, parts: Parts) -> u64 {
         let of_whole = u128::from(ticks) * u128::from(parts.0);
@@ -303,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_level_is_that_of_the_share() {
-        // 3 bytes a nanosecond: a third of a nanosecond each, in ticks of that.
+        // 3 bytes a nanosecond: a tick is a third of a nanosecond, the time of one byte.
         let gcra = Gcra::new(3_000, 3_000_000_000, 1_000_000_000).unwrap();
         let third = Parts::of_ratio(1, 3).unwrap();
         assert_eq!(gcra.level_of_share(0, None, Parts::WHOLE).remaining, 3_000);
@@ -317,7 +313,7 @@ mod tests {
     }
 
     proptest! {
-        /// A cost is exact, but for what it is rounded up by.
+        /// A cost is exact, except for rounding up.
         #[test]
         fn a_cost_is_the_share_of_it(of_whole: u64, shift in 0..64_u32, number in 1..=Parts::WHOLE.0) {
             let (of_whole, parts) = (of_whole >> shift, Parts(number));
@@ -326,7 +322,7 @@ mod tests {
             prop_assert_eq!(Parts::WHOLE.cost(of_whole), of_whole);
         }
 
-        /// No word gives more than the whole, and what was put in comes out.
+        /// No word gives more than the whole, and a share is read as it was written.
         #[test]
         fn any_word_is_a_share(word: u64, number in 1..=Parts::WHOLE.0, until: u64) {
             let parts = ShareWord(word).parts();
@@ -334,9 +330,8 @@ mod tests {
             prop_assert_eq!(ShareWord::new(Parts(number), until).parts(), Parts(number));
         }
 
-        /// The bound: whatever shares two hosts have, if they add up to no more than the whole, and
-        /// tokens move along as they should, what both admit passes one bucket with the whole. Here
-        /// shares stay.
+        /// The bound: if the shares of two hosts add up to at most the whole, and tokens move with the shares, then one
+        /// bucket of the whole would admit all packets that both admit. The shares do not move here.
         #[test]
         fn shares_of_a_bucket_admit_no_more_than_the_whole(
             number in 1..Parts::WHOLE.0,

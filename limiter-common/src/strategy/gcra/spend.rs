@@ -3,8 +3,8 @@
 use super::Wait;
 use crate::strategy::Decision;
 
-/// What a packet takes from a bucket, in plain numbers: a decision needs only the bucket's TAT
-/// besides.
+/// The amount that a packet takes from a bucket, in plain numbers. Together with the bucket's TAT,
+/// it suffices for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Spend {
@@ -33,22 +33,22 @@ impl Spend {
         }
     }
 
-    /// Returns the same spend if it must leave `reserve` ticks in the bucket: trunk reservation.
+    /// The same spend under trunk reservation: it must leave `reserve` ticks in the bucket.
     ///
     /// It passes exactly if the bucket would hold at least the reserve afterwards; the reserve is
     /// at most the burst offset. With `debt` = max(0, TAT − now):
     ///
     /// * **The bound on sources that must leave it.** Each of their packets has a new TAT ≤ now +
     ///   burst offset − reserve, and no packet lowers a TAT. So over any interval that ends with
-    ///   one of theirs, all that is admitted, whoever sent it, is at most burst offset − reserve +
-    ///   interval; the bound of the whole bucket stays what it is.
-    /// * **The promise to sources that need not leave it.** A bucket of their own with the same
-    ///   emission interval, whose burst offset is the reserve, may admit all their packets; call
-    ///   its debt `own` ≤ reserve. Then `debt` ≤ burst offset − reserve + `own` always: it holds
-    ///   for a full bucket; time lowers both by as much, to 0 at least; a packet that leaves the
-    ///   reserve keeps `debt` ≤ burst offset − reserve; one of their own adds its cost to both. So
-    ///   `debt` ≤ burst offset after each of their packets: none is refused, whatever the others
-    ///   send.
+    ///   such a packet, all admitted packets, from any source, cost at most burst offset − reserve
+    ///   + interval. The bound of the whole bucket stays the same.
+    /// * **The promise to sources that need not leave it.** Consider a separate bucket of theirs
+    ///   with the same emission interval and the reserve as its burst offset, and call its debt
+    ///   `own` ≤ reserve. All packets that it would admit are admitted here, because `debt` ≤ burst
+    ///   offset − reserve + `own` always: it holds for a full bucket; time lowers both by as much,
+    ///   to 0 at least; a packet that leaves the reserve keeps `debt` ≤ burst offset − reserve; a
+    ///   packet of these sources adds its cost to both. So `debt` ≤ burst offset after each of
+    ///   their packets: other sources' traffic causes no refusal.
     #[must_use]
     #[inline(always)]
     pub const fn leaving(self, reserve: u64) -> Self {
@@ -58,12 +58,11 @@ impl Spend {
         }
     }
 
-    /// Returns the new TAT of a bucket whose TAT is `tat`; any TAT that has passed is a full
-    /// bucket's.
+    /// The new TAT of a bucket with the TAT `tat`; any TAT that has passed is a full bucket's.
     ///
     /// # Errors
     ///
-    /// How long to [`Wait`]; the bucket must stay as it is then.
+    /// The time to [`Wait`]; the caller must then leave the bucket unchanged.
     #[inline(always)]
     pub const fn apply(&self, tat: u64) -> Result<u64, Wait> {
         let full_again = self.start(tat).saturating_add(self.increment);
@@ -74,7 +73,7 @@ impl Spend {
         }
     }
 
-    /// Returns the same as a [`Decision`], in ticks.
+    /// [`Self::apply`] as a [`Decision`], in ticks.
     #[must_use]
     #[inline(always)]
     pub const fn decide(&self, tat: u64) -> Decision {
@@ -84,8 +83,8 @@ impl Spend {
         }
     }
 
-    /// Returns the new TAT of a bucket that gets the spend back. One that has refilled in between
-    /// is not overfilled.
+    /// Gives the spend back; returns the bucket's new TAT. A bucket that has refilled in between is
+    /// not overfilled.
     #[must_use]
     #[inline(always)]
     pub const fn undo(&self, tat: u64) -> u64 {
@@ -93,7 +92,7 @@ impl Spend {
         if lower > self.now { lower } else { self.now }
     }
 
-    /// Returns when the bucket is full, at the earliest now.
+    /// The time at which the bucket is full, at the earliest now.
     #[inline(always)]
     const fn start(&self, tat: u64) -> u64 {
         if tat > self.now { tat } else { self.now }

@@ -106,7 +106,7 @@ fn rates_that_no_bucket_can_count_are_refused() {
     check(1_779, 1, 30 * 86_400 * SECOND, true);
     check(1_780, 1, 30 * 86_400 * SECOND, false);
     check(u64::MAX, u64::MAX, u64::MAX, false);
-    // Its ticks do not fit 64 bits.
+    // The ticks do not fit 64 bits.
     check(1, 1 << 63, (1 << 63) + 1, false);
 }
 
@@ -126,8 +126,8 @@ proptest! {
         let gcra = Gcra::new(burst, count, period);
         prop_assume!(gcra.is_some());
         let gcra = gcra.unwrap();
-        // Compares admitted tokens with the rate in force: Boulder's truncated interval where it
-        // is used, else the exact configured one.
+        // Compares admitted tokens with the effective rate: Boulder's truncated interval where it
+        // is used, else the exact configured interval.
         let (per, ticks) = if gcra.ticks_per_ns == Ratio::ONE {
             (gcra.emission_interval, 1)
         } else {
@@ -161,7 +161,8 @@ proptest! {
     }
 
     /// Packets that must leave a reserve, against exact rational arithmetic: over every interval
-    /// that ends with one, all that is admitted ≤ burst − reserve + interval / emission interval.
+    /// that ends with such a packet, all admitted tokens ≤ burst − reserve + interval / emission
+    /// interval.
     #[test]
     fn a_reserve_lowers_the_bound(
         count in 1u64..60_000_000_000,
@@ -206,8 +207,8 @@ proptest! {
         }
     }
 
-    /// A reserve is as good as a bucket of its size for sources that need not leave it: what such a
-    /// bucket admits passes, whatever the others send.
+    /// For sources that need not leave it, a reserve is as good as a bucket of its size: all
+    /// packets that such a bucket admits pass, for any traffic of other sources.
     #[test]
     fn a_reserve_is_a_bucket_for_those_it_is_for(
         count in 1u64..60_000_000_000,
@@ -241,7 +242,7 @@ proptest! {
         }
     }
 
-    /// A packet waits longer for a reserve by exactly the reserve.
+    /// A reserve prolongs a packet's wait by exactly the reserve.
     #[test]
     fn a_reserve_prolongs_the_wait_by_itself(
         (burst, kept) in (1u64..100_000).prop_flat_map(|burst| (Just(burst), 0..=burst)),
@@ -280,7 +281,7 @@ proptest! {
         prop_assert!(level.retry_in_ns < 2 || !passes(now + level.retry_in_ns - 2));
     }
 
-    /// No state and no time makes the arithmetic panic or admit too much.
+    /// With any state and any time, the arithmetic neither panics nor admits too much.
     #[test]
     fn any_state_is_safe(now: u64, tat: Option<u64>, cost: u64) {
         let gcra = Gcra::new(10, 1, 30 * 86_400 * SECOND).unwrap();
@@ -304,7 +305,7 @@ proptest! {
         prop_assert_eq!(u128::from(bounded_increment(interval, cost)), exact.min(bound));
     }
 
-    /// However often it is tried, at most the largest cost and the interval's refill is spent.
+    /// For any number of tries, at most the largest cost and the interval's refill is spent.
     #[test]
     fn what_is_owed_holds_the_rate(
         burst in 1u64..20,
@@ -317,7 +318,7 @@ proptest! {
             now += pause;
             let cost = burst + more;
             if let Ok(after) = gcra.spend_owing(now, cost).apply(tat) {
-                // It was full.
+                // The bucket was full.
                 prop_assert!(tat <= now);
                 prop_assert_eq!(after, now + cost * SECOND);
                 (tat, spent) = (after, spent + cost);

@@ -1,13 +1,14 @@
-//! Moving window: at most `count` packets in any period, by a log of when the last ones passed.
+//! Moving window: at most `count` packets in any period, by a log of the times at which the last
+//! ones passed.
 //!
-//! As in the Python library `limits`, a packet is refused if the `count`-th last one that passed
-//! is younger than the period. Refused packets leave no trace.
+//! As in the Python library `limits`, a packet is refused if the `count`-th last passed packet is
+//! younger than the period. Refused packets leave no trace.
 //!
 //! # The log
 //!
-//! A state is a cursor: the number of the log's next stamp, of [`STAMPS`] that are used in turn,
-//! and the TAT of the last packet that passed, which is the end of its window. The TATs of earlier
-//! packets are in stamps: separate buckets, each a word that only ever grows.
+//! A state is a cursor: the number of the log's next stamp, out of [`STAMPS`] used in turn, and the
+//! TAT of the last passed packet, which is the end of its window. The TATs of earlier packets are
+//! in stamps: separate buckets, each a word that only ever grows.
 //!
 //! A packet passes in three steps: stamp the last packet's TAT behind the cursor, if it is not
 //! there yet; read the stamp of the `count`-th last packet, which must have passed; and move the
@@ -17,16 +18,16 @@
 //!   old position. A stamp is overwritten only [`STAMPS`] packets later, when the cursor has moved;
 //!   and a cursor never returns to the same position with the same TAT: the last of the [`STAMPS`]
 //!   packets in between passed after the window of the first had ended.
-//! * A CPU that moves the cursor has first ensured that the packet that it moves past is stamped.
-//!   So the log has the TATs of all packets but the last one.
-//! * A stamp that is written late is older than the one that has replaced it, and changes nothing.
-//! * TATs never go back, whatever the clocks of the CPUs say: a packet that is behind the last one
+//! * A CPU that moves the cursor has first ensured that the packet it passes over is stamped. So
+//!   the log has the TATs of all packets but the last one.
+//! * A stamp that is written late is older than its replacement, and changes nothing.
+//! * TATs never go back, even if the clocks of CPUs differ: a packet that is behind the last one
 //!   gets the last one's TAT. So when the last TAT has passed by every clock, all have; only then
 //!   is the log neither read nor continued.
 //!
-//! So decisions are as if all packets came one after the other, in the order in which the cursor
-//! moved: never one too many and, except for refunds and lost races, never one too few. The limit's
-//! count is not part of the state, so it may change from one packet to the next.
+//! So decisions are as if all packets came one after the other, in the order of the cursor's moves:
+//! never one too many and, except for refunds and lost races, never one too few. The limit's count
+//! is not part of the state, so it may change from one packet to the next.
 
 mod log;
 
@@ -59,16 +60,16 @@ const NUMBER_BITS: u32 = STAMPS.trailing_zeros();
 pub struct Cursor {
     /// The number of the next stamp, below [`STAMPS`].
     pub next: u64,
-    /// The TAT of the last packet that passed, in nanoseconds; 0: there is none, or it has passed
-    /// by more than the clocks' difference.
+    /// The TAT of the last passed packet, in nanoseconds; 0: no packet, or its TAT has passed by
+    /// more than the clocks' difference.
     pub last: u64,
 }
 
 impl Cursor {
-    /// Returns the cursor of a state at the time `now`, in nanoseconds.
+    /// The cursor of a state at the time `now`, in nanoseconds.
     ///
-    /// The state has 57 bits of the TAT: one that passed over two years ago could be mistaken for a
-    /// future one, further ahead than any period.
+    /// The state has 57 bits of the TAT: a TAT that passed over two years ago could be mistaken for
+    /// a future one, further ahead than any period.
     #[must_use]
     #[inline(always)]
     pub const fn of_state(state: u64, now: u64) -> Self {
@@ -85,8 +86,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the cursor's state; a nanosecond later instead of [`super::NO_STATE`] or the state
-    /// of a full bucket.
+    /// The cursor's state; a nanosecond later instead of [`super::NO_STATE`] or the state of a full
+    /// bucket.
     #[must_use]
     #[inline(always)]
     pub const fn state(self) -> u64 {
@@ -97,8 +98,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the cursor without the last `count` packets that passed; at the beginning of the log
-    /// if none of the others counts at the time `now`, in nanoseconds.
+    /// The cursor without the last `count` passed packets; at the beginning of the log if all
+    /// others have expired at the time `now`, in nanoseconds.
     #[cfg(not(target_arch = "bpf"))]
     #[must_use]
     pub fn without_last(self, count: u64, log: &Log, now: u64) -> Self {
@@ -115,7 +116,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the TAT of the `nth` last packet that passed.
+    /// The TAT of the `nth` last passed packet.
     #[cfg(not(target_arch = "bpf"))]
     fn nth_last(self, nth: u64, log: &Log) -> u64 {
         if nth == 1 {
@@ -125,8 +126,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the number of the stamp of the `nth` last packet that passed, up to [`STAMPS`]; the
-    /// last one has `nth` 1.
+    /// The number of the stamp of the `nth` last passed packet, up to [`STAMPS`]; the last one has
+    /// `nth` 1.
     #[must_use]
     #[inline(always)]
     pub const fn stamp(self, nth: u64) -> u64 {
@@ -134,7 +135,7 @@ impl Cursor {
     }
 }
 
-/// Decides on a bucket in `state` whose `count`-th last packet has the TAT `oldest`, in
+/// Decides on a bucket in `state`; `oldest` is the TAT of its `count`-th last packet, in
 /// nanoseconds.
 #[must_use]
 #[inline(always)]
@@ -157,7 +158,8 @@ pub(crate) const fn decide(spend: &Spend, state: u64, cursor: Cursor, oldest: u6
     Decision::pass(moved.state())
 }
 
-/// A state is a cursor, in any unit; a debt is a cursor with the remaining time instead of the end.
+/// A state is a cursor, in any unit; a debt is a cursor with the remaining time in place of the
+/// end.
 impl State for Cursor {
     #[inline(always)]
     fn full(_: &Unit, _: u64) -> u64 {
@@ -179,7 +181,7 @@ impl State for Cursor {
         Self::until_full(unit, now_ns, state)
     }
 
-    /// [`Cursor::without_last`] gives packets back.
+    /// No change: [`Cursor::without_last`] gives packets back.
     #[inline(always)]
     fn refunded(_: &Spend, state: u64) -> u64 {
         state
@@ -291,8 +293,8 @@ impl Ledger for MovingWindow {
     fn report(parameters: &Parameters, now_ns: u64, state: u64, log: &Log, cost: u64) -> Report {
         let count = parameters.window.count;
         let cursor = Cursor::of_state(state, now_ns);
-        // Earlier packets may have passed under a longer period; they count no longer than the last
-        // one.
+        // Earlier packets may have passed under a longer period; they expire with the last packet
+        // at the latest.
         let tat = |nth| cursor.nth_last(nth, log).min(cursor.last);
         let counted = (1..=count).filter(|nth| tat(*nth) > now_ns);
         Report {

@@ -9,7 +9,7 @@ use crate::strategy::{NEVER, NO_STATE, Parameters, Strategy as Rule};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When the time wraps, in nanoseconds.
+/// The time at which a cursor's TAT wraps, in nanoseconds.
 const WRAP: u64 = 1 << (u64::BITS - NUMBER_BITS);
 
 fn parameters(count: u64, period_ns: u64) -> Parameters {
@@ -71,7 +71,7 @@ fn tats_never_go_back() {
         (0, 0),
         (5_000, 5_000),
         (MOST_BEHIND, MOST_BEHIND),
-        // Clocks are never so far apart: the limit's period was longer.
+        // Clocks never differ that much: the limit's period was longer.
         (MOST_BEHIND + 1, 0),
     ] {
         let cursor = Cursor {
@@ -84,12 +84,12 @@ fn tats_never_go_back() {
     }
 }
 
-/// A cost of more than one packet may exceed the limit.
+/// A cost of several packets may exceed the limit.
 #[test]
 fn cost_above_the_limit() {
     assert!(parameters(3, SECOND).spend(SECOND, 3).is_ok());
     assert!(parameters(3, SECOND).spend(SECOND, 4).is_err());
-    // With the state alone it never passes.
+    // By the state alone it never passes.
     let spend = parameters(3, SECOND).spend(SECOND, 1).unwrap();
     assert_eq!(spend.apply(0), Decision::refuse(0, NEVER));
 }
@@ -102,8 +102,8 @@ fn only_what_there_is_room_for() {
     assert!(!is_some(1, 0) && !is_some(1, MAX_PERIOD + 1));
 }
 
-/// Two states have another meaning to a store; a cursor that would be one of them is a nanosecond
-/// later.
+/// Two states have another meaning to a store; a cursor that would equal one of them becomes a
+/// nanosecond later.
 #[test]
 fn no_cursor_is_locked_or_full() {
     for (next, last) in [(0, WRAP), (STAMPS - 1, WRAP - 1), (0, 5 * WRAP)] {
@@ -130,7 +130,7 @@ fn a_tat_that_has_passed_by_any_clock_is_none() {
         (cursor.last - 2 * MAX_PERIOD, cursor.last),
         (cursor.last - 1, cursor.last),
         (cursor.last, cursor.last),
-        // It has not passed yet by the clock of another CPU.
+        // By the clock of another CPU, the TAT has not passed yet.
         (cursor.last + 1, cursor.last),
         (cursor.last + MOST_BEHIND, cursor.last),
         (cursor.last + MOST_BEHIND + 1, 0),
@@ -143,7 +143,7 @@ fn a_tat_that_has_passed_by_any_clock_is_none() {
 }
 
 proptest! {
-    /// This holds even if the time has wrapped in between.
+    /// Even if the time has wrapped in between.
     #[test]
     fn is_read_as_it_was_written(
         next in 0..STAMPS, now in 0u64..1 << 62, ahead in 1u64..=2 * MAX_PERIOD,
@@ -156,7 +156,7 @@ proptest! {
         prop_assert!(seen.last - cursor.last <= 1);
     }
 
-    /// No state and no time makes it panic or lock the bucket.
+    /// With any state and any time, it neither panics nor locks the bucket.
     #[test]
     fn any_state_is_safe(state: u64, now: u64, oldest: u64, count in 1..=STAMPS, period in 1..=MAX_PERIOD) {
         let cursor = Cursor::of_state(state, now);

@@ -44,7 +44,7 @@ fn worked_example() {
     }
 }
 
-/// How many pass with 40 in the previous window, by how long ago it ended.
+/// The number that pass with 40 in the previous window, by the time since its end.
 #[test]
 fn the_one_before_weighs_by_what_is_left() {
     for (later, left) in [
@@ -80,7 +80,7 @@ fn the_one_before_weighs_by_what_is_left() {
 #[test]
 fn windows_follow_each_other_at_once() {
     let mut bucket = forty_before();
-    // The window began when the previous one ended, not with this packet.
+    // The window began at the end of the previous one, not with this packet.
     assert!(bucket.passes(SHIFT + PERIOD / 2, 50));
     assert_eq!(bucket.remaining(SHIFT + PERIOD - 1), 49);
     assert_eq!(bucket.remaining(SHIFT + PERIOD), 50);
@@ -96,7 +96,7 @@ fn what_is_refused_leaves_no_trace() {
         assert!(!bucket.passes(SHIFT, cost));
         assert_eq!(bucket.state, before, "{cost}");
     }
-    // A cost above the limit is refused without asking the bucket.
+    // A cost above the limit is refused before any look-up.
     assert!(forty_before().parameters.spend(SHIFT, 101).is_err());
 }
 
@@ -107,7 +107,7 @@ fn the_wait_is_exact() {
         (SHIFT + PERIOD / 2, 80, 1),
         (SHIFT + PERIOD - 1, 99, 1),
         (SHIFT + 12_345, 7, 60),
-        // Not before the next window, in which 70 count as previous.
+        // Not before the next window, where the 70 count as previous.
         (SHIFT + PERIOD / 2, 70, 40),
         (SHIFT + 12_345, 60, 100),
     ] {
@@ -138,7 +138,7 @@ fn refunds_are_of_the_same_window() {
     bucket.refund(SHIFT, 100);
     assert_eq!(bucket.remaining(SHIFT), 60, "never more than was spent");
 
-    // The window that it was spent from has ended.
+    // The window that counted the tokens has ended.
     let mut bucket = forty_before();
     let before = bucket.state;
     bucket.refund(SHIFT, 40);
@@ -254,8 +254,8 @@ proptest! {
             [window.period, count, seen.left, seen.count, seen.previous, cost].map(u128::from);
         let passes = previous * left + (current + cost) * period <= count * period;
         prop_assert_eq!(decision.passes(), passes);
-        // Exactly the reported remaining tokens pass at once; none need not, as more may be taken than
-        // there are.
+        // A cost passes at once exactly if it is at most the reported remaining tokens. A cost of 0 may differ, because
+        // more tokens may be taken than there are.
         let remaining = u128::from(remaining(&window, state, now));
         prop_assert!(passes == (cost <= remaining) || cost == 0);
     }
@@ -281,7 +281,7 @@ proptest! {
         prop_assert!(!decide_at(now + wait - 1).passes());
     }
 
-    /// No state and no time makes it panic or lock the bucket.
+    /// With any state and any time, it neither panics nor locks the bucket.
     #[test]
     fn any_state_is_safe(
         count in (0u32..=30).prop_flat_map(|bits| (1u64 << bits) / 2..=1 << bits),

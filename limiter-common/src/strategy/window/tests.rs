@@ -61,7 +61,7 @@ proptest! {
         prop_assert!(read.previous - seen.previous <= window.count / 4_000, "{:?}", read);
     }
 
-    /// It lasts at least its period, and at most two ticks longer.
+    /// A window lasts at least its period, and at most two ticks longer.
     #[test]
     fn is_not_shorter_than_configured(
         rule in prop_oneof![Just(Rule::FixedWindow), Just(Rule::SlidingWindowCounter)],
@@ -70,7 +70,7 @@ proptest! {
         let window = of(rule, count.min(rule.largest_count()), period).unwrap();
         let Window { layout, .. } = window;
         let tick = layout.ns(1);
-        // The first time at which a window has ended that began within that tick.
+        // The earliest end of a window that began within that tick.
         let ended = layout.ns(layout.ticks(now) + window.period);
         prop_assert!(ended >= now + period);
         prop_assert!(ended - (now + period) <= 2 * tick);

@@ -1,4 +1,4 @@
-//! Tokens that operators give back.
+//! Refunds by operators.
 
 use super::*;
 use crate::strategy::moving_window::Cursor;
@@ -18,7 +18,7 @@ fn what_was_spent_is_given_back_and_no_more() {
         Strategy::SlidingWindowCounter,
     ] {
         let parameters = Parameters::new(strategy, 10, 10, 100 * SECOND).unwrap();
-        // A fixed window that has refused has counted one token more.
+        // A refusal makes a fixed window count one token more.
         let state = (0..12).fold(0, |state, _| {
             let spend = parameters.spend(NOW, 1).unwrap();
             spend.apply(state).state

@@ -1,4 +1,4 @@
-//! A debt that is saved and restored is the same, whatever the strategy.
+//! A debt that is saved and restored is the same, for any strategy.
 
 extern crate std;
 
@@ -19,7 +19,7 @@ fn unit(strategy: Rule, count: u64, period_ns: u64) -> Unit {
     Unit::new(&parameters, Cost::Packets)
 }
 
-/// A unit of any strategy, or that of stamps.
+/// A unit of any strategy, or of stamps.
 fn any_unit() -> impl Strategy<Value = Unit> {
     let period = (20u32..=50).prop_flat_map(|bits| 1u64 << bits..=2 << bits);
     (0..=Rule::ALL.len(), 1u64..=128, period).prop_map(|(rule, count, period)| {
@@ -35,7 +35,7 @@ fn time() -> impl Strategy<Value = u64> {
     (0u32..56).prop_flat_map(|bits| 1u64 << bits..=2 << bits)
 }
 
-/// Returns a state that a bucket may have at that time.
+/// A possible state of a bucket at a time.
 fn state(unit: &Unit, now_ns: u64, part: f64, counts: [u64; 2]) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -64,13 +64,13 @@ fn state(unit: &Unit, now_ns: u64, part: f64, counts: [u64; 2]) -> u64 {
     }
 }
 
-/// Returns the length of a tick, in nanoseconds.
+/// The length of a tick, in nanoseconds.
 fn tick(unit: &Unit) -> u64 {
     unit.layout.ns(1)
 }
 
-/// Returns what a bucket has used up: for windows, tokens times the ticks of a period; otherwise
-/// the time until it is full.
+/// The used part of a bucket: for windows, tokens times the ticks of a period; otherwise the time
+/// until it is full.
 fn used(unit: &Unit, now_ns: u64, state: u64) -> u64 {
     if !matches!(
         unit.layout.strategy(),
@@ -83,8 +83,8 @@ fn used(unit: &Unit, now_ns: u64, state: u64) -> u64 {
 }
 
 proptest! {
-    /// A bucket that is saved and later restored under another clock owes what it would if it had
-    /// just waited: never less, and longer by the rounding of ticks at most.
+    /// A bucket restored under another clock owes as much as a bucket that just waited: never less,
+    /// and longer by the rounding of ticks at most.
     #[test]
     fn a_restored_bucket_owes_what_it_would(
         unit in any_unit(),
@@ -104,7 +104,7 @@ proptest! {
         prop_assert!(restored_ns <= waited_ns + 2 * tick(&unit) + rounding(&unit));
     }
 
-    /// The debt before plus what was spent since is the debt now.
+    /// The debt before plus the tokens spent since is the debt now.
     #[test]
     fn what_was_spent_since_adds_up(
         unit in any_unit(),
@@ -117,7 +117,7 @@ proptest! {
         let earlier = state(&unit, now, part, counts);
         let then = now + passed;
         let before = unit.left_of(unit.owed(now, earlier), passed);
-        // The tokens spent then.
+        // The tokens spent at the later time.
         let more = unit.owed(then, state(&unit, then, part, [spent, 0]));
         let owed = unit.owed(then, unit.owing(then, earlier, more));
         let since = unit.since(owed, unit.owed(now, earlier), passed).unwrap_or(0);
@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(unit.since(unit.owed(now, earlier), unit.owed(now, earlier), 0), None);
     }
 
-    /// No state and no debt makes it panic or return [`NO_STATE`].
+    /// With any state and debt, it neither panics nor returns [`NO_STATE`].
     #[test]
     fn any_word_is_safe(unit in any_unit(), now in time(), passed: u64, state: u64, owed: u64, other: u64) {
         let back = unit.owing(now, state, owed);
@@ -145,7 +145,7 @@ proptest! {
     }
 }
 
-/// Returns how far the conversion of the clock to ticks of GCRA may be off, in nanoseconds.
+/// The maximum error of converting the clock to ticks of GCRA, in nanoseconds.
 fn rounding(unit: &Unit) -> u64 {
     if unit.is_odd() && unit.layout == Layout::GCRA {
         2
@@ -169,7 +169,7 @@ fn debts_grow_less_with_time() {
     }
 }
 
-/// Returns the parts of a window's debt.
+/// The parts of a window's debt.
 fn seen(unit: &Unit, owed: u64) -> Option<[u64; 3]> {
     let seen = unit.window().counts(owed, 0);
     (seen.left > 0).then_some([seen.left, seen.count, seen.previous])
