@@ -10,7 +10,7 @@ use crate::{
 pub struct Bucket {
     /// The number of the unit that the state counts in.
     pub unit: u32,
-    /// The state; the unit says what it means.
+    /// The state; the unit gives its meaning.
     pub state: u64,
 }
 

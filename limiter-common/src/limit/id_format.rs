@@ -79,7 +79,7 @@ pub enum NamedBy {
     Subscriber = 1,
     /// The interface that the packet came in on, by the daemon's number for it.
     Interface = 2,
-    /// The host, whose number is 0: all interfaces together.
+    /// The host, all interfaces together; its number is 0.
     Host = 3,
     /// The destination's address.
     Destination = 5,
@@ -115,7 +115,7 @@ impl NameKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Zone, Self::Domain, Self::Question];
 
-    /// The format whose owners this part alone names.
+    /// The format for owners that this part alone names.
     #[must_use]
     pub const fn alone(self) -> IdFormat {
         match self {

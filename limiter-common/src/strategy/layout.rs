@@ -54,7 +54,7 @@ impl Layout {
     ///
     /// Natively a layout comes from a strategy, or from checked parts. The kernel program reads it
     /// from tables that only the daemon writes, but must accept any number: it treats an unknown
-    /// one as GCRA, whose arithmetic is safe on any numbers.
+    /// one as GCRA: its arithmetic is safe on any numbers.
     #[must_use]
     #[inline(always)]
     pub const fn strategy(self) -> Strategy {

@@ -88,7 +88,7 @@ impl Parameters {
         ask!(self.strategy(), Rule => Rule::report(self, now_ns, state, log, cost))
     }
 
-    /// The level of the bucket at the time `now_ns`; the arguments are those of [`Self::report`].
+    /// The level of the bucket at the time `now_ns`; for the arguments see [`Self::report`].
     #[must_use]
     pub fn level(&self, now_ns: u64, state: Option<u64>, log: &Log) -> Level {
         let Report {

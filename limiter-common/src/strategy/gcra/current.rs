@@ -10,7 +10,7 @@ const INTERVAL: u64 = (1 << INTERVAL_BITS) - 1;
 /// The current rate of a limit with an automatic rate, as one word: the daemon writes and renews
 /// it, and packets read it.
 ///
-/// The upper 40 bits are those of the rate's end, in nanoseconds of the packets' clock: so the rate
+/// The upper 40 bits hold the upper bits of the rate's end, in nanoseconds of the packets' clock: so the rate
 /// ends up to 2^24 ns (17 ms) early, and no later time revives it. The lower 24 bits are the
 /// emission interval in nanoseconds. 0: no rate is in force.
 ///

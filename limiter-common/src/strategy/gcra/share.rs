@@ -111,8 +111,9 @@ impl Parts {
 
 /// The current share of a limit, or of one of its owners, as one word: the daemon writes it, and packets read it.
 ///
-/// The upper 40 bits are those of the share's end, in nanoseconds of the packets' clock: so the share ends up to 2^24
-/// ns (17 ms) early, and no later time revives it. The lower 24 bits are its [`Parts`]. 0: no share is in force.
+/// The upper 40 bits hold the upper bits of the share's end, in nanoseconds of the packets' clock: so
+/// the share ends up to 2^24 ns (17 ms) early, and no later time revives it. The lower 24 bits are its
+/// [`Parts`]. 0: no share is in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ShareWord(pub u64);
