@@ -1,5 +1,5 @@
-//! Answers: the frame's packet is copied to memory, replaced there, and copied back. DNS cookies are
-//! looked for in the copy, too.
+//! Answers to packets. The frame's packet is copied to memory, replaced there, and copied back. The look-up of DNS
+//! cookies reads the same copy.
 
 use aya_ebpf::{
     btf_maps::PerCpuArray,
@@ -36,20 +36,20 @@ const LENGTH_OF_ADDRESSES: u32 = 12;
 #[btf_map]
 static EXCHANGE: PerCpuArray<Exchange, 1> = PerCpuArray::new();
 
-/// The answers that were sent, by the interned ids of the limits that refused the packets.
+/// The answers sent, by the interned ids of the limits that refused the packets.
 #[btf_map]
 static ANSWER_TRAFFIC: PerCpuArray<Traffic, { ANSWER_COUNTERS as usize }> = PerCpuArray::new();
 
-/// An answer that is written and not yet sent.
+/// An answer that is written but not sent yet.
 pub(crate) struct Written {
     exchange: &'static Exchange,
-    /// The length of the frame that is answered.
+    /// The length of the request's frame.
     asked: usize,
     /// The length of the answer, from the IP header on.
     length: usize,
 }
 
-/// Writes the answer to a frame, which stays as it is; an error says what becomes of it instead.
+/// Writes the answer to a frame, without changing the frame. An error says how the frame is treated instead.
 #[inline(always)]
 pub(crate) fn write<const FRAGS: bool>(
     context: &XdpContext,
@@ -81,8 +81,8 @@ pub(crate) fn write<const FRAGS: bool>(
     }
 }
 
-/// Returns whether the frame is addressed to the interface, or to a device above it. Others arrive where all
-/// frames are looked at, and an answer to them would go out in another host's name.
+/// Whether the frame is addressed to the interface, or to a device above it. In promiscuous mode other frames arrive
+/// too, and an answer to them would go out in another host's name.
 #[inline(always)]
 fn is_to_this_host(exchange: &Exchange) -> bool {
     let [first, second, third, fourth, fifth, sixth, ..] = *exchange.ethernet();
@@ -100,9 +100,8 @@ pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     workspace.find_cookie(exchange, &Outlined);
 }
 
-/// Returns the state of the connection of a frame, a segment that is not the first and that finds a listening
-/// socket: by whether it brings a SYN cookie that the socket knows as its own. A segment with options of IP may
-/// bring one, and cannot be asked for.
+/// The state of the connection of a segment, not its first, that finds a listening socket: the state depends on a SYN
+/// cookie that the socket accepts. A segment with IP options may carry a cookie, but the helper cannot check it.
 #[inline(always)]
 pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpState {
     let Some((exchange, _)) = copy::<FRAGS>(context) else {
@@ -117,8 +116,8 @@ pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpSta
     }
 }
 
-/// Copies a frame's packet to this CPU's exchange, but not the Ethernet addresses; returns it with
-/// the frame's length. `None`: there is no packet, or no room.
+/// Copies a frame's packet to this CPU's exchange, without the Ethernet addresses; returns it with the frame's length.
+/// `None`: no packet, or no room.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -142,7 +141,7 @@ fn copy<const FRAGS: bool>(context: &XdpContext) -> Option<(&'static mut Exchang
     exchange.begin(family, link as u32, length as u32);
     let start = Exchange::start_of(family);
     let room = exchange.bytes_mut()[start..].as_mut_ptr();
-    // From the start of any family on, there is room for as many bytes.
+    // From the start of either family on, there is room for that many bytes.
     if !load(context, link as u32, room, bounded(length)) {
         return None;
     }
@@ -158,7 +157,7 @@ fn load(context: &XdpContext, offset: u32, to: *mut u8, length: u32) -> bool {
 }
 
 impl Written {
-    /// Returns what becomes of the packet, if the limits of answers let the answer be sent.
+    /// The response to the packet, if the limits of answers allow the answer.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
@@ -168,8 +167,8 @@ impl Written {
         Response::Answer(self.length as u32)
     }
 
-    /// Puts the answer in the frame's place; returns whether that succeeded. If not, the frame is
-    /// spoilt and must be dropped.
+    /// Replaces the frame by the answer; returns whether that succeeded. If not, the frame is damaged and must be
+    /// dropped.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
@@ -189,8 +188,8 @@ impl Written {
             return false;
         }
         let ethernet = exchange.ethernet();
-        // SAFETY: the context is the program's own, and the bytes are as many as the addresses
-        // have. The helper checks the frame's end.
+        // SAFETY: the context is the program's own, and the bytes are as many as both addresses have. The helper checks
+        // the frame's end.
         let error = unsafe {
             bpf_xdp_store_bytes(
                 context.ctx,
@@ -203,7 +202,7 @@ impl Written {
             return false;
         }
         let answer = exchange.bytes()[exchange.answer_start()..].as_ptr();
-        // SAFETY: as above; from any start of an answer on, there are as many bytes.
+        // SAFETY: as above; from any start of an answer on, there are that many bytes.
         let error = unsafe {
             bpf_xdp_store_bytes(
                 context.ctx,
@@ -215,7 +214,7 @@ impl Written {
         error == 0
     }
 
-    /// Counts the answer, which is sent, for the limit that refused the packet.
+    /// Counts the sent answer for the limit that refused the packet.
     #[inline(always)]
     pub(crate) fn count(&self, verdict: &Verdict) {
         if let Some(limit_index) = verdict.denied_by()
@@ -230,8 +229,7 @@ impl Written {
     }
 }
 
-/// Returns a length from 1 to [`ROOM`] as the verifier needs it: with bounds that are seen from the
-/// arithmetic alone.
+/// A length from 1 to [`ROOM`] in a form that shows its bounds to the verifier by arithmetic alone.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -239,12 +237,12 @@ impl Written {
 )]
 fn bounded(length: usize) -> u32 {
     const { assert!(ROOM.is_power_of_two()) };
-    // LLVM knows the length's bounds, too, and would leave the arithmetic out.
+    // LLVM knows the length's bounds too, and would remove the arithmetic.
     let length = length ^ unknown_zero();
     ((length.wrapping_sub(1) & (ROOM - 1)) + 1) as u32
 }
 
-/// Makes a function of its own of each part that writes.
+/// Makes each writing part a function of its own, for the verifier.
 struct KernelResponder<'a> {
     context: &'a XdpContext,
 }
@@ -268,9 +266,8 @@ impl Responder for KernelResponder<'_> {
     }
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]; returns that of a
-/// [`Written`](answer::Written). It is a global function of the BPF object: the verifier walks it
-/// once, and not once for each path that leads to it.
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`Written`](answer::Written). It
+/// is a global function of the BPF object: the verifier walks it once, not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
@@ -281,7 +278,7 @@ extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 
     written.number()
 }
 
-/// Calls [`answer::write_syn_ack`]. It is a global function of the BPF object, as the one above.
+/// Calls [`answer::write_syn_ack`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 #[expect(
@@ -303,7 +300,7 @@ extern "C" fn limiter_write_syn_ack(
     }
 }
 
-/// Makes each loop a function of its own.
+/// Makes each loop a function of its own, for the verifier.
 struct Outlined;
 
 impl Loops for Outlined {
@@ -327,7 +324,7 @@ impl Loops for Outlined {
     }
 }
 
-/// Calls [`answer::sum`]. It is a global function of the BPF object, as the one above.
+/// Calls [`answer::sum`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sum(exchange: *const Exchange, from: u32, length: u32) -> u64 {
@@ -337,7 +334,7 @@ extern "C" fn limiter_sum(exchange: *const Exchange, from: u32, length: u32) -> 
     }
 }
 
-/// Calls [`answer::name_length`]. It is a global function of the BPF object, as the one above.
+/// Calls [`answer::name_length`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_name_length(exchange: *const Exchange, at: u32) -> u32 {
@@ -347,7 +344,7 @@ extern "C" fn limiter_name_length(exchange: *const Exchange, at: u32) -> u32 {
     }
 }
 
-/// Calls [`answer::cookie_option`]. It is a global function of the BPF object, as the one above.
+/// Calls [`answer::cookie_option`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_cookie_option(exchange: *const Exchange, record: u32, end: u32) -> u32 {
@@ -360,8 +357,7 @@ extern "C" fn limiter_cookie_option(exchange: *const Exchange, record: u32, end:
     }
 }
 
-/// Calls [`answer::offer`]; returns its number. It is a global function of the BPF object, as the one
-/// above.
+/// Calls [`answer::offer`]; returns its number. A global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_offer(exchange: *const Exchange, first: u32) -> u64 {
@@ -371,8 +367,8 @@ extern "C" fn limiter_offer(exchange: *const Exchange, first: u32) -> u64 {
     }
 }
 
-/// Returns what a global function's caller passed; nothing if nothing is answered, no cookie is looked
-/// for and no state of a connection, because older verifiers walk these functions even then.
+/// Dereferences a global function's argument. `None` if the policy needs no exchange (no answers, cookies or connection
+/// states), because older verifiers walk these functions even then.
 #[inline(always)]
 fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     let shape = MapTables.shape();
@@ -384,7 +380,7 @@ fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
     unsafe { exchange.as_ref() }
 }
 
-/// Does the same, to write to it; nothing if nothing is answered, and no SYN cookie looked for.
+/// [`read`] for writing. `None` if the policy has neither answers nor SYN cookies.
 #[inline(always)]
 fn write_to<'a>(exchange: *mut Exchange) -> Option<&'a mut Exchange> {
     let shape = MapTables.shape();

@@ -1,5 +1,5 @@
-//! Measurement, in the object built with `bench`: the program draws the sources itself and hands
-//! nothing to the network stack.
+//! Measurement, in the object built with `bench`: the program draws the sources itself and passes
+//! no packet to the network stack.
 
 #[cfg(not(feature = "bench"))]
 pub(crate) use self::off::{draw_source, sinks};
@@ -37,7 +37,7 @@ mod on {
         Some(then(draw, &frame))
     }
 
-    /// Gives the frame a source.
+    /// Gives the frame a drawn source.
     #[inline(always)]
     pub(crate) fn draw_source(context: &XdpContext) {
         with_draw(context, |draw, frame| {
@@ -47,7 +47,7 @@ mod on {
         });
     }
 
-    /// Returns whether to drop the frame even if it may pass.
+    /// Whether to drop the frame even if it may pass.
     #[inline(always)]
     pub(crate) fn sinks(context: &XdpContext) -> bool {
         with_draw(context, |draw, frame| draw.sinks(frame)).unwrap_or(false)

@@ -20,7 +20,7 @@ static REASON_TRAFFIC: PerCpuArray<Traffic, { REASON_COUNTERS as usize }> = PerC
 #[btf_map]
 static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = PerCpuArray::new();
 
-/// What sources of each standing got of limits that reserve.
+/// The effect of limits that reserve, by the standing of sources.
 #[btf_map]
 static STANDING_TRAFFIC: PerCpuArray<LimitTraffic, { STANDING_COUNTERS as usize }> =
     PerCpuArray::new();
@@ -74,8 +74,8 @@ fn count_passed(carried: Traffic, matched: u64, would_drop: u64) {
     }
 }
 
-/// Counts a packet that passed under those limits in `matched` that reserve, by the number of its
-/// source's standing.
+/// Counts a passed packet under the reserving limits in `matched`, by the number of its source's
+/// standing.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
@@ -104,14 +104,14 @@ extern "C" fn limiter_count_standing(
     0
 }
 
-/// Returns the indices of all limits. The verifier needs a constant bound.
+/// The indices of all limits. The verifier needs a constant bound.
 #[inline(always)]
 fn limit_indices() -> impl Iterator<Item = u32> {
     let count = MapTables.shape().limit_count;
     (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }
 
-/// Counts a packet that passed; `would_drop`: only because the limit does no more than observe.
+/// Counts a passed packet. `would_drop`: it passed only because the limit merely observes.
 #[inline(always)]
 fn passed(traffic: &mut LimitTraffic, carried: Traffic, would_drop: bool) {
     if would_drop {
@@ -121,7 +121,7 @@ fn passed(traffic: &mut LimitTraffic, carried: Traffic, would_drop: bool) {
     }
 }
 
-/// Changes the counters of the limit with that index in the policy.
+/// Changes the counters of the limit with this index in the policy.
 #[inline(always)]
 fn of_limit(limit_index: u32, change: impl FnOnce(&mut LimitTraffic)) {
     if let Some(limit) = MapTables.limit(limit_index)
@@ -132,7 +132,7 @@ fn of_limit(limit_index: u32, change: impl FnOnce(&mut LimitTraffic)) {
     }
 }
 
-/// Changes the counters of what sources of the standing of that number got of that limit.
+/// Changes a limit's counters for sources of the standing with this number.
 #[inline(always)]
 fn of_standing(limit_index: u32, standing: u32, change: impl FnOnce(&mut LimitTraffic)) {
     if let Some(limit) = MapTables.limit(limit_index)

@@ -1,8 +1,7 @@
 //! The bytes of the frame, with every access checked against its end.
 //!
-//! A frame may be in several pieces, of which only the first is mapped: jumbo frames are, if the
-//! driver's buffers are pages. Headers are nearly always in the first piece; if one is not, the
-//! frame is parsed again by copying from all pieces.
+//! A frame may be in several pieces, with only the first one mapped: jumbo frames are, if the driver's buffers are
+//! pages. Headers are nearly always in the first piece; otherwise the frame is parsed again by copying from all pieces.
 
 use aya_ebpf::{
     bindings::xdp_md,
@@ -17,13 +16,13 @@ use limiter_common::{
 
 use crate::{globals, superframes};
 
-/// No parsed header starts beyond this. It is a mask, because the verifier needs bounded offsets.
+/// The largest offset of a parsed header. It is a mask, because the verifier needs bounded offsets.
 const MAX_OFFSET: usize = 0x3fff;
 
-/// In place of a reason's number: the packet is good.
+/// In place of a reason's number: the packet is well formed.
 const GOOD: u32 = u32::MAX;
 
-/// The frame that the program runs on. With `FRAGS`, it may be in several pieces.
+/// The program's frame. With `FRAGS`, it may be in several pieces.
 pub(crate) struct XdpFrame<'c, const FRAGS: bool> {
     context: &'c XdpContext,
     length: usize,
@@ -45,7 +44,7 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         Self { context, length }
     }
 
-    /// Returns the first piece.
+    /// The first piece.
     #[inline(always)]
     pub(crate) fn first(&self) -> Mapped {
         Mapped {
@@ -55,9 +54,8 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         }
     }
 
-    /// Returns the first piece for a program that only looks for where something is. LLVM does not know
-    /// its length as the difference of its ends: it would add lengths from headers to pointers, which the
-    /// verifier refuses.
+    /// The first piece, for a program that only locates parts of the frame. It hides from LLVM that the length is the
+    /// difference of the ends: LLVM would add lengths from headers to pointers, which the verifier refuses.
     #[inline(always)]
     pub(crate) fn first_of_unknown_length(&self) -> Mapped {
         Mapped {
@@ -66,14 +64,14 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
         }
     }
 
-    /// Returns the length of all pieces in bytes.
+    /// The length of all pieces in bytes.
     #[inline(always)]
     pub(crate) const fn length(&self) -> u64 {
         self.length as u64
     }
 }
 
-/// Returns the length of the first piece in bytes.
+/// The length of the first piece in bytes.
 #[inline(always)]
 fn mapped(context: &XdpContext) -> usize {
     context.data_end() - context.data()
@@ -155,7 +153,7 @@ impl Frame for Mapped {
     }
 }
 
-/// Returns 0, which the verifier does not know.
+/// 0, but unknown to the verifier.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
 pub(crate) fn unknown_zero() -> usize {
@@ -209,8 +207,8 @@ impl Frame for Pieces {
 
 /// Parses all pieces; returns the number of a [`Reason`], or [`GOOD`].
 ///
-/// It is a global function of the BPF object: the verifier walks it and the code after it once,
-/// and not once for each path through the headers.
+/// It is a global function of the BPF object: the verifier walks it and the code after it once, not once for each path
+/// through the headers.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_parse_pieces(context: *mut xdp_md, length: usize, facts: *mut Facts) -> u32 {

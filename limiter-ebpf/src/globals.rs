@@ -1,5 +1,5 @@
-//! Globals that the loader sets before the program is verified. They are constants to the verifier,
-//! which removes the code that is switched off.
+//! Globals that the loader sets before verification. They are constants to the verifier, which removes the code they
+//! disable.
 
 use core::{arch::asm, cell::UnsafeCell};
 
@@ -13,11 +13,11 @@ use limiter_common::{
 #[unsafe(no_mangle)]
 static SHAPE: Shape = Shape::EMPTY;
 
-/// Where the kernel keeps what decides on the options of connections.
+/// The offsets of the kernel's fields that decide on the options of connections.
 #[unsafe(no_mangle)]
 static SOCKET_FIELDS: SocketFields = SocketFields::UNKNOWN;
 
-/// Where the kernel keeps the device of a socket's route.
+/// The offsets of the kernel's fields that lead to the device of a socket's route.
 #[unsafe(no_mangle)]
 static ROUTE_FIELDS: RouteFields = RouteFields::UNKNOWN;
 
@@ -25,8 +25,8 @@ static ROUTE_FIELDS: RouteFields = RouteFields::UNKNOWN;
 #[unsafe(no_mangle)]
 static NAME_KEYS: NameKeys = NameKeys::NONE;
 
-/// 1: the program is on trial. It takes the time from the map `TRIAL_CLOCK` and writes each verdict
-/// to the map `TRIAL_VERDICT`.
+/// 1: the program is on trial. It takes the time from the map `TRIAL_CLOCK` and writes each verdict to the map
+/// `TRIAL_VERDICT`.
 #[unsafe(no_mangle)]
 pub(crate) static ON_TRIAL: Global<u8> = Global::new(0);
 
@@ -62,7 +62,7 @@ pub(crate) fn name_keys() -> &'static NameKeys {
     as_set(&NAME_KEYS)
 }
 
-/// Makes LLVM forget the initial value of a static.
+/// Hides the initial value of a static from LLVM.
 #[inline(always)]
 fn as_set<T>(global: &'static T) -> &'static T {
     let global = forgotten((&raw const *global).expose_provenance());
@@ -70,20 +70,19 @@ fn as_set<T>(global: &'static T) -> &'static T {
     unsafe { &*core::ptr::with_exposed_provenance(global) }
 }
 
-/// Returns an address of which LLVM knows nothing. The verifier still does.
+/// Hides an address from LLVM. The verifier still knows it.
 #[inline(always)]
 pub(crate) fn forgotten(mut address: usize) -> usize {
-    // SAFETY: this is no instruction. The register is named here: otherwise the text would have to name
-    // it, and LLVM emits line information for a text that is not empty. The kernel refuses two lines for
-    // one instruction.
+    // SAFETY: the text is empty, so it executes no instruction. The register is named explicitly: otherwise the text
+    // would have to name it, and LLVM emits line information for a text that is not empty. The kernel refuses two lines
+    // for one instruction.
     unsafe {
         asm!("", inout("r3") address, options(pure, readonly, nostack, preserves_flags));
     }
     address
 }
 
-/// What the verifier does not know, because its section is writable; the loader finds it as the only
-/// static there.
+/// Values unknown to the verifier, because their section is writable. The loader finds it as the only static there.
 #[unsafe(no_mangle)]
 static UNKNOWN: Unknown = Unknown(UnsafeCell::new(AfterVerification::NONE));
 
@@ -93,17 +92,17 @@ struct Unknown(UnsafeCell<AfterVerification>);
 // SAFETY: no program writes to it; the loader writes aligned words.
 unsafe impl Sync for Unknown {}
 
-/// Returns 0, which neither LLVM nor the verifier knows.
+/// 0, but unknown to LLVM and to the verifier.
 #[inline(always)]
 pub(crate) fn zero() -> u64 {
-    // SAFETY: the word is valid and nobody writes to it. Volatile, so that it is read.
+    // SAFETY: the word is valid and no code writes to it. Volatile, so that it is read.
     unsafe { (&raw const (*UNKNOWN.0.get()).zero).read_volatile() }
 }
 
-/// Returns whether frames to an Ethernet address are answered.
+/// Whether frames to an Ethernet address are answered.
 #[inline(always)]
 pub(crate) fn is_answered(address: u64) -> bool {
-    // SAFETY: the words are valid; volatile, for the loader may write meanwhile.
+    // SAFETY: the words are valid; volatile, because the loader may write meanwhile.
     let answered =
         |index: usize| unsafe { (&raw const (*UNKNOWN.0.get()).answered[index]).read_volatile() };
     address != 0
@@ -113,7 +112,7 @@ pub(crate) fn is_answered(address: u64) -> bool {
             || answered(3) == address)
 }
 
-/// Returns how superframes are counted.
+/// The counting rule for superframes.
 #[inline(always)]
 pub(crate) fn superframes() -> *const SuperframeFields {
     // SAFETY: the static is valid; this takes an address.

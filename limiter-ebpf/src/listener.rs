@@ -1,5 +1,6 @@
-//! What the network stack says of a segment: whether its listening socket wants a SYN cookie made,
-//! and what it keeps of the connection's options; or whether it knows a cookie as its own.
+//! The network stack's opinion of a segment: for a SYN, whether its listening socket wants a SYN
+//! cookie, and which connection options the socket keeps; for later segments, whether the socket
+//! accepts their cookie.
 
 use core::ffi::c_void;
 
@@ -24,7 +25,7 @@ use crate::{clock::KernelClock, globals, socket::read, trial};
 #[btf_map]
 static RMEM_MAX: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
-/// The context's network namespace, in place of another's number.
+/// The context's own network namespace, in place of another one's number.
 const OF_THIS_NAMESPACE: u64 = u64::MAX;
 
 /// `-ENOENT`: the socket has room for the SYN.
@@ -69,7 +70,7 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
         match cookie {
             HAS_ROOM => Heard::Room,
             error if error < 0 && is_listening(socket) => Heard::Nothing,
-            // Only the stack can tell whether the connection is still one.
+            // Only the stack knows whether this connection still exists.
             error if error < 0 => Heard::Room,
             cookie => Heard::Cookie(of_helper(cookie, kept(socket))),
         }
@@ -90,21 +91,22 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
             Heard::Nothing
         }
     };
-    // SAFETY: the socket was looked up, and nothing uses it after.
+    // SAFETY: the socket was looked up, and no code uses it afterwards.
     unsafe { bpf_sk_release(socket) };
     heard
 }
 
-/// Returns whether a socket, which was looked up, listens. If not, it is of a connection.
+/// Whether a looked-up socket listens. If not, it belongs to a connection.
 #[inline(always)]
 fn is_listening(socket: *mut c_void) -> bool {
     const LISTEN: u32 = 10;
-    // SAFETY: the socket was looked up, and is not released yet; the kernel has the field read
-    // where it is.
+    // SAFETY: the socket was looked up, and is not released yet; the kernel translates the read of
+    // the field to its real position.
     unsafe { (*socket.cast::<bpf_sock>()).state == LISTEN }
 }
 
-/// The helper returns the sequence number in the low 32 bits, above it the largest segment.
+/// Splits the helper's result: the sequence number in the low 32 bits, and above it the largest
+/// segment.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -119,23 +121,24 @@ const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
     }
 }
 
-/// Returns what a listening socket, which was looked up, keeps of the options of a connection.
+/// The connection options that a looked-up listening socket keeps.
 #[inline(always)]
 fn kept(socket: *mut c_void) -> Kept {
     let fields = globals::socket_fields();
     if fields.are_known == 0 {
         return Kept::NOTHING;
     }
-    // SAFETY: the socket was looked up, and is not released yet. What is returned is it, or null if
-    // it is none of TCP.
+    // SAFETY: the socket was looked up, and is not released yet. The helper returns the same
+    // socket, or null if it is not a TCP socket.
     let socket = unsafe { bpf_skc_to_tcp_sock(socket) }.cast_const();
     if socket.is_null() {
         return Kept::NOTHING;
     }
     let socket = socket.cast::<u8>();
-    // SAFETY: the loader has found the fields in the running kernel's own description, with these
-    // sizes. The verifier checks each against that description, and the kernel has such a read
-    // give 0 where nothing is mapped. Other CPUs change them at any time, as whole numbers.
+    // SAFETY: the loader has found the fields in the running kernel's own type description, with
+    // these sizes. The verifier checks each read against that description, and the kernel makes
+    // such a read return 0 where no memory is mapped. Other CPUs change the fields at any time, as
+    // whole numbers.
     let listener = unsafe {
         let namespace: *const u8 = read(socket, fields.namespace);
         let user_locks: u8 = read(socket, fields.user_locks);

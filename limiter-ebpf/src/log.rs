@@ -25,9 +25,9 @@ pub(crate) fn verdict(verdict: &Verdict, action: Action) -> Action {
 /// Logs a reason and an action by their numbers; returns the action. It is a global function of the
 /// BPF object, with its own stack.
 ///
-/// Verifiers before Linux 6.5 do not trace a number that they know back across a call: where a
-/// branch depends on one, they take every number for important, and walk all that follows once for
-/// each set of numbers. They do not know the number that this returns.
+/// Verifiers before Linux 6.5 cannot trace a known number back across a call: where a branch
+/// depends on one, they treat every number as important, and walk all later code once for each set
+/// of numbers. The number that this function returns is unknown to them.
 #[cfg(feature = "log")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -35,8 +35,8 @@ extern "C" fn limiter_log(reason: u32, action: u32) -> u32 {
     const PASS: u32 = Action::Pass as u32;
     // The macros need a context but do not read it.
     let context = &XdpContext::new(core::ptr::null_mut());
-    // The reader looks up the reason's name: a string for each would take more
-    // instructions than a stage may have.
+    // The reader looks up the reason's name: a string for each reason would take more instructions
+    // than a stage may have.
     if action == PASS {
         aya_log_ebpf::debug!(context, "pass reason={}", reason);
     } else {

@@ -1,7 +1,7 @@
 //! The XDP program: the decision core over kernel maps, and one match from reason to action.
 //!
-//! All decisions are made in `limiter-common`; here are only the counters and the three things that
-//! the kernel provides: the frame's bytes, the clock and the maps.
+//! `limiter-common` makes all decisions. This crate adds only the counters and the three things
+//! that the kernel provides: the frame's bytes, the clock and the maps.
 
 #![no_std]
 #![no_main]
@@ -47,8 +47,7 @@ use limiter_common::{
 
 use self::frame::XdpFrame;
 
-/// Decides on every frame of the interface that it is attached to, including jumbo frames in
-/// several pieces.
+/// Decides on every frame of the interface, including jumbo frames in several pieces.
 #[xdp(frags)]
 #[expect(
     clippy::needless_pass_by_value,
@@ -58,8 +57,8 @@ fn limiter(context: XdpContext) -> u32 {
     run::<true>(&context)
 }
 
-/// Does the same on kernels that support only frames of one piece and refuse the other program
-/// (before Linux 5.18).
+/// The same for kernels that support only frames of one piece and refuse the program above (before
+/// Linux 5.18).
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -69,8 +68,8 @@ fn limiter_linear(context: XdpContext) -> u32 {
     run::<false>(&context)
 }
 
-/// Carries out an order of userspace on a bucket, passed in place of a frame; returns how it ended.
-/// The program is attached to nothing and run by `BPF_PROG_TEST_RUN`.
+/// Carries out an order of userspace on a bucket, passed in place of a frame; returns the result.
+/// The program is attached to no hook and run by `BPF_PROG_TEST_RUN`.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -90,7 +89,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
         return finish(context, carried, &verdict);
     };
-    // The entry charges nothing, whatever the strategies of the limits are.
+    // The entry charges no bucket, so the strategies of the limits do not matter.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
         Entered::Decided(verdict) => finish(context, carried, &verdict),
         Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, workspace.traffic()),
@@ -106,7 +105,7 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
 /// Ends the pipeline: counts the frame under its verdict, and returns the action.
 #[inline(always)]
 fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
-    // Logged before the counters' loop, for the reason that `log` gives.
+    // Logged before the counters' loop, for the reason given in `log`.
     let action = log::verdict(verdict, verdict.action(&tables::MapTables));
     counters::count(carried, verdict, action);
     trial::tell(verdict);
@@ -116,7 +115,7 @@ fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
     }
 }
 
-/// Nothing here panics, and BPF cannot unwind: the linker removes the loop.
+/// Unreachable: no code here panics, and BPF cannot unwind. The linker removes the loop.
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}

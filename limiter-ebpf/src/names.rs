@@ -1,4 +1,4 @@
-//! The DNS question of a packet.
+//! The DNS question of a packet: copied to this CPU's memory and parsed there.
 
 use core::arch::asm;
 
@@ -15,18 +15,18 @@ use limiter_common::{
 
 use crate::{buckets::BucketLocation, globals, tables::MapTables};
 
-/// The most bytes of a message that are copied.
+/// The maximum number of copied bytes of a message.
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const MOST: u32 = MOST_BYTES as u32;
 
-/// The least bytes of a message.
+/// The minimum length of a message in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const SHORTEST: u32 = HEADER as u32;
 
-/// The most words that are copied one by one, a power of two. Most queries have no more.
+/// The maximum number of words copied one by one, a power of two. Most queries are not longer.
 const WORDS: u32 = 8;
 
-/// The content of a datagram is copied by the helper if it begins there or further.
+/// From this start on, the helper copies the content of a datagram.
 const MAX_START: usize = 0x4000;
 
 #[btf_map]
@@ -41,8 +41,8 @@ pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
     }
 }
 
-/// Copies the start of a datagram's content to this CPU's memory; `None`: there is none, or it is shorter
-/// than a header.
+/// Copies the start of a datagram's content to this CPU's memory; `None`: it is shorter than a header, or cannot be
+/// read.
 #[inline(always)]
 fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message> {
     let Datagram { start, length } = datagram;
@@ -67,8 +67,8 @@ fn copy(context: &XdpContext, datagram: Datagram) -> Option<&'static mut Message
     (error == 0).then_some(message)
 }
 
-/// Copies some words from the frame's first piece, and the last one once more, which ends where the content
-/// does. A call of the helper costs more. Returns false if the piece ends before.
+/// Copies words from the frame's first piece, and at last the word that ends where the content does, which may overlap
+/// the previous one. A call of the helper costs more. Returns false if the piece is too short.
 #[inline(always)]
 fn copy_words(context: &XdpContext, start: u32, length: u32, to: *mut u8) -> bool {
     let last = length.wrapping_sub(8) % (8 * WORDS);
@@ -99,14 +99,14 @@ fn copy_word(from: usize, to: *mut u8) {
     }
 }
 
-/// Returns the message of the packet whose question this CPU has found last.
+/// The message of the packet with the last question that this CPU has found.
 #[inline(always)]
 pub(crate) fn present() -> Option<&'static Message> {
-    // SAFETY: this CPU's own element, made of plain numbers, which nobody changes before the next packet.
+    // SAFETY: this CPU's own element, made of plain numbers, which no code changes before the next packet.
     QUESTION.get_ptr(0).map(|message| unsafe { &*message })
 }
 
-/// Makes each loop a function of its own.
+/// Makes each loop a function of its own, for the verifier.
 struct Outlined;
 
 impl NameLoops for Outlined {
@@ -143,33 +143,32 @@ impl NameLoops for Outlined {
     }
 }
 
-/// Calls [`dns::walk`]. It is a global function of the BPF object: the verifier walks it once, and not
-/// once for each path that leads to it.
+/// Calls [`dns::walk`]. It is a global function of the BPF object: the verifier walks it once, not once for each path
+/// that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
     passed(message).map_or(0, dns::walk)
 }
 
-/// Calls [`dns::sum`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::sum`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sum_words(message: *mut Message, start: u32, end: u32) -> u64 {
     if let Some(message) = passed(message) {
         dns::sum(MapTables.name_keys(), message, start, end, &Outlined);
     }
-    // The kernel wants a number of a global function.
+    // A global function must return a number.
     0
 }
 
-/// Returns the eight bytes of a message at an offset as a little-endian number, by one instruction. LLVM
-/// would read each byte by itself: it does not know that kernels let programs read words anywhere in
-/// maps where the machine can.
+/// The eight bytes of a message at an offset as a little-endian number, by one instruction. LLVM would read each byte
+/// separately: it does not know that kernels let programs read unaligned words in maps where the machine can.
 #[inline(always)]
 fn word(message: &Message, at: u32) -> u64 {
     let word: u64;
-    // SAFETY: the message has room for eight bytes from there on, and all of them are written: maps
-    // begin as zeros. A word may begin anywhere on the machines that limiter is for.
+    // SAFETY: the message has room for eight bytes from there on, and all of them are initialised: maps begin as zeros.
+    // All machines that limiter supports read unaligned words.
     unsafe {
         asm!("{0} = *(u64 *)({1} + 0)", out(reg) word, in(reg) message.place(at),
             options(pure, readonly, nostack));
@@ -177,20 +176,20 @@ fn word(message: &Message, at: u32) -> u64 {
     u64::from_le(word)
 }
 
-/// Returns the index of the slot of a hash in the table of names.
+/// The index of a hash's slot in the table of names.
 #[inline(always)]
 pub(crate) fn find_slot(hash: u64) -> u32 {
     dns::find_slot(&MapTables, hash, &Outlined)
 }
 
-/// Calls [`dns::probe_further`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::probe_further`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_probe_further(hash: u64) -> u32 {
     dns::probe_further(&MapTables, hash)
 }
 
-/// Calls [`dns::find_longer`]. It is a global function of the BPF object, as the one above.
+/// Calls [`dns::find_longer`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, labels: u32) -> u64 {
@@ -200,19 +199,19 @@ extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, l
     }
 }
 
-/// Returns what a global function's caller passed; nothing if no limit asks for a question, because
-/// older verifiers walk these functions even then.
+/// Dereferences a global function's argument. `None` if no limit needs a question, because older verifiers walk these
+/// functions even then.
 #[inline(always)]
 fn passed<'a>(message: *mut Message) -> Option<&'a mut Message> {
     if !asks() {
         return None;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's, and
-    // nobody else changes it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's, and no other code
+    // changes it meanwhile.
     unsafe { message.as_mut() }
 }
 
-/// Returns whether any limit asks for a question.
+/// Whether any limit needs a question.
 #[inline(always)]
 fn asks() -> bool {
     MapTables.shape().by_name != 0

@@ -25,7 +25,7 @@ static RECORDING: PerCpuArray<Recording, 1> = PerCpuArray::new();
 const ALREADY_THERE: i32 = -17;
 
 /// The number of attempts to find or insert an offender: another CPU may insert it in between, and
-/// only a far too small map would forget it again at once.
+/// only a far too small map would evict it at once.
 const ATTEMPTS: u32 = 3;
 
 pub(crate) struct MapOffenders;
@@ -39,10 +39,10 @@ impl OffenderStore for MapOffenders {
     }
 }
 
-/// Records that the limit with that index or a sieve dropped the packet, as `by` says; returns 0.
+/// Records that the limit with this index or a sieve dropped the packet, as `by` says; returns 0.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, and its stack is not the
-/// entry point's.
+/// It is a global function of the BPF object: the verifier walks it once, and it does not use the
+/// entry point's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, by: u32) -> u32 {

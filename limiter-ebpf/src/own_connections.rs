@@ -1,9 +1,8 @@
-//! The TCP connections that the host itself began, in a map that all instances share.
+//! The TCP connections that the host itself opened, in a map that all instances share.
 //!
-//! The program on the root cgroup notes a connection before its first segment leaves, and forgets it
-//! when it closes. So nobody but the network stack says whose a connection is, and none that came in
-//! is among them. If there are more than the map has room for, the kernel forgets those that no refused
-//! packet has asked for lately.
+//! The program on the root cgroup adds a connection before its first segment leaves, and removes it when it closes. So
+//! only the network stack decides on the owner of a connection, and incoming connections are never in the map. If the
+//! map is full, the kernel evicts connections that no refused packet has matched lately.
 
 use aya_ebpf::{btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{connection::Ends, judged::Packet};
@@ -14,21 +13,21 @@ use crate::globals;
 #[btf_map]
 static OWN_CONNECTIONS: LruHashMap<Ends, u64, 1> = LruHashMap::new();
 
-/// Returns whether the policy makes a difference between them and others.
+/// Whether the policy treats own and other connections differently.
 #[inline(always)]
 pub(crate) fn are_noted() -> bool {
     globals::shape().own_connections != 0
 }
 
-/// Notes a connection that begins.
+/// Adds a connection that the host opens.
 #[inline(always)]
 pub(crate) fn begun(cookie: u64, ends: &Ends) {
-    // If it cannot be noted, limits refuse its packets like any others.
+    // If that fails, limits refuse its packets like any others.
     let _ = OWN_CONNECTIONS.insert(ends, cookie, 0);
 }
 
-/// Forgets a connection that is closed, if it was noted. The ports may be another one's already, if
-/// that has begun on another CPU meanwhile.
+/// Removes a closed connection, if it is in the map. Its ports may belong to another connection already, opened on
+/// another CPU meanwhile.
 #[inline(always)]
 pub(crate) fn ended(cookie: u64, ends: &Ends) {
     // SAFETY: the value is copied at once.
@@ -38,25 +37,25 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
     }
 }
 
-/// Returns whether the packet, a TCP segment, belongs to one of them.
+/// Whether the packet, a TCP segment, belongs to an own connection.
 #[inline(always)]
 pub(crate) fn have(packet: &Packet) -> bool {
     limiter_is_of_own_connection(packet) == 1
 }
 
-/// Returns 1 if it does, else 0.
+/// Looks up the packet's connection; returns 1 if it is an own one, else 0.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and its
-/// stack is not the stages'.
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it does not use the
+/// stages' stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_of_own_connection(packet: *const Packet) -> u32 {
-    // Older verifiers walk this function even if the policy makes no difference.
+    // Older verifiers walk this function even if the policy does not need it.
     if !are_noted() {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is part of the
-    // workspace, which is this CPU's, and the caller does not change it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is part of the workspace, which
+    // is this CPU's, and the caller does not change it meanwhile.
     let Some(packet) = (unsafe { packet.as_ref() }) else {
         return 0;
     };

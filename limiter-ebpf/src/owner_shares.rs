@@ -1,9 +1,9 @@
-//! The shares that single owners have of limits in common, in maps that all instances share.
+//! The shares that single owners have of shared limits, in maps that all instances share.
 //!
-//! Only the daemon gives shares and takes them. Words change in place, by stores that programs see
-//! whole. An element of the hash map keeps its number as long as it exists, and the daemon waits for all
-//! programs that may have found it before it gives the number, or the element's memory, to another owner:
-//! since Linux 6.1 the kernel itself does not wait.
+//! Only the daemon gives and takes shares. Words change in place, by stores that programs see whole. An element of the
+//! hash map keeps its number as long as it exists. Before the daemon gives the number, or the element's memory, to
+//! another owner, it waits for all programs that may have found the element: since Linux 6.1 the kernel itself does not
+//! wait.
 
 use core::mem;
 
@@ -19,7 +19,7 @@ use crate::{buckets::atomic, globals};
 /// A [`BucketKey`] in words.
 type BucketWords = [u64; 3];
 
-/// The number of each owner's share. The loader sets the capacity of all three.
+/// The number of each owner's share. The loader sets the capacity of all three maps.
 #[btf_map]
 static OWNERS: HashMap<BucketWords, u64, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG) as usize }> =
     HashMap::new();
@@ -28,25 +28,24 @@ static OWNERS: HashMap<BucketWords, u64, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_
 #[btf_map]
 static OWNER_SHARES: Array<OwnerShare, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// How many packets were refused of owners without a share of their own, since the daemon has last taken
-/// them out. Under a flood from more owners than fit, the kernel forgets some: they go on with the share
-/// that all have.
+/// The number of refused packets of each owner without its own share, since the daemon last drained the map. Under a
+/// flood from more owners than fit, the kernel evicts some: they go on with the common share.
 #[btf_map]
 static WANTING: LruHashMap<BucketKey, u64, 1> = LruHashMap::new();
 
-/// Returns the number of parts of an owner's share, 0 if it has none, and counts what a packet wants of it.
+/// Returns the number of parts of an owner's share, 0 if it has no share, and counts the packet's demand.
 #[inline(always)]
 pub(crate) fn share(bucket: &BucketKey, wanted: u64, now_ns: u64) -> u32 {
-    // SAFETY: as large and as aligned, and without padding.
+    // SAFETY: both types have the same size and alignment, and no padding.
     let [first, second, third] = unsafe { mem::transmute::<BucketKey, BucketWords>(*bucket) };
     limiter_owner_share(first, second, third, wanted, now_ns)
 }
 
-/// Does that. The bucket is passed in words: before Linux 6.5 a key must be in the function's own stack,
-/// which has room for nothing else.
+/// Does [`share`]. The bucket is passed in words: before Linux 6.5 a key must be in the function's own stack, which has
+/// room for nothing else.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and its
-/// stack is not the stages'.
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it does not use the
+/// stages' stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_owner_share(
@@ -56,7 +55,7 @@ extern "C" fn limiter_owner_share(
     wanted: u64,
     now_ns: u64,
 ) -> u32 {
-    // Older verifiers walk this function even if no limit is in common.
+    // Older verifiers walk this function even if the policy has no shared limit.
     if globals::shape().in_common == 0 {
         return 0;
     }
@@ -69,8 +68,7 @@ extern "C" fn limiter_owner_share(
     let Some(share) = OWNER_SHARES.get_ptr_mut(number as u32) else {
         return 0;
     };
-    // SAFETY: an element of the map: aligned words. Userspace and other CPUs change them only
-    // atomically.
+    // SAFETY: an element of the map: aligned words. Userspace and other CPUs change them only atomically.
     let share = unsafe {
         atomic::add(&raw mut (*share).wanted, wanted);
         OwnerShare {
@@ -82,15 +80,15 @@ extern "C" fn limiter_owner_share(
     share.in_force(now_ns).number()
 }
 
-/// Notes that a packet of an owner without a share was refused.
+/// Counts a refused packet of an owner without a share.
 #[inline(always)]
 pub(crate) fn note_wanting(bucket: &BucketKey) {
     if let Some(refused) = WANTING.get_ptr_mut(bucket) {
-        // SAFETY: an element of the map, an aligned word; other CPUs add atomically, too. If it was
-        // forgotten meanwhile, one refusal counts for another owner.
+        // SAFETY: an element of the map, an aligned word; other CPUs add atomically too. If the element was evicted
+        // meanwhile, one refusal counts for another owner.
         unsafe { atomic::add(refused, 1) };
     } else {
-        // If there is no room, the owner is noted with a later packet.
+        // If the map has no room, a later packet adds the owner.
         let _ = WANTING.insert(bucket, 1, 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Tells userspace some questions of refused packets, so that it knows the texts of the names that buckets
-//! know by hashes. Nothing is told of a packet that passes.
+//! Reports some questions of refused packets to userspace, which learns from them the texts of names that buckets know
+//! only by hash. Passing packets are never reported.
 
 use core::slice;
 
@@ -12,15 +12,15 @@ use limiter_common::{dns::MOST_BYTES, limit::NamedBy, offender::Sampling};
 
 use crate::names;
 
-/// Starts of messages, each of [`MOST_BYTES`] bytes, of which libbpf must not know: it refuses values of a
-/// ring buffer. If it is full, nothing is told: userspace reads it once a second.
+/// Starts of messages, each of [`MOST_BYTES`] bytes. The type hides them from libbpf, which refuses values of a ring
+/// buffer. If the buffer is full, questions are skipped: userspace reads it once a second.
 #[btf_map]
 static REFUSED_QUESTIONS: RingBuf<(), 65536> = RingBuf::new();
 
 #[btf_map]
 static SAMPLING: PerCpuArray<Sampling, 1> = PerCpuArray::new();
 
-/// Tells the question of this CPU's present packet, if buckets know it, or its domain, by a hash.
+/// Reports the question of this CPU's current packet, if buckets know it or its domain by hash.
 #[inline(always)]
 pub(crate) fn tell(named_by: NamedBy, now_ns: u64) {
     if !matches!(named_by, NamedBy::Domain | NamedBy::Question) {

@@ -1,4 +1,4 @@
-//! The socket that the network stack has for a segment or a datagram.
+//! The network stack's socket for a segment or a datagram.
 
 use core::ffi::c_void;
 
@@ -12,10 +12,10 @@ use limiter_common::{
     packet::{Facts, TcpState},
 };
 
-/// The context's network namespace, in place of another's number.
+/// The context's own network namespace, in place of another one's number.
 const OF_THIS_NAMESPACE: u64 = u64::MAX;
 
-/// The state of a socket, as in linux/tcp_states.h; 0: there is no socket.
+/// The state of a socket, as in linux/tcp_states.h; 0: no socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(u32);
 
@@ -27,21 +27,21 @@ impl State {
     const LISTEN: Self = Self(10);
     const NEW_SYN_RECV: Self = Self(12);
 
-    /// Returns whether a segment that is not the first finds no connection, but a socket that may make
-    /// one of it: one whose handshake it ends, or one that listens and may know the segment's SYN cookie.
+    /// Whether a segment, not the first of its connection, finds a socket that it may turn into a connection: one in a
+    /// handshake that the segment ends, or a listening one that may accept its SYN cookie.
     #[inline(always)]
     pub(crate) fn may_open(self) -> bool {
         matches!(self, Self::SYN_RECV | Self::LISTEN | Self::NEW_SYN_RECV)
     }
 
-    /// Returns whether a handshake has begun that the segment, or one received with it, may end.
+    /// Whether a handshake has begun that the segment, or one received with it, may end.
     #[inline(always)]
     pub(crate) fn is_of_handshake(self) -> bool {
         matches!(self, Self::SYN_RECV | Self::NEW_SYN_RECV)
     }
 
-    /// Returns the state of the segment's connection. `by_cookie` says it by the segment's SYN cookie, and is
-    /// asked only if a socket listens.
+    /// The state of the segment's connection. `by_cookie` decides by the segment's SYN cookie, and is called only if a
+    /// socket listens.
     #[inline(always)]
     pub(crate) fn of_connection(self, by_cookie: impl FnOnce() -> TcpState) -> TcpState {
         match self {
@@ -53,14 +53,14 @@ impl State {
     }
 }
 
-/// The addresses and ports as the helper wants them: the first 12 bytes for IPv4, or all.
+/// The addresses and ports in the helper's format: the first 12 bytes for IPv4, all for IPv6.
 #[repr(C)]
 struct Tuple([u32; 9]);
 
 const LENGTH_V4: u32 = 12;
 const LENGTH_V6: u32 = 36;
 
-/// Returns the addresses and ports of a packet with these facts, and their length.
+/// The addresses and ports of a packet with these facts, and their length.
 #[inline(always)]
 fn tuple(facts: &Facts) -> (Tuple, u32) {
     let ports =
@@ -79,7 +79,7 @@ fn tuple(facts: &Facts) -> (Tuple, u32) {
     }
 }
 
-/// Returns whether a socket takes a datagram with these facts.
+/// Whether a socket takes a datagram with these facts.
 #[inline(always)]
 pub(crate) fn takes_datagram(context: &XdpContext, facts: &Facts) -> bool {
     let (tuple, length) = tuple(facts);
@@ -90,28 +90,28 @@ pub(crate) fn takes_datagram(context: &XdpContext, facts: &Facts) -> bool {
     if socket.is_null() {
         return false;
     }
-    // SAFETY: the socket was looked up, and nothing uses it after.
+    // SAFETY: the socket was looked up, and no code uses it afterwards.
     unsafe { bpf_sk_release(socket.cast()) };
     true
 }
 
-/// Returns the state of the socket that a segment with these facts finds.
+/// The state of the socket that a segment with these facts finds.
 #[inline(always)]
 pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
     let (tuple, length) = tuple(facts);
     let tuple = (&raw const tuple).cast_mut().cast::<bpf_sock_tuple>();
-    // SAFETY: the context is the program's own; the tuple has the length that goes with its family.
-    // The helper only reads it.
+    // SAFETY: the context is the program's own; the tuple has the length that goes with its family. The helper only
+    // reads it.
     let socket =
         unsafe { bpf_skc_lookup_tcp(context.ctx.cast(), tuple, length, OF_THIS_NAMESPACE, 0) };
     if socket.is_null() {
         return State::NO_SOCKET;
     }
     let socket = socket.cast::<c_void>();
-    // SAFETY: the socket was looked up, and is not released yet; the kernel has the field read where
-    // it is.
+    // SAFETY: the socket was looked up, and is not released yet; the kernel translates the read of the field to its
+    // real position.
     let state = unsafe { (*socket.cast::<bpf_sock>()).state };
-    // SAFETY: the socket was looked up, and nothing uses it after.
+    // SAFETY: the socket was looked up, and no code uses it afterwards.
     unsafe { bpf_sk_release(socket) };
     State(state)
 }
@@ -120,14 +120,14 @@ pub(crate) fn state(context: &XdpContext, facts: &Facts) -> State {
 ///
 /// # Safety
 ///
-/// The structure has at that offset a field of that type.
+/// The structure must have a field of type `T` at that offset.
 #[inline(always)]
 pub(crate) unsafe fn read<T>(structure: *const u8, offset: u32) -> T {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's promise.
     unsafe { structure.add(offset as usize).cast::<T>().read_volatile() }
 }
 
-/// Returns the first four bytes in network byte order.
+/// The first four bytes in network byte order.
 #[inline(always)]
 const fn first(half: u64) -> u32 {
     ((half >> 32) as u32).to_be()

@@ -1,8 +1,8 @@
 //! The stages after the entry: separate programs, which hand over by tail calls.
 //!
-//! They hand over in the CPU's workspace. Each stage has a program for frames in any number of
-//! pieces, and one for kernels that support only frames of one piece: the kernel does not mix
-//! programs of the two kinds in one array.
+//! The CPU's workspace carries the packet's state between them. Each stage has a program for frames
+//! in any number of pieces, and one for kernels that support only frames of one piece: the kernel
+//! does not mix programs of the two kinds in one array.
 
 use aya_ebpf::{
     bindings::xdp_action,
@@ -31,8 +31,8 @@ use crate::{
     tcp_state,
 };
 
-/// The programs of the stages that the policy uses, by the stages' numbers. The loader inserts them
-/// before it attaches the entry.
+/// The programs of the policy's stages, by the stages' numbers. The loader inserts them before it
+/// attaches the entry.
 #[btf_map]
 static STAGES: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 
@@ -40,7 +40,7 @@ static STAGES: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 #[btf_map]
 static STAGES_LINEAR: ProgramArray<STAGE_COUNT> = ProgramArray::new();
 
-/// Returns the pipeline over buckets as [`MapBuckets`] describes them.
+/// The pipeline over buckets as [`MapBuckets`] describes them.
 #[inline(always)]
 pub(crate) const fn pipeline<const WINDOWS: bool, const INLINE: u32>() -> Pipeline<
     'static,
@@ -138,10 +138,10 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             | Stage::Cookies
             | Stage::EnterName
     ) {
-        // Only limits of GCRA reserve, and most policies have few that do.
+        // Only limits of GCRA reserve, and most policies have few reserving limits.
         pipeline::<false, 16>().run(stage, workspace)
     } else if MapTables.shape().windows == 0 {
-        // Most policies have no others: the code of other strategies is not verified then.
+        // Most policies use only GCRA: the code of other strategies is not verified then.
         pipeline::<false, MAX_LIMITS>().run(stage, workspace)
     } else {
         // The verifier walks all strategies for each limit that is prepared inline.
@@ -166,13 +166,12 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
 #[inline(always)]
 fn count_hit(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) -> u32 {
     pipeline::<false, 0>().run(Stage::Banned, workspace);
-    // A constant, not the workspace's: so nothing is left of what other verdicts take.
+    // A constant, not the workspace's verdict: so the code for other verdicts is removed.
     let verdict = Verdict::without_limits(Reason::Banned);
     finish(context, workspace.traffic(), &verdict)
 }
 
-/// Answers the workspace's packet, which is dropped, if that is possible and the limits of answers
-/// allow it.
+/// Answers the workspace's dropped packet, if that is possible and the limits of answers allow it.
 #[inline(always)]
 fn answer<const FRAGS: bool>(
     context: &XdpContext,
@@ -219,7 +218,7 @@ pub(crate) fn hand_over<const FRAGS: bool>(
     carried: Traffic,
 ) -> u32 {
     let number = stage as u32;
-    // SAFETY: nothing remains that would have to be dropped.
+    // SAFETY: no value remains that would have to be dropped.
     unsafe {
         if FRAGS {
             STAGES.tail_call(context, number);

@@ -1,4 +1,4 @@
-//! How many packets a frame carries.
+//! The number of packets in a frame.
 
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_probe_read_kernel, programs::XdpContext};
 use limiter_common::{
@@ -8,17 +8,17 @@ use limiter_common::{
 
 use crate::globals;
 
-/// No field is further from the start of its structure: a mask, because the verifier bounds offsets.
+/// The largest offset of a field in its structure: a mask, because the verifier bounds offsets.
 const MOST_OFFSET: usize = 0xff;
 
-/// A function returns packets and bytes in one word: the packets from this bit on.
+/// A function returns packets and bytes in one word: the packets begin at this bit.
 const PACKETS: u32 = 40;
 
-/// Returns the packets and the bytes that a frame of `length` bytes carries; `None`: it is one packet.
+/// The packets and the bytes that a frame of `length` bytes carries; `None`: it is one packet.
 #[inline(always)]
 pub(crate) fn carried(context: &XdpContext, length: usize) -> Option<Traffic> {
     let fields = globals::superframes();
-    // SAFETY: the fields are valid; volatile, for the loader may write meanwhile.
+    // SAFETY: the fields are valid; volatile, because the loader may write meanwhile.
     let are = unsafe { (&raw const (*fields).are).read_volatile() };
     if are == Superframes::None as u32 {
         return None;
@@ -30,14 +30,14 @@ pub(crate) fn carried(context: &XdpContext, length: usize) -> Option<Traffic> {
     })
 }
 
-/// Returns what the frame carries in one word.
+/// The packets and bytes of the frame, in one word.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, and not the code behind it once
-/// for each of its ends.
+/// It is a global function of the BPF object: the verifier walks it once, and the code behind it once, not once for
+/// each of its ends.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
-    // SAFETY: the fields are valid; volatile, for the loader may write meanwhile.
+    // SAFETY: the fields are valid; volatile, because the loader may write meanwhile.
     let fields = unsafe { globals::superframes().read_volatile() };
     let length = length as u64;
     let noted = if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Noted as u32 {
@@ -52,8 +52,8 @@ extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
     packets << PACKETS | bytes
 }
 
-/// Reads what the kernel has noted: in generic mode, the buffer that the context is about ends with the
-/// notes of the socket buffer. `None`: they cannot be read.
+/// Reads the kernel's own segment count: in generic mode, the context's buffer ends with the shared info of the socket
+/// buffer. `None`: it cannot be read.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
 fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<Traffic> {
@@ -70,7 +70,7 @@ fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<
     Some(noted(length, gso_size.into(), gso_segments.into()))
 }
 
-/// Reads a value from the kernel's memory; `None`: nothing is there.
+/// Reads a value from the kernel's memory; `None`: the address is not mapped.
 #[inline(always)]
 fn value<T>(address: *const u8) -> Option<T> {
     // SAFETY: the helper checks the address; any bytes are a valid number.

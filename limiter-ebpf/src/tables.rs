@@ -1,7 +1,7 @@
 //! The compiled policy, in arrays that only this instance of the program reads.
 //!
-//! The loader sizes them. A new policy comes with a new instance of the program and new
-//! arrays, so no packet is decided on by a mixture of two policies.
+//! The loader sizes them. A new policy comes with a new instance of the program and new arrays, so no packet meets a
+//! mixture of two policies.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_F_RDONLY_PROG},
@@ -61,22 +61,22 @@ static SIEVES: Array<Sieve, 1, READ_ONLY> = Array::new();
 #[btf_map]
 static SIEVE_USES: Array<SieveUse, 1, READ_ONLY> = Array::new();
 
-/// The rates in force of limits with automatic rates, and the shares of those in common, by interned id.
-/// All instances share it.
+/// The current rates of limits with automatic rates, and the shares of shared limits, by interned id. All instances
+/// share it.
 #[btf_map]
 static CURRENT_RATES: Array<u64, { MAX_LIMIT_IDS as usize }, READ_ONLY> = Array::new();
 
 pub(crate) struct MapTables;
 
-/// Calls [`policy::descend`]. It is a global function of the BPF object: the verifier walks it
-/// once, for any arguments, and not once for each call and what it knows there.
+/// Calls [`policy::descend`]. It is a global function of the BPF object: the verifier walks it once, for any arguments,
+/// not once for each call and the values known there.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_descend(node: u32, high: u64, low: u64) -> u32 {
     policy::descend(&MapTables, node, high, low)
 }
 
-/// Calls [`policy::without_otherwise`]. It is a global function of the BPF object, as the one above.
+/// Calls [`policy::without_otherwise`]; a global function like the one above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_without_otherwise(matched: u64) -> u64 {
@@ -185,7 +185,7 @@ impl Tables for MapTables {
     }
 }
 
-/// Returns the word of the limit with that interned id, whose rate moves; 0: nothing holds.
+/// The word of the limit with this interned id and a moving rate; 0: no rate is in force.
 #[inline(always)]
 fn word_in_force(limit: LimitId) -> u64 {
     match CURRENT_RATES.get_ptr(u32::from(limit.0)) {

@@ -1,12 +1,12 @@
-//! What the network stack knows of the connection that a segment belongs to.
+//! The network stack's state of a segment's connection.
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{decide::Workspace, packet::TcpState};
 
 use crate::{answers, buckets::BucketLocation, socket, tables::MapTables, trial};
 
-/// Finds the state of the connection of the workspace's packet, if it matters. The first segment needs
-/// no look-up: whatever it finds, it begins a connection.
+/// Finds the state of the packet's connection, if it matters. A first segment needs no look-up: it begins a connection
+/// in any case.
 #[inline(always)]
 pub(crate) fn find<const FRAGS: bool>(
     context: &XdpContext,

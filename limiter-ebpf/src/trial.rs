@@ -1,4 +1,4 @@
-//! The program on trial, attached to nothing: the loader sets its clock and reads its verdict.
+//! The program on trial, attached to no hook: the loader sets its clock and reads its verdict.
 //!
 //! A live program contains no trace of this, because [`globals::ON_TRIAL`] is a constant.
 
@@ -15,7 +15,7 @@ static TRIAL_CLOCK: Array<u64, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new()
 #[btf_map]
 static TRIAL_ROOM: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
-/// The number of the [`TcpState`] of segments that begin no connection.
+/// The number of the [`TcpState`] to assume for segments that begin no connection.
 #[btf_map]
 static TRIAL_TCP_STATE: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
@@ -23,13 +23,13 @@ static TRIAL_TCP_STATE: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::n
 #[btf_map]
 static TRIAL_VERDICT: Array<Verdict, 1> = Array::new();
 
-/// Returns whether it is.
+/// Whether the program is on trial.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     globals::ON_TRIAL.load() != 0
 }
 
-/// Returns the time that the loader set; `None`: use the kernel's clock.
+/// The time that the loader set; `None`: use the kernel's clock.
 #[inline(always)]
 pub(crate) fn now() -> Option<u64> {
     if is_on() {
@@ -39,7 +39,7 @@ pub(crate) fn now() -> Option<u64> {
     }
 }
 
-/// Returns what the loader wants assumed of listening sockets.
+/// The state to assume for listening sockets.
 #[inline(always)]
 pub(crate) fn socket() -> AssumedSocket {
     match TRIAL_ROOM.get(0) {
@@ -48,7 +48,7 @@ pub(crate) fn socket() -> AssumedSocket {
     }
 }
 
-/// Returns what the loader wants assumed of segments that begin no connection.
+/// The state to assume for segments that begin no connection.
 #[inline(always)]
 pub(crate) fn tcp_state() -> TcpState {
     TcpState::of_number(TRIAL_TCP_STATE.get(0).copied().unwrap_or(u32::MAX))

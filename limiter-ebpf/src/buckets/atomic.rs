@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
 const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
 
-/// Stores `wanted` if the word still holds `seen`.
+/// Stores `wanted` if the word still holds `seen`; returns whether it did.
 ///
 /// # Safety
 ///
@@ -28,7 +28,7 @@ pub(crate) unsafe fn store(word: *mut u64, wanted: u64) {
     unsafe { atomic_xchg::<u64, ORDER>(word, wanted) };
 }
 
-/// Adds 1 to the word; returns what it was.
+/// Adds 1 to the word; returns its previous value.
 ///
 /// # Safety
 ///
@@ -39,7 +39,7 @@ pub(crate) unsafe fn count_up(word: *mut u64) -> u64 {
     unsafe { atomic_xadd::<u64, u64, ORDER>(word, 1) }
 }
 
-/// Takes 1 off the word; returns what it was.
+/// Subtracts 1 from the word; returns its previous value.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ pub(crate) unsafe fn add(word: *mut u64, summand: u64) {
     unsafe { atomic_xadd::<u64, u64, ORDER>(word, summand) };
 }
 
-/// Returns the word's value.
+/// Reads the word.
 ///
 /// # Safety
 ///

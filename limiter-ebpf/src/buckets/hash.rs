@@ -9,15 +9,15 @@ use limiter_common::{
 
 use super::{BucketLocation, line::MapLine, units::MapUnits};
 
-/// Each bucket is a line of one way. The key tells the owner, so the fingerprint in the line is
-/// only the number of the unit. The loader sets the capacity.
+/// Each bucket is a line of one way. The key identifies the owner, so the fingerprint in the line
+/// is only the number of the unit. The loader sets the capacity.
 #[btf_map]
 static BUCKETS: LruHashMap<BucketKey, [u64; 2], 1> = LruHashMap::new();
 
 /// `-EEXIST`: the bucket exists in another unit, or another CPU created it first.
 const ALREADY_THERE: i32 = -17;
 
-/// Returns the bucket's line, if it exists.
+/// The bucket's line, if it exists.
 ///
 /// The key must be a copy on the calling function's stack: before Linux 6.2 the verifier refuses a
 /// function's argument as a map's key.
@@ -28,11 +28,11 @@ fn line(key: &BucketKey) -> Option<MapLine<1>> {
     Some(unsafe { MapLine::new(bucket.cast()) })
 }
 
-/// The only way of a line; in [`BucketLocation`], the way of a bucket that was looked up.
+/// The only way of a line; in [`BucketLocation`], the way of a bucket after its look-up.
 pub(super) const LOOKED_UP: usize = 0;
 
-/// Looks for a bucket, unless it is the only one: a look-up costs as much as the rest, and
-/// [`update`] does one anyway.
+/// Looks up a bucket. For the only bucket of a packet, [`update`] does the look-up instead: a
+/// look-up costs as much as the rest of a decision.
 #[inline(always)]
 pub(super) fn find(
     key: &BucketKey,
@@ -49,7 +49,7 @@ pub(super) fn find(
     read(location)
 }
 
-/// Looks for a part of a bucket that [`find`] was called for.
+/// Looks up a part of a bucket that [`find`] was called for.
 #[inline(always)]
 pub(super) fn find_part(
     bucket: &BucketLocation,
@@ -68,7 +68,7 @@ pub(super) fn find_part(
     state
 }
 
-/// Returns the state of the bucket in its unit; 0 if there is none.
+/// Returns the state of the bucket in its unit; 0 if it is missing.
 #[inline(always)]
 pub(super) fn read(location: &mut BucketLocation) -> u64 {
     location.table.way = LOOKED_UP;
@@ -106,7 +106,7 @@ pub(super) fn update(
     Updated::Contended
 }
 
-/// Replaces the state of a bucket in its line, if it has one.
+/// Replaces the state of a bucket in its line, or inserts it if it has no line.
 #[inline(always)]
 fn swap_in(
     line: Option<MapLine<1>>,
@@ -120,7 +120,7 @@ fn swap_in(
         Some(line) if line.fingerprint(LOOKED_UP) == fingerprint => {
             table::swap_in_line(&line, LOOKED_UP, fingerprint, seen, wanted)
         }
-        // It no longer exists.
+        // The bucket no longer exists.
         None if seen != 0 => Swap::Changed,
         None => Inserted::of_number(limiter_insert_hash(location, wanted))
             .or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
@@ -128,7 +128,7 @@ fn swap_in(
     }
 }
 
-/// Does [`table::clear`] on the bucket.
+/// [`table::clear`] for this bucket.
 #[inline(always)]
 pub(super) fn clear(location: &BucketLocation) -> Updated {
     match line(&{ location.key }) {
@@ -137,7 +137,7 @@ pub(super) fn clear(location: &BucketLocation) -> Updated {
     }
 }
 
-/// Returns the state of a bucket in its unit; 0 if there is none.
+/// Returns the state of a bucket in its unit; 0 if it is missing.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_read_hash(location: *const BucketLocation) -> u64 {
@@ -167,7 +167,7 @@ pub(super) extern "C" fn limiter_find_part_hash(
     find_part(bucket, number, unit, location)
 }
 
-/// Does [`swap`]; returns the number of a [`Swap`].
+/// Calls [`swap_in`]; returns the number of a [`Swap`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_swap_hash(
@@ -203,7 +203,7 @@ extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) 
     inserted as u32
 }
 
-/// Does [`table::exchange()`] on a bucket; returns 1 for true.
+/// Calls [`table::exchange()`] on a bucket; returns 1 for true.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(super) extern "C" fn limiter_exchange_hash(

@@ -4,11 +4,11 @@ use limiter_common::table::Line;
 
 use super::atomic;
 
-/// A line of that many ways: names at even indices, states at odd ones.
+/// A line of `WAYS` ways: names at even indices, states at odd ones.
 pub(crate) struct MapLine<const WAYS: usize>(*mut u64);
 
 impl<const WAYS: usize> MapLine<WAYS> {
-    /// Makes a line of a map's value of `2 * WAYS` words.
+    /// Makes a line from a map's value of `2 * WAYS` words.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! Where a bucket is.
+//! The location of a bucket.
 
 use limiter_common::{owner::BucketKey, table::TableLocation};
 
@@ -6,9 +6,9 @@ use limiter_common::{owner::BucketKey, table::TableLocation};
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct BucketLocation {
-    /// Only for the hash map.
+    /// Used only by the hash map.
     pub(super) key: BucketKey,
-    /// For the hash map, the fingerprint is the number of the unit, and the way says whether the
+    /// For the hash map, the fingerprint is the number of the unit, and the way tells whether the
     /// bucket was looked up ([`super::hash::LOOKED_UP`]).
     pub(super) table: TableLocation,
 }

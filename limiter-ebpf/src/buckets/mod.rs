@@ -1,4 +1,4 @@
-//! Buckets, in the store that the policy's shape selects: the other one is not even verified.
+//! Buckets, in the store that the policy's shape selects. The verifier removes the code of the other store.
 
 pub(crate) mod atomic;
 mod hash;
@@ -25,7 +25,7 @@ use crate::{globals, tables::MapTables};
 #[btf_map]
 static WORKSPACE: PerCpuArray<Workspace<BucketLocation>, 1> = PerCpuArray::new();
 
-/// Returns this CPU's workspace for the current packet.
+/// This CPU's workspace for the current packet.
 #[inline(always)]
 pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
     let workspace = WORKSPACE.get_ptr_mut(0)?;
@@ -34,9 +34,9 @@ pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
     Some(unsafe { &mut *workspace })
 }
 
-/// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may
-/// have other strategies than GCRA. `INLINE`: limits with an index below it are prepared without a
-/// call, unless their rate moves; for each of them the verifier walks the code once.
+/// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may have other strategies
+/// than GCRA. `INLINE`: limits with a lower index are prepared without a call, unless their rate moves. The verifier
+/// walks the code once for each of them.
 #[derive(Clone, Copy)]
 pub(crate) struct MapBuckets<
     const WINDOWS: bool,
@@ -97,10 +97,9 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
         }
     }
 
-    /// In the store that the shape selects, it reads and swaps without a call. In the loop over
-    /// attempts, which knows its store, it calls: older verifiers compare everything that a round
-    /// of a loop with calls has left behind, and walk the loop once for each path through the round
-    /// before.
+    /// In the store that the shape selects, it reads and swaps without a call. In the loop over attempts, where the
+    /// store is a constant, it calls: older verifiers compare all state that a round of a loop with calls leaves
+    /// behind, and walk the loop once for each path through the round before.
     #[inline(always)]
     fn read(&self, location: &mut BucketLocation) -> u64 {
         if STORE == IN_TABLE {
@@ -114,7 +113,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
 
     #[inline(always)]
     fn swap(&self, location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
-        // Limits that are prepared by calls are not on the fast path.
+        // Limits prepared by calls are not on the fast path.
         if STORE == IN_TABLE || INLINE == 0 && Self::in_table() {
             Swap::of_number(table::limiter_swap(location, now_ns, seen, wanted))
         } else if Self::in_table() {
@@ -166,7 +165,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         workspace: &mut Workspace<BucketLocation>,
         limits: u64,
     ) -> bool {
-        // Mostly there is no other: to return from a function takes longer than this.
+        // Most policies have no other reserving limit: returning from a function takes longer than this test.
         let first = tables.shape().reserving.trailing_zeros();
         let others = limits & !(1 << (first & 63));
         (limits == others || decide::keep_reserve(tables, workspace, first))
@@ -209,7 +208,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     }
 }
 
-/// Does [`Outline::prepare`] for limits that are not prepared inline.
+/// Calls [`Outline::prepare`] for limits that are not prepared inline.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_index: u32) -> u64 {
@@ -231,7 +230,7 @@ extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_i
     }
 }
 
-/// Does [`Outline::keep_reserves`]; returns 1 for true.
+/// Calls [`Outline::keep_reserves`]; returns 1 for true.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_keep_reserves(workspace: *mut Workspace<BucketLocation>, limits: u64) -> u32 {
@@ -246,35 +245,33 @@ extern "C" fn limiter_keep_reserves(workspace: *mut Workspace<BucketLocation>, l
     u32::from(decide::keep_reserves(&MapTables, workspace, limits))
 }
 
-/// Does [`Outline::note_wanting`]; returns 0, because global functions must return a number.
+/// Calls [`Outline::note_wanting`]; returns 0, because global functions must return a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_note_wanting(packet: *const Packet, limit_index: u32) -> u32 {
-    // Older verifiers walk this function even if no limit is in common.
+    // Older verifiers walk this function even if the policy has no shared limit.
     if globals::shape().in_common == 0 {
         return 0;
     }
-    // SAFETY: as in `limiter_retry`; the packet is part of the workspace, which the caller does not change
-    // meanwhile.
+    // SAFETY: as in `limiter_retry`; the packet is part of the workspace, which the caller does not change meanwhile.
     if let Some(packet) = unsafe { packet.as_ref() } {
         decide::note_wanting(&MapTables, packet, limit_index);
     }
     0
 }
 
-/// Does [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns that of an
-/// [`Updated`].
+/// Calls [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns the number of an [`Updated`].
 ///
-/// Like the other functions of the stores, it is a global function of the BPF object: the verifier
-/// walks it once, for any arguments, and not once for each limit and attempt. In the table, a
-/// passing packet whose bucket exists calls none of them, to save the cost of returning.
+/// Like the other functions of the stores, it is a global function of the BPF object: the verifier walks it once, for
+/// any arguments, not once for each limit and attempt. In the table, a passing packet with an existing bucket calls
+/// none of them, which saves the cost of returning.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_retry(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
     retry_in::<IN_TABLE>(charge, intent)
 }
 
-/// Does the same in the hash map. One function for both stores would take more stack than either.
+/// The same for the hash map. One function for both stores would take more stack than either.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_retry_hash(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
@@ -296,8 +293,8 @@ fn retry_in<const STORE: u32>(charge: *mut Charge<BucketLocation>, intent: u32) 
     updated as u32
 }
 
-/// Does [`Outline::decide_again`] in the table; takes the number of an [`Intent`], returns the
-/// state, and leaves the number of the [`Ending`] in the plan.
+/// Calls [`Outline::decide_again`] in the table; takes the number of an [`Intent`], returns the state, and stores the
+/// number of the [`Ending`] in the plan.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_decide_again(
@@ -309,7 +306,7 @@ extern "C" fn limiter_decide_again(
     decide_again_in::<IN_TABLE>(location, plan, intent, state)
 }
 
-/// Does the same in the hash map.
+/// The same for the hash map.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_decide_again_hash(

@@ -1,5 +1,5 @@
-//! Orders of userspace on buckets. A daemon may be killed at any moment, a program cannot be: so a
-//! separate kernel program carries them out, and no packet pays for it.
+//! Orders from userspace to change buckets. A daemon may be killed at any moment, a program cannot be, so a separate
+//! kernel program carries them out, at no cost to packets.
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
@@ -10,7 +10,7 @@ use limiter_common::{
 
 use super::{BucketLocation, MapBuckets, hash, in_table, table};
 
-/// Carries out the order in place of the frame; returns how it ended, in the form of
+/// Carries out the order passed in place of the frame; returns the result in the form of
 /// [`EVICTED`](limiter_common::table::EVICTED).
 #[inline(always)]
 pub(crate) fn carry_out(context: &XdpContext) -> u32 {
@@ -18,8 +18,8 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     if start + size_of::<Order>() > context.data_end() {
         return Updated::Unavailable as u32;
     }
-    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
-    // the beginning of a page, and nobody writes to them.
+    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after the beginning of a
+    // page, and no code writes to them.
     let order = unsafe { &*(start as *const Order) };
     let mut location = BucketLocation {
         key: order.key,
@@ -64,8 +64,8 @@ fn update(order: &Order, location: &mut BucketLocation) -> Updated {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change(location: *mut BucketLocation, change: *mut Change) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are on the caller's
-    // stack, who does not use them meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; both values are on the caller's
+    // stack, and the caller does not use them meanwhile.
     let (Some(location), Some(change)) = (unsafe { (location.as_mut(), change.as_mut()) }) else {
         return Updated::Unavailable as u32;
     };
@@ -73,7 +73,7 @@ extern "C" fn limiter_change(location: *mut BucketLocation, change: *mut Change)
     MapBuckets::<true>.update(location, now_ns, change) as u32
 }
 
-/// What an order does to a bucket. It is a copy, because a call may invalidate the packet.
+/// The change of an order, copied from the packet, because a call may invalidate the packet.
 #[repr(C)]
 struct Change {
     spend: Spend,
@@ -89,7 +89,7 @@ struct Change {
 impl Decide<BucketLocation> for Change {
     #[inline(always)]
     fn decide(&mut self, location: &BucketLocation, state: u64) -> Decided {
-        // It may exist in another unit, and so look full.
+        // The bucket may exist in another unit, and so look full.
         if state == 0 && exchange(location, self.now_ns) {
             return Decided::leave(state, Ending::Again);
         }
@@ -101,7 +101,7 @@ impl Decide<BucketLocation> for Change {
     }
 }
 
-/// Decides on a bucket in that state: returns its new state, and leaves the ending in `change`.
+/// Decides on a bucket's new state and returns it; stores the ending in `change`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
@@ -143,8 +143,7 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
     decided.state
 }
 
-/// Exchanges the bucket to the unit of its fingerprint, if it exists in another one; returns
-/// whether to read it again.
+/// Exchanges the bucket to the unit of its fingerprint, if it exists in another one; returns whether to read it again.
 #[inline(always)]
 fn exchange(location: &BucketLocation, now_ns: u64) -> bool {
     let changed = if in_table() {

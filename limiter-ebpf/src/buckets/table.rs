@@ -24,7 +24,7 @@ static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::ne
 #[btf_map]
 static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
 
-/// Returns the line of that index.
+/// The line at this index.
 #[inline(always)]
 fn line(index: u32) -> Option<MapLine<WAYS>> {
     let line = TABLE.get_ptr_mut(index)?;
@@ -80,13 +80,13 @@ impl LineStore for TableAt {
     }
 }
 
-/// Returns how many buckets in debt this CPU has forgotten.
+/// The number of buckets in debt that this CPU has evicted.
 #[inline(always)]
 pub(super) fn lossy_evictions() -> u64 {
     STORE_COUNTS.get(LOSSY_EVICTIONS).copied().unwrap_or(0)
 }
 
-/// Does [`table::clear`] at a location.
+/// [`table::clear`] at a location.
 #[inline(always)]
 pub(super) fn clear(location: &TableLocation) -> Updated {
     match line(location.line) {
@@ -107,7 +107,7 @@ pub(super) fn find(
     table::find(&shape.hash_key, lines, line, key, unit, search, location)
 }
 
-/// Looks for a part of a bucket that [`find`] has looked for.
+/// Looks up a part of a bucket that [`find`] has looked up.
 #[inline(always)]
 pub(super) fn find_part(
     bucket: &TableLocation,
@@ -119,7 +119,7 @@ pub(super) fn find_part(
     table::find_part(lines, line, bucket, number, unit, location)
 }
 
-/// Looks for the bucket at a location again.
+/// Looks up the bucket at a location again.
 #[inline(always)]
 pub(super) fn read(location: &mut TableLocation) -> u64 {
     table::find_again(line, location)
@@ -138,7 +138,7 @@ pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u6
     )
 }
 
-/// Does [`read`], for the loop over attempts.
+/// Calls [`read`], for the loop over attempts.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(super) extern "C" fn limiter_read(location: *mut BucketLocation) -> u64 {
@@ -150,7 +150,7 @@ pub(super) extern "C" fn limiter_read(location: *mut BucketLocation) -> u64 {
     }
 }
 
-/// Does [`swap`], for the loop over attempts; returns the number of a [`Swap`].
+/// Calls [`swap`], for the loop over attempts; returns the number of a [`Swap`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(super) extern "C" fn limiter_swap(
@@ -167,7 +167,7 @@ pub(super) extern "C" fn limiter_swap(
     swapped as u32
 }
 
-/// Does [`table::insert`]; returns the number of an [`Inserted`].
+/// Calls [`table::insert`]; returns the number of an [`Inserted`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wanted: u64) -> u32 {
@@ -187,7 +187,7 @@ extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wante
     inserted as u32
 }
 
-/// Does [`table::exchange()`]; returns 1 for true.
+/// Calls [`table::exchange()`]; returns 1 for true.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(super) extern "C" fn limiter_exchange(location: *const BucketLocation, now_ns: u64) -> u32 {

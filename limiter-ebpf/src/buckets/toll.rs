@@ -1,4 +1,4 @@
-//! What a completed handshake takes from a bucket.
+//! The charge for a completed handshake.
 
 use limiter_common::{
     bucket::{BucketStore as _, Search},
@@ -8,7 +8,7 @@ use limiter_common::{
 use super::{BucketLocation, IN_HASH, IN_TABLE, MapBuckets, in_table};
 use crate::globals;
 
-/// A token, and where its bucket is.
+/// A token, and the location of its bucket.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Due {
@@ -17,7 +17,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Looks for the bucket of a toll.
+    /// Looks up the bucket of a toll.
     #[inline(always)]
     pub(crate) fn find(&mut self, toll: &Toll) {
         let mut search = Search::SINGLE;
@@ -26,8 +26,7 @@ impl Due {
         self.token = toll.token;
     }
 
-    /// Takes the token. If there is no room for the bucket, or other CPUs win every attempt, nothing is
-    /// taken.
+    /// Takes the token. If the bucket has no room, or other CPUs win every attempt, the handshake is not charged.
     #[inline(always)]
     pub(crate) fn take(&mut self) {
         if in_table() {
@@ -40,16 +39,16 @@ impl Due {
 
 /// Takes a token from the table; returns 0.
 ///
-/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any
-/// arguments. One function for both stores would have two loops, of which LLVM may enter one in the middle;
-/// verifiers before Linux 6.8 refuse that.
+/// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any arguments. One
+/// function for both stores would have two loops, and LLVM may enter one of them in the middle, which verifiers before
+/// Linux 6.8 refuse.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_take_toll(due: *mut Due) -> u32 {
     take_in::<IN_TABLE>(due)
 }
 
-/// Does the same in the hash map.
+/// The same for the hash map.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_take_toll_hash(due: *mut Due) -> u32 {
@@ -58,8 +57,8 @@ extern "C" fn limiter_take_toll_hash(due: *mut Due) -> u32 {
 
 #[inline(always)]
 fn take_in<const STORE: u32>(due: *mut Due) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is the caller's, who
-    // does not use it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns it and does not use
+    // it meanwhile.
     if let Some(due) = unsafe { due.as_mut() }
         // Older verifiers walk this function even if the policy has no such limits, or another store.
         && globals::shape().handshakes != 0

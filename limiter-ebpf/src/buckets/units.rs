@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
 use limiter_common::unit::{KnownUnits, MAX_UNITS, Unit};
 
-/// The units of all policies that have buckets: as shared as the buckets.
+/// The units of all policies with buckets in these maps: shared just like the buckets.
 #[btf_map]
 static UNITS: Array<Unit, { MAX_UNITS as usize }, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
@@ -26,7 +26,7 @@ impl KnownUnits for MapUnits {
     }
 }
 
-/// The same without calls.
+/// The same units, without calls.
 struct Inlined;
 
 impl KnownUnits for Inlined {

@@ -1,4 +1,4 @@
-//! How many connections each owner has open.
+//! The number of open connections of each owner.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
@@ -15,13 +15,13 @@ use crate::buckets::atomic;
 #[btf_map]
 static CONNECTION_COUNTS: Array<[u64; SLOTS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// How many connections were not counted by a limit for want of room.
+/// The number of connections that a limit could not count for lack of room.
 #[btf_map]
 static UNCOUNTED: Array<u64, 1> = Array::new();
 
 pub(super) struct MapCounts;
 
-/// Returns a line, if the policy counts connections.
+/// A line, if the policy counts connections.
 #[inline(always)]
 fn line(line: u32) -> Option<Words> {
     CONNECTION_COUNTS.get_ptr_mut(line).map(Words::new)
@@ -64,7 +64,7 @@ impl Counts for MapCounts {
     }
 }
 
-/// Returns how many connections are open at a place.
+/// The number of open connections at a place.
 #[inline(always)]
 pub(super) fn open(place: Place) -> u64 {
     let [first, second] = place.lines();
@@ -73,8 +73,7 @@ pub(super) fn open(place: Place) -> u64 {
 
 /// Calls [`count::open_in`].
 ///
-/// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
-/// arguments.
+/// Like the functions below, it is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_open_in_line(number: u32, place: u64) -> u64 {
@@ -88,7 +87,7 @@ extern "C" fn limiter_look_at_counts(number: u32, place: u64) -> u32 {
     line(number).map_or(0, |line| count::look(&line, Place(place)).number())
 }
 
-/// Calls [`count::add`]; returns the index and 1, or 0 for none.
+/// Calls [`count::add`]; returns the index plus 1, or 0 for none.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_add_connection(place: u64) -> u32 {
@@ -110,7 +109,7 @@ extern "C" fn limiter_take_off_connection(at: u32) -> u32 {
     0
 }
 
-/// Counts a connection that was not counted for want of room.
+/// Counts a connection that a limit could not count for lack of room.
 #[inline(always)]
 pub(super) fn uncounted() {
     if let Some(count) = UNCOUNTED.get_ptr_mut(0) {

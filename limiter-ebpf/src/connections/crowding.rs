@@ -1,4 +1,4 @@
-//! When an owner last had no room for another connection.
+//! The last time at which an owner had no room for another connection.
 
 use aya_ebpf::{btf_maps::Array, macros::btf_map};
 use limiter_common::{
@@ -24,7 +24,7 @@ pub(super) fn may_overshoot(now_ns: u64) -> bool {
     }
 }
 
-/// Notes the time if the peer of a connection, which is counted, has no room for another.
+/// Stores the time if the peer of a counted connection has no room for another.
 #[inline(always)]
 pub(super) fn note(ends: &Ends) {
     if limiter_full_for(ends) != 0

@@ -1,4 +1,4 @@
-//! Handshakes that are completed are charged to the limits on them.
+//! Charges completed handshakes to the limits on handshakes.
 
 use limiter_common::connection::{Ends, each_limit, toll};
 
@@ -21,10 +21,10 @@ pub(crate) fn charge(ends: &Ends, now_ns: u64) {
     });
 }
 
-/// Calls [`toll`]; returns 1 if there is one, and leaves it in `due`.
+/// Calls [`toll`]; returns 1 if there is a toll, and stores it in `due`.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it has a
-/// stack of its own.
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it has a stack of its
+/// own.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_toll(
@@ -37,8 +37,8 @@ extern "C" fn limiter_find_toll(
     if !are_limited() {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the caller's,
-    // who does not use them meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns both and does not
+    // use them meanwhile.
     let (Some(ends), Some(due)) = (unsafe { (ends.as_ref(), due.as_mut()) }) else {
         return 0;
     };

@@ -1,4 +1,4 @@
-//! Connections open at once, in maps that all instances of the program share.
+//! Counts of open connections, in maps that all instances of the program share.
 
 mod counts;
 mod crowding;
@@ -20,14 +20,14 @@ use limiter_common::{
 
 use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
 
-/// Notes which limits have no room for the connection that the workspace's packet would open.
+/// Records the limits without room for the connection that the workspace's packet would open.
 ///
-/// What refuses the first segment refuses the last one of a handshake, too: otherwise those that
-/// were let in together would all become connections.
+/// A limit without room refuses the last segment of a handshake just like the first one: otherwise all handshakes
+/// admitted together would become connections.
 #[inline(always)]
 pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     let shape = globals::shape();
-    // Most packets of most policies; a call takes ten nanoseconds.
+    // Most packets of most policies return here: a call takes ten nanoseconds.
     if !workspace.may_be_refused(shape) {
         return workspace.set_refusals(Refusals::default());
     }
@@ -55,7 +55,7 @@ pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLo
     }
 }
 
-/// Notes that the connection of the workspace's packet waits for its place; returns 0.
+/// Marks the connection of the workspace's packet as waiting for its place; returns 0.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
@@ -104,7 +104,7 @@ extern "C" fn limiter_connection_hash(workspace: *const Workspace<BucketLocation
     }
 }
 
-/// Asks the maps, by functions that the verifier walks once.
+/// Reads the maps, by functions that the verifier walks once.
 struct MapEntrance<'w> {
     workspace: &'w Workspace<BucketLocation>,
 }
@@ -156,7 +156,8 @@ extern "C" fn limiter_connection_place(
         .map_or(0, |place| place.0)
 }
 
-/// Counts an open connection where the policy says, and nowhere else, unless that is so already.
+/// Counts an open connection at the places that the policy gives it, and only there. It has no effect on one already
+/// counted there.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
     settle(cookie, ends);
@@ -164,13 +165,13 @@ pub(crate) fn opened(cookie: u64, ends: &Ends) {
     queues::leave(ends, false);
 }
 
-/// Does the same for one that another CPU may just be giving its place among those of its name.
+/// [`opened`] for a connection that another CPU may be giving its place by name at the same moment.
 #[inline(always)]
 pub(crate) fn recount(cookie: u64, ends: &Ends) {
     for _ in 0..2 {
         settle(cookie, ends);
-        // If the other CPU has given it its place since it was looked at, that was taken off. To settle twice what
-        // was in service before changes nothing.
+        // If the other CPU has given the connection its place since this one read it, settling has removed that count.
+        // To settle a connection twice that was in service before changes nothing.
         if limiter_is_in_service(ends) == 0 {
             break;
         }
@@ -179,8 +180,8 @@ pub(crate) fn recount(cookie: u64, ends: &Ends) {
     queues::leave(ends, false);
 }
 
-/// Gives the connection of the workspace's packet its place among those of its name. It is in service first: so
-/// whoever settles it at the same time sees that, or is earlier.
+/// Gives the connection of the workspace's packet its place by name. It is marked as in service first: so a CPU that
+/// settles it at the same time sees the mark, or settles before.
 #[inline(always)]
 pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
     if globals::shape().named_connections() == 0 {
@@ -216,7 +217,7 @@ extern "C" fn limiter_is_in_service(ends: *const Ends) -> u32 {
     u32::from(ends.is_some_and(server_names::is_in_service))
 }
 
-/// Returns the limits that count a connection by its name, once it has its place there.
+/// The limits that count a connection by its name, once it is in service.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -227,7 +228,7 @@ extern "C" fn limiter_limits_of_name(ends: *const Ends) -> u64 {
     ends.map_or(0, |ends| server_names::counted_as(ends).limits)
 }
 
-/// Returns the number of the name of the policy that it belongs to.
+/// The number of the policy's server name that the connection belongs to.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -238,10 +239,10 @@ extern "C" fn limiter_number_of_name(ends: *const Ends) -> u64 {
     ends.map_or(0, |ends| server_names::counted_as(ends).zone)
 }
 
-/// Finds where the policy has a connection counted whose name these limits count, and that belongs to the name of
-/// that number; returns 0.
+/// Finds the places of a connection by the policy. `limits` count it by its name, which belongs to the policy's name
+/// with the number `name`. Returns 0.
 ///
-/// As above. It has a stack of its own, since what counts there needs much, too.
+/// As above. It has a stack of its own, because it needs much, and its callees too.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_places(
@@ -250,8 +251,8 @@ extern "C" fn limiter_find_places(
     name: u64,
     places: *mut Places,
 ) -> u32 {
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; they are the
-    // caller's, who does not use them meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns both and does not
+    // use them meanwhile.
     let (ends, places) = unsafe { (ends.as_ref(), places.as_mut()) };
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
@@ -266,7 +267,7 @@ extern "C" fn limiter_find_places(
     0
 }
 
-/// Takes a closed connection off, if it was counted.
+/// Subtracts a closed connection from the counts, if it was counted.
 #[inline(always)]
 pub(crate) fn closed(cookie: u64) {
     notes::close(cookie);

@@ -1,4 +1,4 @@
-//! The notes of which connections are counted, and where.
+//! Notes: the record of each counted connection and the place of its count.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::globals;
 
-/// Lines of notes. The loader sets their number. Mappable, as the counts are.
+/// Lines of notes. The loader sets their number. Mappable, like the counts.
 #[btf_map]
 static CONNECTIONS: Array<[u64; SLOTS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -22,7 +22,7 @@ const LIMITS: u32 = 1 << MOST_LIMITS.trailing_zeros();
 
 struct MapNotes;
 
-/// Returns a line, if the policy counts connections.
+/// A line, if the policy counts connections.
 #[inline(always)]
 fn line(line: u32) -> Option<Words> {
     CONNECTIONS.get_ptr_mut(line).map(Words::new)
@@ -55,7 +55,7 @@ impl Notes for MapNotes {
     }
 }
 
-/// Has a connection counted at these places, and nowhere else.
+/// Makes a connection count at these places, and only there.
 #[inline(always)]
 pub(super) fn settle(cookie: u64, places: &Places) {
     let name = limiter_name(cookie);
@@ -64,11 +64,11 @@ pub(super) fn settle(cookie: u64, places: &Places) {
     }
 }
 
-/// Takes a connection off wherever it is counted.
+/// Subtracts a connection from all its counts.
 #[inline(always)]
 pub(super) fn close(cookie: u64) {
     let name = limiter_name(cookie);
-    // Limits of an earlier policy may count it, too.
+    // Limits of an earlier policy may count it too.
     for limit in 0..LIMITS {
         limiter_close_note(name, limit);
     }
@@ -76,8 +76,8 @@ pub(super) fn close(cookie: u64) {
 
 /// Calls [`Name::new`].
 ///
-/// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
-/// arguments.
+/// Like the functions below, it is a global function of the BPF object: the verifier walks it once,
+/// for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_name(cookie: u64) -> u64 {
@@ -91,14 +91,14 @@ extern "C" fn limiter_look_at_notes(number: u32, sought: u64) -> u32 {
     line(number).map_or(0, |line| note::look(&line, sought).number())
 }
 
-/// Calls [`note::find`]; returns the index and 1, or 0 for none.
+/// Calls [`note::find`]; returns the index plus 1, or 0 for none.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_note(name: u64, limit: u32) -> u32 {
     note::find(&MapNotes, counted(name, limit)).map_or(0, |at| at + 1)
 }
 
-/// Calls [`note::insert`]; returns the number of what became of it.
+/// Calls [`note::insert`]; returns the number of an [`Inserted`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_note(name: u64, limit: u32, count: u32) -> u32 {

@@ -1,5 +1,5 @@
-//! Orders of userspace about connections: it sees those that were open before, and those whose end
-//! nobody told.
+//! Orders from userspace about connections. Userspace finds connections that were open before the program, and closed
+//! ones that no event reported.
 
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 use limiter_common::connection::{ConnectionOrder, Place};
@@ -18,10 +18,11 @@ fn limiter_recount(context: XdpContext) -> u32 {
     if start + size_of::<ConnectionOrder>() > context.data_end() {
         return 0;
     }
-    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
-    // the beginning of a page, and nobody writes to them.
+    // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after the beginning of a
+    // page, and no code writes to them.
     let order = unsafe { &*(start as *const ConnectionOrder) };
-    // Functions take no pointers into a frame. The rest of the order is not copied: the stack is short.
+    // Functions take no pointers into a frame, so the ends are copied. The rest of the order is not: the stack is
+    // small.
     let ends = order.ends;
     match order.order {
         ConnectionOrder::COMPLETED if handshakes::are_limited() => {

@@ -1,5 +1,4 @@
-//! The queues in which clients wait for limits on connections, in maps that all instances of the
-//! program share.
+//! The queues of clients that wait for limits on connections, in maps that all instances of the program share.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
@@ -36,11 +35,11 @@ static TICKETS: HashMap<TicketKey, Ticket, 1> = HashMap::new();
 #[btf_map]
 static TICKET_KEYS: HashMap<u64, TicketKey, 1> = HashMap::new();
 
-/// The first tries to connect. Mappable, as those of sources are.
+/// The first tries to connect. Mappable, like the first tries of sources.
 #[btf_map]
 static FIRST_SYNS: Array<[u32; IN_LINE + 1], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// What happened in the queues of each limit, by its interned id.
+/// Counters of the events in each limit's queues, by its interned id.
 #[btf_map]
 static QUEUE_TRAFFIC: Array<[u64; WORDS], { MAX_LIMIT_IDS as usize }> = Array::new();
 
@@ -52,7 +51,7 @@ const FIRST_SYN_LINES: u32 = queue::FIRST_TRY_LINES;
 
 struct MapQueues;
 
-/// Returns the queue at a place, in its map.
+/// The map's queue at a place.
 #[inline(always)]
 fn element(place: Place) -> Option<*mut Queue> {
     QUEUES.get_ptr_mut(place.0)
@@ -64,8 +63,8 @@ impl Queues for MapQueues {
         let Some(queue) = element(place) else {
             return Queue::default();
         };
-        // SAFETY: an element of the map, whose aligned words are only changed atomically. One that is
-        // removed meanwhile stays readable.
+        // SAFETY: an element of the map, and its aligned words are only changed atomically. An element removed
+        // meanwhile stays readable.
         unsafe {
             Queue {
                 head: atomic::load(&raw const (*queue).head),
@@ -82,7 +81,7 @@ impl Queues for MapQueues {
             queue
         } else {
             let queue = Queue::new(settings, now_ns);
-            // If another CPU was faster, its queue is taken.
+            // If another CPU was faster, its queue is used.
             let _ = QUEUES.insert(place.0, queue, u64::from(BPF_NOEXIST));
             element(place)?
         };
@@ -193,7 +192,7 @@ fn add(settings: &QueueSettings, word: usize, number: u64) {
     }
 }
 
-/// Calls [`queue::turn`] of the queue at an index, in its two parts, since both together take more stack.
+/// Calls [`queue::turn`] of the queue at an index, in its two parts, because both together take more stack.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "indices are below eight")]
 pub(super) fn turn(index: usize, place: Place, flow: Flow, room: u64, now_ns: u64) -> Turn {
@@ -205,10 +204,10 @@ pub(super) fn turn(index: usize, place: Place, flow: Flow, room: u64, now_ns: u6
     Turn::of_number(turn)
 }
 
-/// In place of a [`Turn`].
+/// In place of a [`Turn`]: the client has no ticket.
 const NO_TICKET: u32 = Turn::Later as u32 + 1;
 
-/// Returns how many wait at a place, by the queue at an index.
+/// The number of clients that wait at a place, by the queue at an index.
 #[inline(always)]
 pub(super) fn waiting(index: usize, place: Place, now_ns: u64) -> u64 {
     let settings = &globals::shape().queues[index % connection::MOST_LIMITS];
@@ -228,7 +227,7 @@ extern "C" fn limiter_enter_by_ticket(
     now_ns: u64,
 ) -> u32 {
     let shape = globals::shape();
-    // Older verifiers walk this function even if nobody waits.
+    // Older verifiers walk this function even if the policy has no queues.
     if shape.queueing == 0 {
         return 0;
     }
@@ -317,8 +316,8 @@ extern "C" fn limiter_ahead(limit: u64, place: u64, number: u64, now_ns: u64) ->
     queue::ahead(&MapQueues, settings, Place(place), number, now_ns)
 }
 
-/// Has an established connection leave the queues in which its client waited; those of its name only if it has its
-/// place there.
+/// Removes an established connection from the queues in which its client waited; from the queues by name only if it has
+/// its place there.
 #[inline(always)]
 pub(super) fn leave(ends: &Ends, has_place: bool) {
     if globals::shape().queueing != 0 {
@@ -362,7 +361,7 @@ pub(super) fn sweep(place: Place) {
     limiter_sweep_queue(place.0);
 }
 
-/// Does so; returns 0.
+/// Does [`sweep`]; returns 0.
 ///
 /// As above.
 #[unsafe(no_mangle)]

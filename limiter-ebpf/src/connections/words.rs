@@ -30,7 +30,7 @@ impl Words {
         unsafe { atomic::compare_and_swap(self.word(slot), seen, wanted) }
     }
 
-    /// Takes 1 off a word; returns what it was.
+    /// Subtracts 1 from a word; returns its previous value.
     #[inline(always)]
     pub(super) fn count_down(&self, slot: usize) -> u64 {
         // SAFETY: as above.

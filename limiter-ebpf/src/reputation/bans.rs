@@ -12,12 +12,12 @@ use limiter_common::{
 
 use crate::buckets::atomic;
 
-/// The loader sets the capacity. A ban takes no memory before it is made.
+/// The loader sets the capacity. Without preallocation: a ban takes memory only when it is made.
 #[btf_map]
 static BANS: HashMap<BanKey, Ban, 1, { (BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG) as usize }> =
     HashMap::new();
 
-/// The prefix lengths that any ban has.
+/// The prefix lengths of all bans, as bits.
 #[btf_map]
 static BAN_LENGTHS: Array<
     u64,
@@ -25,17 +25,16 @@ static BAN_LENGTHS: Array<
     { (BPF_F_MMAPABLE | BPF_F_RDONLY_PROG) as usize },
 > = Array::new();
 
-/// The words of a [`Filter`], then those of its bits. The loader sets their number. The map is not
-/// read-only to programs, because the kernel would then let nobody write to its mapped memory.
+/// The words of a [`Filter`], then the words of its bits. The loader sets their number. The map is writable for
+/// programs, because the kernel would otherwise make its mapped memory read-only for everyone.
 #[btf_map]
 static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// What the bans of each prefix have dropped. The daemon makes and removes elements, with the prefix's
-/// first and last ban; packets only add to those that exist, so no forger fills it. The loader sets
-/// the capacity.
+/// The traffic that the bans of each prefix have dropped. The daemon creates an element with the prefix's first ban and
+/// removes it with the last. Packets only add to existing elements, so forgers cannot fill the map. The loader sets the
+/// capacity.
 ///
-/// All CPUs share an element. Counts for each CPU would take that many times the memory for each of
-/// up to four million bans.
+/// All CPUs share an element. With up to four million bans, an element for each CPU would take too much memory.
 #[btf_map]
 static BAN_HITS: HashMap<BanKey, Hits, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
@@ -43,8 +42,8 @@ static BAN_HITS: HashMap<BanKey, Hits, 1, { BPF_F_NO_PREALLOC as usize }> = Hash
 #[inline(always)]
 pub(super) fn count_hit(key: &BanKey, traffic: Traffic) {
     if let Some(hits) = BAN_HITS.get_ptr_mut(key) {
-        // SAFETY: an element of the map: aligned words that stay mapped, even if it is removed
-        // meanwhile. Other CPUs add atomically, too.
+        // SAFETY: an element of the map: aligned words that stay mapped, even if it is removed meanwhile. Other CPUs
+        // add atomically too.
         unsafe {
             atomic::add(&raw mut (*hits).packets, traffic.packets);
             atomic::add(&raw mut (*hits).bytes, traffic.bytes);
@@ -70,16 +69,15 @@ impl BanStore for MapBans {
 
     #[inline(always)]
     fn until(&self, key: &BanKey) -> Option<u64> {
-        // SAFETY: the daemon replaces whole entries, and a removed one stays readable until the
-        // program has ended; the word is aligned.
+        // SAFETY: the daemon replaces whole entries, and a removed one stays readable until the program has ended; the
+        // word is aligned.
         unsafe { BANS.get(key) }.map(|ban| ban.until_ns)
     }
 }
 
-/// Returns 1 if that prefix may be banned, else 0.
+/// Returns 1 if this prefix may be banned, else 0.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, and not once for each
-/// prefix length.
+/// It is a global function of the BPF object: the verifier walks it once, not once for each prefix length.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_may_be_banned(key: *const BanKey) -> u32 {

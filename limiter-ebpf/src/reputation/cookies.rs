@@ -1,4 +1,4 @@
-//! What DNS cookies are checked with, and what queries said by theirs.
+//! The keys that check DNS cookies, and counters of the results.
 
 use aya_ebpf::{
     bindings::BPF_F_RDONLY_PROG,
@@ -11,7 +11,7 @@ use limiter_common::cookie::{CookieCheck, CookieKeys};
 #[btf_map]
 static COOKIE_KEYS: Array<CookieKeys, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
-/// The queries by what their cookies said, in the order of [`CookieCheck::ALL`].
+/// The number of queries by the result of their cookie check, in the order of [`CookieCheck::ALL`].
 #[btf_map]
 static COOKIE_CHECKS: PerCpuArray<u64, { CookieCheck::COUNT }> = PerCpuArray::new();
 

@@ -33,15 +33,15 @@ impl NameLines for MapNames {
     }
 }
 
-/// Calls [`known_names::is_known`]; returns 1 if it is.
+/// Calls [`known_names::is_known`]; returns 1 for true.
 ///
-/// Like the one below, it is a global function of the BPF object: the verifier walks it once, and its stack is
-/// not the stage's.
+/// Like the one below, it is a global function of the BPF object: the verifier walks it once, and it does not use the
+/// stage's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(super) extern "C" fn limiter_knows_name(hash: u64, now_ns: u64) -> u32 {
     let shape = globals::shape();
-    // Older verifiers walk the function even if no limit asks for new names.
+    // Older verifiers walk the function even if no limit counts new names.
     let is_known = shape.by_new_name != 0 && known_names::is_known(&MapNames, shape, hash, now_ns);
     u32::from(is_known)
 }

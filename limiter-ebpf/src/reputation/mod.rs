@@ -82,11 +82,10 @@ impl Reputation for MapReputation {
     }
 }
 
-/// Returns the length of the prefix by which the source is banned now, or 0. The address is passed in
-/// words, so that it need not be in memory.
+/// The length of the prefix by which the source is banned now, or 0. The address is passed in words, so that it need
+/// not be in memory.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, and its stack is not the
-/// entry point's.
+/// It is a global function of the BPF object: the verifier walks it once, and it does not use the entry point's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_banned_as(is_v6: u32, high: u64, low: u64) -> u32 {

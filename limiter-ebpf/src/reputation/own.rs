@@ -7,7 +7,7 @@ use aya_ebpf::{
 };
 use limiter_common::answer::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses};
 
-/// The addresses, and the mark of a complete set; the values mean nothing.
+/// The addresses, and the mark of a complete set; the values are unused.
 #[btf_map]
 static OWN_ADDRESSES: HashMap<
     OwnAddress,

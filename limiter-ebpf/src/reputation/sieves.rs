@@ -133,8 +133,8 @@ impl Memory for MapMemory {
 
 /// Calls [`decide::sift_by`].
 ///
-/// Like those below, it is a global function of the BPF object: the verifier walks it once, for any
-/// arguments, and its stack is not the stage's.
+/// Like the functions below, it is a global function of the BPF object: the verifier walks it once,
+/// for any arguments, and it does not use the stage's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_sift_by(
@@ -153,8 +153,7 @@ extern "C" fn limiter_sift_by(
     }
 }
 
-/// Returns [`sieve::score`] of a source, whose address is passed in words, in the sieve of that
-/// number.
+/// The [`sieve::score`] of a source, with its address in words, in the sieve with this number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_score(sieve: u32, is_v6: u32, high: u64, low: u64, now_ns: u64) -> u32 {
@@ -195,7 +194,7 @@ extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: 
     }
 }
 
-/// In place of a list's number, for [`limiter_look`].
+/// In place of a list's number, for [`limiter_look`]: no list.
 const NO_LIST: u32 = u32::MAX;
 
 #[inline(always)]

@@ -1,4 +1,5 @@
-//! Whether segments have the bytes that were read at their places.
+//! Compares segments with the first bytes of their connection that userspace has read: a retransmission with other
+//! bytes contradicts them.
 
 use core::ffi::c_void;
 
@@ -17,20 +18,20 @@ use limiter_common::{
 
 use crate::{buckets::BucketLocation, frame::unknown_zero, globals};
 
-/// The first bytes of connections that userspace has read. The loader sets the capacity.
+/// The first bytes of connections, as read by userspace. The loader sets the capacity.
 #[btf_map]
 pub(super) static FIRST_BYTES_READ: LruHashMap<Ends, FirstBytes, 1> = LruHashMap::new();
 
-/// Where the bytes of a segment are put at their places: there is room behind the last place, since the verifier
-/// does not see that a segment's part ends there.
+/// The segment's bytes, copied to their places among the first bytes. There is room behind the last place, because the
+/// verifier does not see that a segment's part ends there.
 #[btf_map]
 static SEGMENT_BYTES: PerCpuArray<[FirstBytes; 2], 1> = PerCpuArray::new();
 
-/// The most bytes of a part.
+/// The maximum length of a part in bytes.
 const MOST: u32 = MOST_FIRST_BYTES;
 
-/// Compares a segment of the workspace's packet with the first bytes of its connection that were read; `None`: it has
-/// none of them. `read`: the number of the first one, and how many there are.
+/// Compares a segment of the workspace's packet with the bytes of its connection that userspace has read. `read`: the
+/// sequence number of their first byte, and their number. `None`: the segment does not overlap them.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -52,14 +53,14 @@ pub(super) fn compare(
         return Some(Compared::Unknown);
     };
     let offset = (segment.start + segment.header) as u32 + skipped;
-    // LLVM may know the bounds, too, and would leave the arithmetic out by which the verifier sees them.
+    // LLVM may know the bounds too, and would remove the arithmetic that shows them to the verifier.
     let zero = unknown_zero() as u32;
     let at = (place ^ zero) % MOST;
     let length = ((length ^ zero) - 1) % MOST + 1;
     // SAFETY: the offset is within the two values.
     let to = unsafe { copy.cast::<u8>().add(at as usize) }.cast::<c_void>();
-    // SAFETY: the context is the program's own, and the memory has room for the most bytes behind the last place.
-    // The helper checks the frame's end. XDP programs do not preempt each other on a CPU.
+    // SAFETY: the context is the program's own, and the memory has room for the most bytes behind the last place. The
+    // helper checks the frame's end. XDP programs do not preempt each other on a CPU.
     let error = unsafe { bpf_xdp_load_bytes(context.ctx, offset, to, length) };
     if error != 0 {
         return Some(Compared::Unknown);
@@ -71,10 +72,10 @@ pub(super) fn compare(
     })
 }
 
-/// Compares the bytes of a segment of the workspace's packet, which are at their places in [`SEGMENT_BYTES`] from
-/// `place` on, with those that were read; returns the number of a [`Compared`].
+/// Compares the bytes of a segment of the workspace's packet, which are in [`SEGMENT_BYTES`] from `place` on, with the
+/// bytes that userspace has read; returns the number of a [`Compared`].
 ///
-/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+/// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_compare(
@@ -83,17 +84,17 @@ extern "C" fn limiter_compare(
     length: u32,
 ) -> u32 {
     const UNKNOWN: u32 = Compared::Unknown as u32;
-    // Older verifiers walk this function even if no limit asks.
+    // Older verifiers walk this function even if no limit counts by server names.
     if globals::shape().by_server_name == 0 {
         return UNKNOWN;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
-    // CPU's, and nobody changes it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and no
+    // other code changes it meanwhile.
     let Some(workspace) = (unsafe { workspace.as_ref() }) else {
         return UNKNOWN;
     };
     let ends = Ends::of_facts(workspace.facts());
-    // SAFETY: an element of the map, made of plain numbers, which userspace writes anew as a whole.
+    // SAFETY: an element of the map, made of plain numbers, which userspace rewrites as a whole.
     let read = unsafe { FIRST_BYTES_READ.get(ends) };
     let (Some(read), Some(copy)) = (read, SEGMENT_BYTES.get_ptr_mut(0)) else {
         return UNKNOWN;

@@ -1,9 +1,9 @@
 //! The server names of QUIC flows.
 //!
-//! The network stack knows no connections of UDP, so userspace is told each datagram that begins with an
-//! Initial packet of an unknown flow, if a socket takes it; and it notes the flow once it has read the name.
-//! Anybody can forge such a datagram. So programs note nothing, and what is told has an allowance of its own
-//! and a part of the room.
+//! The network stack has no UDP connections. So a datagram of an untracked flow is reported to userspace if it begins
+//! with an Initial packet and a socket takes it; userspace adds the flow once it has read the name. Anyone can forge
+//! such a datagram. So programs add no state for it, and reports have an allowance and a part of the buffer of their
+//! own.
 
 use core::ffi::c_void;
 
@@ -23,24 +23,24 @@ use limiter_common::{
 use super::{ALLOWANCE, FIRST_BYTES, Told, are_asked_for, lose, tell};
 use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::MapTables, trial};
 
-/// The QUIC flows whose names are known. The loader sets the capacity.
+/// The QUIC flows with a known name. The loader sets the capacity.
 #[btf_map]
 static QUIC_FLOWS: LruHashMap<Ends, QuicFlow, 1> = LruHashMap::new();
 
-/// How many bytes say whether an Initial packet is there.
+/// The number of bytes that identify an Initial packet.
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const MARK: u32 = INITIAL_MARK as u32;
 
-/// Datagrams are told while less than such a part of the room is taken: segments have the rest, and never wait for
-/// many datagrams to be read.
+/// Datagrams are reported only while less than this part of the buffer is taken. Segments have the rest, and never wait
+/// for many datagrams to be read.
 const PART_OF_ROOM: u64 = 8;
 
-/// As in linux/bpf.h: how many bytes have not been read, and how many there may be.
+/// From linux/bpf.h: the number of unread bytes, and the size of the buffer.
 const BPF_RB_AVAIL_DATA: u64 = 0;
 const BPF_RB_RING_SIZE: u64 = 1;
 
-/// Finds what the policy says of the name of the flow of the workspace's datagram, and tells userspace what
-/// may say the name.
+/// Finds the policy's limits for the name of the workspace's datagram's flow, and reports the datagram to userspace if
+/// it may contain the name.
 #[inline(always)]
 pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     let Datagram { start, length } = workspace.datagram();
@@ -58,26 +58,26 @@ pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
     }
 }
 
-/// Writes to the workspace what the policy says of its packet's flow; returns 1 if that is noted by this policy,
-/// else 0.
+/// Writes the policy's limits for the packet's flow to the workspace; returns 1 if the flow was classified by this
+/// policy, else 0.
 ///
-/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+/// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_find_quic_flow(workspace: *mut Workspace<BucketLocation>) -> u64 {
-    // Older verifiers walk this function even if no limit asks.
+    // Older verifiers walk this function even if no limit counts by server names.
     if !are_asked_for() {
         return 1;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
-    // CPU's, and the caller does not use it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and the
+    // caller does not use it meanwhile.
     let Some(workspace) = (unsafe { workspace.as_mut() }) else {
         return 1;
     };
     let ends = Ends::of_facts(workspace.facts());
     let now_ns = workspace.now_ns();
-    // SAFETY: an element of the map, made of plain numbers. Another CPU may note at the same time that the
-    // client was heard of: both are right.
+    // SAFETY: an element of the map, made of plain numbers. Another CPU may refresh the flow's time at the same moment:
+    // both times are right.
     let flow = QUIC_FLOWS
         .get_ptr_mut(ends)
         .map(|flow| unsafe { &mut *flow });
@@ -87,7 +87,7 @@ extern "C" fn limiter_find_quic_flow(workspace: *mut Workspace<BucketLocation>) 
     u64::from(meaning.is_some_and(is_meant))
 }
 
-/// Returns whether a datagram whose content is there in the frame begins with an Initial packet.
+/// Whether a datagram, with its content at `start` in the frame, begins with an Initial packet.
 #[inline(always)]
 fn is_initial(context: &XdpContext, start: u32) -> bool {
     let mut mark = [0_u8; INITIAL_MARK];
@@ -98,7 +98,7 @@ fn is_initial(context: &XdpContext, start: u32) -> bool {
     error == 0 && begins_with_initial(mark)
 }
 
-/// Returns whether userspace is told of the workspace's datagram, which may say a name.
+/// Whether to report the workspace's datagram, which may contain a name, to userspace.
 #[inline(always)]
 fn may_be_told(context: &XdpContext, workspace: &Workspace<BucketLocation>) -> bool {
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
@@ -113,7 +113,7 @@ fn may_be_told(context: &XdpContext, workspace: &Workspace<BucketLocation>) -> b
         && socket::takes_datagram(context, workspace.facts())
 }
 
-/// Returns whether userspace has read so much that datagrams leave room for segments.
+/// Whether userspace has read enough for datagrams to leave room for segments.
 #[inline(always)]
 fn has_room() -> bool {
     let ring = (&raw const FIRST_BYTES).cast_mut().cast::<c_void>();

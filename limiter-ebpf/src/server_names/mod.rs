@@ -1,10 +1,10 @@
-//! The server names of connections, in maps that all instances share: the network stack notes the
-//! connections, userspace their names.
+//! The server names of connections, in maps that all instances share: the network stack adds the connections, userspace
+//! their names.
 //!
-//! Userspace reads the names, of which nobody can make sense here. So it is told the first bytes of
-//! connections that the network stack knows: only there is it sure which bytes are the first. A connection is
-//! noted when its handshake ends; the segment behind may be received together with the last one of the
-//! handshake, so one is also told if a socket waits for that.
+//! Programs cannot parse names, so userspace does. Programs report the first bytes of connections known to the network
+//! stack, because only there are the sequence numbers of the first bytes certain. A connection is added when its
+//! handshake ends. The next segment may be received together with the last one of the handshake, so a segment is also
+//! reported if a socket waits for the end of its handshake.
 
 mod comparison;
 mod datagrams;
@@ -41,12 +41,12 @@ use crate::{
 #[btf_map]
 static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Segments with first bytes of connections, and datagrams, each a [`Piece`], of which libbpf must not know: it refuses
-/// values of a ring buffer. The loader sets the size, in bytes.
+/// Segments with first bytes of connections, and datagrams, each a [`Piece`]. The type hides them from libbpf, which
+/// refuses values of a ring buffer. The loader sets the size, in bytes.
 #[btf_map]
 static FIRST_BYTES: RingBuf<(), 65536> = RingBuf::new();
 
-/// The segments and datagrams that userspace was not told, by the numbers of [`Loss`].
+/// The number of unreported segments and datagrams, by the numbers of [`Loss`].
 #[btf_map]
 static FIRST_BYTES_LOST: PerCpuArray<u64, { Loss::ALL.len() }> = PerCpuArray::new();
 
@@ -56,19 +56,19 @@ static PIECE: PerCpuArray<Piece, 1> = PerCpuArray::new();
 #[btf_map]
 static ALLOWANCE: PerCpuArray<Allowance, 1> = PerCpuArray::new();
 
-/// [`limiter_find_flow`] returns it if nothing is to be told.
+/// A result of [`limiter_find_flow`]: the segment needs no report.
 const SILENT: u64 = 0;
-/// Its connection is not noted.
+/// The connection is untracked.
 const UNKNOWN: u64 = 1;
-/// Its connection is noted, and its name not read yet, or hidden where data is held for it.
+/// The connection is tracked, but its name is unread, or hidden where data is held for it.
 const AWAITING: u64 = 2;
-/// Its name is read, and segments with first bytes are compared with those that were read.
+/// The name is read; segments with first bytes are compared with the read bytes.
 const READ: u64 = 3;
-/// Beside that, limits on connections decide on its data.
+/// As [`READ`]; also, limits on connections decide on its data.
 const ASKING: u64 = 4;
-/// Added to both if a second hello may come, or comes.
+/// Added to [`READ`] and [`ASKING`] if a second hello may come, or comes.
 const AWAITS_RECORDS: u64 = 1 << 24;
-/// Where the number of bytes that were read, and the number of the first one, begin behind these, in bits.
+/// The bit offsets, behind these flags, of the number of read bytes, and of the sequence number of the first one.
 const HEARD_BITS: u32 = 8;
 const FIRST_BITS: u32 = 32;
 
@@ -78,17 +78,17 @@ pub(crate) fn are_asked_for() -> bool {
     globals::shape().by_server_name != 0
 }
 
-/// Notes a connection that a client has opened, if a limit may count it by its name. `first` is the number
-/// of its first byte.
+/// Adds a connection that a client has opened, if a limit may count it by its name. `first` is the sequence number of
+/// its first byte.
 #[inline(always)]
 pub(crate) fn begun(cookie: u64, ends: &Ends, first: u32) {
     if limiter_may_have_name(ends) == 1 {
-        // If there is no room, no limit counts it by its name.
+        // If the map has no room, no limit counts it by its name.
         let _ = SERVER_FLOWS.insert(ends, Flow::new(cookie, first), 0);
     }
 }
 
-/// Forgets a connection that is closed, if it was noted. The ports may be another one's already.
+/// Removes a closed connection, if it is in the map. Its ports may belong to another connection already.
 #[inline(always)]
 pub(crate) fn ended(cookie: u64, ends: &Ends) {
     // SAFETY: the value is copied at once.
@@ -98,20 +98,20 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
     }
 }
 
-/// Returns what the policy says of the name of a connection, once that has its place among those of its name.
+/// The policy's limits for the name of a connection; nothing before the connection is in service.
 #[inline(always)]
 pub(crate) fn counted_as(ends: &Ends) -> Asked {
     if globals::shape().named_connections() == 0 {
         return Asked::NOTHING;
     }
-    // Older kernels take no key that is a caller's.
+    // Older kernels refuse a caller's value as a key.
     let key = *ends;
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(key) };
     flow.map_or(Asked::NOTHING, |flow| flow.counted_as(globals::shape()))
 }
 
-/// Notes that the connection with these ends is in service; returns the cookie of its socket.
+/// Marks the connection with these ends as in service; returns the cookie of its socket.
 #[inline(always)]
 pub(crate) fn serve(ends: &Ends) -> Option<u64> {
     let flow = SERVER_FLOWS.get_ptr_mut(ends)?;
@@ -122,7 +122,7 @@ pub(crate) fn serve(ends: &Ends) -> Option<u64> {
     }
 }
 
-/// Notes that the connection with these ends waits for its place.
+/// Marks the connection with these ends as waiting for its place.
 #[inline(always)]
 pub(crate) fn make_wait(ends: &Ends) {
     if let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) {
@@ -131,7 +131,7 @@ pub(crate) fn make_wait(ends: &Ends) {
     }
 }
 
-/// Returns whether the connection with these ends is in service.
+/// Whether the connection with these ends is in service.
 #[inline(always)]
 pub(crate) fn is_in_service(ends: &Ends) -> bool {
     // As above.
@@ -142,12 +142,12 @@ pub(crate) fn is_in_service(ends: &Ends) -> bool {
 
 /// Returns 1 if a limit may count the connection by its name, else 0.
 ///
-/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and its
-/// stack is its own.
+/// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it has a stack of its
+/// own.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
-    // Older verifiers walk this function even if no limit asks.
+    // Older verifiers walk this function even if no limit counts by server names.
     if !are_asked_for() {
         return 0;
     }
@@ -159,8 +159,8 @@ extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
     u32::from(counting != 0)
 }
 
-/// Finds what the policy says of the name of the connection or flow of the workspace's packet, if that matters, and
-/// tells userspace what may say the name.
+/// Finds the policy's limits for the name of the packet's connection or flow, if they matter, and reports the packet to
+/// userspace if it may contain the name.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -198,7 +198,7 @@ pub(crate) fn find<const FRAGS: bool>(
         return;
     };
     if is_first {
-        // TCP Fast Open: the server reads it before the connection is noted.
+        // TCP Fast Open: the server reads this data before the connection is tracked.
         workspace.hold();
         return;
     }
@@ -235,7 +235,7 @@ pub(crate) fn find<const FRAGS: bool>(
         workspace.may_be_held(shape)
     };
     if !segment.is_whole && found != UNKNOWN {
-        // Nobody can read or compare it, however often it comes.
+        // The segment can be neither read nor compared, even if it is repeated.
         if may_be_held {
             workspace.hold();
         }
@@ -255,8 +255,8 @@ pub(crate) fn find<const FRAGS: bool>(
     }
 }
 
-/// Notes that the server may read other bytes than the workspace's segment has, if it is one of a connection that
-/// counts by its name, or of one that begins. Others may be forwarded.
+/// Marks the workspace's segment as one that the server may read differently, if its connection counts by its name or
+/// is just beginning. Other segments may be forwarded ones.
 #[inline(always)]
 fn misread(context: &XdpContext, workspace: &mut Workspace<BucketLocation>, found: u64) {
     if found != UNKNOWN || limiter_begins(context.ctx, workspace) != NEVER {
@@ -264,17 +264,16 @@ fn misread(context: &XdpContext, workspace: &mut Workspace<BucketLocation>, foun
     }
 }
 
-/// [`limiter_begins`] returns it if no connection begins.
+/// A result of [`limiter_begins`]: no connection begins.
 const NEVER: u32 = 0;
-/// One does: the pure ACK before the segment makes it, or the answer to the server's next SYN.
+/// A connection begins: the pure ACK before the segment completes it, or the answer to the server's next SYN does.
 const BEGINS: u32 = 1;
-/// It is unknown: too many sockets were looked up.
+/// Unknown: too many sockets were looked up.
 const UNSEEN: u32 = 2;
 
-/// Returns whether the connection of the workspace's packet, which was not noted, begins: [`NEVER`], [`BEGINS`] or
-/// [`UNSEEN`].
+/// Whether the connection of the workspace's packet, which is untracked, begins: [`NEVER`], [`BEGINS`] or [`UNSEEN`].
 ///
-/// It is a global function of the BPF object, as [`limiter_find_flow`].
+/// It is a global function of the BPF object, like [`limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_begins(
@@ -305,8 +304,8 @@ extern "C" fn limiter_begins(
     }
 }
 
-/// Writes to the workspace what the policy says of its packet's connection; returns [`SILENT`],
-/// [`UNKNOWN`], [`AWAITING`], or [`READ`] or [`ASKING`] with what was read.
+/// Writes the policy's limits for the packet's connection to the workspace; returns [`SILENT`], [`UNKNOWN`],
+/// [`AWAITING`], or [`READ`] or [`ASKING`] with the range of the read bytes.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -316,8 +315,8 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     if !are_asked_for() {
         return SILENT;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this
-    // CPU's, and the caller does not use it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and the
+    // caller does not use it meanwhile.
     let Some(workspace) = (unsafe { workspace.as_mut() }) else {
         return SILENT;
     };
@@ -346,7 +345,7 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
             } else {
                 found
             };
-            // It has at most 13 bits.
+            // The number has at most 13 bits.
             found | u64::from(heard) << HEARD_BITS | u64::from(flow.first) << FIRST_BITS
         }
         Some(_) => AWAITING,
@@ -354,7 +353,7 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
     }
 }
 
-/// Has limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
+/// Makes limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -376,14 +375,14 @@ extern "C" fn limiter_ask_for_place(workspace: *mut Workspace<BucketLocation>) -
     0
 }
 
-/// In the number that [`limiter_tell_of_flow`] returns: userspace is to be told.
+/// A bit of [`limiter_tell_of_flow`]'s result: report the segment to userspace.
 const TOLD: u32 = 1;
-/// The segment is held.
+/// A bit of the same result: hold the segment.
 const HELD: u32 = 2;
 
-/// Returns whether userspace is to be told a segment with that number, and so many bytes of payload, of the connection
-/// of the workspace's packet, by what is noted of the connection, and whether the segment is held, if it may be: the sum of [`TOLD`] and
-/// [`HELD`].
+/// Decides, by the state of the packet's connection, whether to report a segment to userspace, and whether to hold it,
+/// if it may be held. `sequence` is the number of its first byte, `length` the size of its payload. Returns the sum of
+/// [`TOLD`] and [`HELD`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
@@ -406,16 +405,16 @@ extern "C" fn limiter_tell_of_flow(
     let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) else {
         return 0;
     };
-    // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time:
-    // then one more is told.
+    // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time: then one
+    // segment more is reported.
     let flow = unsafe { &mut *flow };
     let is_told = flow.tell(sequence, length);
     let is_held = may_be_held != 0 && flow.hold(workspace.now_ns(), is_told);
     u32::from(is_told) * TOLD + u32::from(is_held) * HELD
 }
 
-/// Returns the same segment, of which the verifier knows nothing: so it walks what follows once, however the headers
-/// were read.
+/// Hides a segment's numbers from the verifier, which then walks the later code once, not once for each way to read the
+/// headers.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is 0")]
 fn forgotten(segment: Segment) -> Segment {
@@ -429,10 +428,9 @@ fn forgotten(segment: Segment) -> Segment {
     }
 }
 
-/// The fate of a segment whose connection's name is not known, or of whose bytes nobody here knows whether they are
-/// those that were read.
+/// The fate of a segment with an unknown name, or with bytes that cannot be compared here with the read bytes.
 struct Fate {
-    /// Whether userspace is told of it.
+    /// Whether it is reported to userspace.
     is_told: bool,
     /// Whether it is held.
     is_held: bool,
@@ -445,7 +443,7 @@ impl Fate {
     };
 }
 
-/// Returns what becomes of a segment, which is held only if it may be.
+/// Decides on the fate of a segment; holds it only if `may_be_held`.
 #[inline(always)]
 fn fate(
     context: &XdpContext,
@@ -476,7 +474,7 @@ fn fate(
     }
 }
 
-/// Counts a segment or datagram that userspace is not told; returns false.
+/// Counts a segment or datagram that is not reported; returns false.
 #[inline(always)]
 fn lose(loss: Loss) -> bool {
     if let Some(count) = FIRST_BYTES_LOST.get_ptr_mut(loss as u32) {
@@ -486,17 +484,17 @@ fn lose(loss: Loss) -> bool {
     false
 }
 
-/// The part of a frame that userspace is told.
+/// The part of a frame that is reported to userspace.
 struct Told {
     /// The number of its protocol.
     protocol: u8,
-    /// Where it begins in the frame.
+    /// Its offset in the frame.
     start: usize,
-    /// How many bytes it has.
+    /// Its length in bytes.
     length: usize,
 }
 
-/// Tells userspace of a segment or a datagram; if there is no room, not.
+/// Reports a segment or a datagram to userspace, unless the buffer is full.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -508,7 +506,7 @@ fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &Told
     };
     // SAFETY: as above.
     let piece = unsafe { &mut *piece };
-    // LLVM knows the bounds, too, and would leave the arithmetic out by which the verifier sees them.
+    // LLVM knows the bounds too, and would remove the arithmetic that shows them to the verifier.
     let (start, whole) = (what.start ^ unknown_zero(), what.length ^ unknown_zero());
     let most = LONGEST_SEGMENT - 1;
     let last = whole.wrapping_sub(1);
@@ -521,10 +519,10 @@ fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &Told
     // checks the frame's end.
     let error = unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), told as u32) };
     if error == 0 {
-        // SAFETY: the piece's own bytes, all of which are written: maps begin as zeros.
+        // SAFETY: the piece's own bytes, all of which are initialised: maps begin as zeros.
         let bytes =
             unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + told) };
-        // If it is full, the connection or flow has no name.
+        // If the buffer is full, the connection or flow has no name.
         if FIRST_BYTES.output_untyped::<[u8]>(bytes, 0).is_err() {
             lose(Loss::Room);
         }

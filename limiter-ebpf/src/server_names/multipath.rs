@@ -1,4 +1,4 @@
-//! Whether segments are of multipath TCP.
+//! Detection of multipath TCP in segments.
 
 use aya_ebpf::{
     bindings::xdp_md, btf_maps::PerCpuArray, helpers::bpf_xdp_load_bytes, macros::btf_map,
@@ -12,11 +12,11 @@ use limiter_common::{
 
 use crate::{globals, tables::MapTables};
 
-/// Where the options of a segment are put.
+/// The options of the current segment.
 #[btf_map]
 static OPTIONS: PerCpuArray<TcpOptions, 1> = PerCpuArray::new();
 
-/// The only options of most headers, and their length: two bytes of padding, and the option of timestamps.
+/// The only options of most headers, and their length: two bytes of padding, and the timestamps option.
 const TIMESTAMPS: u32 = u32::from_ne_bytes([1, 1, 8, 10]);
 const TIMESTAMPS_LENGTH: u32 = 12;
 
@@ -24,10 +24,10 @@ const TIMESTAMPS_LENGTH: u32 = 12;
 #[expect(clippy::cast_possible_truncation, reason = "it is a small number")]
 const ROOM: u32 = size_of::<TcpOptions>() as u32;
 
-/// Options begin nowhere behind this.
+/// The largest offset at which options begin.
 const MOST_START: usize = 0x3fff;
 
-/// Returns whether a segment has an option of multipath TCP.
+/// Whether a segment has an option of multipath TCP.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -39,13 +39,13 @@ pub(super) fn is_multipath(context: &XdpContext, segment: &Segment) -> bool {
     limiter_is_multipath(context.ctx, start, length) != 0
 }
 
-/// Returns 1 if a segment has an option of multipath TCP, else 0. Its options have so many bytes from `start` on.
+/// Returns 1 if a segment has an option of multipath TCP, else 0. Its options are the `length` bytes from `start` on.
 ///
-/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+/// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32) -> u32 {
-    // Older verifiers walk this function even if no limit asks.
+    // Older verifiers walk this function even if no limit counts by server names.
     if globals::shape().by_server_name == 0 || length == 0 {
         return 0;
     }
@@ -56,7 +56,7 @@ extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32
     let Some(options) = OPTIONS.get_ptr_mut(0) else {
         return 1;
     };
-    // There are at most 40 bytes; of a power of two the verifier sees the bound.
+    // At most 40 bytes; from a power of two the verifier sees the bound.
     let length = length.wrapping_sub(1) % ROOM + 1;
     // SAFETY: the context is the program's own, and the memory has room for these bytes. The helper checks the
     // frame's end. XDP programs do not preempt each other on a CPU.
@@ -64,12 +64,12 @@ extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32
     if error != 0 {
         return 1;
     }
-    // SAFETY: this CPU's own element, made of plain numbers, which nothing else changes meanwhile.
+    // SAFETY: this CPU's own element, made of plain numbers, which no other code changes meanwhile.
     let options = unsafe { &*options };
     u32::from(has_multipath(options, length, |at| MapTables.opaque(at)))
 }
 
-/// Returns whether these bytes are at a place in the frame's first piece.
+/// Whether the bytes at `start` in the frame's first piece are [`TIMESTAMPS`].
 #[inline(always)]
 fn begins_with_timestamps(context: &XdpContext, start: u32) -> bool {
     let start = start as usize;

@@ -8,14 +8,14 @@ use limiter_common::{connection::Ends, decide::Workspace, packet::Segment, serve
 use super::{SERVER_FLOWS, comparison::FIRST_BYTES_READ};
 use crate::{buckets::BucketLocation, globals};
 
-/// [`limiter_follow`] returns it if it does not know the connection's first bytes.
+/// A result of [`limiter_follow`]: the connection's first bytes are unknown.
 const UNKNOWN: u32 = u32::MAX;
 
-/// The most bytes that are read at once.
+/// The maximum number of bytes read at once.
 const MOST: u32 = 8;
 
-/// Reads the records that a segment of the workspace's packet has behind its connection's hello; `None`: nobody knows
-/// here which bytes were read.
+/// Reads the records in a segment of the workspace's packet, behind its connection's hello; `None`: this program does
+/// not know which bytes userspace has read.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -39,10 +39,10 @@ pub(super) fn follow(
     }
 }
 
-/// Reads the records of a segment of the workspace's packet, whose payload has `length` bytes from the offset `payload`
-/// on, of which the first one has the number `sequence`; returns the number of a [`Followed`], or [`UNKNOWN`].
+/// Reads the records of a segment of the workspace's packet. Its payload has `length` bytes from the offset `payload`
+/// on, and its first byte has the number `sequence`. Returns the number of a [`Followed`], or [`UNKNOWN`].
 ///
-/// It is a global function of the BPF object, as [`super::limiter_find_flow`].
+/// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_follow(
@@ -52,12 +52,12 @@ extern "C" fn limiter_follow(
     sequence: u32,
     length: u32,
 ) -> u32 {
-    // Older verifiers walk this function even if no limit asks.
+    // Older verifiers walk this function even if no limit counts by server names.
     if globals::shape().by_server_name == 0 {
         return UNKNOWN;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and
-    // nobody changes it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and no
+    // other code changes it meanwhile.
     let Some(workspace) = (unsafe { workspace.as_ref() }) else {
         return UNKNOWN;
     };
@@ -68,8 +68,8 @@ extern "C" fn limiter_follow(
     ) else {
         return UNKNOWN;
     };
-    // SAFETY: elements of the maps, made of plain numbers. The segments of a connection come to one CPU; if two read
-    // records at once, both read the same ones.
+    // SAFETY: elements of the maps, made of plain numbers. The segments of a connection come to one CPU; if two CPUs
+    // read records at once, both read the same ones.
     let (flow, first) = unsafe { (&mut *flow, &mut *first) };
     let load = |before: u32, length: u32| {
         let mut bytes = 0_u64;

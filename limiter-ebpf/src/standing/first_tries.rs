@@ -10,7 +10,7 @@ use limiter_common::standing::{FIRST_TRIES as IN_LINE, FirstTries};
 #[btf_map]
 static FIRST_TRIES: Array<[u32; IN_LINE + 1], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// Returns the line of that index.
+/// The line at this index.
 #[inline(always)]
 pub(super) fn line(index: u32) -> Option<impl FirstTries> {
     let line = FIRST_TRIES.get_ptr_mut(index)?;
@@ -27,12 +27,12 @@ impl MapFirstTries {
         Self(line.cast())
     }
 
-    /// Returns the address of a word.
+    /// The address of a word.
     #[inline(always)]
     fn word(&self, index: usize) -> *mut u32 {
         let mut index = index;
-        // SAFETY: it only changes the register. LLVM would leave the bound out where it knows it,
-        // but the verifier does not.
+        // SAFETY: it only changes the register. LLVM would remove a bound that it can prove, but
+        // the verifier needs it.
         unsafe {
             asm!("{0} &= 15", inout(reg) index, options(pure, nomem, nostack));
         }

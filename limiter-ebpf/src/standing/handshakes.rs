@@ -1,19 +1,18 @@
-//! Handshakes: a source that completed one with this host is proven, since no forged packet can. The
-//! same events say which connections are open, which of them this host began, which have server names, and
-//! which handshakes are charged to limits.
+//! Handshakes: a source that completed one with this host is proven, since no forged packet can. The same events track
+//! open connections, connections that this host opened, and connections with server names, and charge handshakes to
+//! limits.
 //!
-//! The program is on the root cgroup, where the kernel runs it at the events of every TCP
-//! connection. Which event counts was measured:
+//! The program is on the root cgroup, where the kernel runs it at the events of every TCP connection. Measurements show
+//! which event to use:
 //!
-//! * For a connection that came in, the kernel calls when the connection is made, and then sets the
-//!   state to established. With TCP Fast Open it is made by the SYN alone, and whether the
-//!   handshake ever ends is open. So the first call only asks to be told of states.
-//! * Before the first segment of a connection that this host makes leaves, the kernel calls, too: its
-//!   ports are known then.
-//! * For a connection that this host made, the state is already established when the kernel first
-//!   calls. The peer has answered then, with the number of the SYN, which a forger cannot know.
-//! * A connection is closed in the state of that name. Half-closed ones are not; one in `TIME_WAIT`
-//!   is, whose socket is gone.
+//! * For an incoming connection, the kernel calls when the connection is made, and then sets the state to established.
+//!   With TCP Fast Open the SYN alone makes the connection, and the handshake may never end. So the first call only
+//!   subscribes to changes of the state.
+//! * Before the first segment of an outgoing connection leaves, the kernel calls, too: its ports are known then.
+//! * For an outgoing connection, the state is already established at the kernel's next call. The peer has answered
+//!   then, with the number of the SYN, which a forger cannot know.
+//! * A connection is closed in the state of that name. Half-closed ones are not; one in `TIME_WAIT` is, because its
+//!   socket is gone.
 
 use aya_ebpf::{
     EbpfContext as _, Global,
@@ -35,7 +34,7 @@ use crate::{
     socket::read,
 };
 
-/// The cookie of the network namespace whose connections count; 0: none's do.
+/// The cookie of the network namespace to guard; 0: no namespace.
 #[unsafe(no_mangle)]
 static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 
@@ -43,8 +42,8 @@ static NETWORK_NAMESPACE: Global<u64> = Global::new(0);
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 
-/// Notes sources that complete a handshake, charges it, counts open connections, and notes those that the
-/// host began.
+/// Proves the source of a completed handshake, charges the handshake to limits, counts open connections, and tracks the
+/// host's own ones.
 #[sock_ops]
 #[expect(
     clippy::needless_pass_by_value,
@@ -84,14 +83,14 @@ fn limiter_handshakes(context: SockOpsContext) -> u32 {
         }
         _ => {}
     }
-    // Allows what other programs may have answered.
+    // Lets the results of other programs stand.
     1
 }
 
-/// The argument of the state's callback that is the new state.
+/// The index of the new state among the arguments of the state's callback.
 const NEW_STATE: usize = 1;
 
-/// Returns whether the connection belongs to the namespace of the limited interfaces.
+/// Whether the connection belongs to the namespace of the limited interfaces.
 #[inline(always)]
 fn is_guarded(context: &SockOpsContext) -> bool {
     // SAFETY: the context is the program's own.
@@ -99,8 +98,7 @@ fn is_guarded(context: &SockOpsContext) -> bool {
     cookie == NETWORK_NAMESPACE.load()
 }
 
-/// Asks the kernel to call for the connection's next states, besides what other programs have asked
-/// for.
+/// Subscribes to the connection's further changes of state, keeping other programs' subscriptions.
 #[inline(always)]
 fn ask_for_states(context: &SockOpsContext) {
     let flags = context.cb_flags() | BPF_SOCK_OPS_STATE_CB_FLAG;
@@ -108,7 +106,7 @@ fn ask_for_states(context: &SockOpsContext) {
     let _ = context.set_cb_flags(flags.cast_signed());
 }
 
-/// Notes that a connection is closed.
+/// Handles the end of a connection.
 #[inline(always)]
 fn closed(context: &SockOpsContext) {
     if connections::are_counted() {
@@ -126,7 +124,7 @@ fn closed(context: &SockOpsContext) {
     }
 }
 
-/// Notes that a handshake is complete, unless it is one of this host with itself.
+/// Handles a complete handshake, unless this host made it with itself.
 #[inline(always)]
 fn established(context: &SockOpsContext) {
     let Some(ends) = ends(context) else {
@@ -135,7 +133,7 @@ fn established(context: &SockOpsContext) {
     if ends.are_both_own() {
         return;
     }
-    // Otherwise a user of this host could prove all addresses that are its own, also by a route alone.
+    // Otherwise a user of this host could prove all addresses local to it, even addresses local by a route alone.
     if globals::shape().standing.handshakes_prove != 0 && !leads_back(context) {
         super::prove(&ends.peer());
     }
@@ -147,8 +145,8 @@ fn established(context: &SockOpsContext) {
     }
 }
 
-/// Returns whether the route to the peer leads back to this host: to a loopback device, as to each of its own
-/// addresses. It does not if the loader has not found where the kernel keeps that.
+/// Whether the route to the peer leads back to this host: to a loopback device, as for each of its own addresses. False
+/// if the loader has not found the kernel's fields.
 #[inline(always)]
 fn leads_back(context: &SockOpsContext) -> bool {
     /// `IFF_LOOPBACK`, from linux/if.h.
@@ -157,20 +155,20 @@ fn leads_back(context: &SockOpsContext) -> bool {
     if fields.are_known == 0 {
         return false;
     }
-    // SAFETY: the context is the program's own, and the kernel has the pointer read where it is.
+    // SAFETY: the context is the program's own, and the kernel translates the read of the pointer to its real position.
     let socket = unsafe { (*context.ops).__bindgen_anon_2.sk };
     if socket.is_null() {
         return false;
     }
-    // SAFETY: it is the context's socket. The result is the same, or null if it is none of TCP.
+    // SAFETY: it is the context's socket. The helper returns the same socket, or null if it is not a TCP socket.
     let socket = unsafe { bpf_skc_to_tcp_sock(socket.cast()) }
         .cast_const()
         .cast::<u8>();
     if socket.is_null() {
         return false;
     }
-    // SAFETY: the loader has found the fields in the running kernel's own description. The verifier checks
-    // each against it, and the kernel has such a read give 0 where nothing is mapped.
+    // SAFETY: the loader has found the fields in the running kernel's own type description. The verifier checks each
+    // read against it, and the kernel makes such a read return 0 where no memory is mapped.
     unsafe {
         let route: *const u8 = read(socket, fields.route);
         if route.is_null() {
@@ -185,22 +183,21 @@ fn leads_back(context: &SockOpsContext) -> bool {
     }
 }
 
-/// Returns the cookie of the connection's socket, which no other socket gets.
+/// The cookie of the connection's socket, unique to it.
 #[inline(always)]
 fn cookie(context: &SockOpsContext) -> u64 {
     // SAFETY: the context is the program's own.
     unsafe { bpf_get_socket_cookie(context.as_ptr()) }
 }
 
-/// Returns the number of the first byte that the peer sends, of a connection from which nothing was
-/// received yet.
+/// The number of the first byte that the peer sends, for a connection without received data so far.
 #[inline(always)]
 const fn first_byte(context: &SockOpsContext) -> u32 {
-    // SAFETY: the context is the program's own, and the kernel has the field read where it is.
+    // SAFETY: the context is the program's own, and the kernel translates the read of the field to its real position.
     unsafe { (*context.ops).rcv_nxt }
 }
 
-/// Returns the ends of the connection.
+/// The ends of the connection.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "ports have 16 bits")]
 fn ends(context: &SockOpsContext) -> Option<Ends> {
@@ -209,7 +206,7 @@ fn ends(context: &SockOpsContext) -> Option<Ends> {
         AF_INET6 => of_ipv6(context).map(unmapped),
         _ => return None,
     };
-    // The kernel gives the peer's in network byte order, in the word's upper half.
+    // The kernel gives the peer's port in network byte order, in the word's upper half.
     let peer_port = u32::from_be(context.remote_port()) as u16;
     Some(Ends::new(
         &peer,
@@ -219,21 +216,21 @@ fn ends(context: &SockOpsContext) -> Option<Ends> {
     ))
 }
 
-/// Makes an address of a word in network byte order.
+/// Makes an address from a word in network byte order.
 #[inline(always)]
 const fn of_ipv4(word: u32) -> Address {
     Address::v4(word.to_ne_bytes())
 }
 
-/// Returns the addresses of the peer and of this host.
+/// The addresses of the peer and of this host.
 #[inline(always)]
 fn of_ipv6(context: &SockOpsContext) -> [Address; 2] {
-    // SAFETY: the context is the program's own. Volatile, because the verifier allows only reads of
-    // four bytes, and the compiler would join them.
+    // SAFETY: the context is the program's own. Volatile, because the verifier allows only reads of four bytes, and the
+    // compiler would join them.
     let word = |word: *const u32| unsafe { u32::from_be(word.read_volatile()) };
     let half = |high, low| u64::from(high) << 32 | u64::from(low);
     let ops = context.ops;
-    // SAFETY: only addresses of fields are computed, which the context has.
+    // SAFETY: only addresses of existing fields are computed.
     let (remote, local) = unsafe { (&raw const (*ops).remote_ip6, &raw const (*ops).local_ip6) };
     [remote, local].map(|words| {
         let words: *const u32 = words.cast();
@@ -248,7 +245,7 @@ fn of_ipv6(context: &SockOpsContext) -> [Address; 2] {
     })
 }
 
-/// Returns the IPv4 address that a socket of both families writes as an IPv6 one.
+/// Converts an IPv4 address in IPv6 form, as sockets of both families write it, back to IPv4.
 #[inline(always)]
 const fn unmapped(address: Address) -> Address {
     if address.is_v4_mapped() {

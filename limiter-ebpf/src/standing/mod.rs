@@ -1,4 +1,4 @@
-//! What is known of sources, in maps that all instances of the program share.
+//! The standing of sources, in maps that all instances of the program share.
 
 pub(crate) mod first_tries;
 mod handshakes;
@@ -23,7 +23,7 @@ use crate::{buckets::MapLine, clock::KernelClock, globals};
 #[btf_map]
 static KNOWN: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// The maps, and in them functions that the verifier walks once.
+/// The maps, with functions that the verifier walks once.
 pub(crate) struct MapStanding;
 
 impl StandingMemory for MapStanding {
@@ -88,7 +88,7 @@ impl StandingMemory for MapStanding {
     }
 }
 
-/// Notes that a source completed a handshake with this host.
+/// Records that a source completed a handshake with this host.
 #[inline(always)]
 fn prove(peer: &Address) {
     let shape = globals::shape();
@@ -102,11 +102,11 @@ fn prove(peer: &Address) {
     );
 }
 
-/// Calls [`sources::change`]; takes the [numbers](Event::to_numbers) of an event, returns that of
-/// a [`Standing`].
+/// Calls [`sources::change`]; takes the [numbers](Event::to_numbers) of an event, returns the
+/// number of a [`Standing`].
 ///
-/// Like those below, it is a global function of the BPF object: the verifier walks it once, for
-/// any arguments, and its stack is not the stage's.
+/// Like the functions below, it is a global function of the BPF object: the verifier walks it once,
+/// for any arguments, and it does not use the stage's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_change_standing(
@@ -117,7 +117,7 @@ extern "C" fn limiter_change_standing(
     now_ns: u64,
 ) -> u32 {
     let shape = globals::shape();
-    // Older verifiers walk this function even if the policy uses no standing.
+    // Older verifiers walk this function even if the policy does not use standing.
     if !shape.uses_standing() {
         return Standing::Unknown as u32;
     }
@@ -128,7 +128,8 @@ extern "C" fn limiter_change_standing(
 /// Calls [`sources::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
 /// an event.
 ///
-/// With it and [`limiter_insert_source`], a round of attempts to change a record is a short path.
+/// Together with [`limiter_insert_source`], it makes a round of attempts to change a record a short
+/// path.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
@@ -141,8 +142,8 @@ extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: 
     sources::after(&MapStanding, shape, Record(record), event, now_ns).0
 }
 
-/// Calls [`sources::weight`] of a record. A line has four of them, and the verifier would walk
-/// what they may be together.
+/// Calls [`sources::weight`] of a record. A function, because a line has four records, and the
+/// verifier would walk their combinations.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_weight(record: u64, now_ns: u64) -> u64 {
@@ -167,8 +168,8 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
     sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32
 }
 
-/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. What
-/// follows a retry is called from the stage: deeper, it would take more stack.
+/// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. The stage
+/// itself handles the retry: deeper in the call chain, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {

@@ -1,4 +1,4 @@
-//! Orders of userspace on what is known of a source, as those on buckets.
+//! Orders of userspace on the records of sources, like the orders on buckets.
 
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 use limiter_common::{
@@ -10,8 +10,7 @@ use super::MapStanding;
 use crate::globals;
 
 /// Carries out an order of userspace on a source, passed in place of a frame; returns the number of
-/// the source's standing after it. The program is attached to nothing and run by
-/// `BPF_PROG_TEST_RUN`.
+/// the source's new standing. The program is attached to no hook and run by `BPF_PROG_TEST_RUN`.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -23,7 +22,7 @@ fn limiter_know(context: XdpContext) -> u32 {
         return Standing::Unknown as u32;
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
-    // the beginning of a page, and nobody writes to them.
+    // the beginning of a page, and no code writes to them.
     let order = unsafe { *(start as *const KnowOrder) };
     let event = Event::of_numbers(order.event, order.value);
     let (shape, source) = (globals::shape(), SourceId(order.source));

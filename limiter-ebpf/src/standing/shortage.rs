@@ -5,7 +5,7 @@ use limiter_common::standing::ShortageWord;
 
 use crate::buckets::atomic;
 
-/// Mappable, because such an array starts at a page: nothing else is in its cache line.
+/// Mappable, because such an array starts at a page: its cache line has no other data.
 #[btf_map]
 static SHORTAGE: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
