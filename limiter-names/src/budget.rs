@@ -1,4 +1,4 @@
-//! How many pieces are read in a time: of all clients, and of each.
+//! Budgets for reading: pieces per second, for all clients together and for each.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -7,18 +7,19 @@ use std::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Clients share so many budgets, by a keyed hash of their addresses: nobody chooses whose.
+/// The number of budgets that clients share, by a keyed hash of their addresses: clients cannot
+/// choose their budget.
 const GROUPS: usize = 1 << 10;
 
-/// Each of these is such a part of the budget of all.
+/// Each of these budgets is the budget of all clients, divided by this.
 const PART: u32 = 16;
 
-/// The budget for which a piece is not read.
+/// The spent budget that prevents reading a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spent {
-    /// The client's own, or of those who share it.
+    /// The budget of the client's group.
     OfClient,
-    /// That of all clients.
+    /// The budget of all clients.
     OfAll,
 }
 
@@ -40,7 +41,8 @@ impl Budgets {
         }
     }
 
-    /// Takes one piece of a client, if there is room for it; else returns whose budget is spent.
+    /// Takes one piece of a client's budget and of the common one; returns the spent budget if one
+    /// is spent.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "any bits of a hash find a group"
@@ -48,7 +50,7 @@ impl Budgets {
     pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> Result<(), Spent> {
         let network = match client {
             IpAddr::V4(address) => u64::from(address.to_bits()),
-            // Whoever has one address of a /64 has them all.
+            // A client with one address of a /64 has them all.
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         };
         let group = self.hash.hash_one((client.is_ipv4(), network)) as usize % GROUPS;
@@ -61,17 +63,17 @@ impl Budgets {
         }
     }
 
-    /// Returns the memory that it has allocated, in bytes.
+    /// The allocated memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.groups)
     }
 }
 
-/// Lets so many pieces pass in a second, and a tenth of that at once.
+/// A rate limit for pieces: a number per second, and a tenth of that number at once.
 #[derive(Debug)]
 struct Budget {
     interval_ns: u64,
-    /// When nothing of it will be spent.
+    /// The time at which the budget is full again.
     full_ns: u64,
 }
 
@@ -83,7 +85,7 @@ impl Budget {
         }
     }
 
-    /// Takes one piece, if there is room for it. A clock that goes back makes no room.
+    /// Takes one piece, if the budget has room. A clock that goes back gives no room.
     fn take(&mut self, now_ns: u64) -> bool {
         let most_ns = (SECOND_NS / 10).max(self.interval_ns);
         let begin_ns = self.full_ns.max(now_ns);

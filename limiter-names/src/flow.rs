@@ -1,4 +1,4 @@
-//! The flows whose names are read, and the pieces in which they come.
+//! The flows with names to read, and the pieces in which they come.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub struct Flow {
     pub protocol: Protocol,
 }
 
-/// A transport protocol over which names are told.
+/// A transport protocol that carries server names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// TCP, which carries TLS and HTTP.
@@ -26,15 +26,14 @@ pub enum Protocol {
     Udp,
 }
 
-/// What a packet from the client to the server brings.
+/// The content of a packet from the client to the server.
 #[derive(Clone, Copy, Debug)]
 pub enum Segment<'a> {
     /// A segment of a TCP connection.
     Tcp {
         /// The sequence number of the first byte of the payload.
         sequence: u32,
-        /// The sequence number of the connection's first byte, one more than that of its SYN; `None`:
-        /// nobody saw the SYN.
+        /// The sequence number of the connection's first byte, one more than the SYN's; `None`: the SYN was not seen.
         first: Option<u32>,
         /// The payload, or its first bytes.
         payload: &'a [u8],
@@ -47,7 +46,7 @@ pub enum Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// Returns whether it brings nothing but headers.
+    /// Whether it has no payload.
     pub(crate) const fn is_empty(&self) -> bool {
         match self {
             Self::Tcp { payload, .. } | Self::Udp { payload } => payload.is_empty(),

@@ -1,21 +1,21 @@
-//! Follows live flows: what each asks for stands until the flow is over.
+//! Follows live flows: keeps each flow's outcome until the flow is over.
 //!
-//! Others see a flow's first bytes as [`Reader`] does. But whoever charges a live flow to a name must
-//! not let the client change it, and must know the flows of a name again when the names change that
-//! matter. So outcomes are kept here:
+//! [`Reader`] alone suffices to list the names of flows. But a program that charges a live flow to a name must not let
+//! the client change the name later, and must re-evaluate flows when the relevant names change. So outcomes are kept
+//! here:
 //!
-//! * The first name stands. What comes later of the flow changes nothing.
-//! * Over TCP a sender has one byte for each place of its stream. A client that sends another one at a place that
-//!   was read may have the server take either: the flow is *contradictory*, and has no name. So the bytes from
-//!   which outcomes were read are kept, and compared with what comes again.
-//! * A second hello of TLS has the name of the first, or its connection is contradictory, too.
-//! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer
-//!   a datagram that it cannot open, so its client could send one first, and then any name.
-//! * TCP and UDP share nothing: neither places nor the budget. Anybody can forge datagrams, and they
-//!   take nothing from connections.
-//! * Memory and work are bounded, whatever comes. A piece beyond the budget is not read. A client has a
-//!   part of the budget, so a few that send a hello byte by byte leave the rest to others. Over UDP
-//!   this holds nobody up: whoever forges sources may spend all.
+//! * The first name stands. Later bytes of the flow do not change it.
+//! * Over TCP a sender has one byte for each place of its stream. If a client sends a different byte at a place already
+//!   read, the server may take either: the flow is *contradictory*, and has no name. So the bytes behind an outcome are
+//!   kept, and compared with retransmissions.
+//! * A second hello of TLS must have the name of the first, or its connection is contradictory, too.
+//! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer a datagram that
+//!   it cannot decrypt, so its client could send one first, and then any name.
+//! * TCP and UDP share neither room nor budget. Anyone can forge datagrams, but forged datagrams take nothing from
+//!   connections.
+//! * Memory and work are bounded for any input. A piece beyond the budget is not read. A client has a part of the
+//!   budget, so a few clients that send a hello byte by byte leave the rest to others. Over UDP this prevents no
+//!   attack: a sender with forged sources may spend all.
 
 use crate::{
     budget::{Budgets, Spent},
@@ -31,21 +31,21 @@ use crate::{
 /// The bounds of a [`Follower`], for each of the two protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerSettings {
-    /// The bounds of what is half there.
+    /// The bounds for incomplete flows.
     pub reader: Settings,
-    /// The most flows whose outcome is kept; at least one.
+    /// The most flows with a kept outcome; at least one.
     pub flows: u32,
-    /// The most bytes of their names; at least those of one.
+    /// The most bytes of their names; at least the bytes of one.
     pub name_bytes: usize,
-    /// The most bytes of connections that are kept to be compared with what comes again; at least those of one.
+    /// The most bytes of connections kept for comparison with retransmissions; at least the bytes of one.
     pub heard_bytes: usize,
-    /// How many pieces are read in a second; of one client, which is an address or a /64 of IPv6, a
-    /// sixteenth. A tenth of them may come at once.
+    /// The number of pieces read in a second. One client, which is an address or a /64 of IPv6, gets a sixteenth. A
+    /// tenth of each may come at once.
     pub pieces_a_second: u32,
 }
 
 impl Default for FollowerSettings {
-    /// Room for 131072 flows with names of 64 bytes, for half of what a reader alone keeps, and for the longest
+    /// Room for 131072 flows with names of 64 bytes, for half as much as a reader alone keeps, and for the longest
     /// hellos of 1.6 seconds at the full budget.
     fn default() -> Self {
         let reader = Settings::default();
@@ -63,30 +63,30 @@ impl Default for FollowerSettings {
     }
 }
 
-/// What is new of a flow.
+/// A change of a flow's outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It asks for a name.
+    /// The flow asks for a name.
     Named(Flow, Found),
-    /// It has no name, and will have none. If it is [contradictory](NoName::Contradictory), it may have had
-    /// one, which does not stand.
+    /// The flow has no name, and will have none. If it is [contradictory](NoName::Contradictory), its earlier name, if
+    /// any, no longer stands.
     Nameless(Flow, NoName),
-    /// Its outcome gave way to those of newer flows: nothing is known of it any more.
+    /// The flow's outcome was evicted for newer flows: the flow is unknown again.
     GaveWay(Flow),
 }
 
-/// What came of all pieces, for one protocol.
+/// Counters of all pieces, for one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// The pieces that were read.
+    /// Pieces read.
     pub pieces: u64,
-    /// Those beyond the budget, which were not.
+    /// Pieces skipped because the budget was spent.
     pub overrun: u64,
-    /// The flows for which a name was found.
+    /// Flows with a name.
     pub named: u64,
-    /// By the numbers of [`NoName::ALL`], how often none was.
+    /// Outcomes without a name, by the numbers of [`NoName::ALL`].
     pub nameless: [u64; NoName::ALL.len()],
-    /// The flows whose outcome gave way while they lived.
+    /// Outcomes evicted while their flows were alive.
     pub gave_way: u64,
 }
 
@@ -103,11 +103,11 @@ struct Side {
     settings: FollowerSettings,
     reader: Reader,
     budgets: Budgets,
-    /// What each flow asks for; `None`: no name.
+    /// The name of each flow; `None`: no name.
     kept: Table<Option<Name>>,
     /// The bytes of the names.
     name_bytes: usize,
-    /// The bytes from which they were read; none over UDP.
+    /// The bytes behind each outcome; unused over UDP.
     heard: Heard,
     followed: Followed,
 }
@@ -122,16 +122,16 @@ impl Follower {
         }
     }
 
-    /// Takes a piece of a flow, as [`Reader::feed`] does, and tells what is new, in the order in which
-    /// it must be noted.
+    /// Takes a piece of a flow, as [`Reader::feed`] does, and reports changes by `tell`, in the order in which the
+    /// caller must apply them.
     ///
-    /// A piece of TCP names its flow only if a server takes it for a part of the connection. So the
-    /// caller says the number of the connection's first byte, or the flow has no name; and passes on
-    /// only segments with a right checksum, of connections that are established. Else forgers would
-    /// name others' flows, and clients theirs by segments that the server drops.
+    /// A piece of TCP names its flow only if a server accepts it as a part of the connection. So the caller must give
+    /// the number of the connection's first byte, or the flow gets no name, and must pass on only segments of
+    /// established connections with a correct checksum. Otherwise forgers would name other clients' flows, and clients
+    /// would name their own by segments that the server drops.
     ///
-    /// Returns whether its client is to blame if nothing is known of the flow now: it has not sent enough, or more
-    /// than its own share of the budget. `false`: all clients together have spent the budget.
+    /// Returns whether the client is to blame if its flow has no outcome now: it has not sent enough, or more than its
+    /// own share of the budget. `false`: all clients together have spent the budget.
     pub fn feed(
         &mut self,
         now_ns: u64,
@@ -143,10 +143,10 @@ impl Follower {
         side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
     }
 
-    /// Takes a segment of the second hello of a connection, whose first byte has the number `first`; its first hello's
-    /// name is known. Returns the bytes of the second hello once they are read, and the number of the first one is
-    /// theirs; [`NoName::Contradictory`]: it has another name, or none that can be read. `None`: more bytes are awaited,
-    /// or the name of the first hello is not known any more.
+    /// Takes a segment of a connection's second hello; `first` is the number of the hello's first byte. The name of the
+    /// first hello must be known. Returns the bytes of the second hello once they are read, if it has the same name;
+    /// [`NoName::Contradictory`]: it has another name, or none that can be read. `None`: the hello is incomplete, or
+    /// the name of the first hello has been evicted.
     pub fn feed_second_hello(
         &mut self,
         now_ns: u64,
@@ -163,47 +163,47 @@ impl Follower {
             .feed_second_hello(now_ns, flow, segment)
     }
 
-    /// Forgets a flow that is over.
+    /// Removes a flow that is over.
     pub fn end(&mut self, flow: &Flow) {
         let side = self.side(flow.protocol);
         side.reader.give_up(flow);
         side.forget(flow);
     }
 
-    /// Returns whether a flow's outcome is kept.
+    /// Whether a flow's outcome is kept.
     #[must_use]
     pub fn is_known(&self, flow: &Flow) -> bool {
         self.of(flow.protocol).kept.contains(flow)
     }
 
-    /// Returns the first bytes of a connection from which its outcome was read, for as long as they are kept: what
-    /// comes again at their places must be the same.
+    /// The first bytes of a connection, from which its outcome was read, as long as they are kept. Retransmissions at
+    /// their places must be the same.
     #[must_use]
     pub fn heard(&self, flow: &Flow) -> &[u8] {
         self.of(flow.protocol).heard.bytes(flow)
     }
 
-    /// Returns the flows whose outcome is kept, with the names that they ask for: what they count for
-    /// is found again when the names change that matter.
+    /// The flows with a kept outcome, and their names. When the relevant names change, the caller re-evaluates these
+    /// flows.
     pub fn flows(&self) -> impl Iterator<Item = (&Flow, Option<&Name>)> {
         let sides = [&self.tcp, &self.udp].into_iter();
         let kept = sides.flat_map(|side| side.kept.iter());
         kept.map(|(flow, name)| (flow, name.as_ref()))
     }
 
-    /// Returns what came of all pieces of a protocol.
+    /// The counters of a protocol's pieces.
     #[must_use]
     pub const fn followed(&self, protocol: Protocol) -> Followed {
         self.of(protocol).followed
     }
 
-    /// Returns how many flows of a protocol were forgotten while they were half there.
+    /// The counters of a protocol's flows that were discarded while incomplete.
     #[must_use]
     pub const fn forgotten(&self, protocol: Protocol) -> Forgotten {
         self.of(protocol).reader.forgotten()
     }
 
-    /// Returns all memory that is allocated, in bytes.
+    /// The total of allocated memory, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.tcp.memory() + self.udp.memory()
@@ -248,7 +248,7 @@ impl Side {
             return Ok(());
         }
         if self.kept.contains(&flow) {
-            // It comes again, or was on its way when the flow's outcome was told.
+            // A retransmission, or a piece that was on its way when the outcome was reported.
             if self.contradicts(&flow, segment) {
                 self.followed.nameless[NoName::Contradictory as usize] += 1;
                 tell(Change::Nameless(flow, NoName::Contradictory));
@@ -262,7 +262,7 @@ impl Side {
         }
         self.followed.pieces += 1;
         let outcome = match segment {
-            // It may be anywhere in the connection, or in none.
+            // Its place in the connection is unknown; it may belong to none.
             Segment::Tcp { first: None, .. } => Some(Outcome::NoName(NoName::NoBeginning)),
             _ => self.reader.feed(now_ns, flow, segment),
         };
@@ -333,7 +333,7 @@ impl Side {
         Some(bytes.ok_or(NoName::Contradictory))
     }
 
-    /// Returns whether a piece has other bytes than those from which its flow's outcome was read.
+    /// Whether a piece differs from the bytes behind its flow's outcome.
     fn contradicts(&self, flow: &Flow, segment: Segment<'_>) -> bool {
         match segment {
             Segment::Tcp {

@@ -1,8 +1,8 @@
-//! The first bytes of connections whose outcome is known: what comes again at their places must be the same.
+//! The first bytes of connections with a known outcome: retransmissions at their places must be the same.
 
 use crate::{flow::Flow, table::Table};
 
-/// The bytes from which outcomes were read. Those of the oldest connection give way.
+/// The bytes from which outcomes were read. The oldest connection's bytes are evicted first.
 #[derive(Debug)]
 pub(crate) struct Heard {
     /// The most bytes of all connections.
@@ -15,7 +15,7 @@ pub(crate) struct Heard {
 /// A connection's first bytes.
 #[derive(Debug)]
 struct FirstBytes {
-    /// The sequence number of the first one.
+    /// The sequence number of the first byte.
     first: u32,
     bytes: Box<[u8]>,
 }
@@ -42,19 +42,18 @@ impl Heard {
         self.kept.insert(flow, now_ns, FirstBytes { first, bytes });
     }
 
-    /// Returns what is kept of a connection.
+    /// The kept bytes of a connection.
     pub(crate) fn bytes(&self, flow: &Flow) -> &[u8] {
         self.kept.get(flow).map_or(&[], |kept| &kept.bytes)
     }
 
-    /// Returns whether a segment has, at the places of the bytes that are kept, these bytes. Bytes that gave way
-    /// agree with nothing.
+    /// Whether a segment has the kept bytes at their places. Evicted bytes agree with no segment.
     pub(crate) fn agrees(&self, flow: &Flow, sequence: u32, payload: &[u8]) -> bool {
         let Some(FirstBytes { first, bytes }) = self.kept.get(flow) else {
             return false;
         };
         let start = i64::from(sequence.wrapping_sub(*first).cast_signed());
-        // Where both begin that are at the same places.
+        // The starts of the common part in both.
         let in_payload = usize::try_from(-start).unwrap_or(0);
         let in_bytes = usize::try_from(start).unwrap_or(0);
         let both = [payload.get(in_payload..), bytes.get(in_bytes..)];
@@ -68,7 +67,7 @@ impl Heard {
         }
     }
 
-    /// Returns the memory that it has allocated, in bytes.
+    /// The allocated memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.kept.memory() + self.bytes
     }
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn only_the_same_bytes_agree_wherever_a_segment_begins_and_ends() {
         let mut heard = Heard::new(100);
-        // The numbers go round.
+        // The numbers wrap.
         let first = u32::MAX - 2;
         heard.keep(0, flow(1), first, b"0123456789");
         assert_eq!(heard.bytes(&flow(1)), b"0123456789");

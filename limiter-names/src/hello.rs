@@ -24,7 +24,7 @@ const ENCRYPTED: [u16; 2] = [0xfe0d, 0xffce];
 
 const TLS_13: [u8; 2] = [3, 4];
 
-/// What a hello says that names the server.
+/// The parts of a hello that concern the server's name.
 #[derive(Debug)]
 pub(crate) struct Hello {
     name: Name,
@@ -32,12 +32,12 @@ pub(crate) struct Hello {
     applications: Applications,
     is_binding: bool,
     speaks_tls13: bool,
-    /// The bytes of the message.
+    /// The length of the message, in bytes.
     pub(crate) length: usize,
 }
 
 impl Hello {
-    /// Returns the name that the hello tells, which is in so many of the flow's first bytes.
+    /// The name in the hello; `bytes` is the number of the flow's first bytes that contain it.
     pub(crate) fn found(self, how: How, bytes: usize) -> Found {
         Found {
             name: self.name,
@@ -51,7 +51,7 @@ impl Hello {
     }
 }
 
-/// Reads a hello at the beginning of the handshake's bytes, of which there can be `most`.
+/// Reads a hello at the beginning of the handshake's bytes; at most `most` bytes can come.
 pub(crate) fn read(handshake: &[u8], most: u16) -> Result<Hello, Stop> {
     let malformed = Stop::No(NoName::Malformed);
     let [kind, rest @ ..] = handshake else {
@@ -72,15 +72,14 @@ pub(crate) fn read(handshake: &[u8], most: u16) -> Result<Hello, Stop> {
         return Err(malformed);
     };
     let mut read = of_extensions(hello.ext.unwrap_or_default(), true)?;
-    // Clients of TLS 1.3 send a session that is none, for old boxes on the way (RFC 8446, D.4).
+    // Clients of TLS 1.3 send a dummy session ID, for old middleboxes (RFC 8446, D.4).
     let has_session = hello.session_id.is_some_and(|session| !session.is_empty());
     read.is_binding &= read.speaks_tls13 || !has_session;
     read.length = 4 + length;
     Ok(read)
 }
 
-/// Reads a hello of which not all bytes are read, but its length is known. The name mostly lies among the first
-/// ones.
+/// Reads an incomplete hello with a known length. Its name is usually among the first extensions.
 fn of_part(body: &[u8], length: usize) -> Result<Hello, Stop> {
     // The version and the random bytes; the session, the ciphers and the compressions.
     let rest = body.get(2 + 32..).ok_or(Stop::More)?;
@@ -100,7 +99,7 @@ fn of_part(body: &[u8], length: usize) -> Result<Hello, Stop> {
     Ok(read)
 }
 
-/// Returns what is behind bytes that follow their length, which is a number of so many bytes.
+/// The bytes behind a vector with a length field of `size` bytes.
 fn behind_vector(bytes: &[u8], size: usize) -> Result<&[u8], Stop> {
     let (length, rest) = bytes.split_at_checked(size).ok_or(Stop::More)?;
     let length = length
@@ -109,9 +108,8 @@ fn behind_vector(bytes: &[u8], size: usize) -> Result<&[u8], Stop> {
     rest.get(length..).ok_or(Stop::More)
 }
 
-/// Looks through the extensions, which clients send in any order. Those that do not matter here are
-/// not looked into, so that no new form of them hides the name. Unless these are all, the name suffices: a
-/// hello with two of them is refused by servers (RFC 8446, 4.2).
+/// Reads the extensions, which clients send in any order. Irrelevant extensions are not parsed, so that no new form of
+/// them hides the name. If more may follow, the name suffices: servers refuse a hello with two of them (RFC 8446, 4.2).
 fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
     let malformed = Stop::No(NoName::Malformed);
     let mut name = None;
@@ -128,7 +126,7 @@ fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
         };
         rest = after;
         match kind {
-            // Two of them are not allowed, and which one counts would be the server's choice.
+            // Two of them are not allowed: the server would choose between them.
             SERVER_NAME if name.is_some() => return Err(malformed),
             SERVER_NAME => name = Some(server_name(content)?),
             APPLICATIONS => {
@@ -168,7 +166,7 @@ fn of_extensions(mut rest: &[u8], are_all: bool) -> Result<Hello, Stop> {
     })
 }
 
-/// Reads the list of names (RFC 6066, 3), which has one host's name at most.
+/// Reads the list of names (RFC 6066, 3), which has at most one host name.
 fn server_name(content: &[u8]) -> Result<Name, Stop> {
     let Ok(([], TlsExtension::SNI(names))) = parse_tls_extension_sni_content(content) else {
         return Err(Stop::No(NoName::Malformed));

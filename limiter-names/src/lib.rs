@@ -1,9 +1,8 @@
 //! Reads the names that clients ask for from the first bytes of their flows.
 //!
-//! A client that opens a flow mostly says in clear text, or under a key that anybody can compute,
-//! which name it asks for: TLS and QUIC by the server name of the ClientHello, HTTP by its `Host` or
-//! `:authority`. [`Reader`] takes pieces of flows, in any order, and gives the [`Outcome`] of each;
-//! [`Follower`] keeps the outcomes of flows that live.
+//! A client that opens a flow usually sends the name of its server in clear text, or under a key that any observer can
+//! compute: TLS and QUIC by the server name of the ClientHello, HTTP by its `Host` or `:authority`. [`Reader`] takes
+//! pieces of flows, in any order, and gives the [`Outcome`] of each; [`Follower`] keeps the outcomes of live flows.
 //!
 //! ```text
 //! pieces ─▶ flow table ─▶ tcp (reassembly) ─▶ stream ─▶ tls ─▶ hello ─▶ name
@@ -11,9 +10,9 @@
 //!                      └▶ quic (decryption) ─────────────────▶ hello ─▶
 //! ```
 //!
-//! Every byte comes from whoever can send a packet. Nothing here depends on a machine, a policy or a
-//! clock (times are arguments), memory is [bounded](Settings), and the most that hostile bytes can do
-//! is have their own flow read wrongly.
+//! Any sender on the network can write these bytes. The code depends on no machine, policy or clock (times are
+//! arguments), memory is [bounded](Settings), and the worst that hostile bytes can do is have their own flow read
+//! wrongly.
 
 #![forbid(unsafe_code)]
 

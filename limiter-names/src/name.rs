@@ -1,4 +1,4 @@
-//! Names of hosts in the one form in which they are compared, kept and shown.
+//! Host names in one canonical form, in which they are compared, kept and shown.
 
 use std::{
     fmt,
@@ -9,29 +9,29 @@ use std::{
 /// The longest name, without a dot at its end (RFC 1035, 2.3.4).
 const LONGEST: usize = 253;
 
-/// The longest part between two dots.
+/// The longest label, the part between two dots.
 const LONGEST_LABEL: usize = 63;
 
 /// The canonical name of a host: lower case, without a dot at its end.
 ///
-/// A client chooses it, and it goes on to terminals, files and command lines. So it has only letters,
-/// digits, dots, hyphens and underscores of ASCII, and does not begin with a hyphen.
+/// A client chooses it, and it reaches terminals, files and command lines. So it has only ASCII letters, digits, dots,
+/// hyphens and underscores, and does not begin with a hyphen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<str>);
 
-/// Why bytes are no name.
+/// The reason why bytes are no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// There are none.
+    /// The bytes are empty.
     Empty,
-    /// They are an address.
+    /// The bytes are an address.
     Address,
-    /// They are something else, or longer than names are.
+    /// The bytes have other characters or labels, or are longer than names may be.
     Refused,
 }
 
 impl Name {
-    /// Takes a name as hellos have it, without a port.
+    /// Parses a name as in hellos, without a port.
     pub fn new(bytes: &[u8]) -> Result<Self, NameError> {
         let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);
         let text = str::from_utf8(bytes).map_err(|_| NameError::Refused)?;
@@ -52,7 +52,7 @@ impl Name {
         Ok(Self(text.to_ascii_lowercase().into()))
     }
 
-    /// Takes a name as HTTP has it, with or without a port (RFC 9110, 4.2.1).
+    /// Parses a name as in HTTP, with or without a port (RFC 9110, 4.2.1).
     pub fn of_authority(bytes: &[u8]) -> Result<Self, NameError> {
         if bytes.first() == Some(&b'[') {
             let inner = bytes[1..].split(|byte| *byte == b']').next();
@@ -73,15 +73,14 @@ impl Name {
         Self::new(host)
     }
 
-    /// Returns its text.
+    /// The name as text.
     #[must_use]
     pub const fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns whether a host's text stands for an address. So do old forms such as `127.1` and
-/// `0x7f.1`: no name ends in a number.
+/// Whether a host's text is an address. Old forms such as `127.1` and `0x7f.1` count too: no name ends in a number.
 fn is_address(text: &str) -> bool {
     if text.parse::<IpAddr>().is_ok() || text.parse::<Ipv4Addr>().is_ok() {
         return true;

@@ -1,42 +1,42 @@
-//! What reading a flow comes to.
+//! The outcome of reading a flow.
 
 use std::fmt;
 
 use crate::name::{Name, NameError};
 
-/// What is known of a flow once no more of its bytes are wanted.
+/// The outcome of a flow, after which its further bytes are not needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The client asks for a name.
     Name(Found),
-    /// It asks for none, or the name cannot be read.
+    /// The client asks for no name, or the name cannot be read.
     NoName(NoName),
 }
 
-/// A name, and how it is known.
+/// A name, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The name.
     pub name: Name,
-    /// What told it.
+    /// The message that contains the name.
     pub how: How,
-    /// The hello offers Encrypted ClientHello. Then the name may be only that of the server in front
-    /// (the outer name). It need not be: browsers send the extension with random bytes, too, where
-    /// there is nothing to hide, and nobody else can tell these from the others.
+    /// The hello offers Encrypted ClientHello. The name may then be the outer name, of the server in front. It may also
+    /// be the real one: browsers send the extension with random bytes, too, where they hide no name, and observers
+    /// cannot tell the two cases apart.
     pub may_be_outer: bool,
-    /// What the client would speak, as far as its hello says so (ALPN).
+    /// The application protocols that the client's hello offers (ALPN).
     pub applications: Applications,
-    /// The server goes by this name, unless a second hello has another. It may go by another one if the client resumes
-    /// a session of TLS 1.2, which has a name of its own, or if not all of the hello is read; and behind early data
-    /// nobody sees a second hello.
+    /// The server uses this name, unless a second hello has another. It may use another name if the client resumes a
+    /// session of TLS 1.2, which has a name of its own, or if only a part of the hello is read. Behind early data, a
+    /// second hello is encrypted and invisible here.
     pub is_binding: bool,
     /// A second hello may come (RFC 8446, 4.1.4): the client speaks TLS 1.3.
     pub may_come_again: bool,
-    /// How many of the flow's first bytes tell the name; of QUIC, 0.
+    /// The number of the flow's first bytes that contain the name; 0 for QUIC.
     pub bytes: usize,
 }
 
-/// What told a name.
+/// The message that contains a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum How {
     /// The ClientHello of TLS over TCP.
@@ -50,10 +50,10 @@ pub enum How {
 }
 
 impl How {
-    /// Every way, in the order of their numbers.
+    /// All sources, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Tls, Self::Quic, Self::Http1, Self::Http2];
 
-    /// Returns the name in output.
+    /// The name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,15 +74,15 @@ pub enum Application {
     Http2,
     /// `h3`.
     Http3,
-    /// Any other: its bytes are the client's, and are not kept.
+    /// Any other protocol. Its identifier comes from the client and is not kept.
     Other,
 }
 
 impl Application {
-    /// Every one, in the order of their bits.
+    /// All protocols, in the order of their bits.
     pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Http3, Self::Other];
 
-    /// Finds the protocol of an identifier (RFC 7301).
+    /// The protocol of an identifier (RFC 7301).
     pub(crate) fn of(identifier: &[u8]) -> Self {
         match identifier {
             b"http/1.0" | b"http/1.1" => Self::Http1,
@@ -92,7 +92,7 @@ impl Application {
         }
     }
 
-    /// Returns the name in output.
+    /// The name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,50 +113,49 @@ impl Applications {
         self.0 |= 1 << application as u8;
     }
 
-    /// Adds all of another set.
+    /// Adds all protocols of another set.
     pub const fn extend(&mut self, others: Self) {
         self.0 |= others.0;
     }
 
-    /// Returns those in the set.
+    /// The protocols in the set.
     pub fn iter(self) -> impl Iterator<Item = Application> {
         let is_in = move |one: &Application| self.0 & (1 << *one as u8) != 0;
         Application::ALL.into_iter().filter(is_in)
     }
 }
 
-/// Why there is no name.
+/// The reason why a flow has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NoName {
-    /// It is neither TLS, QUIC nor HTTP.
+    /// The flow is neither TLS, QUIC nor HTTP.
     Foreign,
     /// The beginning of the connection was not seen.
     NoBeginning,
-    /// Only a part of what tells the name was seen.
+    /// Only a part of the hello or request was seen.
     Incomplete,
-    /// What tells the name does not end within the bytes that are read.
+    /// The hello or request does not end within the bytes that are read.
     TooLong,
-    /// It is TLS, QUIC or HTTP, but not as these are defined.
+    /// The flow is TLS, QUIC or HTTP, but violates the standard.
     Malformed,
-    /// A hello of SSL 2.0, in which there is no place for a name.
+    /// A hello of SSL 2.0, which has no field for a name.
     Sslv2,
     /// A version of QUIC other than 1 and 2.
     Version,
-    /// QUIC's key does not fit the packet: it is not the client's first one.
+    /// QUIC's key does not fit the packet: it is not the client's first packet.
     Undecryptable,
     /// The client names no server.
     Unnamed,
-    /// It names an address.
+    /// The client names an address.
     Address,
-    /// It names what no host can be called.
+    /// The client's name is not a valid host name.
     Refused,
-    /// The client sent different bytes at one place of a TCP connection: nobody knows which of them the
-    /// server takes.
+    /// The client sent different bytes at one place of a TCP connection, and the server may take either.
     Contradictory,
 }
 
 impl NoName {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 12] = [
         Self::Foreign,
         Self::NoBeginning,
@@ -172,14 +171,14 @@ impl NoName {
         Self::Contradictory,
     ];
 
-    /// Returns whether a server may find a name all the same: it may read more bytes, or take what no standard
-    /// allows, such as a host with a port that is no number.
+    /// Whether a server may find a name all the same: it may read more bytes, or accept names that violate the
+    /// standards, such as a host with a port that is no number.
     #[must_use]
     pub const fn may_hide_one(self) -> bool {
         matches!(self, Self::TooLong | Self::Malformed | Self::Refused)
     }
 
-    /// Returns the name in output.
+    /// The name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -198,7 +197,7 @@ impl NoName {
         }
     }
 
-    /// Returns what it means, as half a sentence.
+    /// The meaning, as half a sentence.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -234,12 +233,12 @@ impl From<NameError> for NoName {
     }
 }
 
-/// Why the bytes so far give no name.
+/// The reason why the bytes so far give no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// More may.
+    /// More bytes may give one.
     More,
-    /// No more will.
+    /// More bytes will not give one.
     No(NoName),
 }
 

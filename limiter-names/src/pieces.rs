@@ -1,22 +1,22 @@
 //! The first bytes of a stream, put together from pieces that come in any order.
 
-/// What is there of the first bytes of a stream.
+/// The bytes received so far of a stream's beginning.
 ///
-/// The bytes are kept in the order in which they come, so memory is taken for bytes that are there and
-/// not for gaps, which a client can make for nothing.
+/// The bytes are kept in order of arrival, so memory is used only for received bytes, not for gaps, which cost a client
+/// nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     bytes: Vec<u8>,
-    /// Where they belong: sorted, without overlaps.
+    /// The places of the bytes: sorted, without overlaps.
     runs: Vec<Run>,
 }
 
 /// Consecutive bytes of the stream, kept one behind the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The place of the first in the stream.
+    /// The place of the first byte in the stream.
     offset: u16,
-    /// Its place among the bytes kept.
+    /// Its place among the kept bytes.
     at: u16,
     length: u16,
 }
@@ -36,11 +36,10 @@ impl Run {
 }
 
 impl Pieces {
-    /// Adds what a piece brings of the first `most` bytes and is not there yet.
+    /// Adds the missing bytes that a piece has among the first `most` bytes.
     ///
-    /// The first copy of a byte wins. So do network stacks have it for what they have acknowledged or
-    /// queued, and what the reader has looked at does not change afterwards. Returns whether what is there
-    /// twice is the same.
+    /// The first copy of a byte wins, as in network stacks for acknowledged or queued bytes, and bytes already read do
+    /// not change afterwards. Returns whether repeated bytes agree with the first copy.
     pub(crate) fn insert(&mut self, offset: usize, data: &[u8], most: u16) -> bool {
         let end = offset.saturating_add(data.len()).min(usize::from(most));
         let mut index = self.runs.partition_point(|run| run.end() <= offset);
@@ -61,7 +60,7 @@ impl Pieces {
         agrees
     }
 
-    /// Returns whether a piece has the bytes of a run, as far as it has any at their places.
+    /// Whether a piece agrees with a run in their common part.
     fn agrees(&self, run: Run, offset: usize, data: &[u8]) -> bool {
         let start = run.start().max(offset);
         let end = run.end().min(offset + data.len());
@@ -69,7 +68,7 @@ impl Pieces {
         start >= end || data[start - offset..end - offset] == self.bytes[kept(start)..kept(end)]
     }
 
-    /// Adds bytes in the gap before the run at `index`; returns by how much its index rises.
+    /// Adds bytes in the gap before the run at `index`; returns the rise of that run's index.
     fn add(&mut self, index: usize, offset: usize, data: &[u8], most: u16) -> usize {
         let room = usize::from(most).saturating_sub(self.bytes.len());
         let data = &data[..data.len().min(room)];
@@ -101,8 +100,7 @@ impl Pieces {
         1
     }
 
-    /// Moves all bytes to places that are larger by `by`; forgets where those belong that get places
-    /// from `most` on.
+    /// Moves all bytes up by `by` places; drops bytes whose new place is `most` or above.
     pub(crate) fn shift(&mut self, by: usize, most: u16) {
         let most = usize::from(most);
         self.runs.retain_mut(|run| {
@@ -114,7 +112,7 @@ impl Pieces {
         });
     }
 
-    /// Returns how many bytes there are from the stream's first one on, without a gap.
+    /// The number of bytes from the stream's first one on, without a gap.
     pub(crate) fn ready(&self) -> usize {
         let mut ready = 0;
         for run in &self.runs {
@@ -126,7 +124,7 @@ impl Pieces {
         ready
     }
 
-    /// Returns these bytes; copies them into `room` if they came in another order.
+    /// The bytes from the first one on, without a gap; copied into `room` if they came in another order.
     pub(crate) fn beginning<'p>(&'p self, room: &'p mut Vec<u8>) -> &'p [u8] {
         match self.runs.first() {
             Some(first) if first.start() == 0 && first.end() == self.ready() => {
@@ -147,12 +145,12 @@ impl Pieces {
         }
     }
 
-    /// Returns whether no more bytes are taken.
+    /// Whether no more bytes are taken.
     pub(crate) fn is_full(&self, most: u16) -> bool {
         self.bytes.len() >= usize::from(most)
     }
 
-    /// Returns the memory that it has allocated, in bytes.
+    /// The allocated memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity() + self.runs.capacity() * size_of::<Run>()
     }

@@ -1,4 +1,4 @@
-//! Reads flows, of which many are half there at a time.
+//! Reads flows, keeping many incomplete ones at a time.
 
 use crate::{
     flow::{Flow, Segment},
@@ -14,25 +14,25 @@ use crate::{
 pub struct Reader {
     settings: Settings,
     table: Table<Reading>,
-    /// The memory that the values in the table have, in bytes.
+    /// The memory of the values in the table, in bytes.
     kept_bytes: usize,
-    /// Where bytes are put together.
+    /// Scratch space to put bytes together.
     room: Vec<u8>,
-    /// The first bytes of the connection whose outcome came last, as far as they were read.
+    /// The first bytes of the connection with the latest outcome, as far as they were read.
     last: Vec<u8>,
     forgotten: Forgotten,
 }
 
-/// How many flows were forgotten before they were read to the end.
+/// Counters of flows that were discarded while incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Those whose time was over.
+    /// Flows discarded because their time was over.
     pub timed_out: u64,
-    /// Those that made room for newer ones.
+    /// Flows evicted for newer ones.
     pub gave_way: u64,
 }
 
-/// A flow that is half there.
+/// An incomplete flow.
 #[derive(Debug)]
 enum Reading {
     Tcp(Tcp),
@@ -49,7 +49,7 @@ impl Reading {
 }
 
 impl Reader {
-    /// Makes a reader that has seen nothing.
+    /// Makes an empty reader.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -62,11 +62,10 @@ impl Reader {
         }
     }
 
-    /// Takes a piece of a flow that came at a time in nanoseconds, from any clock that does not go
-    /// back.
+    /// Takes a piece of a flow that came at `now_ns`, in nanoseconds of any monotonic clock.
     ///
-    /// Returns the flow's outcome once it is known; then the flow is forgotten. The caller must leave
-    /// out what comes of it later, or it is taken for a new one.
+    /// Returns the flow's outcome once it is known, and removes the flow. The caller must skip later pieces of the
+    /// flow, or they count as a new one.
     pub fn feed(&mut self, now_ns: u64, flow: Flow, segment: Segment<'_>) -> Option<Outcome> {
         self.expire(now_ns);
         let read = match segment {
@@ -90,14 +89,14 @@ impl Reader {
         Some(outcome)
     }
 
-    /// Returns the first bytes of the TCP connection whose outcome [`Self::feed`] returned last: those from
-    /// which it follows.
+    /// The first bytes of the TCP connection with the outcome that [`Self::feed`] returned last: the bytes behind that
+    /// outcome.
     pub(crate) fn last(&self) -> &[u8] {
         &self.last
     }
 
-    /// Forgets a flow that is over, or of which no more will come. Returns why it has no name yet;
-    /// `None`: it is not being read.
+    /// Removes a flow that is over, or will send no more bytes. Returns the reason why it has no name yet; `None`: the
+    /// flow is not being read.
     pub fn give_up(&mut self, flow: &Flow) -> Option<NoName> {
         let most = self.settings.flow_bytes;
         self.forget(flow).map(|reading| match reading {
@@ -106,19 +105,19 @@ impl Reader {
         })
     }
 
-    /// Returns how many flows are half there.
+    /// The number of incomplete flows.
     #[must_use]
     pub fn half_there(&self) -> usize {
         self.table.len()
     }
 
-    /// Returns how many flows were forgotten.
+    /// The counters of flows that were discarded while incomplete.
     #[must_use]
     pub const fn forgotten(&self) -> Forgotten {
         self.forgotten
     }
 
-    /// Returns all memory that is allocated, in bytes.
+    /// The total of allocated memory, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.table.memory() + self.kept_bytes + self.room.capacity() + self.last.capacity()
@@ -133,7 +132,7 @@ impl Reader {
     ) -> Result<Found, Stop> {
         let most = self.settings.flow_bytes;
         if self.table.get_mut(&flow).is_none() {
-            // Most hellos come whole, and need no place.
+            // Most hellos come whole, and need no entry.
             if first.is_none_or(|first| first == sequence) {
                 let bytes = &payload[..payload.len().min(most.into())];
                 let is_all = bytes.len() == usize::from(most);
@@ -183,7 +182,7 @@ impl Reader {
         read
     }
 
-    /// Keeps what there is of a new flow.
+    /// Keeps the received bytes of a new flow.
     fn begin(&mut self, now_ns: u64, flow: Flow, reading: Reading) {
         let most = self.settings.flows.max(1) as usize;
         while self.table.len() >= most && self.oldest_gives_way() {}
@@ -191,8 +190,8 @@ impl Reader {
         self.table.insert(flow, now_ns, reading);
     }
 
-    /// Forgets the flow that began first; `false`: there is none. Under a flood of halves it is the
-    /// one that is least likely to be completed yet.
+    /// Evicts the flow that began first; `false`: no flow is left. Under a flood of incomplete hellos, it is the flow
+    /// least likely to be completed.
     fn oldest_gives_way(&mut self) -> bool {
         let oldest = self.table.oldest();
         let is_one = oldest.is_some_and(|(flow, _)| self.forget(&flow).is_some());
@@ -200,8 +199,8 @@ impl Reader {
         is_one
     }
 
-    /// Forgets the flows whose time is over. It counts from a flow's first piece, so that nobody keeps
-    /// a place by one byte at a time.
+    /// Removes the flows whose time is over. Time counts from a flow's first piece, so that a client cannot keep an
+    /// entry by sending one byte at a time.
     fn expire(&mut self, now_ns: u64) {
         while let Some((flow, begun_ns)) = self.table.oldest() {
             if now_ns.saturating_sub(begun_ns) < self.settings.timeout_ns {

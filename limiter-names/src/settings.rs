@@ -1,21 +1,20 @@
-//! How much is kept of flows that are being read.
+//! The bounds on the memory for flows being read.
 
 /// The bounds of a [`Reader`](crate::Reader).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The most flows whose first bytes are kept at a time; at least one.
+    /// The most flows with kept first bytes; at least one.
     pub flows: u32,
-    /// The most bytes of all of them, with what finds them in each flow.
+    /// The most bytes of all these flows, with the index of the bytes in each flow.
     pub bytes: usize,
-    /// How many of a flow's first bytes are read; a name behind them is not found.
+    /// The number of a flow's first bytes that are read; a name behind them is not found.
     pub flow_bytes: u16,
-    /// How long after its first piece a flow is forgotten, in nanoseconds.
+    /// The time after its first piece at which a flow is discarded, in nanoseconds.
     pub timeout_ns: u64,
 }
 
 impl Default for Settings {
-    /// Room for the hellos of today twice over, and for a burst of 65536 of which only the first half
-    /// has come.
+    /// Twice the room for today's hellos, and for a burst of 65536 incomplete ones with only their first half.
     fn default() -> Self {
         Self {
             flows: 1 << 16,

@@ -1,4 +1,4 @@
-//! What the first bytes of a TCP connection are.
+//! Dispatch by protocol on the first bytes of a TCP connection.
 
 use crate::{
     http,
@@ -6,8 +6,8 @@ use crate::{
     tls,
 };
 
-/// Finds the name in the first bytes; `is_all` if no more of them will come, and `most` is how many
-/// could.
+/// Finds the name in the first bytes. `is_all`: no more of them will come; `most`: the maximum
+/// number of bytes.
 pub(crate) fn read(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
     let read = of_kind(bytes, is_all, most);
     match read {

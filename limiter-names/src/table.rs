@@ -1,21 +1,21 @@
-//! The flows that are being read, of which the oldest give way.
+//! The flows being read; the oldest ones are evicted first.
 
 use std::{collections::HashMap, mem};
 
 use crate::flow::Flow;
 
-/// No place.
+/// In place of an index: none.
 const NONE: u32 = u32::MAX;
 
-/// The flows that are kept, in the order in which they began.
+/// Flows in the order in which they began, with a value each.
 #[derive(Debug)]
 pub(crate) struct Table<V> {
     places: HashMap<Flow, u32>,
-    /// The largest capacity of that: its memory is never given back, but what it says of its capacity
-    /// is less while places are marked as removed.
+    /// The largest capacity of `places` so far: its memory is never given back, but its reported capacity is lower
+    /// while entries are marked as removed.
     capacity: usize,
     slots: Vec<Slot<V>>,
-    /// The first of the slots without a flow, which are a list by `after`.
+    /// The first free slot. Free slots form a list by `after`.
     free: u32,
     oldest: u32,
     newest: u32,
@@ -23,10 +23,10 @@ pub(crate) struct Table<V> {
 
 #[derive(Debug)]
 struct Slot<V> {
-    /// `None`: it is free.
+    /// `None`: the slot is free.
     kept: Option<(Flow, V)>,
     begun_ns: u64,
-    /// The places of the flows that began before and after this one.
+    /// The indices of the flows that began before and after this one.
     before: u32,
     after: u32,
 }
@@ -51,33 +51,33 @@ impl<V> Table<V> {
         self.places.contains_key(flow)
     }
 
-    /// Returns what is kept of a flow.
+    /// The value of a flow.
     pub(crate) fn get(&self, flow: &Flow) -> Option<&V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get(place as usize)?.kept.as_ref();
         kept.map(|(_, value)| value)
     }
 
-    /// Returns the same, to be changed.
+    /// The value of a flow, to be changed.
     pub(crate) fn get_mut(&mut self, flow: &Flow) -> Option<&mut V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get_mut(place as usize)?.kept.as_mut();
         kept.map(|(_, value)| value)
     }
 
-    /// Returns every flow with what is kept of it.
+    /// All flows with their values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Flow, &V)> {
         let kept = self.slots.iter().filter_map(|slot| slot.kept.as_ref());
         kept.map(|(flow, value)| (flow, value))
     }
 
-    /// Returns the flow that began first, with its time.
+    /// The flow that began first, with its time.
     pub(crate) fn oldest(&self) -> Option<(Flow, u64)> {
         let slot = self.slots.get(self.oldest as usize)?;
         slot.kept.as_ref().map(|(flow, _)| (*flow, slot.begun_ns))
     }
 
-    /// Adds a flow that is not there.
+    /// Adds a missing flow.
     pub(crate) fn insert(&mut self, flow: Flow, begun_ns: u64, value: V) {
         let slot = Slot {
             kept: Some((flow, value)),
@@ -91,7 +91,7 @@ impl<V> Table<V> {
             *free = slot;
             place
         } else {
-            // There are fewer than 2^32: the settings say how many.
+            // The settings bound the number of slots below 2^32.
             let place = u32::try_from(self.slots.len()).unwrap_or(NONE);
             self.slots.push(slot);
             place
@@ -123,15 +123,15 @@ impl<V> Table<V> {
         Some(value)
     }
 
-    /// Returns the memory that the table itself has allocated, in bytes, without what the values have.
+    /// The memory that the table itself has allocated, in bytes, without the memory of the values.
     pub(crate) fn memory(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Slot<V>>();
         slots + hash_table(self.capacity, size_of::<(Flow, u32)>())
     }
 }
 
-/// Returns the memory of one of the standard library's hash tables: a power of two of places, of which
-/// an eighth stays free, each with a byte of its own, and 16 bytes more.
+/// The memory of one of the standard library's hash tables: a power of two of places, an eighth of them free, each with
+/// a control byte, and 16 bytes more.
 fn hash_table(capacity: usize, entry: usize) -> usize {
     let places = match capacity {
         0 => return 0,
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Empties the table from its oldest flow on.
+    /// Empties the table, oldest flow first.
     fn drained(table: &mut Table<u16>) -> Vec<u16> {
         let mut values = Vec::new();
         while let Some((flow, begun_ns)) = table.oldest() {
@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(drained(&mut table), [1, 2, 40, 9]);
             assert!(table.get_mut(&flow(4)).is_none());
         }
-        // The slots were used again.
+        // Free slots are used again.
         assert_eq!(table.slots.len(), 6);
     }
 }

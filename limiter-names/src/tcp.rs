@@ -6,20 +6,19 @@ use crate::{
     stream,
 };
 
-/// A connection whose first bytes are being collected.
+/// A connection with first bytes still being collected.
 #[derive(Debug)]
 pub(crate) struct Tcp {
     pieces: Pieces,
     /// The sequence number of the first byte in `pieces`.
     start: u32,
-    /// Whether it is that of the connection's first byte. Without the SYN nobody knows: then the
-    /// lowest number so far is taken for it.
+    /// Whether `start` belongs to the connection's first byte. Without the SYN that is unknown: then the lowest number
+    /// so far stands in.
     is_first: bool,
 }
 
 impl Tcp {
-    /// Begins with the sequence number of a segment, and that of the connection's first byte if it is
-    /// known.
+    /// Begins with the sequence number of a segment, and the number of the connection's first byte if it is known.
     pub(crate) fn new(sequence: u32, first: Option<u32>) -> Self {
         Self {
             pieces: Pieces::default(),
@@ -28,8 +27,8 @@ impl Tcp {
         }
     }
 
-    /// Adds what a segment brings of the first `most` bytes. Returns `false` if it brings other bytes
-    /// than an earlier one at the same places.
+    /// Adds the bytes that a segment has among the first `most` bytes. Returns `false` if they differ from earlier
+    /// bytes at the same places.
     pub(crate) fn add(
         &mut self,
         sequence: u32,
@@ -42,7 +41,7 @@ impl Tcp {
         }
         match after(sequence, self.start) {
             Ok(offset) => self.pieces.insert(offset, payload, most),
-            // What is before the first byte is of another connection.
+            // Bytes before the first byte belong to another connection.
             Err(before) if self.is_first => {
                 let rest = payload.get(before..).unwrap_or_default();
                 self.pieces.insert(0, rest, most)
@@ -56,7 +55,7 @@ impl Tcp {
         }
     }
 
-    /// Takes a sequence number for that of the connection's first byte.
+    /// Sets the sequence number of the connection's first byte.
     fn begin_at(&mut self, first: u32, most: u16) {
         if first == self.start {
             self.is_first = true;
@@ -64,14 +63,14 @@ impl Tcp {
         }
         match after(self.start, first) {
             Ok(by) if !self.is_first => self.pieces.shift(by, most),
-            // The ports are in use again, by a new connection.
+            // The ports are reused by a new connection.
             _ => self.pieces = Pieces::default(),
         }
         self.start = first;
         self.is_first = true;
     }
 
-    /// Returns the bytes from the first one on, without a gap; uses `room` to put them together.
+    /// The bytes from the first one on, without a gap; uses `room` to put them together.
     pub(crate) fn beginning<'t>(&'t self, room: &'t mut Vec<u8>) -> &'t [u8] {
         self.pieces.beginning(room)
     }
@@ -82,7 +81,7 @@ impl Tcp {
         read(self.pieces.beginning(room), self.is_first, is_all, most)
     }
 
-    /// Returns why there is no name yet, if no more bytes come.
+    /// The reason why there is no name, if no more bytes come.
     pub(crate) fn why_not(&self, most: u16, room: &mut Vec<u8>) -> NoName {
         match read(self.pieces.beginning(room), self.is_first, true, most) {
             Err(Stop::No(NoName::NoBeginning)) => NoName::NoBeginning,
@@ -90,16 +89,16 @@ impl Tcp {
         }
     }
 
-    /// Returns the memory that it has allocated, in bytes.
+    /// The allocated memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.pieces.memory()
     }
 }
 
-/// Finds the name in the first bytes of a connection, or in those that may be its first ones.
+/// Finds the name in the first bytes of a connection, or in bytes that may be its first ones.
 pub(crate) fn read(bytes: &[u8], is_first: bool, is_all: bool, most: u16) -> Result<Found, Stop> {
     match stream::read(bytes, is_all, most) {
-        // Bytes from before these may come yet, and make sense of them.
+        // Earlier bytes may still come, and make the whole readable.
         Err(Stop::No(NoName::Foreign | NoName::Malformed | NoName::Sslv2 | NoName::TooLong))
             if !is_first && !is_all =>
         {
@@ -112,7 +111,7 @@ pub(crate) fn read(bytes: &[u8], is_first: bool, is_all: bool, most: u16) -> Res
     }
 }
 
-/// Returns how far a sequence number is after another one, or before it.
+/// The distance from `other` to `sequence`: `Ok` if `sequence` is not before it, else `Err`.
 fn after(sequence: u32, other: u32) -> Result<usize, usize> {
     let distance = sequence.wrapping_sub(other).cast_signed();
     let length = distance.unsigned_abs() as usize;
@@ -136,7 +135,7 @@ mod tests {
     /// Adds pieces of `0123456789abcdef`, by their places in it.
     fn collected(first: Option<u32>, pieces: &[(usize, usize)]) -> Vec<u8> {
         const TEXT: &[u8] = b"0123456789abcdef";
-        // The numbers overflow on the way.
+        // The sequence numbers wrap on the way.
         let start = u32::MAX - 3;
         let number = |offset: usize| start.wrapping_add(u32::try_from(offset).unwrap());
         let mut tcp = Tcp::new(number(pieces[0].0), first);
@@ -172,7 +171,7 @@ mod tests {
         assert!(!tcp.add(100, None, b"abXde", MOST));
         assert!(!tcp.add(101, None, b"bcdYf", MOST));
         assert_eq!(beginning(&tcp), b"abcdef");
-        // Bytes before the first one are none of the connection.
+        // Bytes before the first one do not belong to the connection.
         assert!(tcp.add(99, None, b"?ab", MOST));
         assert!(!tcp.add(99, None, b"?aX", MOST));
     }
@@ -183,7 +182,7 @@ mod tests {
         tcp.add(95, Some(100), b"-----ab", MOST);
         tcp.add(90, Some(100), b"--", MOST);
         assert_eq!(beginning(&tcp), b"ab");
-        // It was not known until the SYN came.
+        // The first number was unknown until the SYN came.
         let mut tcp = Tcp::new(102, None);
         tcp.add(102, None, b"cd", MOST);
         tcp.add(100, Some(100), b"ab", MOST);
@@ -210,7 +209,7 @@ mod tests {
         tcp.add(100, None, &[b'x'; 10], MOST);
         assert_eq!(beginning(&tcp).len(), 16);
         assert!(tcp.pieces.is_full(MOST));
-        // However often the beginning moves.
+        // For any number of moves of the beginning.
         let mut tcp = Tcp::new(10_000, None);
         for step in 0..500 {
             tcp.add(10_000 - 7 * step, None, b"sevenby", MOST);

@@ -1,11 +1,11 @@
-//! Makes hellos as clients send them, for tests.
+//! Makes hellos like real clients, for tests.
 
 pub use crate::quic::{Initial, Version, crypto};
 
 /// The type of the extension of key shares.
 pub const KEY_SHARE: u16 = 51;
 
-/// What a ClientHello has that concerns its name.
+/// The parts of a ClientHello that matter for its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'a> {
     /// The server name; `None`: the extension is missing.
@@ -16,7 +16,7 @@ pub struct Hello<'a> {
     pub key_share: usize,
     /// Whether it offers Encrypted ClientHello.
     pub is_encrypted: bool,
-    /// The versions of TLS that it offers, by the second byte of their numbers; none: the extension is missing.
+    /// The versions of TLS that it offers, by the second byte of their numbers; empty: the extension is missing.
     pub versions: &'a [u8],
     /// The session that it offers.
     pub session: &'a [u8],
@@ -25,7 +25,7 @@ pub struct Hello<'a> {
 }
 
 impl Hello<'static> {
-    /// One that has nothing.
+    /// A hello without extensions.
     pub const NONE: Self = Self {
         name: None,
         applications: &[],
@@ -38,7 +38,7 @@ impl Hello<'static> {
 }
 
 impl Hello<'_> {
-    /// Returns the handshake message.
+    /// Makes the handshake message.
     ///
     /// # Panics
     ///
@@ -85,7 +85,7 @@ impl Hello<'_> {
     }
 }
 
-/// Returns the message in records of at most so many bytes.
+/// Splits the message into records of at most `most` bytes.
 ///
 /// # Panics
 ///

@@ -17,9 +17,8 @@ const HEARTBEAT: u8 = 24;
 /// The longest content of a record in clear text.
 const LONGEST_RECORD: u16 = 1 << 14;
 
-/// Returns whether bytes begin like the hello of SSL 2.0: a length with the highest bit set, the type
-/// of the message, and the version of SSL 2.0 or of a successor. Fewer than these do not tell
-/// yet.
+/// Whether bytes begin like the hello of SSL 2.0: a length with the highest bit set, the type of the message, and the
+/// version of SSL 2.0 or of a successor. Fewer bytes do not decide yet.
 pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
     match bytes {
         [length, ..] if length & 0x80 == 0 => Ok(false),
@@ -29,8 +28,7 @@ pub(crate) fn is_sslv2(bytes: &[u8]) -> Result<bool, Stop> {
     }
 }
 
-/// Returns whether a record other than one with a part of the handshake is at the beginning, such as an alert.
-/// A server may take a hello behind it.
+/// Whether the first record is not a handshake record, but for example an alert. A server may accept a hello behind it.
 pub(crate) fn is_other_record(bytes: &[u8]) -> Result<bool, Stop> {
     match bytes {
         [CHANGE_CIPHER_SPEC..=HEARTBEAT] => Err(Stop::More),
@@ -39,13 +37,13 @@ pub(crate) fn is_other_record(bytes: &[u8]) -> Result<bool, Stop> {
     }
 }
 
-/// Finds the name in the first bytes of a connection, of which there can be `most`.
+/// Finds the name in the first bytes of a connection; at most `most` bytes can come.
 ///
-/// A client may split the hello into records as it likes, each of which may come in pieces.
+/// A client may split the hello into records as it likes, and each record may come in pieces.
 pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
     let mut carried = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    // A header that is not there yet may still come.
+    // An incomplete header may still be completed.
     while let Ok((content, header)) = parse_tls_record_header(rest) {
         let is_handshake = header.record_type == TlsRecordType::Handshake
             && header.version.0 >> 8 == 3
@@ -58,7 +56,7 @@ pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
         carried.extend_from_slice(content);
         match hello::read(&carried, most) {
             Err(Stop::More) => rest = after,
-            // Another message in the same record may be a second hello; no honest client sends one there.
+            // Another message in the same record may be a second hello; honest clients never send one there.
             Ok(hello) if hello.length < carried.len() + missing => {
                 return Err(Stop::No(NoName::Malformed));
             }

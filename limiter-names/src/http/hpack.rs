@@ -1,10 +1,9 @@
-//! HPACK (RFC 7541), as far as the name of the server takes it.
+//! HPACK (RFC 7541), as far as the server's name needs it.
 //!
-//! Only one field of a connection's first header block is wanted. The dynamic table is empty
-//! before, and what the block adds to it are fields that have been looked at; so it is not kept. The
-//! decoders of whole blocks that there are (hpack, fluke-hpack, httlib-hpack) panic if a block ends
-//! inside an integer, or make a table of Huffman's code for each text. Only the code itself is
-//! another's.
+//! Only one field of a connection's first header block is needed. The dynamic table is empty before, and the block adds
+//! to it only fields that were read already, so the table is not kept. The existing decoders of whole blocks (hpack,
+//! fluke-hpack, httlib-hpack) panic if a block ends inside an integer, or build a table of the Huffman code for each
+//! text. Only the Huffman code itself comes from a crate.
 
 use httlib_huffman::DecoderSpeed;
 
@@ -17,7 +16,7 @@ const HOST: usize = 38;
 /// The most bytes of an integer: enough for a length of 2^28.
 const LONGEST_INTEGER: usize = 5;
 
-/// The longest text whose code is undone, in bytes: no name is longer.
+/// The longest text that is decoded, in bytes: no name is longer.
 const LONGEST_TEXT: usize = 300;
 
 /// A text as it is sent.
@@ -28,7 +27,7 @@ struct Text<'b> {
 }
 
 impl Text<'_> {
-    /// Returns what it stands for.
+    /// Returns the decoded text; `None`: it is too long or damaged.
     fn decoded(self) -> Option<Vec<u8>> {
         if self.bytes.len() > LONGEST_TEXT {
             return None;
@@ -42,13 +41,13 @@ impl Text<'_> {
     }
 }
 
-/// Returns the `:authority` of a request's header block, or else its `host`; `None` twice: it is no
-/// header block, or they differ.
+/// The `:authority` of a request's header block, or else its `host`. Outer `None`: the block is damaged, or they
+/// differ; inner `None`: it has neither.
 #[expect(clippy::option_option, reason = "a block may be whole and lack both")]
 pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
     let (mut authority, mut host) = (None, None);
     while let Some(first) = block.first() {
-        // A whole field that is in a table, or a new size of the dynamic one.
+        // A whole field from a table, or a new size of the dynamic table.
         if first & 0x80 != 0 || first & 0xe0 == 0x20 {
             let bits = if first & 0x80 != 0 { 7 } else { 5 };
             (_, block) = integer(block, bits)?;
@@ -69,7 +68,7 @@ pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
             (HOST, _) | (0, Some(b"host")) => &mut host,
             _ => continue,
         };
-        // Which one counts would be the server's choice.
+        // With two of them, the server would choose.
         if found.replace(value.decoded()?).is_some() {
             return None;
         }
@@ -83,7 +82,7 @@ pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(authority.or(host))
 }
 
-/// Reads an integer whose first byte has so many bits of it (RFC 7541, 5.1).
+/// Reads an integer; its first byte has `bits` bits of it (RFC 7541, 5.1).
 fn integer(bytes: &[u8], bits: u8) -> Option<(usize, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let most = (1usize << bits) - 1;
@@ -112,7 +111,7 @@ fn text(bytes: &[u8]) -> Option<(Text<'_>, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Returns the name, empty if there is none.
+    /// The name, empty if the block has none.
     fn read(block: &[u8]) -> Option<String> {
         let read = authority(block);
         read.map(|found| String::from_utf8(found.unwrap_or_default()).unwrap())
@@ -167,7 +166,7 @@ mod tests {
             b"\x41\x7f",
             b"\x41\x05a.b",
             b"\x40\x05a.b",
-            // All ones are the end of a text, which is no letter.
+            // All ones end a text and are no letter.
             b"\x41\x84\xff\xff\xff\xff",
             &two,
         ];

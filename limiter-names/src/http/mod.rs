@@ -1,4 +1,4 @@
-//! HTTP without TLS, of both kinds that TCP carries.
+//! HTTP without TLS, in the two versions that run over TCP.
 
 mod hpack;
 pub(crate) mod one;

@@ -7,11 +7,11 @@ use crate::{
     outcome::{NoName, Stop},
 };
 
-/// The most fields of a request that is read; common servers take a hundred.
+/// The maximum number of fields in a request; common servers accept a hundred.
 const FIELDS: usize = 100;
 
-/// Finds the name in the first bytes of a connection; `is_all` if no more will come. Then it is
-/// enough if the name's line is complete: what is behind is mostly a long cookie.
+/// Finds the name in the first bytes of a connection. With `is_all`, no more bytes will come, and a complete line with
+/// the name is enough: the bytes behind it are usually a long cookie.
 pub(crate) fn read(bytes: &[u8], is_all: bool) -> Result<Name, Stop> {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut request = Request::new(&mut fields);
@@ -32,15 +32,15 @@ pub(crate) fn read(bytes: &[u8], is_all: bool) -> Result<Name, Stop> {
     }
 }
 
-/// Returns the lines that have their ends.
+/// The complete lines.
 fn without_last_line(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     &bytes[..end.map_or(0, |end| end + 1)]
 }
 
-/// Returns why bytes cannot be read as a request. Servers take more than standards allow, such as two spaces
-/// before the target, or a request of HTTP/0.9 whose target has a name. So what has a method and a slash may be
-/// one, and more bytes do not change that once the first line is there.
+/// Explains why bytes are not a request. Servers accept more than the standards allow, such as two spaces before the
+/// target, or a request of HTTP/0.9 with a name in its target. So bytes with a method and a slash may be a request, and
+/// more bytes do not change that after the first line.
 fn unreadable(bytes: &[u8]) -> Stop {
     let request = bytes.trim_ascii_start();
     let Some(first) = request.first() else {
@@ -59,8 +59,8 @@ fn unreadable(bytes: &[u8]) -> Stop {
     }
 }
 
-/// Takes the name from the target if that has one, else from `Host`, which there may be once. If they differ, servers
-/// disagree on which counts.
+/// Takes the name from the target if it has one, else from `Host`, which may occur once. If they differ, the request is
+/// malformed, because servers disagree on which one counts.
 fn name(method: Option<&str>, target: Option<&str>, fields: &[Header<'_>]) -> Result<Name, Stop> {
     let mut hosts = fields
         .iter()
@@ -135,7 +135,7 @@ mod tests {
             };
             read("", Ok("a.b"));
             read("Host: a.B.\r\n", Ok("a.b"));
-            // Which one counts would be the server's choice.
+            // With two of them, the server would choose.
             read("Host: d\r\n", Err(Stop::No(NoName::Malformed)));
             read("Host:\r\n", Err(Stop::No(NoName::Malformed)));
         }

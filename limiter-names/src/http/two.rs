@@ -6,7 +6,7 @@ use crate::{
     outcome::{NoName, Stop},
 };
 
-/// What a client sends first.
+/// The first bytes from a client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A frame's header.
@@ -26,14 +26,14 @@ const END_HEADERS: u8 = 0x04;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
 
-/// Returns whether bytes are the beginning of what such a client sends. A few bytes do not tell
-/// yet: the method `PRI` is reserved for this.
+/// Whether bytes begin the client's preface. A few bytes do not decide: the method `PRI` is
+/// reserved for it.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let length = bytes.len().min(PREFACE.len());
     bytes[..length] == PREFACE[..length]
 }
 
-/// Finds the name in bytes that [begin](begins) so.
+/// Finds the name in bytes that [begin](begins) with the preface.
 pub(crate) fn read(bytes: &[u8]) -> Result<Name, Stop> {
     let malformed = Stop::No(NoName::Malformed);
     let mut rest = bytes.get(PREFACE.len()..).ok_or(Stop::More)?;
@@ -72,7 +72,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Name, Stop> {
     }
 }
 
-/// Returns the fragment of the header block in a `HEADERS` frame.
+/// The fragment of the header block in a `HEADERS` frame.
 fn without_padding(payload: &[u8], flags: u8) -> Option<&[u8]> {
     let (padding, payload) = if flags & PADDED == 0 {
         (0, payload)
@@ -98,7 +98,7 @@ mod tests {
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
     }
 
-    /// The request of RFC 7541, C.4.1: `http://www.example.com/`, with Huffman's code.
+    /// The request of RFC 7541, C.4.1: `http://www.example.com/`, with the Huffman code.
     const BLOCK: &[u8] = &[
         0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90,
         0xf4, 0xff,

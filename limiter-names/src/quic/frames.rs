@@ -14,7 +14,7 @@ const ACK_WITH_ECN: usize = 0x03;
 const CRYPTO: usize = 0x06;
 const CONNECTION_CLOSE: usize = 0x1c;
 
-/// Adds what the frames of a packet bring of the first `most` bytes of the handshake.
+/// Adds the handshake bytes in a packet's frames, as far as they are among the first `most`.
 pub(super) fn read(payload: &[u8], pieces: &mut Pieces, most: u16) -> Result<(), Stop> {
     let mut reader = Reader(payload);
     read_all(&mut reader, pieces, most).ok_or(Stop::No(NoName::Malformed))
@@ -28,7 +28,7 @@ fn read_all(reader: &mut Reader<'_>, pieces: &mut Pieces, most: u16) -> Option<(
                 // The largest number, and the delay.
                 skip(reader, 2)?;
                 let ranges = reader.integer()?;
-                // The first range, and two numbers for each other one.
+                // The first range, and two numbers for each further one.
                 skip(reader, ranges.checked_mul(2)?.checked_add(1)?)?;
                 if kind == ACK_WITH_ECN {
                     skip(reader, 3)?;
@@ -39,7 +39,7 @@ fn read_all(reader: &mut Reader<'_>, pieces: &mut Pieces, most: u16) -> Option<(
                 let length = reader.integer()?;
                 pieces.insert(offset, reader.take(length)?, most);
             }
-            // Nothing comes behind it.
+            // No frame follows it.
             CONNECTION_CLOSE => return Some(()),
             _ => return None,
         }
@@ -85,7 +85,7 @@ mod tests {
         assert_read(b"\x02\x05\x00\x40", None);
         // A number of ranges that no packet has.
         assert_read(b"\x02\x05\x00\xff\xff\xff\xff\xff\xff\xff\xff\x00", None);
-        // Far behind what is read.
+        // Far behind the bytes that are read.
         assert_read(b"\x06\xff\xff\xff\xff\xff\xff\xff\xff\x01a", Some(b""));
     }
 }

@@ -1,10 +1,11 @@
-//! The header of a packet with a long one (RFC 9000, 17.2), which is all that a client sends before
-//! the server has answered.
+//! Long packet headers (RFC 9000, 17.2). A client sends no other headers before the server has
+//! answered.
 
 use super::version::{Kind, Version};
 use crate::outcome::NoName;
 
-/// The shortest datagram in which a client may send an Initial packet, and a server takes one.
+/// The minimum size of a datagram with an Initial packet: clients must pad it, and servers drop
+/// shorter ones.
 pub(super) const SHORTEST: usize = 1200;
 
 /// The longest connection ID of versions 1 and 2.
@@ -17,9 +18,9 @@ pub(super) struct Header {
     pub(super) kind: Kind,
     /// The destination connection ID.
     pub(super) connection: Connection,
-    /// Where the packet number is.
+    /// The offset of the packet number.
     pub(super) number_at: usize,
-    /// Where the packet ends.
+    /// The offset of the packet's end.
     pub(super) end: usize,
 }
 
@@ -50,14 +51,14 @@ impl Header {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, NoName> {
         let mut reader = Reader(bytes);
         let first = reader.byte().ok_or(NoName::Foreign)?;
-        // The form is long, and a bit is fixed.
+        // The form bit is 1 for long headers, and the next bit is always 1.
         if first & 0xc0 != 0xc0 {
             return Err(NoName::Foreign);
         }
         let version = reader.take(4).and_then(|version| version.first_chunk());
         let version = u32::from_be_bytes(*version.ok_or(NoName::Foreign)?);
         let Some(version) = Version::of_number(version) else {
-            // So that other protocols are not taken for QUIC, it must at least look like it.
+            // Checks the rest of the header's form, so that other protocols are not taken for QUIC.
             return Err(match (reader.id(), reader.id()) {
                 (Some(_), Some(_)) if version != 0 && bytes.len() >= SHORTEST => NoName::Version,
                 _ => NoName::Foreign,
@@ -106,7 +107,7 @@ impl<'b> Reader<'b> {
         Some(taken)
     }
 
-    /// Reads bytes behind a byte with their number.
+    /// Reads a connection ID: a byte with its length, and that many bytes.
     fn id(&mut self) -> Option<&'b [u8]> {
         let length = self.byte()?;
         self.take(length.into())

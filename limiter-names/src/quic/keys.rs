@@ -1,6 +1,6 @@
 //! The keys of a client's Initial packets (RFC 9001, 5.2 to 5.4; RFC 9369, 3.3).
 //!
-//! RustCrypto does the cryptography. It hides nothing from anybody: who sees the packet has the key.
+//! RustCrypto does the cryptography. The keys protect no secret: every observer of the packet can derive them.
 
 use aes::{Aes128, cipher::BlockEncrypt as _};
 use aes_gcm::{AeadInPlace as _, Aes128Gcm, KeyInit as _};
@@ -9,14 +9,14 @@ use sha2::Sha256;
 
 use super::version::Version;
 
-/// How long the mark behind an encrypted payload is.
+/// The length of the authentication tag behind an encrypted payload.
 pub(super) const TAG: usize = 16;
 
-/// Where the sample is that the header's protection depends on, from the packet number on.
+/// The offset of the sample for header protection, from the packet number on.
 const SAMPLE_AT: usize = 4;
 const SAMPLE: usize = 16;
 
-/// What opens a client's Initial packets. They are kept as bytes: set up, they take ten times as much.
+/// The keys that open a client's Initial packets. Kept as bytes: expanded keys take ten times as much memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Keys {
     pub(super) key: [u8; 16],
@@ -25,7 +25,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Derives them from the destination connection ID of the client's first packet.
+    /// Derives the keys from the destination connection ID of the client's first packet.
     pub(super) fn of_client(version: Version, connection: &[u8]) -> Self {
         let initial = Hkdf::<Sha256>::new(Some(&version.salt()), connection);
         let secret: [u8; 32] = expand(&initial, "client in");
@@ -38,8 +38,7 @@ impl Keys {
         }
     }
 
-    /// Opens a packet whose number is at `number_at`; `None`: the keys do not fit. Returns its
-    /// payload.
+    /// Opens a packet with its number at `number_at`, and returns its payload; `None`: the keys do not fit.
     pub(super) fn open(&self, packet: &[u8], number_at: usize) -> Option<Vec<u8>> {
         let sample = packet
             .get(number_at + SAMPLE_AT..)?
@@ -53,8 +52,8 @@ impl Keys {
         for (byte, mask) in packet[number_at..payload_at].iter_mut().zip(number_mask) {
             *byte ^= mask;
         }
-        // A client that has sent so many packets before its hello that a number is left out of the
-        // truncated ones is none.
+        // The truncated number is taken as the whole one: a real client sends too few packets before its hello for
+        // truncation to matter.
         let nonce = self.nonce(&packet[number_at..payload_at]);
         let (header, payload) = packet.split_at_mut(payload_at);
         let (payload, tag) = payload.split_at_mut_checked(payload.len().checked_sub(TAG)?)?;
@@ -66,14 +65,14 @@ impl Keys {
         Some(payload.to_vec())
     }
 
-    /// Returns what hides the first byte and the packet number.
+    /// The mask over the first byte and the packet number.
     pub(super) fn mask(&self, sample: [u8; SAMPLE]) -> [u8; 5] {
         let mut block = sample.into();
         Aes128::new(&self.header.into()).encrypt_block(&mut block);
         [block[0], block[1], block[2], block[3], block[4]]
     }
 
-    /// Returns the nonce of a packet with a number of up to four bytes.
+    /// The nonce of a packet with a number of up to four bytes.
     pub(super) fn nonce(&self, number: &[u8]) -> [u8; 12] {
         let mut nonce = self.iv;
         for (byte, number) in nonce.iter_mut().rev().zip(number.iter().rev()) {

@@ -1,8 +1,7 @@
 //! QUIC: the ClientHello in a client's Initial packets (RFC 9000, RFC 9001, RFC 9369).
 //!
-//! Their key follows from a number that the first of them carries in clear text, so anybody who sees
-//! that can read them. A hello takes several packets and datagrams, in any order, and browsers shuffle
-//! its parts within each.
+//! The client's first packet carries the key's input in clear text, so any observer can decrypt these packets. A hello
+//! takes several packets and datagrams, in any order, and browsers shuffle its parts within each.
 
 mod frames;
 mod header;
@@ -27,7 +26,7 @@ use crate::{
     pieces::Pieces,
 };
 
-/// A connection whose hello is being collected, once a packet of it has been opened.
+/// A connection with an incomplete hello, once one of its packets has been opened.
 #[derive(Debug, Default)]
 pub(crate) struct Quic(Option<Opened>);
 
@@ -38,25 +37,25 @@ struct Opened {
 }
 
 impl Quic {
-    /// Returns whether a packet has been opened.
+    /// Whether a packet has been opened.
     pub(crate) const fn is_begun(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Adds what the Initial packets in a client's datagram bring of the handshake's first `most`
-    /// bytes. What cannot be opened changes nothing.
+    /// Adds the handshake bytes in the Initial packets of a client's datagram, as far as they are among the first
+    /// `most`. Packets that cannot be opened are ignored.
     pub(crate) fn add(&mut self, datagram: &[u8], most: u16) -> Result<(), Stop> {
         let mut rest = datagram;
         let mut connection = None;
         while !rest.is_empty() {
             let header = match Header::read(rest) {
                 Ok(header) => header,
-                // What is behind the first packet may be anything; and anybody can send what is no
-                // QUIC, which ends nothing that has begun.
+                // Any bytes may follow the first packet; and anyone can send bytes that are not QUIC, so they must not
+                // end a connection that has begun.
                 Err(_) if connection.is_some() || self.is_begun() => break,
                 Err(reason) => return Err(Stop::No(reason)),
             };
-            // Packets of one datagram are of one connection.
+            // Packets of one datagram belong to one connection.
             if *connection.get_or_insert(header.connection) != header.connection {
                 break;
             }
@@ -71,9 +70,9 @@ impl Quic {
         Ok(())
     }
 
-    /// Opens a packet, with the connection's key or one that follows from the packet.
+    /// Opens a packet, with the connection's key or a key derived from the packet.
     fn open(&mut self, packet: &[u8], header: &Header, most: u16) -> Result<(), Stop> {
-        // The server's choice of a number does not change the key, so the connection's own comes first.
+        // The key does not change when the server chooses a connection ID, so the connection's own key comes first.
         if let Some(opened) = &mut self.0
             && let Some(payload) = opened.keys.open(packet, header.number_at)
         {
@@ -83,8 +82,8 @@ impl Quic {
         let Some(payload) = keys.open(packet, header.number_at) else {
             return self.unread(NoName::Undecryptable);
         };
-        // The first packet; or the first one after the server's Retry, which says the hello again; or
-        // that of a new connection from the same port.
+        // The first packet; or the first one after the server's Retry, which repeats the hello; or the first one of a
+        // new connection from the same port.
         let opened = self.0.insert(Opened {
             keys,
             pieces: Pieces::default(),
@@ -92,7 +91,7 @@ impl Quic {
         frames::read(&payload, &mut opened.pieces, most)
     }
 
-    /// Leaves a packet out: it ends only what has not begun.
+    /// Skips a packet. Ends the flow only if no packet has been opened.
     const fn unread(&self, reason: NoName) -> Result<(), Stop> {
         if self.is_begun() {
             Ok(())
@@ -101,7 +100,7 @@ impl Quic {
         }
     }
 
-    /// Reads the hello, as far as it is there; uses `room` to put it together.
+    /// Reads the hello, as far as it is received; uses `room` to put it together.
     pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<Found, Stop> {
         let opened = self.0.as_ref().ok_or(Stop::More)?;
         match hello::read(opened.pieces.beginning(room), most) {
@@ -110,7 +109,7 @@ impl Quic {
         }
     }
 
-    /// Returns the memory that it has allocated, in bytes.
+    /// The allocated memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.0.as_ref().map_or(0, |opened| opened.pieces.memory())
     }

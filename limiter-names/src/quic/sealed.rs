@@ -7,27 +7,27 @@ use super::{
     version::Version,
 };
 
-/// What clients put into their Initial packets.
+/// The parameters of an Initial packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Initial<'a> {
     /// The version.
     pub version: Version,
-    /// The connection ID from which the keys follow.
+    /// The connection ID from which the keys are derived.
     pub keyed_by: &'a [u8],
     /// The destination connection ID in the header.
     pub connection: &'a [u8],
-    /// What a server's Retry gave.
+    /// The token from a server's Retry.
     pub token: &'a [u8],
     /// The packet number.
     pub number: u32,
 }
 
 impl Initial<'_> {
-    /// Returns a packet with these frames, and as many of padding as make it `length` bytes long.
+    /// Makes a packet with these frames, padded to `length` bytes.
     ///
     /// # Panics
     ///
-    /// If it cannot be that short, or longer than 16383.
+    /// If the packet cannot be that short, or is longer than 16383.
     #[must_use]
     pub fn sealed(&self, frames: &[u8], length: usize) -> Vec<u8> {
         let number = self.number.to_be_bytes();
@@ -76,7 +76,7 @@ impl Initial<'_> {
     }
 }
 
-/// Returns a `CRYPTO` frame.
+/// Makes a `CRYPTO` frame.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What differs between the versions of QUIC.
+//! The differences between the versions of QUIC.
 
 /// A version of QUIC.
 #[cfg_attr(
@@ -22,8 +22,7 @@ impl Version {
         }
     }
 
-    /// Finds the kind of a packet by two bits of its first byte; `None`: clients send none of this
-    /// kind.
+    /// The kind of a packet, from two bits of its first byte; `None`: clients send no such packets.
     pub(super) const fn kind(self, bits: u8) -> Option<Kind> {
         match (self, bits) {
             (Self::One, 0) | (Self::Two, 1) => Some(Kind::Initial),
