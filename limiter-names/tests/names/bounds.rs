@@ -1,4 +1,4 @@
-//! Times and room.
+//! Timeouts and room.
 
 use limiter_names::{
     Flow, Forgotten, NoName, Outcome, Protocol, Reader, Segment, Settings,
@@ -49,7 +49,7 @@ fn a_flow_has_its_time_from_its_first_piece_on() {
     assert!(feed(&mut reader, 1000, 1, 0, &stream[..10]).is_none());
     assert!(feed(&mut reader, 1099, 1, 10, &stream[10..20]).is_none());
     assert_eq!(reader.half_there(), 1);
-    // One byte at a time keeps no place.
+    // Sending one byte at a time keeps no entry.
     assert!(feed(&mut reader, 1100, 1, 20, &stream[20..]).is_none());
     let expected = Forgotten {
         timed_out: 1,
@@ -58,7 +58,7 @@ fn a_flow_has_its_time_from_its_first_piece_on() {
     assert_eq!(reader.forgotten(), expected);
     assert_eq!(reader.give_up(&from_port(1)), Some(NoName::Incomplete));
     assert_eq!(reader.half_there(), 0);
-    // A clock that goes back ends nothing.
+    // A clock that goes back ends no flow.
     assert!(feed(&mut reader, 2000, 1, 0, &stream[..10]).is_none());
     assert_named(feed(&mut reader, 1000, 1, 10, &stream[10..]).as_ref(), NAME);
 }
@@ -72,7 +72,7 @@ fn the_oldest_flow_gives_way() {
     }
     assert_eq!(reader.half_there(), 8);
     assert_eq!(reader.forgotten().gave_way, 4);
-    // What is left of one that gave way does not name anybody; the others are whole.
+    // The rest of an evicted flow gives no name; the other flows are complete.
     assert!(feed(&mut reader, 0, 3, 100, &stream[100..]).is_none());
     for port in 5..12 {
         let outcome = feed(&mut reader, 0, port, 100, &stream[100..]);

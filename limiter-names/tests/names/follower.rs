@@ -1,4 +1,4 @@
-//! Live flows: the first name stands, and nobody takes another's place.
+//! Live flows: the first name stands, and no flow takes another's place.
 
 use limiter_names::{
     Change, Flow, Follower, FollowerSettings, Name, NoName, Protocol, Segment, Settings,
@@ -54,7 +54,7 @@ fn from_port(client_port: u16, protocol: Protocol) -> Flow {
     }
 }
 
-/// What live flows ask for.
+/// The names of live flows.
 struct Live(Follower);
 
 impl Live {
@@ -83,7 +83,7 @@ impl Live {
         changes
     }
 
-    /// Returns the names that are kept, by port.
+    /// The kept names, by port.
     fn kept(&self) -> Vec<(u16, Option<&str>)> {
         let flows = self.0.flows();
         let mut kept: Vec<_> = flows
@@ -102,7 +102,7 @@ fn assert_named(changes: &[Change], port: u16, name: &str) {
     assert_eq!((flow.client_port, found.name.as_str()), (port, name));
 }
 
-/// A second hello begins behind the first and what comes between.
+/// A second hello begins behind the first and the bytes between them.
 #[test]
 fn a_second_hello_has_the_name_of_the_first() {
     let first = stream(NAME);
@@ -137,7 +137,7 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     assert_eq!(live.tcp(0, 1, 0, &first[..100]), []);
     assert_named(&live.tcp(0, 1, 100, &first[100..]), 1, NAME);
     assert_named(&live.udp(0, 2, &datagram(NAME, b"12345678")), 2, NAME);
-    // Neither client nor forger changes it; and what comes late costs nothing.
+    // Neither client nor forger changes it, and late pieces cost no budget.
     let other = "other.example.com";
     for payload in [stream(other), first[100..].to_vec()] {
         let place = first.len() - usize::from(payload.len() < first.len()) * payload.len();
@@ -147,7 +147,7 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     assert_eq!(live.kept(), [(1, Some(NAME)), (2, Some(NAME))]);
     assert_eq!(live.0.followed(Protocol::Tcp).pieces, 2);
     assert_eq!(live.0.followed(Protocol::Udp).pieces, 1);
-    // The ports are in use again.
+    // The ports are reused.
     for (port, protocol) in [(1, Protocol::Tcp), (2, Protocol::Udp)] {
         live.0.end(&from_port(port, protocol));
     }
@@ -156,7 +156,7 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     assert_named(&live.udp(2, 2, &datagram(other, b"87654321")), 2, other);
 }
 
-/// The server may take either copy, and so the client's name is not sure.
+/// The server may take either copy, so the client's name is uncertain.
 #[test]
 fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     let (one, other) = (stream(NAME), stream(&NAME.replace('a', "b")));
@@ -172,7 +172,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     assert_eq!(live.tcp(0, 1, middle, halves.1), []);
     assert_eq!(live.tcp(0, 1, middle, others.1), contradictory(1));
     assert_eq!(live.kept(), [(1, None)]);
-    // Thereafter, also behind a byte before the first, and for as long as the flow lives.
+    // Afterwards too, also behind a byte before the first, and for as long as the flow lives.
     assert_eq!(live.tcp(0, 2, middle, halves.1), []);
     assert_named(&live.tcp(0, 2, 0, halves.0), 2, NAME);
     for (place, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
@@ -191,7 +191,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     assert_eq!(reasons[NoName::Contradictory as usize], 4);
 }
 
-/// Whoever sends too much alone is; whoever comes when many others do is not.
+/// A client that sends too much alone is to blame; a client among many others is not.
 #[test]
 fn a_client_is_to_blame_for_what_it_does_not_send() {
     let mut live = Live::new(FollowerSettings {
@@ -212,7 +212,7 @@ fn a_client_is_to_blame_for_what_it_does_not_send() {
         live.0.feed(0, flow, segment, |_| {})
     };
     assert!(feed(1, 1, &stream[..100]) && feed(1, 1, b""));
-    // Its tenth of a hundred pieces a second.
+    // A hundred pieces a second, and a tenth of them at once.
     for port in 2..50 {
         assert!(feed(1, port, &stream));
     }
@@ -224,7 +224,7 @@ fn a_client_is_to_blame_for_what_it_does_not_send() {
     assert_eq!((followed.pieces, followed.overrun), (160, 49 + 254 - 160));
 }
 
-/// Bytes that gave way can be compared with nothing: a client must not wait for that.
+/// Evicted bytes cannot be compared: a client must not benefit from waiting for the eviction.
 #[test]
 fn what_can_no_more_be_compared_is_contradictory() {
     let mut live = Live::new(FollowerSettings {
@@ -272,8 +272,7 @@ fn a_hello_byte_by_byte_and_from_its_end() {
     }
 }
 
-/// What a server does not open, it does not answer either: so it must not hide the name of what comes
-/// behind it.
+/// A server does not answer datagrams that it cannot decrypt: such a datagram must not hide the name in later ones.
 #[test]
 fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
     let mut live = Live::new(SMALL);
@@ -286,7 +285,7 @@ fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
     let followed = live.0.followed(Protocol::Udp);
     assert_eq!(followed.nameless.iter().sum::<u64>(), 4);
     assert_eq!((followed.pieces, followed.named), (5, 1));
-    // A connection's bytes reach the server in any case.
+    // The bytes of a connection reach the server in any case.
     let mut foreign = live.tcp(0, 2, 0, &[b'?'; 4096]);
     assert!(matches!(foreign.pop(), Some(Change::Nameless(_, _))));
     assert_eq!(live.tcp(0, 2, 4096, &stream(NAME)), []);
@@ -295,7 +294,7 @@ fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
     assert_eq!(reasons[NoName::Foreign as usize], 1);
 }
 
-/// A server drops what is not within its window, so a client must not be named by that.
+/// A server drops segments outside its window, so they must not name a client.
 #[test]
 fn a_segment_far_ahead_does_not_name_its_flow() {
     let mut live = Live::new(SMALL);
@@ -304,7 +303,7 @@ fn a_segment_far_ahead_does_not_name_its_flow() {
         assert_eq!(live.tcp(0, 1, place, &fake), []);
     }
     assert_named(&live.tcp(0, 1, 0, &stream(NAME)), 1, NAME);
-    // Nobody knows where this one is.
+    // The place of this one is unknown.
     let anywhere = Segment::Tcp {
         sequence: FIRST,
         first: None,
@@ -355,7 +354,7 @@ fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
     let changes = live.tcp(0, 8, 0, &stream("b.example"));
     assert_eq!(changes[0], Change::GaveWay(from_port(0, Protocol::Tcp)));
     assert_named(&changes[1..], 8, "b.example");
-    // Long names take the places of several.
+    // Long names take the places of several short ones.
     let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
     for port in 20..30 {
         live.tcp(0, port, 0, &stream(&long));
@@ -366,9 +365,9 @@ fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
         kept.iter()
             .all(|(port, name)| *port >= 27 && *name == Some(&long))
     );
-    // It is no flow's end: one that gave way may be named again.
+    // An eviction does not end the flow: it may be named again.
     assert_eq!(live.0.followed(Protocol::Tcp).gave_way, 16);
-    // Flows without a name have places, too.
+    // Flows without a name take places, too.
     for port in 40..60 {
         live.tcp(0, port, 0, &[b'?'; 4096]);
     }

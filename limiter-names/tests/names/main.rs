@@ -1,4 +1,4 @@
-//! Flows as clients send them, and as no honest one does, through the whole reader.
+//! Flows of honest and hostile clients, through the whole reader.
 
 mod bounds;
 mod follower;
@@ -25,7 +25,7 @@ fn flow(protocol: Protocol) -> Flow {
     }
 }
 
-/// The sequence number of a connection's first byte; the numbers soon begin anew.
+/// The sequence number of a connection's first byte; the numbers soon wrap.
 const FIRST: u32 = u32::MAX - 700;
 
 /// Feeds pieces of a stream, each from a place in it.
@@ -42,7 +42,7 @@ fn feed_tcp<'p>(
             payload,
         };
         let read = reader.feed(0, flow(Protocol::Tcp), segment);
-        // What comes behind the outcome is left out.
+        // Pieces behind the outcome are left out.
         outcome = outcome.or(read);
         if outcome.is_some() {
             break;

@@ -1,5 +1,5 @@
-//! Many more flows than there is room for, of which only the first half comes, or which have a name: memory
-//! stays within the settings, and is what the reader and the follower say.
+//! Many more flows than fit, with incomplete hellos or with names: memory stays within the settings, and equals the
+//! memory that the reader and the follower report.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -12,7 +12,7 @@ use limiter_names::{
     testing::{Hello, Initial, Version, crypto, records},
 };
 
-/// Counts what each thread allocates: that of the test shares nothing with the harness's.
+/// Counts the memory of each thread: the test's thread shares none with the harness's.
 struct Counted;
 
 thread_local! {
@@ -23,8 +23,8 @@ fn now() -> usize {
     NOW.get()
 }
 
-// SAFETY: all is done by the system's allocator, under its own rules; the counter neither allocates
-// nor has a destructor.
+// SAFETY: the system's allocator does all work, under its own rules; the counter neither allocates nor has a
+// destructor.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         NOW.set(now().wrapping_add(layout.size()));
@@ -42,13 +42,13 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static COUNTED: Counted = Counted;
 
-/// What a place for a flow takes at most, in bytes.
+/// The maximum memory of a flow's entry, in bytes.
 const PLACE: usize = 400;
 
-/// What the budgets of one protocol's clients take, in bytes.
+/// The memory of the budgets of one protocol's clients, in bytes.
 const BUDGETS: usize = 1 << 14;
 
-/// The most that may be kept beside: the room to put bytes together, and a table's end.
+/// The maximum of other memory: the scratch space, and a table's end.
 const BESIDE: usize = 1 << 14;
 
 fn hello() -> Hello<'static> {
@@ -71,11 +71,11 @@ fn flow(number: u32, protocol: Protocol) -> Flow {
     }
 }
 
-/// The packets of clients of whom only the first half comes.
+/// The packets of clients that send only the first half.
 struct Halves {
     /// A hello in TLS.
     stream: Vec<u8>,
-    /// The same in QUIC, in two datagrams.
+    /// The same hello in QUIC, in two datagrams.
     datagrams: [Vec<u8>; 2],
 }
 
@@ -99,8 +99,7 @@ impl Halves {
         }
     }
 
-    /// Returns a flow by its number, with the half that comes. `first`: what is known of the number of its first
-    /// byte, if that is 0.
+    /// A flow by its number, with its half. `first`: the known number of its first byte, if that is 0.
     fn half(&self, number: u32, first: Option<u32>) -> (Flow, Segment<'_>) {
         let tcp = |sequence: u32, payload| Segment::Tcp {
             sequence,
@@ -128,7 +127,7 @@ impl Halves {
     }
 }
 
-/// Feeds halves, and now and then a whole flow in two pieces; returns the most memory at a time.
+/// Feeds halves, and now and then a whole flow in two pieces; returns the peak memory.
 fn flood(reader: &mut Reader, flows: u32) -> usize {
     let halves = Halves::new();
     let before = now();
@@ -139,7 +138,7 @@ fn flood(reader: &mut Reader, flows: u32) -> usize {
         let (flow, segment) = halves.half(number, first);
         assert!(reader.feed(time_ns, flow, segment).is_none());
         if number % 16 == 9 {
-            // Whoever says the rest soon is read, however many halves there are.
+            // A client that soon sends the rest is read, for any number of halves.
             let rest = Segment::Tcp {
                 sequence: 64,
                 first,
@@ -180,18 +179,18 @@ fn halves_without_end_take_what_the_settings_allow() {
         let forgotten = reader.forgotten();
         assert!(forgotten.gave_way > u64::from(halves) / 2, "{forgotten:?}");
         drop(reader);
-        // Nothing is left.
+        // All memory is freed.
         assert_eq!(now(), before);
-        // Only now: what is printed is kept by the harness.
+        // Only now: the harness keeps the printed text, which would count.
         println!("{flows} flows, {bytes} bytes: {most} bytes at most, of {bound}");
     }
 }
 
-/// The most bytes that one who follows live flows keeps of hellos that are half there, of both protocols: what
-/// the documentation promises.
+/// The maximum memory for incomplete hellos in a follower of live flows, for both protocols, as the documentation
+/// promises, in bytes.
 const HALF_THERE: usize = 93_323_264;
 
-/// Clients begin a hello and never end it, and come faster than any budget of pieces would let them.
+/// Clients begin hellos without completing them, faster than any budget of pieces would allow.
 #[test]
 fn halves_without_end_leave_a_follower_within_its_bound_and_others_their_names() {
     let settings = FollowerSettings {
@@ -207,7 +206,7 @@ fn halves_without_end_leave_a_follower_within_its_bound_and_others_their_names()
     let before = now();
     let mut follower = Follower::new(settings);
     let mut most = 0;
-    // At last of QUIC alone, until there is no room for these either.
+    // At last QUIC alone, until its room is full, too.
     for number in (0..200_000).chain((200_000..680_000).step_by(16)) {
         let (flow, segment) = halves.half(number, Some(0));
         follower.feed(u64::from(number) * 1000, flow, segment, |change| {
@@ -222,7 +221,7 @@ fn halves_without_end_leave_a_follower_within_its_bound_and_others_their_names()
         let forgotten = follower.forgotten(protocol);
         assert!(forgotten.gave_way > 5_000, "{protocol:?}: {forgotten:?}");
     }
-    // Whoever says all of it has a name, in two pieces as of today.
+    // A client that completes its hello has a name, in two pieces as usual today.
     let stream = halves.stream.split_at(700);
     let tcp = |sequence, payload| Segment::Tcp {
         sequence,
@@ -263,7 +262,7 @@ fn named_flows_without_end_take_what_the_settings_allow() {
     let mut follower = Follower::new(settings);
     let mut most = 0;
     for number in 0..FLOWS {
-        // Short names fill the places, long ones the bytes.
+        // Short names fill the entries, long ones the bytes.
         let request = &requests[usize::from(number < FLOWS / 2)];
         let segment = Segment::Tcp {
             sequence: 1,
@@ -288,7 +287,7 @@ fn named_flows_without_end_take_what_the_settings_allow() {
     let bound = bytes + 2 * settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
     assert!(most <= bound, "{most} bytes of {bound}");
     drop(follower);
-    // Nothing is left.
+    // All memory is freed.
     assert_eq!(now(), before);
     println!("{kept} flows at the end: {most} bytes at most, of {bound}");
 }

@@ -41,7 +41,7 @@ fn reader() -> Reader {
     Reader::new(Settings::default())
 }
 
-/// The frames of a hello in parts, out of order and with others between.
+/// The frames of a hello in parts, out of order and with other frames between.
 fn chaotic(message: &[u8], random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut from = 0;
@@ -95,7 +95,7 @@ fn packets_of_one_datagram() {
         initial(Version::One, 1).sealed(&crypto(500, two), 1000),
     ];
     assert_named(feed(&mut reader(), &coalesced.concat()).as_ref(), NAME);
-    // What is behind may be anything; and what is of another connection is left out.
+    // Any bytes may follow; and packets of another connection are left out.
     let garbage = [coalesced.concat(), vec![0x40; 30]].concat();
     assert_named(feed(&mut reader(), &garbage).as_ref(), NAME);
     let other = Initial {
@@ -119,7 +119,7 @@ fn packets_of_one_datagram() {
     assert_named(feed(&mut reader, &end).as_ref(), NAME);
 }
 
-/// After the server's Retry the client begins anew, under the number that the server chose.
+/// After the server's Retry the client begins anew, under the connection ID that the server chose.
 #[test]
 fn a_retry_changes_the_key() {
     let message = message();
@@ -133,7 +133,7 @@ fn a_retry_changes_the_key() {
         token: &[0xaa; 90],
         ..initial(Version::One, 2)
     };
-    // The end alone is not enough: what came under the old key does not count.
+    // The end alone is not enough: bytes under the old key do not count.
     assert!(feed(&mut reader, &retried.sealed(&crypto(700, two), LENGTH)).is_none());
     let begin = Initial {
         number: 3,
@@ -143,7 +143,7 @@ fn a_retry_changes_the_key() {
     assert_named(outcome.as_ref(), NAME);
 }
 
-/// After the server's first packet the client writes to the server's number, under the old key.
+/// After the server's first packet the client uses the server's connection ID, under the old key.
 #[test]
 fn the_servers_number_does_not_change_the_key() {
     let message = message();
@@ -193,7 +193,7 @@ fn what_cannot_be_opened_ends_nothing_that_has_begun() {
 #[test]
 fn what_is_no_quic_says_why() {
     let of = |payload: &[u8]| feed(&mut reader(), payload);
-    // A question to a name server, a later packet of QUIC.
+    // A DNS query, and a later packet of QUIC.
     let question = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01";
     assert_unnamed(of(question).as_ref(), NoName::Foreign);
     assert_unnamed(of(&[0x40; 1250]).as_ref(), NoName::Foreign);
@@ -203,10 +203,10 @@ fn what_is_no_quic_says_why() {
     assert_unnamed(of(&other).as_ref(), NoName::Version);
     other[1..5].fill(0);
     assert_unnamed(of(&other).as_ref(), NoName::Foreign);
-    // Servers do not take an Initial packet in a shorter datagram.
+    // Servers drop an Initial packet in a shorter datagram.
     let short = initial(Version::One, 0).sealed(&crypto(0, &message()[..100]), 1199);
     assert_unnamed(of(&short).as_ref(), NoName::Malformed);
-    // Frames that clients may not send there, a hello that is none; of one that is too long the name may come yet.
+    // Frames that clients may not send there, and a damaged hello; a hello that is too long may still show its name.
     let of_frames = |frames: &[u8]| of(&initial(Version::Two, 0).sealed(frames, LENGTH));
     assert_unnamed(of_frames(&[8, 0, 0]).as_ref(), NoName::Malformed);
     assert!(of_frames(&crypto(0, &[1, 0, 0xff, 0])).is_none());

@@ -1,5 +1,5 @@
-//! Hellos that Chromium sent, recorded by the test of `limiter names` with real clients: of TCP both
-//! segments, of QUIC the first two datagrams.
+//! Hellos from Chromium, recorded by the test of `limiter names` with real clients: both segments over TCP, the first
+//! two datagrams of QUIC.
 
 use limiter_names::{Application, How, Outcome, Protocol, Reader, Segment, Settings};
 
@@ -27,7 +27,7 @@ fn a_hello_of_two_segments() {
                 (found.name.as_str(), found.how),
                 ("chromium.example", How::Tls)
             );
-            // It sends bytes that look like ECH where there is nothing to hide.
+            // Chromium sends bytes that look like ECH even where it hides no name.
             assert!(found.may_be_outer);
             let offered = [Application::Http1, Application::Http2];
             assert!(found.applications.iter().eq(offered));

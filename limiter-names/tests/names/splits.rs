@@ -1,4 +1,4 @@
-//! However a stream is split, and in whatever order its pieces come, what is read is the same.
+//! The outcome is the same for any split of a stream, and for any order of its pieces.
 
 use limiter_names::{
     NoName, Reader, Settings,
@@ -88,7 +88,7 @@ fn shuffled_pieces_that_overlap_and_come_again() {
     }
 }
 
-/// The middle of a stream is no beginning, also if nobody says where that is.
+/// The middle of a stream is not taken for its beginning, even if its place is unknown.
 #[test]
 fn a_flow_seen_from_its_middle_on() {
     let middle = vec![0xa5; 5000];

@@ -26,8 +26,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Makes the packet of a standard, compares its beginning and its end, which depends on each byte
-/// before, and reads it.
+/// Makes the packet of a standard and reads it. Also compares its beginning, and its end, which
+/// depends on all bytes before.
 #[track_caller]
 fn assert_read(version: Version, begin: &str, end: &str) {
     let initial = Initial {

@@ -1,4 +1,4 @@
-//! TLS: what a hello says, and what is none.
+//! TLS: hellos, and messages that are no hello.
 
 use limiter_names::{
     Application, How, NoName, Outcome,
@@ -38,7 +38,7 @@ fn an_encrypted_hello_shows_the_outer_name() {
     assert!(found.may_be_outer);
 }
 
-/// Whether the server goes by the name, and may ask for a second hello.
+/// The server uses the name, or may ask for a second hello.
 #[test]
 fn a_hello_says_whether_its_name_binds_the_server() {
     let tls13 = Hello {
@@ -199,14 +199,14 @@ fn the_name_may_be_among_the_first_bytes_of_a_long_hello() {
 fn damaged_hellos_are_refused() {
     let message = HELLO.message();
     let stream = |message: &[u8]| records(message, 1 << 14);
-    // Lengths that do not agree: of the message, and of all extensions.
+    // Wrong lengths: of the message, and of all extensions.
     let mut shorter = message.clone();
     shorter[3] -= 1;
     assert_unnamed(read_tcp(&stream(&shorter)).as_ref(), NoName::Malformed);
     let mut less = message.clone();
     less[46] -= 1;
     assert_unnamed(read_tcp(&stream(&less)).as_ref(), NoName::Malformed);
-    // A ServerHello, a record that is no part of the handshake, one without content, another version.
+    // A ServerHello, a record that is no part of the handshake, an empty record, another version.
     let mut server = message.clone();
     server[0] = 2;
     assert_unnamed(read_tcp(&stream(&server)).as_ref(), NoName::Malformed);
