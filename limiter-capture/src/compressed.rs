@@ -8,11 +8,10 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, ReadFrameHeaderError},
 };
 
-/// How many bytes tell the format.
+/// The number of bytes that identify the format.
 const MAGIC: usize = 4;
 
-/// Returns a reader of what a stream contains once it is decompressed; of the stream itself if it is
-/// not compressed.
+/// Returns a reader of the stream's decompressed content, or of the stream itself if it is not compressed.
 pub fn decompressed(mut stream: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::with_capacity(MAGIC);
     (&mut stream).take(MAGIC as u64).read_to_end(&mut magic)?;
@@ -36,18 +35,18 @@ impl Kind {
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            // A frame, or one to skip, as parallel compressors write it.
+            // A frame, or a skippable frame, as parallel compressors write it first.
             [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Self::Zstd,
             _ => Self::Plain,
         }
     }
 }
 
-/// The content of all frames of a zstd stream. A frame may ask for 128 MiB of memory at most.
+/// The content of all frames of a zstd stream. A frame may use at most 128 MiB of memory.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
-    /// Whether the decoder is inside a frame, or has one to check.
+    /// Whether the decoder is inside a frame, or has still to check one.
     has_frame: bool,
 }
 
@@ -60,7 +59,7 @@ impl<R: BufRead> Zstd<R> {
         }
     }
 
-    /// Begins the next frame; returns whether there is one.
+    /// Begins the next frame; returns false at the end of the stream.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.init(&mut self.source) {
@@ -81,7 +80,7 @@ impl<R: BufRead> Zstd<R> {
         Ok(false)
     }
 
-    /// Ends a frame, whose content must have its checksum.
+    /// Ends a frame; fails if its content does not match its checksum.
     fn end(&mut self) -> io::Result<()> {
         self.has_frame = false;
         let expected = self.decoder.get_checksum_from_data();
@@ -147,7 +146,7 @@ mod tests {
         compress_to_vec(content, CompressionLevel::Fastest)
     }
 
-    /// A frame to skip, with three bytes.
+    /// A skippable frame, with three bytes.
     const SKIPPED: [u8; 11] = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Why a capture cannot be read any further.
+//! The reasons why a capture cannot be read any further.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum CaptureError {
     /// It does not start like a capture.
     #[error("not a capture: neither pcap nor pcapng")]
     Foreign,
-    /// Its frames are of a link that is not read.
+    /// Its frames are of an unsupported link type.
     #[error(
         "the capture's link type is {0}: only Ethernet (1), cooked (113, 276) and raw IP (101, 228, \
          229) can be read"

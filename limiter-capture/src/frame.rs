@@ -24,7 +24,7 @@ impl Frame for CapturedFrame<'_> {
         self.length
     }
 
-    /// Fails for bytes that were not captured, so that no header is made up.
+    /// Fails for bytes missing in the capture, so that no header is invented.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.data.get(offset..)?.first_chunk().copied()
     }

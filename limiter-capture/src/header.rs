@@ -1,4 +1,4 @@
-//! What both formats say of a packet, and what a replay takes.
+//! A packet's header in either format, reduced to the fields that a replay needs.
 
 use super::link::Link;
 

@@ -20,7 +20,8 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Reads the start of the next `what`; `None` if the stream ends before it.
+    /// Reads the start of the next item; `None` at the end of the stream. `what` names the item in
+    /// errors.
     pub(super) fn start<const N: usize>(
         &mut self,
         what: &'static str,
@@ -33,7 +34,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Reads the next bytes of a `what`.
+    /// Reads the next bytes of an item.
     pub(super) fn array<const N: usize>(
         &mut self,
         what: &'static str,
@@ -41,7 +42,7 @@ impl<R: Read> Input<R> {
         self.start(what)?.ok_or_else(|| self.cut_short(what))
     }
 
-    /// Replaces `bytes` with the next `length` bytes of a `what`.
+    /// Replaces `bytes` with the next `length` bytes of an item.
     pub(super) fn bytes(
         &mut self,
         bytes: &mut Vec<u8>,
@@ -55,7 +56,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Skips `length` bytes of a `what`.
+    /// Skips `length` bytes of an item.
     pub(super) fn skip(&mut self, length: u64, what: &'static str) -> Result<(), CaptureError> {
         if length == 0 {
             return Ok(());
@@ -69,7 +70,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Fills `bytes` as far as the stream goes; returns how many were read.
+    /// Fills `bytes` as far as the stream goes; returns the number of bytes read.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, CaptureError> {
         let mut read = 0;
         while read < bytes.len() {

@@ -1,19 +1,17 @@
-//! Reads pcap and pcapng captures of Ethernet, or of what becomes Ethernet, as a stream.
+//! Reads pcap and pcapng captures as a stream. Other supported link types are converted to Ethernet.
 //!
-//! Captures come from anywhere. Nothing here depends on a kernel, a policy or a machine, so the most
-//! that a hostile capture can do is end with an error.
+//! Captures come from untrusted sources. Nothing here depends on a kernel, a policy or a machine, so the worst that a
+//! hostile capture can do is end with an error.
 //!
-//! This is our own code, because the crates that read these formats fall short of what a replay
-//! needs:
+//! This is our own code, because the existing crates lack features that a replay needs:
 //!
-//! * pcap-parser 0.17 reads a big-endian interface's time offset as little-endian, refuses every
-//!   time resolution that is a power of two, and does not know the packet block that enhanced
-//!   packets replaced. It needs each whole block in its buffer, so common blocks (name resolution,
-//!   secrets, statistics) are either refused or take as much memory as their length says. It
-//!   replaces the operating system's error with one of its own, and gives up on a short first read
-//!   from a pipe.
-//! * pcap-file 2.0 takes every time as nanoseconds, whatever the interface's resolution and offset
-//!   are, and also needs each whole block in its buffer.
+//! * pcap-parser 0.17 reads a big-endian interface's time offset as little-endian, refuses every time resolution that
+//!   is a power of two, and does not know the obsolete packet block that enhanced packets replaced. It needs each whole
+//!   block in its buffer, so common blocks (name resolution, secrets, statistics) are either refused or take as much
+//!   memory as their length says. It replaces the operating system's error with its own, and gives up on a short first
+//!   read from a pipe.
+//! * pcap-file 2.0 reads every time as nanoseconds, ignoring the interface's resolution and offset, and also needs each
+//!   whole block in its buffer.
 //!
 //! A replay needs little of both formats. Lengths are checked before they are used, memory is
 //! bounded by one frame and one table of interfaces, and other blocks are skipped as a stream.
@@ -44,7 +42,7 @@ pub struct Packet<'a> {
     pub frame: CapturedFrame<'a>,
 }
 
-/// A capture that is being read.
+/// A capture being read.
 pub struct Capture<R> {
     input: Input<R>,
     format: Format,
@@ -135,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// Anything after a valid header is read or refused without a panic.
+        /// Any bytes after a valid header are read or refused without a panic.
         #[test]
         fn no_bytes_are_too_wild(
             pcap: bool,
@@ -173,7 +171,7 @@ mod tests {
     fn packets_of_an_unknown_link_are_refused() {
         let mut other = INTERFACE;
         other[8] = 105;
-        // An interface without packets does no harm.
+        // An unsupported interface without packets is ignored.
         let bytes = [&SECTION[..], &INTERFACE, &other].concat();
         assert!(matches!(count(&bytes), (0, None)));
         let packet = [

@@ -1,4 +1,4 @@
-//! The link types of captures. Frames of all become Ethernet, which the program sees on an interface.
+//! The link types of captures. All frames are converted to Ethernet, the only link type that the program sees.
 
 use std::iter;
 
@@ -7,14 +7,14 @@ const ETHERNET: usize = 14;
 
 const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
-/// Reserved: no protocol's.
+/// Reserved: assigned to no protocol.
 const TYPE_NONE: [u8; 2] = [0xff, 0xff];
 
 type Address = [u8; 6];
 
-/// No card's: the capture does not tell.
+/// Stands for an address that the capture does not contain.
 const UNKNOWN: Address = [0; 6];
-/// Stands for the host that captured, whose address cooked frames lack at one end.
+/// Stands for the capturing host: cooked frames lack its address at one end.
 const HOST: Address = [2, 0, 0, 0, 0, 1];
 const BROADCAST: Address = [0xff; 6];
 const MULTICAST: Address = [1, 0, 0x5e, 0, 0, 0];
@@ -23,21 +23,21 @@ const MULTICAST: Address = [1, 0, 0x5e, 0, 0, 0];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Ethernet,
-    /// An IP packet of either version, without a header of the link.
+    /// An IP packet of either version, without a link header.
     Raw,
     Ipv4,
     Ipv6,
-    /// Linux' cooked frames, as of `tcpdump -i any`: what the kernel says of a packet of any link.
+    /// Linux cooked frames, as of `tcpdump -i any`: the kernel's description of a packet of any link.
     Cooked,
     Cooked2,
 }
 
 impl Link {
-    /// Returns the link type with a number; `None`: it is not read here.
+    /// The link type with this number; `None`: unsupported.
     pub(super) const fn new(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Ethernet),
-            // 12 and 14 are what some systems wrote in place of 101.
+            // Some systems wrote 12 and 14 in place of 101.
             12 | 14 | 101 => Some(Self::Raw),
             113 => Some(Self::Cooked),
             228 => Some(Self::Ipv4),
@@ -47,8 +47,8 @@ impl Link {
         }
     }
 
-    /// Makes Ethernet of a packet's captured bytes, and returns its length on the wire, which the
-    /// capture gives as `original`, and as 0 if its writer did not know it.
+    /// Converts a packet's captured bytes to Ethernet; returns its length on the wire. The capture gives that length as
+    /// `original`, or 0 if its writer did not know it.
     pub(super) fn make_ethernet(self, data: &mut Vec<u8>, original: u32) -> usize {
         let original = original as usize;
         let Some((length, header)) = self.header(data) else {
@@ -58,8 +58,8 @@ impl Link {
         data.len().max((original + ETHERNET).saturating_sub(length))
     }
 
-    /// Returns the length of the link's own header, and the one that replaces it, which is missing if
-    /// the own one is cut; `None`: it is Ethernet already.
+    /// The length of the link's own header, and the Ethernet header that replaces it, which is missing if the own
+    /// header is cut; `None`: the link is Ethernet already.
     fn header(self, data: &[u8]) -> Option<(usize, Option<[u8; ETHERNET]>)> {
         let of_ip = |kind| Some((0, Some(ethernet(UNKNOWN, UNKNOWN, kind))));
         match self {
@@ -89,7 +89,7 @@ fn cooked2(data: &[u8]) -> Option<[u8; ETHERNET]> {
     Some(of_way(header[10], header[11], *address, *kind))
 }
 
-/// Makes the header of a frame that went this way, as Linux numbers them, from an address of so many
+/// Makes the header of a frame that went in direction `way`, by Linux's numbers, from a source address of `length`
 /// bytes.
 fn of_way(way: u8, length: u8, address: Address, kind: [u8; 2]) -> [u8; ETHERNET] {
     let from = if length == 6 { address } else { UNKNOWN };
@@ -136,7 +136,7 @@ mod tests {
             check(number, &v6, 60, &expected(TYPE_IPV6, &v6), 74);
             check(number, &[0x10], 60, &expected(TYPE_NONE, &[0x10]), 74);
             check(number, &[], 60, &expected(TYPE_IPV4, &[]), 74);
-            // A length that the writer did not know.
+            // A length unknown to the writer.
             check(number, &v4, 0, &expected(TYPE_IPV4, &v4), 16);
         }
         check(228, &v6, 60, &frame(UNKNOWN, UNKNOWN, TYPE_IPV4, &v6), 74);
@@ -156,7 +156,7 @@ mod tests {
             let cooked = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, way, 6, 2, 0, 0, 0, 0, 9, 0, 0];
             check(276, &[&cooked[..], &v4].concat(), 80, &expected, 74);
         }
-        // A tunnel's packet has no address, and a short snapshot not even its link's header.
+        // A tunnel's packet has no address, and a short snapshot may even lack the link header.
         let cooked = [0, 0, 2, 8, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 0x86, 0xdd, 0x60];
         check(
             113,

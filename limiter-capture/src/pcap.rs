@@ -38,7 +38,7 @@ impl Pcap {
             })
             .ok_or(CaptureError::Foreign)?;
         let header: [u8; 20] = input.array("file header")?;
-        // Version, time zone, accuracy and snapshot length are not needed.
+        // Version, time zone, accuracy and snapshot length are unused.
         let [_, _, _, _, link_type] = order.words(&header);
         let link_type = link_type & LINK_TYPE;
         Ok(Self {

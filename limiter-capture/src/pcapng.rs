@@ -14,7 +14,7 @@ use super::{
 pub(super) const SECTION_HEADER: [u8; 4] = 0x0a0d_0d0a_u32.to_le_bytes();
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
-/// The packet block that enhanced packets replaced.
+/// The obsolete packet block, replaced by enhanced packets.
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
@@ -23,13 +23,13 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
 /// The length of a block's fields before and after its body: the type, and twice the length.
 const FRAMING: u32 = 12;
-/// The length of what precedes the data in the body of both kinds of packet block.
+/// The length of the fields before the data in the body of both kinds of packet block.
 const PACKET_HEADER: u32 = 20;
-/// The length of what precedes the options in the body of an interface block.
+/// The length of the fields before the options in the body of an interface block.
 const INTERFACE_HEADER: u32 = 8;
-/// The longest body of an interface block, in bytes; no real one comes near.
+/// The longest body of an interface block, in bytes; real ones are far smaller.
 const MAX_INTERFACE: u32 = 65_536;
-/// The most interfaces, which bounds memory; no real capture comes near.
+/// The most interfaces, which bounds memory; real captures have far fewer.
 const MAX_INTERFACES: usize = 65_536;
 
 const OPTION_TIME_RESOLUTION: u16 = 9;
@@ -40,7 +40,7 @@ const NS_PER_SECOND: i128 = 1_000_000_000;
 pub(super) struct Pcapng {
     order: ByteOrder,
     interfaces: Vec<Interface>,
-    /// Simple packets have no time; they take that of the packet before.
+    /// The time of the last packet: simple packets have no time and reuse it.
     last_time_ns: i128,
 }
 
@@ -58,7 +58,7 @@ enum Unit {
     Ns(i128),
     /// This many units are one nanosecond.
     PerNs(i128),
-    /// A unit is 2 to the power of minus this seconds.
+    /// A unit is 2 to the power of minus this many seconds.
     PowerOfTwo(u8),
 }
 
@@ -87,7 +87,7 @@ impl Unit {
 }
 
 impl Pcapng {
-    /// Opens the first section, whose block type has been read.
+    /// Opens the first section; its block type has been read already.
     pub(super) fn open<R: Read>(input: &mut Input<R>) -> Result<Self, CaptureError> {
         let mut pcapng = Self {
             order: ByteOrder::Little,
@@ -150,14 +150,15 @@ impl Pcapng {
         }
     }
 
-    /// Starts a section, whose block type has been read; the numbers of interfaces begin anew.
+    /// Starts a section; its block type has been read already. The numbers of interfaces begin
+    /// anew.
     fn section<R: Read>(&mut self, input: &mut Input<R>) -> Result<(), CaptureError> {
         let total: [u8; 4] = input.array("section header")?;
         let magic: [u8; 4] = input.array("section header")?;
         let order = [ByteOrder::Little, ByteOrder::Big]
             .into_iter()
             .find(|order| order.u32(magic) == BYTE_ORDER);
-        // Also for later sections, although these come after valid blocks.
+        // For later sections too, although they follow valid blocks.
         self.order = order.ok_or(CaptureError::Foreign)?;
         self.interfaces.clear();
         let total = self.order.u32(total);
@@ -168,7 +169,7 @@ impl Pcapng {
         self.closing_length(input, total)
     }
 
-    /// Reads the body of an interface block; returns how many bytes it read.
+    /// Reads the body of an interface block; returns the number of bytes read.
     fn interface<R: Read>(
         &mut self,
         input: &mut Input<R>,
@@ -210,7 +211,7 @@ impl Pcapng {
         Ok(body)
     }
 
-    /// Reads the body of a packet block; returns how many bytes it read.
+    /// Reads the body of a packet block; returns the number of bytes read.
     fn packet<R: Read>(
         &mut self,
         input: &mut Input<R>,
@@ -244,7 +245,7 @@ impl Pcapng {
         Ok((header, PACKET_HEADER + captured))
     }
 
-    /// Reads the body of a simple packet block; returns how many bytes it read.
+    /// Reads the body of a simple packet block; returns the number of bytes read.
     fn simple_packet<R: Read>(
         &self,
         input: &mut Input<R>,
@@ -255,7 +256,7 @@ impl Pcapng {
             return Err(input.damaged("a packet's block is shorter than its header"));
         };
         let original_length = self.order.u32(input.array("packet header")?);
-        // The block has no captured length: it is the original one, cut to the snapshot length.
+        // The block has no captured length: it is the original length, cut to the snapshot length.
         let (interface, link) = self.interface_of(input, 0)?;
         let snapshot_length = match interface.snapshot_length {
             0 => u32::MAX,
@@ -282,7 +283,7 @@ impl Pcapng {
         let Some(interface) = self.interfaces.get(index as usize) else {
             return Err(input.damaged("a packet is of an interface that was not described"));
         };
-        // An interface of another type without packets does no harm.
+        // An unsupported interface without packets is ignored.
         let link = Link::new(interface.link_type);
         let link = link.ok_or(CaptureError::LinkType(interface.link_type))?;
         Ok((interface, link))
