@@ -146,7 +146,6 @@ impl Verdict {
         self.standing = SKIPPED;
     }
 
-    /// Sets the standing of the source.
     #[inline(always)]
     pub(crate) const fn set_standing(&mut self, standing: Standing) {
         self.standing = standing as u32;
@@ -186,7 +185,6 @@ impl Verdict {
         self.denied_by = NO_LIMIT;
     }
 
-    /// Drops the packet for the limit at an index.
     #[inline(always)]
     pub(crate) const fn drop_by(&mut self, reason: Reason, limit_index: u32) {
         self.reason = reason;

@@ -38,25 +38,21 @@ pub(crate) static READS_KERNEL: Global<u8> = Global::new(0);
 #[unsafe(no_mangle)]
 pub(crate) static RECORDS_OFFENDERS: Global<u8> = Global::new(0);
 
-/// Returns the shape that the loader has set.
 #[inline(always)]
 pub(crate) fn shape() -> &'static Shape {
     as_set(&SHAPE)
 }
 
-/// Returns the fields that the loader has set.
 #[inline(always)]
 pub(crate) fn socket_fields() -> &'static SocketFields {
     as_set(&SOCKET_FIELDS)
 }
 
-/// Returns the fields that the loader has set.
 #[inline(always)]
 pub(crate) fn route_fields() -> &'static RouteFields {
     as_set(&ROUTE_FIELDS)
 }
 
-/// Returns the secrets that the loader has set.
 #[inline(always)]
 pub(crate) fn name_keys() -> &'static NameKeys {
     as_set(&NAME_KEYS)

@@ -210,7 +210,6 @@ fn answer<const FRAGS: bool>(
     }
 }
 
-/// Hands the workspace's packet over to a stage.
 #[inline(always)]
 pub(crate) fn hand_over<const FRAGS: bool>(
     context: &XdpContext,

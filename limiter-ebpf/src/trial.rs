@@ -19,7 +19,6 @@ static TRIAL_ROOM: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 #[btf_map]
 static TRIAL_TCP_STATE: Array<u32, 1, { BPF_F_RDONLY_PROG as usize }> = Array::new();
 
-/// The last verdict.
 #[btf_map]
 static TRIAL_VERDICT: Array<Verdict, 1> = Array::new();
 

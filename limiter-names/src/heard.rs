@@ -12,7 +12,6 @@ pub(crate) struct Heard {
     bytes: usize,
 }
 
-/// A connection's first bytes.
 #[derive(Debug)]
 struct FirstBytes {
     /// The sequence number of the first byte.
@@ -42,7 +41,6 @@ impl Heard {
         self.kept.insert(flow, now_ns, FirstBytes { first, bytes });
     }
 
-    /// The kept bytes of a connection.
     pub(crate) fn bytes(&self, flow: &Flow) -> &[u8] {
         self.kept.get(flow).map_or(&[], |kept| &kept.bytes)
     }

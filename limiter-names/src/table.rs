@@ -51,21 +51,18 @@ impl<V> Table<V> {
         self.places.contains_key(flow)
     }
 
-    /// The value of a flow.
     pub(crate) fn get(&self, flow: &Flow) -> Option<&V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get(place as usize)?.kept.as_ref();
         kept.map(|(_, value)| value)
     }
 
-    /// The value of a flow, to be changed.
     pub(crate) fn get_mut(&mut self, flow: &Flow) -> Option<&mut V> {
         let place = *self.places.get(flow)?;
         let kept = self.slots.get_mut(place as usize)?.kept.as_mut();
         kept.map(|(_, value)| value)
     }
 
-    /// All flows with their values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Flow, &V)> {
         let kept = self.slots.iter().filter_map(|slot| slot.kept.as_ref());
         kept.map(|(flow, value)| (flow, value))
@@ -105,7 +102,6 @@ impl<V> Table<V> {
         self.capacity = self.capacity.max(self.places.capacity());
     }
 
-    /// Removes a flow.
     pub(crate) fn remove(&mut self, flow: &Flow) -> Option<V> {
         let place = self.places.remove(flow)?;
         let slot = self.slots.get_mut(place as usize)?;

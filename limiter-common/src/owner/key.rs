@@ -16,7 +16,6 @@ pub struct BucketKey {
     pub limit: u16,
     /// The number of a part of the bucket, from 1; 0: the bucket itself.
     part: u16,
-    /// The kind of the id.
     kind: OwnerKind,
     /// In network byte order: the masked address, with IPv4 in the first four bytes; or a number in the first eight. A
     /// name's number is in the last eight.

@@ -252,8 +252,7 @@ impl Record {
         Self::new(kind, false, visits, at.now, at.now)
     }
 
-    /// Proves the source, after a handshake or a valid cookie. A familiar source stays familiar where it would
-    /// otherwise become fresh.
+    /// Proves the source, after a handshake or a valid cookie. A familiar source does not become fresh by it.
     #[inline(always)]
     pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);

@@ -28,7 +28,7 @@ impl Reserves {
         self.ticks[standing as usize]
     }
 
-    /// [`Self::from`] by the standing's number: with an enum, the verifier would walk all later code once per standing.
+    /// The same by the standing's number: with an enum, the verifier would walk all later code once per standing.
     /// A number without a standing, because the look-up was skipped, counts as unknown.
     #[must_use]
     #[inline(always)]

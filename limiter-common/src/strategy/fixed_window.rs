@@ -15,7 +15,6 @@ use super::{Layout, Report, Terms, Unit, Window, counts, moving_window::Log, rul
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
-/// The fixed window.
 pub(crate) enum FixedWindow {}
 
 impl Rule for FixedWindow {

@@ -33,7 +33,6 @@ impl OneBucket {
         spend.expect("it fits").apply(self.state)
     }
 
-    /// Takes `cost` tokens; returns whether the bucket had them.
     pub(super) fn passes(&mut self, now_ns: u64, cost: u64) -> bool {
         let decision = self.decide(now_ns, cost);
         self.state = decision.state;

@@ -20,7 +20,6 @@ use super::{Layout, NEVER, Report, Terms, Unit, counts, moving_window::Log, rule
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
-/// The sliding window counter.
 pub(crate) enum SlidingWindowCounter {}
 
 impl Rule for SlidingWindowCounter {

@@ -15,7 +15,6 @@ pub struct Spend {
     most: u64,
     /// For windows, the period in ticks.
     period: u64,
-    /// The layout of the bucket's state.
     layout: Layout,
     /// Always 0.
     reserved: u32,

@@ -38,9 +38,9 @@ const LIMIT_BITS: u32 = 8;
 
 /// The fingerprint of a bucket in its line: never 0.
 ///
-/// From the lowest bit on: 16 bits for the number of the state's unit, needed to tell whether the
-/// bucket is full without its limit; 8 bits for the limit's interned id; 40 bits of the owner's
-/// hash, none of them used to choose the line. With 20 bits, 40 of five million packets a second
+/// From the lowest bit on: 16 bits for the number of the state's unit, by which code that needs
+/// room in the line can tell whether the bucket is full; 8 bits for the limit's interned id; 40
+/// bits of the owner's hash, none of them used to choose the line. With 20 bits, 40 of five million packets a second
 /// would hit a foreign bucket (16 million sources).
 #[must_use]
 #[inline(always)]

@@ -24,7 +24,6 @@ static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::ne
 #[btf_map]
 static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
 
-/// The line at this index.
 #[inline(always)]
 fn line(index: u32) -> Option<MapLine<WAYS>> {
     let line = TABLE.get_ptr_mut(index)?;

@@ -17,7 +17,6 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Looks up the bucket of a toll.
     #[inline(always)]
     pub(crate) fn find(&mut self, toll: &Toll) {
         let mut search = Search::SINGLE;

@@ -4,7 +4,6 @@ use limiter_common::connection::{Ends, each_limit, toll};
 
 use crate::{buckets::toll::Due, globals, tables::MapTables};
 
-/// Returns whether the policy limits handshakes.
 #[inline(always)]
 pub(crate) fn are_limited() -> bool {
     globals::shape().handshakes != 0

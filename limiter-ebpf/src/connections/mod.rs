@@ -273,7 +273,6 @@ pub(crate) fn closed(cookie: u64) {
     notes::close(cookie);
 }
 
-/// Returns whether the policy counts connections.
 #[inline(always)]
 pub(crate) fn are_counted() -> bool {
     globals::shape().connections != 0

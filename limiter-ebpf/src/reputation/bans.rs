@@ -38,7 +38,6 @@ static BAN_FILTER: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static BAN_HITS: HashMap<BanKey, Hits, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Counts traffic that the ban of this prefix drops.
 #[inline(always)]
 pub(super) fn count_hit(key: &BanKey, traffic: Traffic) {
     if let Some(hits) = BAN_HITS.get_ptr_mut(key) {

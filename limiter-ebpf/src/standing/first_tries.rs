@@ -10,7 +10,6 @@ use limiter_common::standing::{FIRST_TRIES as IN_LINE, FirstTries};
 #[btf_map]
 static FIRST_TRIES: Array<[u32; IN_LINE + 1], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// The line at this index.
 #[inline(always)]
 pub(super) fn line(index: u32) -> Option<impl FirstTries> {
     let line = FIRST_TRIES.get_ptr_mut(index)?;
@@ -21,13 +20,11 @@ pub(super) fn line(index: u32) -> Option<impl FirstTries> {
 pub(crate) struct MapFirstTries(*mut u32);
 
 impl MapFirstTries {
-    /// Takes a line of a map.
     #[inline(always)]
     pub(crate) const fn new(line: *mut [u32; IN_LINE + 1]) -> Self {
         Self(line.cast())
     }
 
-    /// The address of a word.
     #[inline(always)]
     fn word(&self, index: usize) -> *mut u32 {
         let mut index = index;

@@ -197,7 +197,6 @@ const fn first_byte(context: &SockOpsContext) -> u32 {
     unsafe { (*context.ops).rcv_nxt }
 }
 
-/// The ends of the connection.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "ports have 16 bits")]
 fn ends(context: &SockOpsContext) -> Option<Ends> {

@@ -9,7 +9,7 @@ use crate::{
 /// The first bytes from a client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A frame's header.
+/// The length of a frame's header.
 const HEADER: usize = 9;
 
 /// The longest frame that a client may send, until the server allows more.
@@ -26,8 +26,8 @@ const END_HEADERS: u8 = 0x04;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
 
-/// Whether bytes begin the client's preface. A few bytes do not decide: the method `PRI` is
-/// reserved for it.
+/// Whether bytes begin with the client's preface, or with its first part: the method `PRI` is
+/// reserved for the preface.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let length = bytes.len().min(PREFACE.len());
     bytes[..length] == PREFACE[..length]
@@ -92,7 +92,6 @@ fn without_padding(payload: &[u8], flags: u8) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// A frame.
     fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
         let length = u8::try_from(payload.len()).unwrap();
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()

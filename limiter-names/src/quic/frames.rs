@@ -47,7 +47,6 @@ fn read_all(reader: &mut Reader<'_>, pieces: &mut Pieces, most: u16) -> Option<(
     Some(())
 }
 
-/// Skips integers.
 fn skip(reader: &mut Reader<'_>, number: usize) -> Option<()> {
     for _ in 0..number {
         reader.integer()?;
