@@ -40,8 +40,8 @@ const LIMIT_BITS: u32 = 8;
 ///
 /// From the lowest bit on: 16 bits for the number of the state's unit, by which code that needs
 /// room in the line can tell whether the bucket is full; 8 bits for the limit's interned id; 40
-/// bits of the owner's hash, none of them used to choose the line. With 20 bits, 40 of five million packets a second
-/// would hit a foreign bucket (16 million sources).
+/// bits of the owner's hash, none of them used to choose the line. With 20 bits, 40 of five million
+/// packets a second would hit a foreign bucket (16 million sources).
 #[must_use]
 #[inline(always)]
 pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {
