@@ -37,9 +37,7 @@ pub(super) enum EventKind {
         for_ns: u64,
     },
     /// A source is not banned.
-    Refuses {
-        why: String,
-    },
+    Refuses { why: String },
 }
 
 impl Event {
