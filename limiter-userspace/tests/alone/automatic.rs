@@ -1,4 +1,5 @@
-//! An automatic rate in front of a slow server: the daemon finds what the server bears.
+//! An automatic rate in front of a slow server: the daemon finds the rate that the server can
+//! sustain.
 
 use std::{
     io::ErrorKind,
@@ -23,11 +24,11 @@ use testbed::{
 
 const PORT: u16 = 5_300;
 
-/// Datagrams that the server takes at once, and how often: 2 000 a second.
+/// The server takes one batch after each break: 2 000 datagrams a second.
 const BATCH: u64 = 20;
 const BREAK: Duration = Duration::from_millis(10);
 
-/// Datagrams that are offered, a second.
+/// The offered load, in datagrams a second.
 const OFFERED: u32 = 10_000;
 
 const FLOOR: u64 = 500;
@@ -43,7 +44,7 @@ limits:
   All: {id: total, cost: packets, burst: 100000, count: 100000, period: 1s}
 ";
 
-/// A server that is slower than what is offered. It ends when this is dropped.
+/// A server slower than the offered load. Dropping the value ends its thread.
 struct SlowServer {
     namespace: Namespace,
     served: Arc<AtomicU64>,
@@ -80,7 +81,7 @@ impl SlowServer {
         })
     }
 
-    /// Returns how many datagrams were served, and how many were lost in the server's buffer.
+    /// Returns how many datagrams the server handled, and how many its full socket buffer lost.
     fn so_far(&self) -> Result<(u64, u64)> {
         let distress = self
             .namespace
@@ -88,7 +89,7 @@ impl SlowServer {
         Ok((self.served.load(Relaxed), distress.receive_buffer))
     }
 
-    /// Returns the same for what happens while a closure runs.
+    /// Returns the same two counts for the time that a closure takes.
     fn during(&self, then: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
         let (served, lost) = self.so_far()?;
         then()?;
@@ -107,7 +108,7 @@ impl Drop for SlowServer {
     }
 }
 
-/// Offers datagrams of many sources for so many seconds.
+/// Offers datagrams of many sources for this number of seconds.
 fn flood(pair: &Pair, seconds: u64) -> Result<()> {
     let server = "10.77.0.1".parse().context("an address")?;
     let frames = (0..997).map(|number| {
@@ -138,7 +139,7 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     let mut limiter = Limiter::start(binary, &pair.server, UNLIMITED, &arguments)?;
     let slow = SlowServer::start(&pair.server)?;
 
-    // Some 2000, and fewer on a busy machine.
+    // About 2 000, and fewer on a busy machine.
     let (bears, lost) = slow.during(|| flood(&pair, 1))?;
     ensure!(lost > bears, "a slow server: served {bears}, lost {lost}");
 
@@ -168,7 +169,7 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
     ensure!(limit["source"] == "automatic", "{explanation:#}");
     ensure!(limit["count"].as_u64() > Some(FLOOR), "{explanation:#}");
 
-    // Another policy goes on from there, and another daemon begins at the floor.
+    // A reload keeps the rate found so far; a new daemon begins at the lowest rate.
     limiter.configure(&AUTOMATIC.replace("100000", "90000"))?;
     limiter.show(&["reload"])?;
     thread::sleep(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! What limits send back, and how much of it.
+//! The packets that limits send back, and their budget.
 
 use limiter_common::answer::Answer;
 use limiter_policy::policy::{AnswerRates, Deny};
@@ -7,7 +7,7 @@ use crate::harness::{LIMIT, check, rate, read};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A limit with its fields in one line: the third.
+/// A limit with its fields in one line, the third.
 fn own(fields: &str) -> String {
     format!(
         "limits:\n  Own: {{id: total, cost: packets, burst: 9, count: 9, period: 1s,\n    {fields}}}\n"
@@ -129,7 +129,7 @@ fn rates_of_answers() {
     );
 }
 
-/// They take three places.
+/// The answers' buckets take three of the limits' places.
 #[test]
 fn limits_beside_answers() {
     let limits = |number: usize| {

@@ -13,7 +13,6 @@ fn limited(ban: &str) -> String {
     format!("limits:\n  PacketsPerIPAddress: {{burst: 5, count: 5, period: 1s,\n    ban: {ban}}}\n")
 }
 
-/// Returns a configuration with a custom limit.
 fn own(id: &str, ban: &str) -> String {
     format!(
         "limits:\n  Own: {{id: {id}, cost: packets, burst: 5, count: 5, period: 1s,\n    ban: {ban}}}\n"
@@ -37,7 +36,8 @@ fn what_is_left_out_has_defaults() {
         at_most_ns: 24 * HOUR,
         escalate: Escalation::NONE,
         range_after: Some(16),
-        // Off: an attacker who forges 256 sources of a /48 would get it banned.
+        // Off by default: an attacker who forges 256 sources of a /48 would get the whole /48
+        // banned.
         site_after: None,
         only: None,
         mode: BanMode::Enforce,

@@ -4,7 +4,6 @@ use limiter_policy::policy::Limit;
 
 use super::harness::{self, SECOND, check, rate};
 
-/// Returns a configuration of one limit on all sources together.
 fn total(more: &str) -> String {
     format!("limits:\n  All: {{id: total, cost: packets, {more}}}\n")
 }

@@ -1,4 +1,4 @@
-//! Boulder's names of limits and ids: which of them have a meaning for packets.
+//! Boulder's limit names and ids: the ones that have a meaning for packets, and the others.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use super::harness::{check, load};
 
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
 
-/// A limit of Boulder, its id there, an id of an override of it, and whose buckets it has here.
+/// A Boulder limit: its name, its id, an override's id, and the key that its buckets have here.
 type Meaning = (&'static str, &'static str, &'static str, Owners);
 type Owners = (IdFormat, Option<NameKind>);
 
-/// The limits whose owners packets show.
+/// Limits by a key that packets carry.
 const LIMITS: [Meaning; 7] = [
     (
         "NewRegistrationsPerIPAddress",
@@ -63,16 +63,16 @@ const LIMITS: [Meaning; 7] = [
     ),
 ];
 
-/// The limits on what no packet shows.
+/// Limits by a key that no packet carries, such as an account.
 const WITHOUT: [&str; 2] = [
     "FailedAuthorizationsPerDomainPerAccount",
     "FailedAuthorizationsForPausingPerDomainPerAccount",
 ];
 
-/// The sections that the limits need beside them.
+/// The sections that these limits need.
 const BESIDE: &str = "subscribers: {12345678: 192.0.2.0/28}\npublic-suffixes: {file: list.dat}\n";
 
-/// Returns the limits with the ids that Boulder gives them, and their overrides.
+/// Returns a file that defines the limits under Boulder's ids, and their overrides.
 fn defined() -> String {
     let mut text = format!("{BESIDE}limits:\n");
     for (name, id, _, _) in LIMITS {
@@ -105,7 +105,7 @@ fn limits_with_boulder_s_names_and_ids() {
     }
 }
 
-/// Boulder's own files define no limit, as its names do.
+/// A limit with a Boulder name still needs an `id`: the name alone defines no limit for packets.
 #[test]
 fn boulder_s_file_as_it_is() {
     for (name, id, of_override, _) in LIMITS {

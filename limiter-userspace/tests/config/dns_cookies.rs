@@ -8,7 +8,7 @@ use crate::harness::{LIMIT, load};
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
-/// Loads a section beside a file `secret`.
+/// Loads a section; a file `secret` lies in the same directory.
 fn load_with(section: &str, secret: &str) -> Result<Config, Vec<String>> {
     let configuration = format!("{LIMIT}dns-cookies: {section}\n");
     load(&[
@@ -29,7 +29,8 @@ fn sections() {
         assert_eq!(cookies.secret_file.file_name(), Some("secret".as_ref()));
         assert!(cookies.secret_file.is_absolute());
         assert_eq!(config.secrets.unwrap().secrets.len(), 1);
-        // A change of the secrets is no change of the configuration.
+        // The files of secrets are not watched, because new secrets do not change the
+        // configuration.
         assert_eq!(config.files, ["limiter.yaml", "limiter.d"].map(Path::new));
         let shown = format!("{cookies:?}");
         assert!(!shown.contains(SECRET), "{shown}");

@@ -17,7 +17,7 @@ fn the_example_configurations_load() {
     let mut loaded = 0;
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        // Files with another extension are those that configurations name.
+        // Files with another extension are referenced by configurations.
         if path
             .extension()
             .is_some_and(|extension| extension == "yaml")
@@ -37,8 +37,8 @@ fn the_example_configurations_load() {
     assert_eq!(loaded, 12);
 }
 
-/// Fails if an example would slow down the host's own downloads: limits of sources may only count
-/// packets to ports below 32768, which Linux does not choose for its own connections unless told to.
+/// Fails if an example would slow down the host's own downloads: limits of sources may only count packets to ports
+/// below 32768. By default Linux picks higher ports for its own connections.
 fn assert_spares_answers(config: &Config, path: &Path) {
     const TCP_AND_UDP: [u8; 2] = [6, 17];
     for limit in &config.policy.limits {
@@ -94,7 +94,7 @@ fn the_examples_for_servers_know_their_clients() {
         let limits = || config.policy.limits.iter();
         let shared = limits().filter(|limit| limit.reserve.is_some());
         assert!(shared.count() > 0, "{name}");
-        // New clients that are refused get an answer where there is one that no forger can use.
+        // New clients that are refused get an answer wherever one exists that forgers cannot abuse.
         for limit in limits().filter(|limit| limit.reserve.is_some()) {
             assert_eq!(
                 limit.deny.is_some(),
@@ -104,7 +104,7 @@ fn the_examples_for_servers_know_their_clients() {
             );
         }
         for limit in limits().filter(|limit| limit.reserve.is_none()) {
-            // No other limit drops known clients because everybody's bucket is empty.
+            // No other limit may drop known clients because a bucket shared by all sources is empty.
             assert!(
                 !matches!(limit.id_format, IdFormat::Total),
                 "{name}: {}",

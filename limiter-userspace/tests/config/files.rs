@@ -128,11 +128,11 @@ fn aliases_do_not_unfold_without_end() {
     assert!(error.ends_with(expected), "{error}");
 }
 
-/// The cost of one error, or of one name that aliases bring in, is small; but there may be millions.
+/// One error costs little, and so does one aliased name, but a file may have millions.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures what it costs")]
 fn many_errors_are_not_looked_for() {
-    // The error of each field names the fields that there are, of which the nearest is looked for.
+    // An unknown field's error lists the valid fields and looks for the nearest name.
     let unknown = |number| format!("sectoin{number}: 1\n");
     let sections: String = (0..300_000).map(unknown).collect();
     let items = format!("block: [{}]\n", "no-list, ".repeat(300_000));
@@ -144,7 +144,7 @@ fn many_errors_are_not_looked_for() {
         let last = "limiter.yaml: more than 100 errors: correct these first";
         assert_eq!(errors[100], last);
     }
-    // A debug build parses these six megabytes in some seconds; with an error for each it took a minute.
+    // A debug build parses these six megabytes in some seconds. One error for each name took a minute.
     assert!(spent() - begun < 30);
 }
 
@@ -160,7 +160,7 @@ fn anchors_aliases_and_merge_keys_work() {
 ",
         &[],
     );
-    // An error points to the alias.
+    // The error points to the alias, not to the anchor.
     check(
         "limits:
   PacketsPerIPAddress: &rate {burst: 5, count: 5, period: 1s}

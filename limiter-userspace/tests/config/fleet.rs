@@ -6,8 +6,8 @@ use crate::harness::{LIMIT, load};
 
 const KEY: &str = "0f0e0d0c0b0a09080706050403020100";
 
-/// Loads a section beside the files `fleet.key`, `store.password`, `ca.pem` and `open`, of which
-/// every user may read the last two.
+/// Loads a section. Beside it lie `fleet.key`, `store.password`, `ca.pem` and `open`; the last two
+/// are readable by every user.
 fn load_with(section: &str, key: &str) -> Result<Config, Vec<String>> {
     let configuration = format!("{LIMIT}fleet: {section}\n");
     load(&[
@@ -84,7 +84,7 @@ fn wrong_sections() {
         KEY,
         &["invalid store: more than 16 places"],
     );
-    // Nothing of it is shown: wherever a slip is, it may have a password.
+    // The message shows no part of the URL: wherever the mistake is, the URL may hold a password.
     check(
         &format!("store: 'rediss:/:secret@store', {REST}"),
         KEY,

@@ -1,4 +1,4 @@
-//! The folder beside a configuration file, whose files are joined to it.
+//! The folder beside a configuration file: its files are merged into the configuration.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -101,7 +101,7 @@ fn what_is_there_twice_names_both_files() {
             "limiter.d/20.yaml:3:1: duplicate 'interfaces', first at limiter.yaml:1:1",
         ]
     );
-    // In one file it is as ever.
+    // Within one file, messages stay as they were.
     assert_eq!(
         refused(&[(
             "limiter.d/10.yaml",
@@ -141,7 +141,7 @@ fn one_bad_file_refuses_all_and_is_named() {
             "limiter.d/10.yaml:3:1: unknown field 'limit', did you mean 'limits'?",
         ]
     );
-    // What one file needs of another, at its place.
+    // A reference from one file to another: the error points to the reference.
     assert_eq!(
         refused(&[("limiter.d/10.yaml", "# a list\nblock: our\n")]),
         ["limiter.d/10.yaml:2:8: unknown list 'our', did you mean 'ours'?"]

@@ -27,13 +27,11 @@ fn they_have_rates() {
     assert!(web.deny.is_some() && web.reserve.is_some());
 }
 
-/// Returns the messages about a wrong configuration.
 fn errors(text: &str) -> Vec<String> {
     let loaded = load(&[("limiter.yaml", text.as_bytes())]);
     loaded.err().unwrap_or_default()
 }
 
-/// A limit with these fields.
 fn web(fields: &str) -> String {
     format!("limits:\n  Web: {{id: total, cost: handshakes, {fields}}}\n")
 }

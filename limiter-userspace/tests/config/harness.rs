@@ -20,8 +20,8 @@ use limiter_policy::{
 /// A limit for files that test something else.
 pub(super) const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 5, count: 5, period: 1s}}\n";
 
-/// Loads the first of `files`, written to a directory of their own. Strips the directory's name
-/// from errors and from the files that were read.
+/// Loads the first of `files`, which are written to a temporary directory. Strips the directory's
+/// name from errors and from the list of read files.
 #[expect(clippy::unwrap_used, reason = "a test's own files can be written")]
 pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         let file = directory.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, content).unwrap();
-        // Secrets are refused that others may read.
+        // Files of secrets are refused if other users can read them.
         if [".key", ".password"]
             .iter()
             .any(|kind| name.ends_with(kind))
@@ -61,7 +61,7 @@ pub(super) fn read(yaml: &str) -> Policy {
     load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().policy
 }
 
-/// Fails unless `limiter check` prints what the library reports, and exits accordingly.
+/// Fails unless `limiter check` prints the library's diagnostics and exits accordingly.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
 fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
@@ -147,7 +147,7 @@ pub(super) fn built_in(id: u16) -> Limit {
     }
 }
 
-/// Checks the errors of a file, from which the name of the file is left out.
+/// Checks a file's errors, without the file's name.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
 pub(super) fn check_places(text: &str, expected: &[&str]) {

@@ -1,4 +1,4 @@
-//! `scope: fleet`: budgets that a fleet has in common.
+//! `scope: fleet`: limits that the nodes of a fleet share.
 
 use limiter_policy::config::Config;
 
@@ -7,12 +7,12 @@ use crate::harness::load;
 const KEY: &[u8] = b"0f0e0d0c0b0a09080706050403020100";
 const RATE: &str = "burst: 1000, count: 10000, period: 1s";
 
-/// Loads a limit in the first line, a section `fleet` with these fields more in the second, and more.
+/// Loads a file: a limit in the first line, a section `fleet` with these extra fields in the second, then `more`.
 fn load_with(limit: &str, fleet: &str, more: &str) -> Result<Config, Vec<String>> {
     load_of("edge", KEY, limit, fleet, more)
 }
 
-/// Does the same of the fleet with that name and key.
+/// Does the same for a fleet with this name and key.
 fn load_of(
     name: &str,
     key: &[u8],
@@ -42,7 +42,7 @@ fn whose_budget() {
     let limit = total(&format!("scope: fleet, {RATE}"));
     assert_eq!(nodes_of(&limit, ", nodes: [b, a, c]"), Some(3));
     assert_eq!(nodes_of(&limit, ", nodes: [a]"), Some(1));
-    // The smaller floor of both.
+    // With two lists of nodes, the smaller of their floors counts.
     for both in [
         ", nodes: [a], next-nodes: [a, b, c]",
         ", nodes: [a, b, c], next-nodes: [a, d]",
@@ -188,7 +188,7 @@ fn limits_by_owner_that_a_fleet_has_in_common() {
     );
 }
 
-/// Names that packets ask for are numbered by the fleet's key only where nodes must number them alike.
+/// Names in queries are numbered by the fleet's key only if all nodes must number them alike.
 #[test]
 fn names_are_numbered_by_the_fleets_key() {
     let names_key = |name: &str, key: &[u8], limit: &str| {
@@ -203,7 +203,7 @@ fn names_are_numbered_by_the_fleets_key() {
     for limit in ["id: question", "id: ipAddress, scope: fleet"] {
         assert_eq!(of(limit), None, "{limit}");
     }
-    // The key that seals counts.
+    // The key that authenticates counts.
     let other: Vec<u8> = KEY.iter().rev().copied().collect();
     let both = [KEY, &other].join(&b'\n');
     assert_eq!(names_key("edge", &both, question), Some(key));

@@ -221,7 +221,7 @@ fn limits_that_use_a_sieve_fit_it() {
         limits,
         &["2:65: unknown sieve 'main': no section 'ip-rep' defines sieves"],
     );
-    // A sieve that may be meant gets no further error.
+    // A misspelt sieve is reported once: the sieve that was probably meant gets no second error.
     check(
         &format!("{limits}ip-rep: [{{name: mian, size: 11}}]\n"),
         &["2:65: unknown sieve 'main', did you mean 'mian'?"],

@@ -47,7 +47,7 @@ fn names() {
     );
 }
 
-/// YAML's words for nothing are no texts, unless quoted.
+/// Unquoted, YAML's words for null are no strings.
 #[test]
 fn names_that_mean_nothing() {
     let limits = |name: &str| {
@@ -272,7 +272,8 @@ overrides:
             &format!("4:3: All {nothing}"),
         ],
     );
-    // Overrides with errors may be the missing rates.
+    // A wrong override might be the one that supplies the rate, so a missing default gets no
+    // further error.
     check(
         "limits: {PacketsPerIPAddress: {}}\noverrides: {PacketsPerIPAddres:10.0.0.1: ~}",
         &[
@@ -297,7 +298,7 @@ fn too_many_limits() {
         &format!("{limits}{}{}", own(64), own(65)),
         &[&format!("66:3: {message}")],
     );
-    // A limit that only overrides name counts, too.
+    // A limit counts even if only overrides name it.
     check(
         &format!(
             "overrides:\n  PacketsPerIPAddress:10.0.0.1: {{burst: 1, count: 1, period: \

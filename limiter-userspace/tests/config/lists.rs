@@ -107,7 +107,7 @@ limits:
             ("set", vec![(Format::Ipset, 1, 0)]),
         ])
     );
-    // A change of feeds does not make another configuration.
+    // Feeds are not watched as configuration files: a new feed is no new configuration.
     assert_eq!(config.files, ["limiter.yaml", "limiter.d"].map(Path::new));
 }
 
@@ -348,7 +348,7 @@ limits:
     assert_eq!(prefixes("(exclude)"), ["198.51.100.1/32"]);
     assert_eq!(prefixes("(block)"), ["203.0.113.0/24", "2001:db8:1::/48"]);
     assert_eq!(prefixes("(proven)"), ["198.51.100.0/24"]);
-    // Each list has a source, for a reload and a manifest.
+    // Each list keeps its source, for reloads and manifests.
     let names =
         |policy: &[List]| -> Vec<String> { policy.iter().map(|list| list.name.clone()).collect() };
     let sources: Vec<_> = config.lists.iter().map(|list| list.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! Configuration files: what is accepted, and every error with its place and wording.
+//! Configuration files: valid ones are accepted, and every error has its place and wording.
 
 mod answers;
 mod automatic_bans;

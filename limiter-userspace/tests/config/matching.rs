@@ -253,7 +253,7 @@ fn tcp_flags() {
 #[test]
 fn tcp_flags_without_quotes() {
     for (matching, column) in [
-        // The error points to what would get the tag.
+        // The error points to the value that the tag belongs to.
         ("{tcp-flags: [syn, !ack]}", 23),
         ("{tcp-flags: [!ack , syn]}", 18),
         ("{tcp-flags: [!ack syn]}", 19),
@@ -268,7 +268,7 @@ fn tcp_flags_without_quotes() {
             )],
         );
     }
-    // Where a comma does not end the scalar, `!` does not begin one.
+    // Inside a plain scalar, `!` begins no tag.
     check(
         &format!(
             "limits:\n  Own:\n    <<: {{id: total, cost: packets, {RATE}}}\n    match:\n      \
@@ -330,7 +330,7 @@ fn icmp_types() {
     );
 }
 
-/// Numbers mean something else in the other protocol.
+/// A type's number has another meaning in the other protocol.
 #[test]
 fn icmp_types_and_their_protocol() {
     let differs = "icmp-type '8' differs between icmp and icmpv6: set 'protocol' to one of them, or \
@@ -368,7 +368,7 @@ fn icmp_types_and_their_protocol() {
             "icmp has none of these types: leave it out of 'protocol'",
         )],
     );
-    // What a number means is not known.
+    // With an unknown protocol, the meaning of the number is unknown: no further error.
     check_any(
         "{icmp-type: 8, protocol: icpm}",
         &[(
@@ -523,7 +523,7 @@ fn fragments() {
             )],
         );
     }
-    // A later IPv6 fragment does not tell its protocol; an IPv4 one does.
+    // A later IPv6 fragment does not carry its protocol; an IPv4 fragment does.
     check_match(
         "ipv6RangeCIDR",
         "packets",
@@ -540,7 +540,7 @@ fn fragments() {
              icmp-type",
         )],
     );
-    // Invalid ports count as present: no error about missing ones.
+    // Invalid ports count as present, so no error about missing ports follows.
     check_any(
         "{destination-port: 99999, fragments: ignore}",
         &[(20, "invalid port '99999', must be from 0 to 65535")],

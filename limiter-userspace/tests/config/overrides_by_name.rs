@@ -6,7 +6,7 @@ use super::harness::{check, load};
 
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
 
-/// The limits on names, of each kind, and what they need.
+/// A limit of each kind that counts by name, and the sections that they need.
 const LIMITS: &str = "\
 zones: [example.com, '1001', .]
 server-names: [shop.example]
@@ -25,8 +25,8 @@ overrides:
 
 const SUFFIXES: &str = "com\nuk\nco.uk\n*.ck\n";
 
-/// Returns the errors of these overrides, by limit and id, each in a line from the 14th on; or the ids as they
-/// were read.
+/// Returns the errors of these overrides, each with limit and id on its own line from the 14th on; or the ids as
+/// parsed.
 fn read(overrides: &[&str]) -> Result<Vec<String>, Vec<String>> {
     let mut text = LIMITS.to_owned();
     for key in overrides {
@@ -75,7 +75,7 @@ fn names_alone_and_beside_sources() {
         "Zones:example.com",
     ];
     assert_eq!(read(&ids), Ok(ids.map(ToOwned::to_owned).to_vec()));
-    // In any spelling.
+    // Spelling does not matter: names and types are case-insensitive.
     let read = read(&[
         "Questions:WWW.Example.com. class3 txt",
         "Ranges:2001:DB8:0::/56:Example.COM.",

@@ -1,4 +1,5 @@
-//! Parses a configuration from a text, and carries names from one configuration to the next.
+//! Parses a configuration from a text, and passes interned names from one configuration to the
+//! next.
 
 use limiter_common::limit::LimitId;
 use limiter_policy::{
@@ -41,7 +42,7 @@ fn a_limit_keeps_its_id_when_others_come_and_go() {
     assert_eq!(ids(&third), [("Dns", 32), ("Abuse", 34)]);
 }
 
-/// Returns a policy with limits of these names, and all names given so far.
+/// Returns a policy with limits of these names, and all names interned so far.
 #[expect(clippy::unwrap_used, reason = "the text is right")]
 fn own(limits: &[&str], names: &Names) -> (Policy, Names) {
     let rest = "{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1s}";

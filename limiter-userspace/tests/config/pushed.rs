@@ -1,4 +1,4 @@
-//! Files that another node pushes, in place of one of the folder.
+//! Files that another node pushes, in place of a file of the folder.
 
 use std::{fs, path::Path};
 
@@ -13,8 +13,7 @@ use crate::harness::LIMIT;
 const LIMIT_OF_ALL: &str =
     "limits: {OfAll: {id: ipAddress, cost: packets, burst: 9, count: 9, period: 1s}}\n";
 
-/// Loads a configuration with a limit, a list `office` and these files in its folder, of which `fleet.yaml`
-/// is pushed.
+/// Loads a configuration with a limit, a list `office`, and these files in its folder; `fleet.yaml` is the pushed file.
 #[expect(clippy::unwrap_used, reason = "temporary files can be written")]
 fn load(files: &[(&str, &str)], pushed: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
@@ -74,7 +73,7 @@ fn a_pushed_file_stands_in_place_of_the_one_there() {
             |path: &std::path::PathBuf| path.ends_with(Path::new("limiter.d/fleet.yaml"));
         assert!(config.files.iter().any(is_there));
     }
-    // It may use what the node has.
+    // A pushed file may use the node's own definitions.
     load(&[], &format!("{LIMIT_OF_ALL}exclude: office\n")).unwrap();
 }
 

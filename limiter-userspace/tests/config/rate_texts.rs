@@ -42,7 +42,7 @@ fn a_rate_in_one_text() {
     }
 }
 
-/// A burst of some frames would leave TCP half of the rate.
+/// A burst of only a few frames would hold TCP to half of the rate.
 #[test]
 fn rates_in_bits() {
     let check = |content: &str, burst: u64, count: u64, period_ns: u64| {
@@ -314,7 +314,7 @@ ip-rep: [{name: main, size: 15}]
                 id: other.id,
                 default: other.default,
                 metrics: Some(metrics),
-                // One part is enough to score a packet.
+                // Only one of the parts scores packets, so that none is scored twice.
                 ip_rep: None,
                 ..web[0].clone()
             }
@@ -322,7 +322,7 @@ ip-rep: [{name: main, size: 15}]
     }
 }
 
-/// A limit that gets another rate keeps the buckets of its first ones.
+/// A limit that gains a second rate keeps the buckets of its first one.
 #[test]
 fn the_first_rate_has_the_limit_s_own_name() {
     let yaml = |rate| format!("limits: {{Web: {{id: total, cost: packets, rate: {rate}}}}}");
@@ -376,7 +376,7 @@ overrides:
              of PacketsPerIPAddress needs a 'rate' for each of them",
         ],
     );
-    // Errors in the limit's rates suppress those of its overrides.
+    // Errors in a limit's rates suppress errors in its overrides' rates.
     check(
         "limits: {PacketsPerIPAddress: {rate: 2/seco; 3/hour}}
 overrides: {PacketsPerIPAddress:10.0.0.1: {rate: 5/second}}",

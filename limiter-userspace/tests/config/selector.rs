@@ -98,7 +98,7 @@ fn the_fallback_counts_what_no_other_does() {
             other.matching.to_string(),
             "tcp dport 443 server * otherwise"
         );
-        // No limit is none.
+        // A rule without a limit sets the highest possible one.
         let most = Some(Rate::of_connections(1_000_000));
         assert_eq!(limit("a.example").default, most);
         assert_eq!(policy.until_known, UntilKnown::Hold);
@@ -110,7 +110,7 @@ fn the_fallback_counts_what_no_other_does() {
     );
 }
 
-/// More names than there may be selectors, each with a bound of its own.
+/// More names than the number of selectors allowed, each with its own bound.
 #[test]
 fn one_limit_for_many_names() {
     let names: Vec<_> = (1..=20).map(|one| format!("a{one}")).collect();

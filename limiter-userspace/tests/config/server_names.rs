@@ -6,7 +6,6 @@ use super::harness::{check_places as check, load};
 
 const RATE: &str = "cost: bytes, burst: 2k, count: 1k, period: 1s";
 
-/// Returns a configuration with one limit of that id and those fields.
 fn limit(id: &str, rest: &str) -> String {
     format!("limits: {{Web: {{id: {id}, {RATE}{rest}}}}}\n")
 }
@@ -33,7 +32,7 @@ fn names_in_the_file_and_in_one_of_their_own() {
         load(&files).unwrap().policy.server_names,
         config.policy.server_names
     );
-    // The protocol and the port are those of HTTPS.
+    // The protocol and port default to HTTPS.
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::ServerName);
     assert_eq!(limit.matching.to_string(), "tcp dport 443");
@@ -109,7 +108,7 @@ fn what_has_no_server_name() {
     );
 }
 
-/// A SYN has no name, and the handshake that it begins is over before the client says one.
+/// A SYN carries no server name, and a handshake completes before the client sends one.
 #[test]
 fn what_is_decided_before_the_name_is_known() {
     for cost in ["new-connections", "handshakes"] {

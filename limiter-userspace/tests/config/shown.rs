@@ -204,7 +204,7 @@ ip-rep:
     let lines: Vec<String> = shown
         .lines()
         .skip(5)
-        // What follows is about the machine that checks.
+        // The remaining lines are about the machine that runs the check.
         .take(7)
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
@@ -222,7 +222,7 @@ ip-rep:
         ]
     );
     let shown: serde_json::Value = serde_json::from_str(&check_text(YAML, &["--json"])).unwrap();
-    // The same as `limiter sieve` prints.
+    // The same object as in `limiter sieve --json`.
     assert_eq!(shown["sieves"][0]["sieve"], "main");
     assert_eq!(shown["sieves"][0]["percentage"], 90.0);
     assert_eq!(shown["sieves"][0]["capacities"], json!([16, 8, 16]));

@@ -1,11 +1,11 @@
-//! Texts that no user would write.
+//! Texts that no user would write: random and almost valid ones.
 
 use std::sync::LazyLock;
 
 use limiter_policy::config;
 use proptest::prelude::*;
 
-/// Pieces of configurations, to build strange ones from.
+/// Pieces from which the test builds strange configurations.
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     "limits overrides mode PacketsPerIPAddress BytesPerIPv6Range PacketsPerIPAddress:10.0.0.1 \
      subscribers malformed Own Own:1 cost match packets new-connections total regId prefix-length \
@@ -19,7 +19,7 @@ static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A valid configuration, to derive almost valid ones from.
+/// A valid configuration, from which the test derives almost valid ones.
 const RIGHT: &str = "
 malformed: pass
 subscribers:
@@ -46,7 +46,7 @@ overrides:
   - PacketsPerIPv6Range: {burst: 9, count: 8, period: 1s, ids: ['2001:db8::/56']}
 ";
 
-/// Reads a text, which must not panic. Every error has a place.
+/// Parses a text. This must not panic, and every error must have a place.
 fn read(text: &str) -> Result<(), TestCaseError> {
     if let Err(errors) = config::parse(text, "text") {
         prop_assert!(errors.iter().next().is_some());

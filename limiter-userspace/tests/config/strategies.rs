@@ -1,4 +1,4 @@
-//! Strategies of limits, and what each makes of a rate.
+//! Limits' strategies, and how each interprets a rate.
 
 use limiter_common::strategy::Strategy;
 

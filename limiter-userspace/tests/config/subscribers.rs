@@ -109,7 +109,7 @@ overrides:
             "7:3: invalid id 'x', expected a subscriber's number, such as '1001'",
         ],
     );
-    // A misspelt section is not reported as missing, too.
+    // A misspelt section is not also reported as missing.
     check(
         "subscriber: {1: 10.0.0.1}\nlimits:\n  PacketsPerSubscriber: {burst: 1, count: 1, \
          period: 1s}\n",

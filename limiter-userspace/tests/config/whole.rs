@@ -1,4 +1,4 @@
-//! Whole configurations, and the policies that they become.
+//! Whole configurations and the policies parsed from them.
 
 use std::collections::BTreeMap;
 

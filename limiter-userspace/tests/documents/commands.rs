@@ -1,4 +1,4 @@
-//! Commands in the pages exist, with the options that the pages give them.
+//! Every command in the pages exists and has the options shown there.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -48,7 +48,7 @@ fn commands_and_their_options_exist() {
             if words.next() != Some("limiter") {
                 continue;
             }
-            // The name alone, or a line of the log.
+            // A command's name alone, or a line of the log.
             let Some(command) = words.next().filter(|word| {
                 let mut letters = word.chars();
                 letters.all(|letter| letter.is_ascii_lowercase())

@@ -1,13 +1,13 @@
-//! docs/messages.md has every error, and every line of the log above information.
+//! docs/messages.md lists every error, and every log message of level warning or error.
 
 use std::{fs, path::Path};
 
 use super::pages::{page, quoted};
 
-/// What begins a message in the code, as the argument of a macro or an attribute.
+/// Code that introduces a message: an attribute or a macro.
 const BEGINNINGS: [&str; 4] = ["#[error(", "bail!(", "warn!(", "error!("];
 
-/// Returns every Rust file below a directory, but for those of tests.
+/// Returns the text of every Rust file below a directory, except tests.
 fn sources(directory: &Path) -> Vec<String> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(directory).expect("sources can be listed") {
@@ -25,7 +25,7 @@ fn sources(directory: &Path) -> Vec<String> {
     texts
 }
 
-/// Returns the messages in a source, with `…` for each part that differs.
+/// Returns the messages in a source file, with `…` for each variable part.
 fn messages(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     for beginning in BEGINNINGS {
@@ -36,7 +36,7 @@ fn messages(source: &str) -> Vec<String> {
                 continue;
             }
             let rest = &source[at + beginning.len()..];
-            // `#[error(transparent)]` has none.
+            // `#[error(transparent)]` has no message of its own.
             if let Some(literal) = literal(rest).filter(|_| !rest.starts_with("transparent")) {
                 found.push(told(literal));
             }
@@ -45,7 +45,7 @@ fn messages(source: &str) -> Vec<String> {
     found
 }
 
-/// Returns the inside of the first string in a text.
+/// Returns the content of the first string literal.
 fn literal(text: &str) -> Option<&str> {
     let (_, text) = text.split_once('"')?;
     let mut escaped = false;
@@ -57,13 +57,13 @@ fn literal(text: &str) -> Option<&str> {
     Some(&text[..end])
 }
 
-/// Returns how a format string is told.
+/// Returns a format string in the page's notation.
 fn told(literal: &str) -> String {
     let mut text = String::new();
     let mut characters = literal.chars().peekable();
     while let Some(character) = characters.next() {
         match (character, characters.peek()) {
-            // A line that goes on, or an escape.
+            // A line continuation, or an escape.
             ('\\', Some('\n')) => {
                 while characters.next_if(|next| next.is_whitespace()).is_some() {}
             }
@@ -86,7 +86,7 @@ fn told(literal: &str) -> String {
     text
 }
 
-/// Returns whether a message is what a pattern says, in which `…` stands for anything.
+/// Returns whether a message matches a pattern, where `…` stands for any text.
 fn is_like(pattern: &str, message: &str) -> bool {
     let mut pieces = pattern.split('…');
     let first = pieces.next().unwrap_or_default();
@@ -106,7 +106,7 @@ fn is_like(pattern: &str, message: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Returns the patterns of the page: what the first columns of its tables quote.
+/// Returns the page's patterns, quoted in the first columns of its tables.
 fn patterns(page: &str) -> Vec<&str> {
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let first = rows.filter_map(|line| line.split(" | ").next());
@@ -126,7 +126,7 @@ fn all() -> Vec<String> {
         .iter()
         .flat_map(|name| sources(&crates.join(name).join("src")));
     let messages = sources.flat_map(|source| messages(&source));
-    // Those of parts alone are told where the parts are.
+    // A message of variable parts alone is documented under the messages it is made of.
     let is_told = |message: &String| message.chars().any(char::is_alphabetic);
     messages.filter(is_told).collect()
 }

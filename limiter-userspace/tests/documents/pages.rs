@@ -21,7 +21,6 @@ fn read(path: PathBuf) -> Page {
     Page { path, text }
 }
 
-/// Returns all pages.
 pub(super) fn pages() -> Vec<Page> {
     let root = repository();
     let docs = fs::read_dir(root.join("docs")).expect("there is docs/");
@@ -30,7 +29,6 @@ pub(super) fn pages() -> Vec<Page> {
     pages.chain([root.join("README.md")]).map(read).collect()
 }
 
-/// Returns the text of a page of docs/.
 pub(super) fn page(name: &str) -> String {
     read(repository().join("docs").join(name)).text
 }
@@ -43,7 +41,7 @@ pub(super) fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     below.split("\n#").next().unwrap_or_default()
 }
 
-/// Returns the cells of each row of the first table in a text, without its head.
+/// Returns the cells of each row of a text's first table, without the head.
 pub(super) fn rows(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().skip_while(|line| !line.starts_with('|'));
     let lines = lines.take_while(|line| line.starts_with('|')).skip(2);
@@ -60,7 +58,7 @@ pub(super) fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Returns all that a table's first column puts in backticks.
+/// Returns all names in backticks in a table's first column.
 pub(super) fn names<'t>(rows: &[Vec<&'t str>]) -> Vec<&'t str> {
     rows.iter().flat_map(|row| quoted(row[0])).collect()
 }

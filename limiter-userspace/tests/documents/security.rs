@@ -10,7 +10,7 @@ fn document() -> String {
     fs::read_to_string(path).expect("the document")
 }
 
-/// Returns the file that a path in the document refers to.
+/// Returns the path of a file that the document names.
 fn file(path: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     if path.starts_with("limiter-") {
@@ -22,11 +22,10 @@ fn file(path: &str) -> PathBuf {
     }
 }
 
-/// Returns whether a file has a test of that name.
 fn has_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     text.match_indices(&head).any(|(at, _)| {
-        // Only its attributes are between it and the blank line above.
+        // Above the function, back to the previous blank line, are only its attributes.
         let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
         let marks = ["#[test]", "#[tokio::test", "proptest!"];
         marks.iter().any(|mark| item.contains(mark))
@@ -49,8 +48,7 @@ fn each_claim_names_tests_that_exist() {
     assert!(missing.is_empty(), "no such tests: {missing:?}");
 }
 
-/// Returns the rows of tables of claims that name no test: such tables end in a column of that
-/// name.
+/// Returns the rows that name no test, in tables with a last column for tests.
 fn without_a_test(document: &str) -> Vec<&str> {
     let mut is_of_claims = false;
     let mut without = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables of docs/ name what the code has, and nothing else.
+//! The tables of docs/ list exactly the names in the code.
 
 use std::{
     collections::BTreeSet,
@@ -85,8 +85,8 @@ fn every_command_is_told() {
     assert_eq!(sorted(told), commands);
 }
 
-/// A page, the heading above a table of fields, and a configuration with a field that does not
-/// exist there.
+/// A page, the heading above a table of fields, and a configuration with an unknown field in that
+/// section.
 const FIELDS: [(&str, &str, &str); 15] = [
     ("configure.md", "## Sections", "qqqqqqqqqq: 1"),
     ("configure.md", "### `fleet`", "fleet: {qqqqqqqqqq: 1}"),
@@ -159,7 +159,7 @@ fn family(name: &str) -> &str {
     name.strip_suffix("_info").unwrap_or(name)
 }
 
-/// Returns the families that the daemon registers.
+/// Returns the metric families that the daemon registers.
 fn registered() -> BTreeSet<String> {
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics"));
     let registered: BTreeSet<_> = sources
@@ -172,7 +172,7 @@ fn registered() -> BTreeSet<String> {
     registered
 }
 
-/// Prometheus would say nothing of a name that no daemon has.
+/// Prometheus accepts a rule about a metric that does not exist, so this test checks the names.
 #[test]
 fn rules_and_the_dashboard_use_metrics_that_exist() {
     let registered = registered();
@@ -195,7 +195,8 @@ fn monitoring(file: &str) -> PathBuf {
     root.join("../dist/monitoring").join(file)
 }
 
-/// Each alert has a severity and leads to its section, which says the same, in the same order.
+/// Each alert has a severity and links to its section of the page, which says the same, in the same
+/// order.
 #[test]
 fn every_alert_is_told() {
     let rules = fs::read_to_string(monitoring("rules.yaml")).unwrap();
@@ -235,7 +236,7 @@ fn every_metric_is_told() {
         registered
     );
 
-    // Other places must use the same names.
+    // The pages must use the same names.
     for page in pages() {
         if page.path.ends_with("architecture.md") {
             continue;

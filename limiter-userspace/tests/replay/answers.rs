@@ -1,4 +1,4 @@
-//! What would be sent back.
+//! Packets that limits would send back.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
@@ -20,11 +20,11 @@ const PACKET_HEADER: usize = 16;
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
                        \0\0\x29\x04\xd0\0\0\0\0\0\0";
 
-/// The zeros at its end, and where a UDP datagram's checksum is in IPv4.
+/// The zeros at the query's end, and the place of UDP's checksum in an IPv4 packet.
 const ZEROS: usize = 6;
 const CHECKSUM: std::ops::Range<usize> = 40..42;
 
-/// The answer is written from the whole packet, and nobody knows the rest.
+/// An answer is built from the whole packet, so a truncated packet gets none.
 #[test]
 fn what_a_capture_cut_short_gets_no_answer() -> Result<()> {
     const ANSWERED: &str = "\
@@ -34,12 +34,12 @@ limits:
 ";
     let frame = Frame::new([192, 0, 2, 7].into(), [198, 51, 100, 1].into());
     let query = frame.udp(4321, 53, QUERY)?;
-    // As from a sender that computes none: what is missing may be anything.
+    // Without a UDP checksum, the missing bytes could be anything.
     let mut unchecked = query.clone();
     unchecked[CHECKSUM].fill(0);
     let whole = |frame: &[u8]| Packet::whole(1_000_000_000, frame.to_vec());
     let cut = |frame: &[u8], by: usize| whole(frame).cut_to(frame.len() - by);
-    // A segment with data of zeros alone.
+    // A segment with all-zero data.
     let v6 = Frame::new("2001:db8::7".parse()?, "2001:db8::1".parse()?);
     let segment = v6.tcp_fast_open(4321, 443, 7, &[0; 100])?;
     let packets = [
@@ -96,7 +96,7 @@ fn resets_are_told_and_written() -> Result<()> {
         let (_, packet) = written.split_at(FILE_HEADER);
         let (header, answer) = packet.split_at(PACKET_HEADER);
         assert_eq!(header, [2u32, 1_000, 54, 54].map(u32::to_le_bytes).concat());
-        // From the server's port: a reset that acknowledges the SYN.
+        // A reset from the server's port that acknowledges the SYN.
         assert_eq!(answer[34..38], [1, 0xbb, 0x10, 0xe1]);
         assert_eq!(answer[38..48], [0, 0, 0, 0, 0, 0, 0, 8, 0x50, 0x14]);
         assert_eq!(answer.len(), 54);

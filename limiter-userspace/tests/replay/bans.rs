@@ -1,4 +1,4 @@
-//! Automatic bans on captures, with both engines: which source, when, how long, and their effect.
+//! Automatic bans on captures, with both engines: the banned sources, start, duration and effect.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn stream(source: &str, from_ms: u64, for_ms: u64, rate: u64) -> Result<Vec<Pack
         .collect())
 }
 
-/// Replays streams with both engines, whose output must be equal.
+/// Replays streams with both engines, and fails unless their outputs are equal.
 fn replayed(config: &str, streams: &[Vec<Packet>], arguments: &[&str]) -> Result<Replayed> {
     let mut packets = streams.concat();
     packets.sort_by_key(|packet| packet.time_ns);
@@ -69,9 +69,8 @@ fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
     told.collect()
 }
 
-/// A hundred packets a second, of which ten pass. The daemon looks every 100 ms, and at 0.6 s first
-/// finds at least 50 drops: 54. The ban then drops every packet for two seconds. The next ones last
-/// three seconds, the maximum, instead of four.
+/// Of 100 packets a second, ten pass. The daemon polls every 100 ms, and at 0.6 s first finds 50 drops or more: 54. The
+/// ban then drops every packet for two seconds. Later bans last three seconds, the maximum, instead of four.
 #[test]
 fn bans_end_and_grow() -> Result<()> {
     let replayed = replayed(
@@ -103,7 +102,7 @@ fn bans_end_and_grow() -> Result<()> {
     Ok(())
 }
 
-/// Four addresses of a /64 get it banned, and with it a fifth that was never seen before.
+/// Four addresses of a /64 get it banned, and with it a fifth address that was never seen before.
 #[test]
 fn ranges() -> Result<()> {
     let mut streams = Vec::new();
@@ -128,8 +127,8 @@ fn ranges() -> Result<()> {
     Ok(())
 }
 
-/// IPv4 clients behind translators share a /64 and nothing else: none is banned for the others. One that
-/// is dropped enough is banned by itself.
+/// IPv4 clients behind translators share a /64 and nothing else: no client's drops ban another one. A client with
+/// enough drops is banned alone.
 #[test]
 fn ipv4_clients_in_ipv6_are_no_range() -> Result<()> {
     let config = format!("nat64: '2001:db8:64::/96'\n{CONFIG}");
@@ -137,7 +136,7 @@ fn ipv4_clients_in_ipv6_are_no_range() -> Result<()> {
         ("64:ff9b::c000:20", 0),
         ("2001:db8:64::c000:20", 1),
         ("2001:0:c000:201::", 2),
-        // 6to4: one site.
+        // 6to4: the four addresses belong to one site.
         ("2002:c000:201::", 3),
     ];
     let mut streams = Vec::new();
@@ -176,7 +175,7 @@ fn what_would_be_banned() -> Result<()> {
     Ok(())
 }
 
-/// A thousand bans at once, then a hundred per look: those with the most drops first.
+/// At most a thousand bans at once, then a hundred in each poll, most drops first.
 #[test]
 fn bans_that_are_put_off() -> Result<()> {
     let often = CONFIG.replace("after: 50", "after: 3");
@@ -226,7 +225,7 @@ ban       by                   mode             at  for  times  hits  reason
     Ok(())
 }
 
-/// Of two sources that send the same, only the one that a list proves is banned.
+/// Two sources send the same; only the one on the list of proven sources is banned.
 #[test]
 fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
     let only = CONFIG.replace("range-after: 4", "range-after: 4, only: proven");

@@ -1,4 +1,4 @@
-//! Runs the command.
+//! Runs `limiter replay`.
 
 use std::{
     io::Write as _,
@@ -8,7 +8,6 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-/// The result of a replay.
 pub(crate) struct Replayed {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -46,7 +45,7 @@ pub(crate) fn replay(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    // Write in a thread: otherwise both sides could wait for a full pipe.
+    // Writes in a thread: otherwise the test and the command could both wait for a full pipe.
     let input = child.stdin.take();
     let bytes = capture.to_vec();
     let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(&bytes)));

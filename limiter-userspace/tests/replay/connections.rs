@@ -1,4 +1,4 @@
-//! Limits on connections are replayed by the handshakes of a capture.
+//! Limits on connections: a replay follows the handshakes of a capture.
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -13,7 +13,6 @@ const CLIENT: &str = "192.0.2.1";
 const SERVER: &str = "198.51.100.1";
 const SECOND: u64 = 1_000_000_000;
 
-/// Flags of TCP segments.
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
@@ -26,7 +25,7 @@ fn configuration(more: &str) -> String {
     )
 }
 
-/// Returns a TCP segment between that port of the client and port 443 of the server.
+/// Returns a TCP segment between this port of the client and port 443 of the server.
 fn segment(from_client: bool, port: u16, flags: u8, numbers: [u32; 2]) -> Result<Vec<u8>> {
     const TRANSPORT: usize = 14 + 20;
     let [sequence, acknowledged] = numbers;
@@ -40,7 +39,7 @@ fn segment(from_client: bool, port: u16, flags: u8, numbers: [u32; 2]) -> Result
     Ok(frame)
 }
 
-/// Returns the packets of a client's handshake, from a port and at a time.
+/// Returns the packets of a client's handshake from this port, beginning at this time.
 fn handshake(port: u16, at: u64) -> Result<Vec<Packet>> {
     Ok(vec![
         Packet::whole(at, segment(true, port, SYN, [100, 0])?),
@@ -86,7 +85,7 @@ fn one_too_many_is_refused_until_another_ends() -> Result<()> {
     Ok(())
 }
 
-/// The second SYN takes a ticket; the third comes when there is room.
+/// The second client's SYN takes a ticket; the client's next SYN passes once there is room.
 #[test]
 fn clients_wait_in_line() -> Result<()> {
     let again = |at| anyhow::Ok(Packet::whole(at, segment(true, 2001, SYN, [100, 0])?));
@@ -99,7 +98,7 @@ fn clients_wait_in_line() -> Result<()> {
             handshake(2000, 0)?,
             vec![again(SECOND)?, again(2 * SECOND)?],
             vec![ends(true, 3 * SECOND)?, ends(false, 3 * SECOND)?],
-            // Somebody else would take the place.
+            // Another client tries to take the free place before the waiting one.
             handshake(2002, 3 * SECOND + 1)?,
             handshake(2001, 4 * SECOND)?,
         ]
@@ -130,8 +129,8 @@ fn the_kernel_counts_only_its_own() -> Result<()> {
     Ok(())
 }
 
-/// A flood of resets is held, and the connections of the capture are not; those from before it are of no
-/// connection.
+/// A flood of resets is dropped; segments of the capture's connections pass. Segments of a connection opened before the
+/// capture belong to no known connection.
 #[test]
 fn states_follow_the_handshakes_of_the_capture() -> Result<()> {
     let text = "limits: {Stray: {id: total, cost: packets, match: {state: none, destination-port: 443}, \

@@ -1,4 +1,4 @@
-//! DNS cookies in a capture: checked with the secrets of the server, at the capture's times.
+//! DNS cookies in a capture: checked with the server's secrets and the capture's times.
 
 use std::net::IpAddr;
 
@@ -16,14 +16,14 @@ use crate::command::{Replayed, replay};
 const OURS: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const THEIRS: &str = "445536bcd2513298075a5d379663c962";
 
-/// When the capture begins, in seconds of Unix time.
+/// The start of the capture, in seconds of Unix time.
 const BEGIN: u32 = 1_790_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 const SERVER: [u8; 4] = [198, 51, 100, 1];
 
-/// Writes the secret to a file, and returns a configuration that names it: unknown sources must leave
-/// all but one packet.
+/// Writes the secret to a file, and returns a configuration that names it. Unknown sources may use one packet; the rest
+/// is reserved.
 fn configuration(directory: &tempfile::TempDir, secret: &str) -> Result<String> {
     let file = directory.path().join("secret");
     std::fs::write(&file, format!("{secret}\n"))?;
@@ -37,7 +37,7 @@ limits:
     ))
 }
 
-/// A query at a time after the beginning, with a cookie by a secret that is `age` seconds old then.
+/// Returns a query at this time after the start, with a cookie that was made by `secret` `age` seconds before.
 fn query(at: u32, from: IpAddr, cookie_of: IpAddr, secret: &str, age: u32) -> Result<Packet> {
     let secret = u128::from_str_radix(secret, 16)?.to_be_bytes();
     let secret = Secret::new(secret).context("no secret")?;
@@ -53,18 +53,18 @@ fn client(number: u8) -> IpAddr {
 
 fn capture() -> Result<Vec<u8>> {
     let packets = [
-        // It takes what is not reserved.
+        // Uses up the unreserved packet.
         query(0, client(1), client(1), THEIRS, 0)?,
-        // Valid, another client's, another server's, and one that is too old.
+        // A valid cookie, another client's, another server's, and an expired one.
         query(1, client(2), client(2), OURS, 3_600)?,
         query(2, client(3), client(2), OURS, 0)?,
         query(3, client(4), client(4), THEIRS, 0)?,
         query(4, client(5), client(5), OURS, 3_601)?,
-        // One of those asks again with a valid one, two hours later by the capture's times.
+        // One of these clients asks again with a valid cookie, two hours later by the capture's times.
         query(7_200, client(5), client(5), OURS, 0)?,
-        // Who knows whether the rest of the packet would be right?
+        // A truncated packet proves nothing: its missing bytes may be wrong.
         query(7_201, client(6), client(6), OURS, 0)?.cut_to(90),
-        // A source that has shown one need not do so again.
+        // A source that has shown a valid cookie stays proven without another one.
         query(7_202, client(5), client(5), THEIRS, 0)?,
     ];
     Ok(PCAP.write(&packets))

@@ -1,7 +1,8 @@
-//! docs/strategies.md: its captures match its text, and its output is what the command prints.
+//! docs/strategies.md: the captures match the text, and the commands print exactly the output
+//! shown.
 //!
 //! `LIMITER_WRITE_EXAMPLES=1 cargo test -p limiter-userspace --test replay documents` rewrites the
-//! captures and the plots; the output in the text is changed by hand.
+//! captures and the plots. Output in the text is changed by hand.
 
 use std::{
     env, fs,
@@ -21,11 +22,11 @@ const MS: u64 = 1_000_000;
 
 /// An example of a strategy.
 struct Example {
-    /// The name of its files and of the strategy.
+    /// The strategy's name, also the name of the files.
     name: &'static str,
-    /// The times of its packets, in milliseconds since the first one.
+    /// The packets' times, in milliseconds since the first packet.
     times: fn() -> Vec<u64>,
-    /// The numbers of its dropped packets, from 1, as in the Python library's document.
+    /// The dropped packets, counted from 1, as in the document of the Python library.
     dropped: &'static [u64],
 }
 
@@ -48,7 +49,7 @@ const EXAMPLES: [Example; 3] = [
 ];
 
 /// From 00:00:45 on: ten requests at the window's end, one of them refused, ten at the start of the
-/// next, and more until that has ended.
+/// next window, and more until that window has ended.
 fn fixed_window() -> Vec<u64> {
     let at_end = (50..60).map(|second| second * 1_000);
     let at_start = (0..10).map(|request| 60_000 + request * 500);
@@ -64,8 +65,8 @@ fn moving_window() -> Vec<u64> {
     requests.collect()
 }
 
-/// 40 requests in the first minute, 80 in the first half of the second, one too many, and another
-/// ten seconds later.
+/// 40 requests in the first minute, 80 in the first half of the second minute, one too many, and
+/// another one ten seconds later.
 fn sliding_window_counter() -> Vec<u64> {
     let previous = (0..40).map(|request| request * 1_500);
     let current = (1..=80).map(|request| 60_000 + request * 375);
@@ -74,7 +75,7 @@ fn sliding_window_counter() -> Vec<u64> {
 
 fn capture(times: &[u64]) -> Result<Vec<u8>> {
     let frame = Frame::new("192.0.2.7".parse()?, "192.0.2.1".parse()?).udp(7, 7, b"")?;
-    // From some new year on.
+    // The captures begin at a new year's midnight.
     let packets = times
         .iter()
         .map(|ms| Packet::whole((1_767_225_600_000 + ms) * MS, frame.clone()));
@@ -163,7 +164,7 @@ fn the_captures_and_the_plots_are_up_to_date() -> Result<()> {
 fn the_commands_print_what_the_document_shows() -> Result<()> {
     let document = fs::read_to_string(repository().join("docs/strategies.md"))?;
     let directory = examples()?;
-    // Outside, inside, outside, …
+    // The odd parts of the split text are inside code blocks.
     let blocks = document.split("```").skip(1).step_by(2);
     let shown = blocks.filter_map(|block| block.trim_start().strip_prefix("$ "));
     let mut commands = 0;
@@ -188,7 +189,7 @@ fn the_commands_print_what_the_document_shows() -> Result<()> {
     Ok(())
 }
 
-/// Returns by how much a window may exceed its period, rounded up to a tenth of a unit.
+/// Returns how much longer than its period a window may be, rounded up to a tenth of a unit.
 fn longer(strategy: Strategy, count: u64, period_ns: u64) -> Result<String> {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
     let parameters = Parameters::new(strategy, 0, count, period_ns);

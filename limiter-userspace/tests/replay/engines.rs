@@ -1,4 +1,4 @@
-//! A random capture through both engines: their output is equal to the byte.
+//! A random capture through both engines: the outputs are equal byte for byte.
 
 use anyhow::Result;
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
@@ -25,7 +25,7 @@ overrides:
   - BytesPerIPv6Range: {burst: 1600, count: 1, period: 1us, ids: ["2001:db8:1::/48"]}
 "#;
 
-/// Refused packets get an answer, as far as those have tokens.
+/// Refused packets get an answer, as long as the answers' buckets have tokens.
 const ANSWERED: &str = "\
 answers: {per-prefix: {burst: 9, count: 300, period: 1s}, total: {burst: 30, count: 500, period: 1s}}
 limits:
@@ -42,7 +42,7 @@ fn source() -> impl Strategy<Value = std::net::IpAddr> {
 }
 
 fn frame() -> impl Strategy<Value = Vec<u8>> {
-    // Mostly in one page, sometimes in several.
+    // Mostly within one page, sometimes across several.
     let payload = prop_oneof![9 => 0usize..2_000, 1 => 2_000usize..9_000];
     let good = (source(), any::<bool>(), 0usize..3, payload);
     let good = good.prop_map(|(source, tcp, tags, payload)| {
@@ -70,14 +70,14 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
             frame[place.index(headers)] = value;
         }
         if let Some(place) = short {
-            // Some are shorter than the kernel accepts.
+            // Some frames are shorter than the kernel accepts.
             frame.truncate(1 + place.index(frame.len()));
         }
         frame
     })
 }
 
-/// Some have a snapshot length.
+/// Some captures have a snapshot length.
 fn packets(step: impl Strategy<Value = i64>) -> impl Strategy<Value = Vec<Packet>> {
     let cut = prop::option::weighted(0.2, 0usize..120);
     prop::collection::vec((step, frame(), cut), PACKETS).prop_map(|packets| {
@@ -105,8 +105,8 @@ fn both_engines_print_the_same() -> Result<()> {
 
 #[test]
 fn both_engines_answer_the_same() -> Result<()> {
-    // Answers have buckets of the same owners: were times to go back, it would show that the kernel
-    // forgets full ones.
+    // The answers' buckets have the same keys. The times must not go back: the kernel forgets full
+    // buckets, which would then show.
     let printed = assert_same(ANSWERED, &packets(0i64..3_000_000))?;
     for answer in ["prohibited", "reset"] {
         assert!(printed.contains(answer), "{printed}");
@@ -114,7 +114,7 @@ fn both_engines_answer_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Returns what both print last.
+/// Returns the last line of both outputs.
 fn assert_same(config: &str, packets: &impl Strategy<Value = Vec<Packet>>) -> Result<String> {
     let mut runner = TestRunner::default();
     let mut printed = String::new();
@@ -150,7 +150,7 @@ fn assert_same(config: &str, packets: &impl Strategy<Value = Vec<Packet>>) -> Re
 #[test]
 fn frames_that_the_kernel_cannot_run_end_its_replay() -> Result<()> {
     let frame = Frame::new("10.0.0.2".parse()?, "10.0.0.1".parse()?);
-    // A page less the room around the frame, and 17 more pages; mostly padding.
+    // One page less the room around the frame, and 17 more pages, mostly padding.
     let mut longest = frame.udp(1, 2, &[0; 9_000])?;
     longest.resize(3_520 + 17 * 4_096, 0);
     let longer = [&longest[..], &[0]].concat();

@@ -54,7 +54,7 @@ fn all_formats_are_read_alike() -> Result<()> {
     Ok(())
 }
 
-/// As `tcpdump -i any` writes them, or on a tunnel: they lack the Ethernet header, but are decided alike.
+/// Captures of `tcpdump -i any` and of tunnels: their frames lack the Ethernet header, but get the same verdicts.
 #[test]
 fn captures_of_other_links_are_read_alike() -> Result<()> {
     const ETHERNET: usize = 14;
@@ -97,7 +97,7 @@ fn compressed_captures_are_read_alike() -> Result<()> {
             assert!(replayed.success, "{}", replayed.stderr);
             assert_eq!(replayed.stdout, plain);
         }
-        // Cut, it is told as far as it goes, or as no capture.
+        // A truncated file is replayed as far as it goes, or is reported as no capture.
         let cut = &compressed[..compressed.len() - 6];
         let replayed = replay(CONFIG, cut, false, &["--json"])?;
         assert!(!replayed.success);

@@ -13,12 +13,12 @@ use crate::command::replay;
 const SECOND: u64 = 1_000_000_000;
 const PORT: u16 = 27015;
 
-/// When the flood begins, and how long it lasts.
+/// The time before the flood, and the flood's duration.
 const CALM: u64 = 60 * SECOND;
 const FLOOD: u64 = 6 * SECOND;
 const FORGED_PER_SECOND: u64 = 20_000;
 
-/// Of a player.
+/// A player's packets per second.
 const PER_SECOND: u64 = 66;
 
 /// A query for the server's state (`A2S_INFO`).
@@ -37,13 +37,14 @@ fn packet(at: u64, source: IpAddr, payload: &[u8]) -> Result<Packet> {
     Ok(Packet::whole(1_700_000_000 * SECOND + at, frame))
 }
 
-/// Players from the start on, and others from the flood's start on; and a new forged address with each query.
+/// Players from the start, more players from the flood's start on, and the flood: each query from another forged
+/// address.
 fn sent() -> Result<Vec<(u64, Sender, Packet)>> {
     let mut sent = Vec::new();
     for (sender, network, from) in [(Sender::Known, 198, 0), (Sender::New, 192, CALM)] {
         for player in 1..=5 {
             let source = IpAddr::from([network, 0, 2, player]);
-            // Each sends between the others.
+            // The players' packets interleave.
             let times = (from + u64::from(player) * 3_000_000..CALM + FLOOD)
                 .step_by(usize::try_from(SECOND / PER_SECOND)?);
             for at in times {
@@ -84,7 +85,7 @@ fn players_go_on_while_forged_queries_come() -> Result<()> {
     };
     let part_passed = |of| part_passed(of).context("none was sent");
     assert_eq!(part_passed(Sender::Known)?, 1000);
-    // Until they come again, 0.2 s after their first refusal.
+    // New players are refused once, and pass when they retry 0.2 s later.
     let new = part_passed(Sender::New)?;
     ensure!(new >= 950, "{new}");
     let forged = part_passed(Sender::Forger)?;

@@ -1,4 +1,5 @@
-//! `limiter replay` and `limiter names`, as a user runs them. The kernel's engine needs root.
+//! Runs `limiter replay` and `limiter names` on captures, as a user does. The kernel's engine needs
+//! root.
 
 mod answers;
 mod bans;

@@ -1,4 +1,4 @@
-//! `limiter names` for captures that are no real clients'.
+//! `limiter names` on captures that no real client produced.
 
 use std::{
     io::Write as _,

@@ -68,7 +68,7 @@ fn a_plot_has_no_other_name_than_an_svgs() -> Result<()> {
         );
         assert!(!path.exists());
     }
-    // Whatever needs no ending.
+    // A path without an extension works, too.
     assert!(replay(CONFIG, &capture()?, false, &["--plot", "/dev/null"])?.success);
     Ok(())
 }
@@ -95,7 +95,7 @@ fn the_plot_is_an_svg_with_all_its_parts() -> Result<()> {
     ] {
         assert!(svg.contains(part), "{part}\n{svg}");
     }
-    // That curve needs a single source; docs/strategies.md has pictures of it.
+    // The curve needs a single source; docs/strategies.md has pictures of it.
     assert!(!svg.contains("% of count in a period"), "{svg}");
     Ok(())
 }
@@ -116,7 +116,7 @@ fn the_plot_tells_reasons_apart() -> Result<()> {
         .collect();
     let blocked = udp("10.0.0.9")?;
     packets.push(Packet::whole(10_000_000_000, blocked.clone()));
-    // Its IPv4 header claims more bytes than there are.
+    // Its IPv4 header claims more bytes than the frame has.
     packets.push(Packet::whole(10_000_000_000, blocked[..30].to_vec()));
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plot.svg");

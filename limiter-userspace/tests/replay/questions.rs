@@ -1,4 +1,4 @@
-//! Owners that are zones or DNS questions are shown by the names in the capture, through both engines.
+//! Keys that are zones or DNS questions are shown by the names in the capture, with both engines.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use crate::command::replay;
 
 const RATE: &str = "cost: packets, burst: 2, count: 1, period: 1h";
 
-/// Returns a query for a name as it is on the wire, and a type and class.
+/// Returns a query for a name in wire format, with this type and class.
 fn query(name: &[u8], [of_type, class]: [u16; 2]) -> Vec<u8> {
     let header = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     let last = [of_type, class].map(u16::to_be_bytes);
     [&header, name, last.as_flattened()].concat()
 }
 
-/// Replays messages to port 53 under a configuration, and checks the owner shown for each.
+/// Replays messages to port 53 under a configuration, and checks the key shown for each.
 fn check(configuration: &str, messages: &[(Vec<u8>, Value)]) -> Result<()> {
     let frame = Frame::new("10.0.0.1".parse()?, "10.9.9.9".parse()?);
     let packets = messages.iter().map(|(message, _)| {
@@ -66,19 +66,19 @@ fn questions() -> Result<()> {
                 json!("version.bind CLASS3 TXT"),
             ),
             (query(b"\0", [255, 1]), json!(". ANY")),
-            // Bytes that are no letters of a host's name show what they are, and change no terminal.
+            // Bytes that no host name has are shown escaped, so that none can control the terminal.
             (
                 query(b"\x06\x1b[31m\"\x03a.b\0", [1, 1]),
                 json!(r#"\027[31m".a\.b A"#),
             ),
-            // No limit counts what has no question.
+            // No limit counts a message without a question.
             (answer, Value::Null),
             (b"no message".to_vec(), Value::Null),
         ],
     )
 }
 
-/// The owner shown is that of the strictest limit, even if others have questions or zones.
+/// The key shown is that of the strictest limit, even if other limits count by question or zone.
 #[test]
 fn zones_beside_questions() -> Result<()> {
     let www = || query(b"\x03www\x07example\0", [1, 1]);
@@ -92,10 +92,10 @@ fn zones_beside_questions() -> Result<()> {
             (www(), json!("www.example A")),
             (www(), json!("www.example A")),
             (query(b"\x01a\x07example\0", [1, 1]), json!("a.example A")),
-            // The last token of the zone: the question has one left.
+            // The zone's last token; the question has one left.
             (query(b"\x01b\x07example\0", [1, 1]), json!("example")),
             (query(b"\x01c\x07example\0", [1, 1]), json!("example")),
-            // The last token of the address.
+            // The address's last token.
             (query(b"\x01y\x01x\x07example\0", [1, 1]), json!("10.0.0.1")),
             (query(b"\x01y\x01x\x07example\0", [1, 1]), json!("10.0.0.1")),
         ],

@@ -1,7 +1,7 @@
-//! Boulder's rules as captures, through both engines: several tokens at once, requests that can
-//! never pass, the batch, overrides, and transactions that only spend. The expected values are
-//! computed by hand from its formulas: t = max(now, TAT), new = t + cost × e, allowed when now ≥
-//! new − burst × e.
+//! Boulder's rules as captures, with both engines: several tokens at once, requests that can never
+//! pass, the batch, overrides, and transactions that only spend. The expected values are computed
+//! by hand from Boulder's formulas: t = max(now, TAT), new = t + cost × e, allowed when now ≥ new −
+//! burst × e.
 
 use anyhow::Result;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn spending_several_tokens() -> Result<()> {
         "limits: {BytesPerIPAddress: {burst: 2000, count: 1000, period: 1s}}\n",
         &[
             (0, ONE, 500, Pass(BYTES, ONE, [1_500, 0, 500])),
-            // They pass, but as many again would have to wait.
+            // They pass, but as many again must wait.
             (0, ONE, 1_000, Pass(BYTES, ONE, [500, 500, 1_500])),
             (0, ONE, 600, Drop(BYTES, ONE, [500, 100, 1_500])),
             // Exact to the millisecond.
@@ -40,18 +40,18 @@ fn spending_several_tokens() -> Result<()> {
             (100, ONE, 60, Drop(BYTES, ONE, [0, 60, 2_000])),
             // The other source has its own bucket, which is full.
             (100, OTHER, 60, Pass(BYTES, OTHER, [1_940, 0, 60])),
-            // Full again just now, and spent at once.
+            // The bucket has just become full, and is spent at once.
             (2_100, ONE, 2_000, Pass(BYTES, ONE, [0, 2_000, 2_000])),
             // One more than a full bucket holds.
             (4_200, ONE, 2_001, Never(BYTES, ONE, [2_000, 0])),
-            // A bucket that has been full for long holds no more than that.
+            // A long idle bucket holds no more than its burst.
             (90_000, ONE, 42, Pass(BYTES, ONE, [1_958, 0, 42])),
         ],
     )
 }
 
-/// The strictest limit is shown: denied before allowed, then the longer wait, then fewer tokens
-/// left. If one limit denies, none is charged.
+/// The output shows the strictest limit: denied before allowed, then the longer wait, then fewer
+/// tokens left. If one limit denies, no limit is charged.
 #[test]
 fn the_batch() -> Result<()> {
     const ADDRESS: &str = "PacketsPerIPAddress";
@@ -63,14 +63,14 @@ fn the_batch() -> Result<()> {
             (0, ONE, 60, Pass(ADDRESS, ONE, [2, 0, 1_000])),
             (0, ONE, 60, Pass(ADDRESS, ONE, [1, 0, 2_000])),
             (0, ONE, 60, Pass(ADDRESS, ONE, [0, 1_000, 3_000])),
-            // Not charged to the range, which has one left,
+            // Not charged to the range, which has one token left,
             (0, ONE, 60, Drop(ADDRESS, ONE, [0, 1_000, 3_000])),
             (0, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
-            // nor this one to the address.
+            // and this drop is not charged to the address.
             (0, OTHER, 60, Drop(NETWORK, RANGE, [0, 1_000, 4_000])),
             (1_000, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
             (2_000, OTHER, 60, Pass(NETWORK, RANGE, [0, 1_000, 4_000])),
-            // It was charged three times in all, and has got two tokens back.
+            // Three packets were charged to this bucket in all, and two tokens have come back.
             (6_000, OTHER, 60, Pass(ADDRESS, OTHER, [2, 0, 1_000])),
         ],
     )?;
@@ -79,7 +79,7 @@ fn the_batch() -> Result<()> {
          PacketsPerIPv4Range: {burst: 1, count: 1, period: 1s}\n",
         &[
             (0, ONE, 60, Pass(ADDRESS, ONE, [0, 2_000, 2_000])),
-            // Both deny: the one with the longer wait is shown.
+            // Both limits deny: the longer wait is shown.
             (0, ONE, 60, Drop(ADDRESS, ONE, [0, 2_000, 2_000])),
             (500, OTHER, 60, Drop(NETWORK, RANGE, [0, 500, 500])),
             (1_500, ONE, 60, Drop(ADDRESS, ONE, [0, 500, 500])),
@@ -113,7 +113,7 @@ fn overrides() -> Result<()> {
     check(overrides, &rows)
 }
 
-/// A limit that observes is charged as long as it has tokens, and decides nothing.
+/// A limit that observes is charged as long as it has tokens, and never drops.
 #[test]
 fn spending_only() -> Result<()> {
     const ADDRESS: &str = "PacketsPerIPAddress";
@@ -142,7 +142,7 @@ fn spending_only() -> Result<()> {
                 json!(["pass", ADDRESS, null]),
                 json!(["pass", ADDRESS, would_drop]),
                 json!(["pass", ADDRESS, would_drop]),
-                // Dropped by another limit, so this one was not asked.
+                // Another limit drops the packet, so the observing one is not consulted.
                 json!(["drop", ADDRESS, null]),
                 json!(["pass", ADDRESS, null]),
             ],
@@ -156,8 +156,8 @@ fn spending_only() -> Result<()> {
     Ok(())
 }
 
-/// Excluded before blocked, blocked before the limits. A limit that blocks needs no rate; one that
-/// excludes leaves the others alone.
+/// Excluded before blocked, blocked before the limits. A limit with only `block` needs no rate; a
+/// limit's `exclude` leaves other limits alone.
 #[test]
 fn lists() -> Result<()> {
     const PER_RANGE: &str = "PacketsPerIPv4Range";

@@ -1,4 +1,4 @@
-//! A sieve on a capture, with the pressure measured in the capture's time.
+//! A sieve on a capture: the pressure is measured in the capture's time.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use testbed::{
 
 use crate::command::replay;
 
-/// A sieve with three lists for 1000 packets a second; the limit itself would pass 100 000 at once.
+/// A sieve with three lists for 1000 packets a second; the limit itself lets 100 000 pass at once.
 const CONFIG: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 100000, count: 1000, period: 1s, ip-rep: main}
@@ -51,9 +51,9 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
     let (last, packets) = lines.split_last().context("a summary")?;
     let summary = &last["summary"];
     let reason = |name: &str| summary["by_reason"][name].as_u64().context("a number");
-    // From the first look at 50 ms on, 106 % or 105 % arrives, which is pressure 3, the highest.
-    // `BUSY` then sends 1950 packets: the first enters the entry list, and the 501st hit moves it
-    // to the perma-block list.
+    // From the first poll at 50 ms on, the load is 105 % to 106 %: pressure 3, the highest. `BUSY`
+    // then sends 1950 packets: the first enters the entry list, and the 501st hit moves it to the
+    // perma-block list.
     assert_eq!(reason("iprep")?, 499, "{summary}");
     assert_eq!(reason("iprep_perma")?, 1450, "{summary}");
     assert_eq!(summary["dropped"], 1949);
@@ -64,7 +64,7 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
         sieve["uses"],
         json!([{
             "limit": "All",
-            // At 2050 ms, 79 % came in the last 200 ms: pressure 1; at 2100 ms 52.5 %.
+            // At 2050 ms, the last 200 ms had 79 %: pressure 1; at 2100 ms 52.5 %.
             "under_pressure_ns": 2050 * MS,
             "highest_pressure": 3,
             "arrived": 2200,
@@ -79,7 +79,7 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
     let found: Vec<_> = (0..4).map(entries).collect();
     assert_eq!(found, [Some(1), Some(0), Some(0), Some(97)]);
 
-    // All other packets passed, as did those of `BUSY` when it sent less.
+    // All other packets pass, including the ones of `BUSY` at its lower rate.
     let dropped: Vec<&Value> = packets
         .iter()
         .filter(|packet| packet["verdict"] == "drop")

@@ -1,4 +1,4 @@
-//! Captures that are cut short, of another format, or of truncated frames.
+//! Damaged captures: cut short, in another format, or with truncated frames.
 
 use anyhow::Result;
 use testbed::{
@@ -105,7 +105,7 @@ fn damaged_lengths_are_refused() -> Result<()> {
 fn frames_without_their_end_count_in_full() -> Result<()> {
     let (first, second) = (frame(1_458)?, frame(1_457)?);
     assert_eq!(first.len(), 1_500);
-    // Cut after the headers, and the third inside the Ethernet header.
+    // Two frames cut after the headers, the third inside the Ethernet header.
     let packets = [
         Packet::whole(0, first).cut_to(42),
         Packet::whole(0, second.clone()).cut_to(60),

@@ -1,4 +1,4 @@
-//! Standing on a capture: handshakes by its frames, visits and retries by its times.
+//! Standing on a capture: handshakes are read from its frames, visits and retries from its times.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use testbed::{
 
 use crate::command::{Replayed, replay};
 
-/// Unknown sources must leave half of what never comes back.
+/// Unknown sources may use half of the burst; no token comes back during the test.
 const CONFIG: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 10, count: 1, period: 1h, reserve: {retried: 1, unknown: 5},
@@ -39,8 +39,8 @@ fn segment(from_client: bool, flags: u8, numbers: [u32; 2]) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// A handshake; two minutes later five strangers, the first of whom tries again after a second, and
-/// then the client.
+/// A handshake; two minutes later five strangers, the first retries after a second, and then the
+/// client returns.
 fn capture(has_answer: bool) -> Result<Vec<u8>> {
     let mut packets = vec![Packet::whole(0, segment(true, SYN, [7, 0])?)];
     if has_answer {
@@ -72,8 +72,8 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     let native = replay(CONFIG, &capture, false, &["--json"])?;
     let told = summary(&native)?;
     let counts = |passed: u64, dropped: u64| json!({"passed": passed, "dropped": dropped});
-    // The SYN, the ACK and three strangers leave five tokens; of the two who try again both pass,
-    // since they were refused before.
+    // The SYN, the ACK and three strangers leave five tokens. Both sources that retry pass, because
+    // a retry after a refusal raises their standing.
     let expected = json!({
         "proven": counts(1, 0),
         "familiar": counts(0, 0),
@@ -81,7 +81,7 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
         "retried": counts(2, 0),
         "unknown": counts(5, 2),
     });
-    // No limit counts the server's own answer, so nobody asks for its standing.
+    // No limit counts the server's own answer, so its standing is not looked up.
     ensure!(told["by_standing"] == expected, "{told:#}");
     let known_by = json!({
         "assumed_prefixes": 0,
@@ -107,7 +107,7 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     Ok(())
 }
 
-/// A flood of SYNs: the server's answers go to nobody.
+/// A flood of SYNs: no client completes the handshake after the server's SYN-ACK.
 #[test]
 fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
     let mut packets = Vec::new();

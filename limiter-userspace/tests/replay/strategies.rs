@@ -1,5 +1,6 @@
-//! Each window strategy's rule as captures, through both engines, with packets on both sides of
-//! every boundary. The expected values are computed by hand from the rules of docs/strategies.md.
+//! The rule of each window strategy as captures, with both engines and with packets on both sides
+//! of every boundary. The expected values are computed by hand from the rules in
+//! docs/strategies.md.
 
 use anyhow::Result;
 
@@ -13,7 +14,7 @@ const OTHER: &str = "10.0.0.2";
 const PACKETS: &str = "PacketsPerIPAddress";
 const BYTES: &str = "BytesPerIPAddress";
 
-/// The shortest frame that a test sends, in bytes.
+/// The shortest frame in these tests, in bytes.
 const SHORT: usize = 42;
 
 #[test]
@@ -29,10 +30,10 @@ fn a_fixed_window_ends_a_period_after_its_first_packet() -> Result<()> {
             // A refused packet does not extend the window.
             (800, ONE, SHORT, Drop(PACKETS, ONE, [0, 200, 200])),
             (999, ONE, SHORT, Drop(PACKETS, ONE, [0, 1, 1])),
-            // The end is outside the window.
+            // The window excludes its end.
             (1_000, ONE, SHORT, Pass(PACKETS, ONE, [2, 0, 1_000])),
             (1_600, OTHER, SHORT, Pass(PACKETS, OTHER, [2, 0, 1_000])),
-            // The next window begins with a packet, not with the end of the last one.
+            // The next window begins with a packet, not at the previous window's end.
             (2_700, ONE, SHORT, Pass(PACKETS, ONE, [2, 0, 1_000])),
         ],
     )
@@ -45,7 +46,7 @@ fn what_a_fixed_window_refuses_fills_it() -> Result<()> {
         &[
             (0, ONE, 1_000, Pass(BYTES, ONE, [1_000, 0, 500])),
             (100, ONE, 1_001, Drop(BYTES, ONE, [0, 400, 400])),
-            // It would fit without the attempt before.
+            // It would fit without the refused packet before it.
             (100, ONE, SHORT, Drop(BYTES, ONE, [0, 400, 400])),
             (500, ONE, SHORT, Pass(BYTES, ONE, [1_958, 0, 500])),
             // A packet that can never pass also fills the window.
@@ -63,7 +64,7 @@ fn a_moving_window_looks_at_its_oldest_packet() -> Result<()> {
         &[
             (0, ONE, SHORT, Pass(PACKETS, ONE, [1, 0, 1_000])),
             (400, ONE, SHORT, Pass(PACKETS, ONE, [0, 600, 1_000])),
-            // A refused packet leaves no trace.
+            // A refused packet is not counted.
             (500, ONE, SHORT, Drop(PACKETS, ONE, [0, 500, 900])),
             (999, ONE, SHORT, Drop(PACKETS, ONE, [0, 1, 401])),
             // A packet counts for one period, excluding its end.
@@ -76,10 +77,10 @@ fn a_moving_window_looks_at_its_oldest_packet() -> Result<()> {
     )
 }
 
-/// The log wraps around.
+/// The ring buffer of times wraps around.
 #[test]
 fn a_moving_window_goes_round() -> Result<()> {
-    // 128 packets at once and one too many, then the same each second.
+    // 128 packets at once and one too many, and the same again each second.
     let round = |start: u64| {
         let passed = (0..128).map(move |n| {
             let left = 127 - n;
@@ -111,12 +112,12 @@ fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
         // The next packet passes after a tenth of the next window.
         told(0, Pass(PACKETS, ONE, [0, 1_100, 2_000])),
         told(999, Drop(PACKETS, ONE, [0, 101, 1_001])),
-        // At the start of the next one: all ten count.
+        // At the start of the next window: all ten count.
         told(1_000, Drop(PACKETS, ONE, [0, 100, 1_000])),
         told(1_099, Drop(PACKETS, ONE, [0, 1, 901])),
-        // Nine of them, and this packet.
+        // Nine of the previous ten, and this packet.
         told(1_100, Pass(PACKETS, ONE, [0, 100, 1_900])),
-        // In the middle: five of them.
+        // In the middle: five of the ten.
         told(1_500, Pass(PACKETS, ONE, [3, 0, 1_500])),
         told(1_500, Pass(PACKETS, ONE, [2, 0, 1_500])),
         told(1_500, Pass(PACKETS, ONE, [1, 0, 1_500])),
@@ -126,9 +127,9 @@ fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
         told(1_599, Drop(PACKETS, ONE, [0, 1, 1_401])),
         // Near the end: a thousandth of ten, rounded up to one.
         told(1_999, Pass(PACKETS, ONE, [3, 0, 1_001])),
-        // At the start of the third: the six of the second.
+        // At the start of the third window: the six of the second count.
         told(2_000, Pass(PACKETS, ONE, [3, 0, 2_000])),
-        // After an empty window the count begins anew.
+        // After an empty window the count restarts at zero.
         told(4_000, Pass(PACKETS, ONE, [9, 0, 2_000])),
     ]);
     check(
@@ -144,7 +145,7 @@ fn a_sliding_window_counter_never_counts_what_never_passes() -> Result<()> {
          period: 500ms}}\n",
         &[
             (0, ONE, 2_001, Never(BYTES, ONE, [2_000, 0])),
-            // All at once; as many again only when the next window is over, too.
+            // All at once; the same again only when the next window is over, too.
             (0, ONE, 2_000, Pass(BYTES, ONE, [0, 1_000, 1_000])),
             (750, ONE, 1_004, Drop(BYTES, ONE, [1_000, 1, 250])),
             (750, ONE, 1_000, Pass(BYTES, ONE, [0, 250, 750])),
@@ -153,7 +154,7 @@ fn a_sliding_window_counter_never_counts_what_never_passes() -> Result<()> {
     )
 }
 
-/// What one rate denies is charged to none, except to a fixed window that denies it itself.
+/// If one rate denies a packet, no rate is charged, except a fixed window that denies it itself.
 #[test]
 fn several_rates_are_judged_together() -> Result<()> {
     const SECOND: &str = PACKETS;
@@ -169,7 +170,7 @@ fn several_rates_are_judged_together() -> Result<()> {
         &[
             both(0, Pass(SECOND, ONE, [1, 0, 1_000])),
             both(0, Pass(SECOND, ONE, [0, 1_000, 1_000])),
-            // Five packets within a second, none counted by the minute.
+            // Five packets within a second, not charged to the minute's rate.
             both(500, Drop(SECOND, ONE, [0, 500, 500])),
             both(500, Drop(SECOND, ONE, [0, 500, 500])),
             both(999, Drop(SECOND, ONE, [0, 1, 1])),
@@ -177,7 +178,7 @@ fn several_rates_are_judged_together() -> Result<()> {
             both(1_000, Pass(SECOND, ONE, [0, 1_000, 1_000])),
             both(2_000, Pass(MINUTE, ONE, [0, 58_000, 60_000])),
             both(59_999, Drop(MINUTE, ONE, [0, 1, 2_001])),
-            // The second has not counted those that the minute denied.
+            // The second's rate is not charged for packets that the minute's rate denied.
             both(60_000, Pass(SECOND, ONE, [1, 0, 1_000])),
         ],
     )?;

@@ -1,4 +1,4 @@
-//! `limiter suggest`, as a user runs it.
+//! Runs `limiter suggest` on captures, as a user does.
 
 use std::{
     io::Write as _,
@@ -52,15 +52,15 @@ fn assert_fails(output: &Output, code: i32, told: &str) {
     assert!(stderr.contains(told), "{stderr}");
 }
 
-/// Makes a frame one of the host's: its Ethernet addresses change places.
+/// Turns a frame to the host into one from it, by swapping the Ethernet addresses.
 fn sent_back(mut frame: Vec<u8>) -> Vec<u8> {
     let (to, from) = frame.split_at_mut(6);
     to.swap_with_slice(&mut from[..6]);
     frame
 }
 
-/// A web and DNS server's packets, both ways: 40 clients in ten /24s ask it and begin connections;
-/// and it asks others.
+/// The packets of a web and DNS server, both ways: 40 clients in ten /24s send queries and open
+/// connections; the server sends queries of its own.
 fn packets() -> Result<Vec<Packet>> {
     let mut random = Rng::with_seed(4);
     let mut packets = Vec::new();
@@ -81,7 +81,7 @@ fn packets() -> Result<Vec<Packet>> {
                 packets.push((at + 2 * MS, to.tcp_ack(port, 443, 8, 10)?));
             }
         }
-        // The host's own questions to the client's resolver, and the answers.
+        // The host's own queries to the client's resolver, and the answers.
         packets.push((at, sent_back(from.udp(40_000, 53, b"question")?)));
         packets.push((at + MS, to.udp(53, 40_000, b"answer")?));
     }
@@ -92,7 +92,7 @@ fn packets() -> Result<Vec<Packet>> {
         .collect())
 }
 
-/// `tcp_ack` has no SYN: the second segment of a handshake.
+/// Sets SYN on the segments of `tcp_ack`: the second segment of a handshake.
 fn with_syn(mut packets: Vec<Packet>) -> Vec<Packet> {
     const FLAGS: usize = 14 + 20 + 13;
     for packet in &mut packets {
@@ -115,7 +115,7 @@ fn limits(suggestion: &Value) -> Result<Vec<&Value>> {
     Ok(limits.flatten().collect())
 }
 
-/// The suggested limits are accepted unchanged, only observe, and do what was estimated.
+/// The suggested limits are valid unchanged, only observe, and match the estimate.
 #[test]
 fn a_configuration_that_observes() -> Result<()> {
     let capture = capture()?;
@@ -143,9 +143,9 @@ fn a_configuration_that_observes() -> Result<()> {
     let told = suggestion(&capture, &arguments)?;
     let limits = limits(&told)?;
     assert_eq!(limits.len(), checked.len());
-    // Per address, per /24, and in all: of DNS packets; of HTTPS packets and connections.
+    // Per address, per /24 and in total: for DNS packets, HTTPS packets and HTTPS connections.
     assert_eq!(limits.len(), 9, "{yaml}");
-    // The replay judges alike, and so does --check: packet for packet.
+    // The replay and `--check` give the same verdict for each packet.
     let replayed = replay(&yaml, &incoming()?, false, &["--json"])?;
     let last = replayed.lines()?.pop().context("no summary")?;
     let summary = &last["summary"];
@@ -173,8 +173,8 @@ fn a_configuration_that_observes() -> Result<()> {
     Ok(())
 }
 
-/// Returns the packets to the host, which are all that XDP sees.
-/// A cost that is named twice makes no limit twice, which no configuration could have.
+/// Returns the packets to the host, the only ones that XDP sees. A cost named twice must not create
+/// a limit twice, because a configuration cannot repeat a name.
 #[test]
 fn a_cost_named_twice() -> Result<()> {
     let capture = capture()?;
@@ -198,7 +198,7 @@ fn incoming() -> Result<Vec<u8>> {
     Ok(PCAP.write(&packets.collect::<Vec<_>>()))
 }
 
-/// Only what the host serves gets limits; its own questions do not.
+/// Only services of the host get limits, not the peers of its own queries.
 #[test]
 fn services_are_what_the_host_answers() -> Result<()> {
     let told = suggestion(&capture()?, &[])?;
@@ -213,7 +213,7 @@ fn services_are_what_the_host_answers() -> Result<()> {
             .all(|one| one["sources"] == 40 && one["one_in"] == 1)
     );
     assert_eq!(told["warnings"], Value::Array(Vec::new()));
-    // By name alone, and by the host's address.
+    // A service by its name alone, and with the host's address.
     for (arguments, expected) in [
         (&["--service", "udp/53"][..], 1),
         (&["--host", HOST], 2),
@@ -226,7 +226,7 @@ fn services_are_what_the_host_answers() -> Result<()> {
     Ok(())
 }
 
-/// One direction alone shows less, and that is said.
+/// One direction alone shows less, and the output says so.
 #[test]
 fn one_direction_is_a_guess() -> Result<()> {
     let told = suggestion(&incoming()?, &[])?;
@@ -256,7 +256,7 @@ fn every_format_and_standard_input() -> Result<()> {
     Ok(())
 }
 
-/// A file that ends early still tells what is in it, and that it ends early.
+/// A truncated file still gives a result, with a note that it ends early.
 #[test]
 fn spoilt_captures() -> Result<()> {
     let whole = capture()?;
@@ -280,7 +280,7 @@ fn spoilt_captures() -> Result<()> {
     Ok(())
 }
 
-/// A million forged sources take a bounded time and memory, and are told.
+/// A million forged sources take bounded time and memory, and are reported.
 #[test]
 fn a_forged_flood() -> Result<()> {
     let mut random = Rng::with_seed(5);
@@ -306,7 +306,7 @@ fn a_forged_flood() -> Result<()> {
     Ok(())
 }
 
-/// How a configuration fits what was seen.
+/// How a configuration fits the captured packets.
 #[test]
 fn a_configuration_is_judged() -> Result<()> {
     let configuration = "\
@@ -341,7 +341,7 @@ limits:
     assert_eq!(fit("Wide"), is("wide", "enforce"));
     assert_eq!(fit("Window"), is("fits", "enforce"));
     assert_eq!(fit("Nothing"), is("unmatched", "observe"));
-    // One that drops takes nothing from the others.
+    // A limit that drops packets does not lower the counts of the other limits.
     let wide = told["limits"].as_array().context("no limits")?;
     let wide = wide.iter().find(|limit| limit["limit"] == "Wide");
     assert_eq!(wide.context("no Wide")?["packets"], told["packets"]);
@@ -360,7 +360,7 @@ limits:
     Ok(())
 }
 
-/// A name cannot leave the comment that it is in.
+/// A name cannot break out of its comment.
 #[test]
 fn a_strange_name() -> Result<()> {
     let directory = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Checks the replay's output packet by packet, against a table.
+//! Checks the replay's output, packet by packet, against a table.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) enum Told {
     Unlimited,
     /// A list excludes the source.
     Excluded,
-    /// A list blocks the source, perhaps only in a limit.
+    /// A list blocks the source, globally or in one limit.
     Blocked(Option<&'static str>),
 }
 

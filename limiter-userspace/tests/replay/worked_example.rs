@@ -16,7 +16,8 @@ const MS: u64 = 1_000_000;
 #[test]
 fn twenty_per_second() -> Result<()> {
     let frame = Frame::new("10.0.0.2".parse()?, "10.0.0.1".parse()?).udp(1, 2, b"newFoo")?;
-    // Time, whether it passes, `remaining`, `retry_in` and `reset_in`, in milliseconds.
+    // Time, whether the packet passes, `remaining`, `retry_in` and `reset_in`; times in
+    // milliseconds.
     let mut expected = vec![(0, true, 19, 0, 50), (5, true, 18, 0, 95)];
     for request in 0..18_u64 {
         let at = 5 + request * 44 / 17;

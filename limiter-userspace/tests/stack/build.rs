@@ -1,4 +1,4 @@
-//! Frames and packets byte by byte, including malformed ones.
+//! Builds frames and packets byte by byte, including malformed ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +24,7 @@ const TTL: u8 = 64;
 /// A VLAN tag: its ethertype and its VID.
 pub(crate) type Tag = (u16, u16);
 
-/// Builds a frame for the server's interface, with an ethertype behind its tags.
+/// Builds a frame for the server's interface: the ethertype follows the tags.
 pub(crate) fn ethernet(tags: &[Tag], ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [SERVER_MAC, CLIENT_MAC].concat();
     for (kind, vid) in tags {
@@ -40,7 +40,7 @@ pub(crate) fn frame(packet: &[u8]) -> Vec<u8> {
     tagged(&[], packet)
 }
 
-/// The same, behind tags.
+/// Builds the same frame, behind tags.
 pub(crate) fn tagged(tags: &[Tag], packet: &[u8]) -> Vec<u8> {
     let ether_type = if packet[0] >> 4 == 4 { IPV4 } else { IPV6 };
     ethernet(tags, ether_type, packet)
@@ -82,7 +82,7 @@ impl Path {
         self.with_checksum(TCP, segment, 16)
     }
 
-    /// Stores a payload's checksum, which includes the addresses, at `place`.
+    /// Stores a payload's checksum, which covers the addresses, at `place`.
     fn with_checksum(self, protocol: u8, mut payload: Vec<u8>, place: usize) -> Vec<u8> {
         let length = u32::try_from(payload.len()).expect("a short payload");
         let mut summed = match (self.source, self.destination) {
@@ -105,7 +105,7 @@ pub(crate) struct V4 {
     pub(crate) destination: Ipv4Addr,
     pub(crate) protocol: u8,
     pub(crate) id: u16,
-    /// Flags and offset.
+    /// Flags and fragment offset.
     pub(crate) fragment: u16,
     /// Padded to whole words.
     pub(crate) options: Vec<u8>,
@@ -146,7 +146,7 @@ impl V4 {
     }
 }
 
-/// Builds an IPv6 packet whose payload begins with the header `next`.
+/// Builds an IPv6 packet; its payload begins with the header `next`.
 pub(crate) fn v6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).expect("a short packet");
     let mut packet = vec![0x60, 0, 0, 0];
@@ -167,7 +167,7 @@ pub(crate) const fn extension(next: u8, body: [u8; 6]) -> [u8; 8] {
 /// Padding alone, for the hop-by-hop and the destination options header.
 pub(crate) const PADDING: [u8; 6] = [1, 4, 0, 0, 0, 0];
 
-/// Builds IPv6's fragment header; the offset is in bytes.
+/// Builds IPv6's fragment header; `offset` is in bytes.
 pub(crate) fn fragment(next: u8, offset: u16, more: bool, id: u32) -> Vec<u8> {
     assert!(offset.is_multiple_of(8), "fragments begin at whole units");
     let mut header = vec![next, 0];

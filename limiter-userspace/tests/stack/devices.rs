@@ -1,5 +1,5 @@
-//! Devices besides network cards: which of them can be limited, and how exactly. Many a machine's own kernel
-//! lacks most, so emulated machines try them.
+//! Devices other than network cards: whether they can be limited, and how exactly. Most kernels lack some of them, so
+//! the test also runs on emulated machines.
 
 use std::{
     io::Write as _,
@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Limiter, Namespace, Pair, SERVER_INTERFACE};
 
-/// The packets that each device gets, and the burst of the limit on it.
+/// The packets that each device gets, and the limit's burst.
 const SENT: u64 = 20;
 const BURST: u64 = 5;
 
@@ -20,19 +20,18 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// Packets are counted, each under its own source.
+    /// Every packet is counted, under its own source.
     Exact,
-    /// Its frames cannot be read.
+    /// The limiter refuses the device, because it cannot read its frames.
     Refused,
 }
 
-/// A kind of device, of which each end has one.
+/// A kind of device. Both ends get one.
 struct Kind {
     name: &'static str,
-    /// Commands of ip for an end: `THIS` and `OTHER` are its number and the other's, `BELOW` the interface
-    /// below.
+    /// Commands of ip for an end: `THIS` and `OTHER` are the two ends' numbers, `BELOW` is the underlying interface.
     make: &'static str,
-    /// The network of the addresses on the device, which end with the end's number.
+    /// The network of the addresses on the device; an end's number is the last part of its address.
     network: &'static str,
     expected: Expected,
 }
@@ -127,9 +126,9 @@ const KINDS: [Kind; 14] = [
     },
 ];
 
-/// What came of a kind.
+/// The result for a kind of device.
 struct Outcome {
-    /// In words.
+    /// A description for the output.
     told: String,
     is_as_expected: bool,
 }
@@ -267,7 +266,7 @@ fn wg(namespace: &Namespace, arguments: &[&str], input: &str) -> Result<String> 
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Returns how many packets passed and were dropped, when all are counted or patience is over.
+/// Returns how many packets passed and how many were dropped, once all are counted or patience is over.
 fn counted(limiter: &Limiter) -> Result<(u64, u64)> {
     let begun = Instant::now();
     loop {

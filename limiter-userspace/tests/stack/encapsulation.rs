@@ -1,4 +1,4 @@
-//! Packets in packets, and every protocol number and ethertype.
+//! Packets within packets, and every protocol number and ethertype.
 
 use std::net::IpAddr;
 
@@ -16,10 +16,10 @@ use crate::{
 /// The number of frames sent between two reads of the sockets.
 pub(crate) const BATCH: usize = 256;
 
-/// Ethertypes that a plain host accepts packets from.
+/// The ethertypes that a plain host accepts.
 const KNOWN: [u16; 2] = [IPV4, IPV6];
 
-/// Builds a datagram from another source than the packet around it.
+/// Builds a datagram from another source than the outer packet's.
 fn inner(v4: bool) -> Vec<u8> {
     let source = if v4 { "10.77.0.3" } else { "fd77::3" };
     let path = Path {
@@ -29,7 +29,7 @@ fn inner(v4: bool) -> Vec<u8> {
     path.packet(UDP, &path.udp((1, PORT), b"inside"))
 }
 
-/// A plain host has no active tunnels: it sees the outer packet alone.
+/// A plain host has no tunnels, so it delivers only the outer packet.
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for outer in [true, false] {
@@ -72,7 +72,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 &[protocol, 0, 0, 0, 10, 77, 0, 1],
             );
             add("IP payload compression", 108, &[protocol, 0, 0, 1]);
-            // Without the sender's key the stack does not look into it.
+            // Without a key, the stack does not look inside.
             let fate = if outer { Delivered } else { Refused };
             let header = [protocol, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0];
             let packet = path(outer).packet(AUTHENTICATION, &[&header[..], &inner].concat());
@@ -112,8 +112,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Frames of each unknown ethertype, with a packet of either family, with and without a priority
-/// tag.
+/// Frames of each unknown ethertype: a packet of either family, with and without a priority tag.
 pub(crate) fn of_unknown_types() -> impl Iterator<Item = Vec<u8>> {
     let packets = [true, false].map(inner);
     (0..=u16::MAX)
@@ -126,7 +125,7 @@ pub(crate) fn of_unknown_types() -> impl Iterator<Item = Vec<u8>> {
         })
 }
 
-/// Packets of each protocol, followed by a possible extension header or packet.
+/// Packets of each protocol number; the payload could be an extension header or a packet.
 pub(crate) fn of_each_protocol() -> impl Iterator<Item = Vec<u8>> {
     (0..=u8::MAX).flat_map(|protocol| {
         let extended = |v4| {
@@ -184,7 +183,7 @@ fn of_any_protocol() -> Result<()> {
         }
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
-    // Nearly every protocol of both families has its socket.
+    // Nearly every protocol of both families has a socket.
     assert!(delivered > 1_000, "{delivered}");
     Ok(())
 }

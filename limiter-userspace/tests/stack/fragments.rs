@@ -17,7 +17,7 @@ use crate::{
 const SYN: u8 = 2;
 
 /// A piece of a datagram's payload: the next header that its own header names, its offset in bytes,
-/// whether more follow, and its bytes.
+/// whether more pieces follow, and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     next: u8,
@@ -35,7 +35,7 @@ fn piece(next: u8, offset: u16, more: bool, bytes: &[u8]) -> Piece {
     }
 }
 
-/// Cuts a payload into two pieces, each naming another next header.
+/// Cuts a payload into two pieces that name different next headers.
 fn halves(payload: &[u8], at: u16, first: u8, second: u8) -> Vec<Piece> {
     let (one, other) = payload.split_at(at.into());
     vec![piece(first, 0, true, one), piece(second, at, false, other)]
@@ -197,7 +197,7 @@ fn tiny_rows(rows: &mut Rows) {
         Malformed(MalformedTcp),
     );
     let long = |v4| [syn(v4), vec![0; 12]].concat();
-    // IPv4 discards what is beyond units of eight bytes, here the header's last four bytes.
+    // IPv4 discards bytes beyond a multiple of eight, here the header's last four.
     let mut pieces = halves(&long(true), 24, TCP, TCP);
     pieces[0].bytes.truncate(20);
     pieces[1] = piece(TCP, 16, false, &long(true)[16..]);

@@ -31,7 +31,7 @@ fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frame
 }
 
-/// Builds an IPv6 packet with extension headers, the last of which names the payload.
+/// Builds an IPv6 packet with extension headers; the last one names the payload.
 fn v6(first: u8, headers: &[u8], payload: &[u8]) -> Vec<u8> {
     frame(&path(false).packet(first, &[headers, payload].concat()))
 }
@@ -102,7 +102,7 @@ fn ipv4_rows() -> Vec<Row> {
         Row::one(
             "a bad UDP checksum",
             changed(frame(&whole), |frame| frame[IP + 26] ^= 1),
-            // Raw sockets ignore it.
+            // Raw sockets ignore the option.
             Delivered,
         ),
         Row::one(
@@ -156,7 +156,7 @@ fn ipv6_rows() -> Vec<Row> {
             changed(v6(UDP, &[], &udp(false)), |f| f.resize(200, 0xff)),
             Delivered,
         ),
-        // A socket would take it for IPv4's 10.77.0.2.
+        // A socket would take the source for IPv4's 10.77.0.2.
         Row::one(
             "from an IPv4-mapped address",
             from("::ffff:10.77.0.2"),
@@ -222,7 +222,7 @@ fn extension_rows() -> Vec<Row> {
             chain(&[(FRAGMENT, atomic), (FRAGMENT, atomic)]),
             Refused,
         ),
-        // Mobile IPv6 would show sockets the address in the option, but needs a binding.
+        // Mobile IPv6 would show sockets the address in the option, but only with a binding.
         Row::one(
             "a home address",
             v6(
@@ -243,7 +243,7 @@ fn extension_rows() -> Vec<Row> {
         let fate = match kind {
             // Mobile IPv6 handles it where the kernel supports it.
             2 => DependsOnKernel,
-            // RPL and segment routing need a setting.
+            // RPL and segment routing are off by default.
             3 | 4 => Refused,
             _ => Delivered,
         };

@@ -1,4 +1,4 @@
-//! A plain host: a network namespace with addresses, and with sockets for everything.
+//! A plain host: a network namespace with addresses, and with sockets for every protocol.
 
 use std::{
     fs,
@@ -22,24 +22,23 @@ use crate::build::{Path, Tag, UDP, frame};
 /// The UDP port on which the host listens.
 pub(crate) const PORT: u16 = 7000;
 
-/// The sources of all packets under test. The client does not have these addresses itself: it would
-/// answer what the host sends back.
+/// The sources of all packets under test. The client does not own these addresses: otherwise it
+/// would answer the host's replies.
 pub(crate) const SOURCES: [&str; 2] = ["10.77.0.2", "fd77::2"];
 
-/// The destinations of these packets.
+/// The destinations of packets under test.
 pub(crate) const DESTINATIONS: [&str; 2] = ["10.77.0.1", "fd77::1"];
 
-/// The source of each round's last packet, whose arrival shows that the host has handled all
-/// others.
+/// The source of each round's last packet. Its arrival shows that the host has handled all others.
 const FENCE: &str = "10.77.0.200";
 
 /// How long the last packet may take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The interval between checks that the host is ready.
+/// The interval between polls until the host is ready.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Leave room for fragments of datagrams that never become whole.
+/// Room for fragments of datagrams that stay incomplete.
 const SETTINGS: [(&str, &str); 4] = [
     ("ipv4/ipfrag_high_thresh", "268435456"),
     ("ipv6/ip6frag_high_thresh", "268435456"),
@@ -57,7 +56,7 @@ pub(crate) fn path(v4: bool) -> Path {
     }
 }
 
-/// The host, and the sender.
+/// The host under test, and the sender.
 pub(crate) struct Host {
     pair: Pair,
     sender: RawSender,
@@ -103,8 +102,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds VLAN interfaces, each on the one before it, named `v0` and so on; `false`: the kernel
-    /// has no VLANs.
+    /// Adds VLAN interfaces `v0`, `v1` and so on, each on the previous one. Returns false if the
+    /// kernel lacks VLANs.
     pub(crate) fn add_vlans(&self, tags: &[Tag]) -> Result<bool> {
         let server = &self.pair.server;
         let mut below = SERVER_INTERFACE.to_owned();
@@ -137,7 +136,8 @@ impl Host {
         )
     }
 
-    /// Sends frames, waits until the host has handled them, and returns all that sockets got.
+    /// Sends frames, waits until the host has handled them, and returns everything that sockets
+    /// received.
     pub(crate) fn send(&mut self, frames: &[Vec<u8>]) -> Result<Vec<Delivery>> {
         self.rounds += 1;
         let fence_data = self.rounds.to_be_bytes();
@@ -174,7 +174,7 @@ impl Host {
     }
 }
 
-/// Adds a VLAN interface; `false`: the kernel has no VLANs.
+/// Adds a VLAN interface. Returns false if the kernel lacks VLANs.
 pub(crate) fn add_vlan(
     namespace: &Namespace,
     below: &str,

@@ -15,12 +15,12 @@ const MODES: [&str; 2] = ["native", "generic"];
 pub(crate) const GENEROUS: &str =
     "limits: {PacketsPerIPAddress: {burst: 1000000, count: 1000000, period: 1s}}";
 
-/// All sources of the tables, but not that of the last packet of a round.
+/// All sources of the tables, except the source of each round's last packet.
 const EVERYBODY: [&str; 3] = ["10.77.0.0/25", "::/1", "8000::/1"];
 
 const RANDOM_PACKETS: u16 = 1_000;
 
-/// No packet of a banned source reaches a socket, however it is wrapped.
+/// No packet of a banned source reaches a socket, in any encapsulation.
 #[test]
 fn nothing_of_a_banned_source_arrives() -> Result<()> {
     for mode in MODES {
@@ -53,7 +53,8 @@ fn nothing_of_a_banned_source_arrives() -> Result<()> {
     Ok(())
 }
 
-/// A limit on UDP counts all of a datagram, whatever next header its later fragments name.
+/// A limit on UDP counts every fragment of a datagram, even if later fragments name another next
+/// header.
 #[test]
 fn later_fragments_do_not_get_round_a_limit() -> Result<()> {
     const BURST: usize = 3_000;
@@ -70,7 +71,7 @@ fn later_fragments_do_not_get_round_a_limit() -> Result<()> {
         let limiter = host.limit("native", &format!("limits: {{Udp: {limit}}}"))?;
         let path = path(false);
         let datagram = path.udp((1, PORT), &[b'x'; DATA]);
-        // The first fragment holds eight bytes, the UDP header alone.
+        // The first fragment holds only the eight bytes of the UDP header.
         let (header, data) = datagram.split_at(8);
         let frames: Vec<_> = (0..100)
             .flat_map(|id| {

@@ -1,9 +1,9 @@
-//! Compares what Linux's network stack delivers with what the limiter judges.
+//! Compares Linux's network stack with the limiter's parser.
 //!
-//! Each frame goes to a plain host in a network namespace. What a socket gets must be what the
-//! limiter judged: the same source, protocol and ports. The first tests check the parser, with
-//! nothing in front of the host. Then the daemon stands there and has banned the sources, and no
-//! socket may get anything. Needs root.
+//! Each frame goes to a plain host in a network namespace. The source, protocol and ports that a
+//! socket receives must be the ones that the limiter judged. The first tests check the parser
+//! alone, without a limiter on the host. Later tests run the daemon with the sources banned, and no
+//! socket may receive anything. Needs root.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! The kernel as the oracle: the limiter must have judged whatever the stack hands to a socket,
-//! with the sender and the contents that the socket sees.
+//! The kernel as oracle: the limiter must have judged every packet that the stack hands to a
+//! socket, with the sender and contents that the socket sees.
 
 use std::net::IpAddr;
 
@@ -23,36 +23,35 @@ use crate::{
     host::Host,
 };
 
-/// More than any packet costs.
+/// A rate that no packet exceeds.
 const PLENTY: Rate = Rate {
     burst: 1 << 30,
     count: 1 << 30,
     period_ns: 1_000_000_000,
 };
 
-/// The frames of a packet, and its fate.
+/// A packet's frames and expected fate.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     what: String,
     frames: Vec<Vec<u8>>,
     fate: Fate,
-    /// A frame that the stack discards, so that it is no part of the packet.
+    /// The index of a frame that the stack discards, so that it is no part of the packet.
     decoy: Option<usize>,
 }
 
-/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The stack delivers it, so the limiter must have judged each of its frames.
+    /// The stack delivers the packet, so the limiter must have judged each of its frames.
     Delivered,
     /// The stack would deliver it, but the limiter drops one of its frames as malformed.
     Malformed(Reason),
-    /// The stack refuses it, whatever the limiter does.
+    /// The stack refuses the packet, and the limiter's verdict does not matter.
     Refused,
-    /// The stack refuses it, and it passes, since the limiter finds no packet in it.
+    /// The stack refuses the packet, and the limiter passes it as not IP.
     NotIp,
-    /// The fate depends on the kernel's configuration: if the stack delivers it, the limiter must
-    /// have judged it.
+    /// The kernel's configuration decides. If the stack delivers the packet, the limiter must have
+    /// judged it.
     DependsOnKernel,
 }
 
@@ -80,8 +79,8 @@ impl Row {
     }
 }
 
-/// Compares a table with the stack, and the limiter with what the stack delivers; reports every row
-/// that fails.
+/// Compares a table with the stack, and the limiter with the deliveries; reports every row that
+/// fails.
 #[track_caller]
 pub(crate) fn assert_table(host: &mut Host, rows: &[Row]) -> Result<()> {
     let mut problems = Vec::new();
@@ -135,7 +134,7 @@ pub(crate) fn is_not_ip(frame: &[u8]) -> bool {
     facts(frame) == Err(Reason::NotIp)
 }
 
-/// Fails unless a packet that the limiter passes was judged as what the sockets got.
+/// Fails if the limiter passes a packet that it judged differently from the sockets' deliveries.
 pub(crate) fn assert_judged(frames: &[Vec<u8>], deliveries: &[Delivery]) -> Result<(), String> {
     if frames.iter().any(|frame| is_dropped(frame)) {
         return Ok(());
@@ -150,7 +149,7 @@ fn facts(frame: &[u8]) -> Result<Facts, Reason> {
     parse(&BytesFrame(frame), &mut facts).map(|()| facts)
 }
 
-/// Fails unless each of a packet's frames was judged as what a socket got.
+/// Fails unless each frame of a packet was judged with the facts that the socket received.
 fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     for frame in frames {
         let facts = facts(frame).map_err(|reason| {
@@ -181,7 +180,7 @@ fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the parsed facts of a frame with a delivery; returns what differs.
+/// Compares the parsed facts of a frame with a delivery; names the first difference.
 fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
     let destination = Address {
         family: facts.source.family,
@@ -220,7 +219,7 @@ fn ports(payload: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])))
 }
 
-/// Returns one limit for each property by which the delivered packet can be matched.
+/// Returns one limit for each property of the delivered packet that a match can name.
 fn limits_on(delivery: &Delivery) -> Vec<Limit> {
     let mut matches = vec![
         Match::default(),

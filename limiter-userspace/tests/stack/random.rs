@@ -1,5 +1,4 @@
-//! Random packets: behind tags, with headers of all kinds, and in pieces that contradict each
-//! other.
+//! Random packets: behind tags, with headers of all kinds, and in contradictory fragments.
 
 use std::env;
 
@@ -18,11 +17,10 @@ use crate::{
     oracle::{assert_judged, is_dropped},
 };
 
-/// The environment variable that raises the number of packets in a run.
+/// The environment variable for the number of packets in a run.
 const PACKETS: &str = "LIMITER_STACK_PACKETS";
 const DEFAULT_PACKETS: u16 = 4_000;
 
-/// A packet to send.
 #[derive(Clone, Debug)]
 struct Case {
     tags: Vec<Tag>,
@@ -31,7 +29,7 @@ struct Case {
     headers: Vec<u8>,
     content: Content,
     pieces: Option<Pieces>,
-    /// A byte to change, if the packet is whole.
+    /// A byte to change, if the packet is not cut into pieces.
     spoilt: Option<(Index, u8)>,
 }
 
@@ -42,16 +40,16 @@ enum Content {
     Protocol(u8),
 }
 
-/// How a packet is cut.
+/// How a packet is cut into fragments.
 #[derive(Clone, Debug)]
 struct Pieces {
     /// In units of eight bytes.
     cuts: Vec<u16>,
     /// The next header that later pieces of IPv6 name.
     next: u8,
-    /// Whether later pieces have destination options before the fragment header.
+    /// Whether later pieces carry destination options before the fragment header.
     options: bool,
-    /// By how many units later pieces overlap those before them.
+    /// By how many units each later piece overlaps the previous one.
     overlap: u16,
     /// Whether the last piece comes first.
     reversed: bool,
@@ -116,7 +114,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// Builds its frames, with `id` for its fragments.
+    /// Builds the packet's frames, with `id` for its fragments.
     fn frames(&self, id: u16) -> Vec<Vec<u8>> {
         let (protocol, payload) = self.payload();
         let Some(pieces) = &self.pieces else {
@@ -145,7 +143,7 @@ impl Case {
         if !self.v4 {
             for kind in self.headers.iter().rev() {
                 let body = match *kind {
-                    // At its end, and of an unknown type.
+                    // A routing header at its end, of an unknown type.
                     ROUTING => [253, 0, 0, 0, 0, 0],
                     FRAGMENT => [0; 6],
                     _ => PADDING,
@@ -177,7 +175,7 @@ impl Case {
                 };
                 header.packet(bytes)
             } else {
-                // Only one first piece: the stack may discard another that differs.
+                // There is only one first piece: the stack may discard a second one that differs.
                 let later = begins > 0;
                 let next = if later { pieces.next } else { protocol };
                 let mut piece = fragment(next, begins, more, id.into());
@@ -196,7 +194,7 @@ impl Case {
     }
 }
 
-/// Builds random packets, without the frames that the limiter drops from any source.
+/// Builds random packets, except frames that the limiter drops from any source.
 pub(crate) fn packets(count: u16) -> impl Iterator<Item = Vec<Vec<u8>>> {
     let mut runner = TestRunner::default();
     let cases = case();

@@ -1,4 +1,4 @@
-//! VLAN tags, and other things before the IP header.
+//! VLAN tags, and other headers before the IP header.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,14 +16,14 @@ use crate::{
     },
 };
 
-/// 802.1Q, 802.1ad, and what switches used for an outer tag before 802.1ad.
+/// 802.1Q, 802.1ad, and the outer tag that switches used before 802.1ad.
 const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
 const OLD: [u16; 3] = [0x9100, 0x9200, 0x9300];
 
 const WITHOUT_VLANS: &str = "this kernel is built without VLAN interfaces: nothing to compare";
 
-/// The bits beside the VID: the priority, and whether the frame may be dropped.
+/// The bits beside the VID: the priority, and the drop eligible indicator.
 const PRIORITY: u16 = 0xf000;
 
 fn udp(v4: bool) -> Vec<u8> {
@@ -121,7 +121,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
     rows
 }
 
-/// The VLAN interfaces of some tests: 5, within it 6 of 802.1ad, and within that 7.
+/// The VLAN interfaces of some tests: 5, inside it 6 of 802.1ad, and inside that 7.
 pub(crate) const VLANS: [Tag; 3] = [(Q, 5), (AD, 6), (Q, 7)];
 
 pub(crate) fn vlan_rows() -> Vec<Row> {
@@ -169,11 +169,11 @@ fn behind_any_tags_with_vlan_interfaces() -> Result<()> {
     assert_table(&mut host, &vlan_rows())
 }
 
-/// A network card moves the outermost tag from the frame to its metadata, as does a veth pair with
-/// frames from a VLAN interface at its other end.
+/// A network card moves the outermost tag from the frame to its metadata. A veth pair does the same
+/// to frames from a VLAN interface at its other end.
 #[test]
 fn beside_the_frame() -> Result<()> {
-    // The host needs an interface for the first tag, and none for the second.
+    // The host needs an interface for the first tag, but not for the second, a priority tag.
     for tag in [VLANS[0], (Q, 0)] {
         for limited in [None, Some("native"), Some("generic")] {
             let mut host = Host::new()?;
@@ -200,7 +200,7 @@ fn beside_the_frame() -> Result<()> {
             let from_it = deliveries
                 .iter()
                 .filter(|delivery| delivery.source.to_string() == SOURCES[0]);
-            // Each packet reaches the UDP socket, and a copy the raw one.
+            // Each packet reaches the UDP socket, and a copy reaches the raw socket.
             let expected = if limited.is_some() { 0 } else { 20 };
             assert_eq!(from_it.count(), expected, "{tag:?}, {limited:?}");
         }

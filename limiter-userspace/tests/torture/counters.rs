@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::policies::AT_TIMES;
 
-/// What a limit's status says of its configuration, which policies differ in.
+/// The fields of a limit's status that repeat its configuration, and so differ between policies.
 const CONFIGURED: [&str; 2] = ["rate", "connections"];
 
 /// The highest value so far of each counter of `limiter status --json`.
@@ -15,8 +15,8 @@ const CONFIGURED: [&str; 2] = ["rate", "connections"];
 pub(crate) struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Fails if a counter has decreased, read from the daemon or from the pins. A limit that is not
-    /// in force has no counters meanwhile.
+    /// Fails if a counter has decreased, read from the daemon or from the pins. A limit outside the
+    /// active policy has no counters.
     pub(crate) fn advance(&mut self, status: &Value) -> Result<()> {
         let mut now = BTreeMap::new();
         collect("reasons", &status["reasons"], &mut now)?;
@@ -32,7 +32,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Lets limits that only a reverted policy had begin anew under another.
+    /// Lets counters restart for limits that only a reverted policy had.
     pub(crate) fn give_up(&mut self) {
         let is_at_times = |name: &str| {
             let mut names = AT_TIMES.iter();
@@ -52,13 +52,12 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, u64>) -> Resul
             let number = number.as_u64().context("a counter is not a whole number")?;
             into.insert(name.to_owned(), number);
         }
-        // A limit's mode.
+        // Strings, such as a limit's mode.
         _ => {}
     }
     Ok(())
 }
 
-/// Returns how many packets the program has judged.
 pub(crate) fn judged(status: &Value) -> Result<u64> {
     let reasons = status["reasons"]
         .as_object()

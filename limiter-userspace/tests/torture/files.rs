@@ -1,4 +1,4 @@
-//! The limiter's files: its configuration, a feed and its state.
+//! The limiter's files: the configuration, a feed and the state.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn feed(directory: &Path) -> PathBuf {
     directory.join("feed")
 }
 
-/// Writes the feed in one step; only the suspect may be on it.
+/// Writes the feed in one step. Only the suspect may be on it.
 pub(crate) fn write_feed(directory: &Path, is_listed: bool) -> Result<()> {
     let text = if is_listed {
         format!("{SUSPECT}\n")

@@ -1,9 +1,9 @@
-//! Everything an operator and a bad day can do to a pinned limiter, in random order, under traffic.
-//! A client within its limit loses no packet; one beyond it gets no packet too many; one that is
-//! banned or listed gets none; no counter decreases.
+//! Applies everything an operator and a bad day can do to a pinned limiter, in random order, under traffic. A client
+//! within its limit loses no packet; a client beyond its limit gets no packet too many; a banned or listed client gets
+//! none; no counter decreases.
 //!
-//! A run takes each step once, and goes on for the time in `LIMITER_TORTURE_SECONDS`. The order comes
-//! from a seed, which failures show and `LIMITER_TORTURE_SEED` sets. Needs root.
+//! A run takes each step once, and continues for `LIMITER_TORTURE_SECONDS`. The order comes from a seed that failures
+//! print and `LIMITER_TORTURE_SEED` sets. Needs root.
 
 #![expect(
     clippy::disallowed_methods,
@@ -51,7 +51,6 @@ fn nothing_is_lost_and_nothing_is_left_open() -> Result<()> {
         .with_context(|| format!("at the end of LIMITER_TORTURE_SEED={seed}"))
 }
 
-/// Reads a number from the environment.
 fn setting(name: &str, default: impl FnOnce() -> u64) -> Result<u64> {
     match env::var(name) {
         Ok(text) => text

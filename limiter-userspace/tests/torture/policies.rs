@@ -1,5 +1,5 @@
-//! Configurations to reload. In all of them, an address has the same budget, one address has a
-//! smaller budget besides by any strategy, and the same list is blocked.
+//! Configurations to reload. All of them give each address the same budget, give one address a
+//! smaller second budget of any strategy, and block the same list.
 
 use std::{net::Ipv4Addr, path::Path};
 
@@ -10,14 +10,13 @@ use limiter_common::strategy::Strategy;
 pub(crate) const BURST: u64 = 2_000;
 pub(crate) const PER_SECOND: u64 = 400;
 
-/// The address with a smaller budget besides, whose strategy and rate differ between
-/// configurations.
+/// The address with the smaller second budget, of another strategy and rate in each configuration.
 pub(crate) const SWITCHED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
 
 /// The average rate of that budget.
 pub(crate) const SWITCHED_PER_SECOND: u64 = 100;
 
-/// The most that its periods count.
+/// The largest count of that budget's periods.
 pub(crate) const SWITCHED_COUNT: u64 = 20;
 
 /// Custom limits that only some configurations have.
@@ -32,8 +31,8 @@ const BROKEN: [&str; 5] = [
     "limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\nsubscribers: nobody\n",
 ];
 
-/// Makes a configuration with the limits under test and others in random order, which drop no
-/// packet of the clients. The addresses of `feed` are blocked.
+/// Makes a configuration with the limits under test, among other limits in random order that drop
+/// no packet of the clients. The addresses of `feed` are blocked.
 pub(crate) fn good(rng: &mut Rng, feed: &Path) -> String {
     let rate = rng.u64(1..1_000);
     let custom = "{id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 53}";

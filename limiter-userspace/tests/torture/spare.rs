@@ -9,15 +9,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use testbed::Namespace;
 
-/// The interface's name.
 pub(crate) const NAME: &str = "spare0";
 
-/// The name that the former interface gets.
+/// The name of the replaced interface.
 const FORMER: &str = "former0";
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Makes the interface.
 pub(crate) fn make(namespace: &Namespace) -> Result<()> {
     namespace
         .ip(&["link", "add", NAME, "type", "veth"])
@@ -45,7 +43,6 @@ pub(crate) fn wait_until_limited(namespace: &Namespace) -> Result<()> {
     namespace.ip(&["link", "delete", FORMER]).map(drop)
 }
 
-/// Returns the id of the XDP program on an interface.
 fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
     let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
     let links: Value = serde_json::from_str(&told).context("`ip` tells JSON")?;

@@ -1,15 +1,14 @@
-//! Steps: what a test does to a limiter under traffic.
+//! The steps that the test applies to a limiter under traffic.
 
-/// A step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Puts another configuration in force.
     Reload,
-    /// Reloads a configuration that is refused.
+    /// Reloads an invalid configuration.
     ReloadBroken,
     /// Puts another configuration in force by SIGHUP.
     HangUp,
-    /// SIGHUP with a configuration that is refused.
+    /// SIGHUP with an invalid configuration.
     HangUpBroken,
     /// SIGKILL, then another daemon.
     Kill,
@@ -24,7 +23,7 @@ pub(crate) enum Step {
     EndInRefill,
     /// Another build of the program takes over: with log statements, or without.
     Upgrade,
-    /// A policy is reverted because nobody confirms it.
+    /// A policy is reverted because its confirmation does not arrive.
     Expire,
     /// SIGKILL before a policy is confirmed, then another daemon.
     KillUnconfirmed,
@@ -32,9 +31,9 @@ pub(crate) enum Step {
     Ban,
     /// The same without a daemon.
     BanPinned,
-    /// A feed begins or ceases to list the suspect.
+    /// A feed adds or removes the suspect.
     List,
-    /// Another interface gets the name of a limited one.
+    /// Another interface takes the name of a limited one.
     Replace,
     /// The same without a daemon.
     ReplacePinned,
@@ -44,7 +43,7 @@ pub(crate) enum Step {
     Crowd,
     /// Many requests come to the control socket at once.
     Burst,
-    /// Pins are removed, and made again.
+    /// Pins are removed, and the daemon makes them again.
     LosePins,
     /// A daemon is killed while its disk hangs, and another starts before the disk answers.
     HangDisk,

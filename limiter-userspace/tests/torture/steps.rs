@@ -1,4 +1,4 @@
-//! Takes the steps, and checks the invariants after each.
+//! Takes the steps, and checks the invariants after each step.
 
 use std::{
     fs,
@@ -36,13 +36,12 @@ use crate::{
 /// How long a step may take to show its effect.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long an answer to `limiter status` may take in a crowd.
+/// How long `limiter status` may take in a crowd.
 const TO_ANSWER: Duration = Duration::from_secs(10);
 
 /// The default address of the metrics.
 const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
 
-/// The name of the state file.
 const STATE: &str = "state";
 
 /// The clients that fill the metrics' port.
@@ -250,7 +249,6 @@ impl Scene {
         Ok(())
     }
 
-    /// Fails if an invariant is broken.
     fn check(&mut self) -> Result<Value> {
         let received = self.pair.received()?;
         let status = self.limiter.status()?;
@@ -343,7 +341,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Fills the metrics' port and the control socket; everything goes on meanwhile.
+    /// Fills the metrics' port and the control socket, which must not stop anything else.
     fn crowd(&mut self) -> Result<()> {
         let crowd = Crowd::gather(&self.pair.server, METRICS.into(), Document::METRICS, CROWD);
         let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
@@ -372,7 +370,7 @@ impl Scene {
         crowd.disperse()
     }
 
-    /// Sends many requests to the control socket at once, each of which must be carried out.
+    /// Sends many requests to the control socket at once. Each must be carried out.
     fn burst(&mut self) -> Result<()> {
         let others: Vec<_> = (1..=40)
             .map(|number| format!("198.51.100.{number}"))
@@ -420,7 +418,7 @@ impl Scene {
         })
     }
 
-    /// Returns the process of the daemon that hangs.
+    /// Returns the process of the hanging daemon.
     fn restart_while_it_hangs(&mut self) -> Result<Pid> {
         self.limiter.restart()?;
         self.wait_for("a save that hangs", |status| {
@@ -450,12 +448,11 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits for a random time of at most `most` milliseconds.
+    /// Waits for a random time below `most` milliseconds.
     fn sleep(&mut self, most: u64) {
         thread::sleep(Duration::from_millis(self.rng.u64(..most)));
     }
 
-    /// Picks a signal that ends a daemon.
     fn signal(&mut self) -> Signal {
         if self.rng.bool() {
             Signal::SIGKILL

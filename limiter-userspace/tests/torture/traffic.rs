@@ -1,4 +1,4 @@
-//! The clients, and which of their packets arrive.
+//! The clients, and the arrivals of their packets.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -17,8 +17,8 @@ const PORT: u16 = 7000;
 const PAYLOAD: usize = 32;
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// Sends at half its limit. If a busy machine delays it for seconds, the burst has room for what it
-/// then sends at once.
+/// Sends at half its limit. If a busy machine delays the client for seconds, the burst has room for
+/// the backlog.
 pub(crate) const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
@@ -26,19 +26,19 @@ const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 const BEYOND: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const BEYOND_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 
-/// Sends within its limit too, but is listed or banned at times.
+/// Also sends within its limit, but is listed or banned at times.
 pub(crate) const SUSPECT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 4);
 
 /// The rate of [`SWITCHED`]: many times its limit.
 const SWITCHED_SENDS_PER_SECOND: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
-/// The number of packets sent without an arrival that shows a source is dropped.
+/// Packets sent without an arrival that show that a source is dropped.
 const QUIET: u64 = 20;
 
-/// Longer than any run: clients send until they are stopped.
+/// Longer than any run, because clients send until they are stopped.
 const FOREVER: Duration = Duration::from_hours(24);
 
-/// The longest delay of a packet.
+/// The longest delay of a packet on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Makes a pair of namespaces with the clients' addresses.
@@ -58,7 +58,8 @@ pub(crate) struct Traffic {
     switched: Client,
     /// How often the strategy or rate of `switched` may have changed.
     switches: u64,
-    /// How many of the suspect's packets had arrived when it was shut out; `None`: it is not.
+    /// How many packets of the suspect had arrived when it was shut out; `None` if it is not shut
+    /// out.
     shut_out_at: Option<u64>,
     sink: UdpSink,
     /// [`monotonic_ns`] before the first packet.
@@ -90,11 +91,11 @@ impl Traffic {
         self.switches += 1;
     }
 
-    /// Waits until all packets of the suspect are dropped, or none; fails if that does not happen.
+    /// Waits until the suspect's packets are all dropped, or all pass; fails on a time-out.
     pub(crate) fn shut_out(&mut self, is_shut_out: bool) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // While the sink is held up, no packet arrives from any source.
+            // While the sink is delayed, no packet of any source arrives.
             self.catch_up()?;
             let (sent, arrived) = (self.suspect.progress.sent(), self.arrived(SUSPECT));
             while self.suspect.progress.sent() < sent + QUIET {
@@ -119,8 +120,8 @@ impl Traffic {
         }
     }
 
-    /// Fails if a packet within the limit was lost, or if one beyond it or from a source that is
-    /// shut out passed.
+    /// Fails if a packet within the limit was lost, or if too many passed from a source beyond its
+    /// limit or shut out.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(before) = self.shut_out_at {
             let arrived = self.arrived(SUSPECT);
@@ -142,11 +143,12 @@ impl Traffic {
         self.catch_up()
     }
 
-    /// Waits until all packets sent within the limit have arrived, and with them those sent before.
+    /// Waits until all packets within the limit have arrived; earlier packets of other sources have
+    /// then arrived, too.
     fn catch_up(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Look at arrivals first: what was sent up to the second look had arrived then.
+            // Read arrivals before the sent count.
             let arrived = self.arrived(WITHIN);
             let sent = self.within.progress.sent();
             if arrived >= sent {
@@ -161,7 +163,7 @@ impl Traffic {
         }
     }
 
-    /// Ends the traffic, and fails unless exactly what may pass has passed.
+    /// Ends the traffic, and fails unless exactly the allowed packets have passed.
     pub(crate) fn finish(mut self) -> Result<()> {
         let beyond = self.beyond.stop()?;
         let within = self.within.stop()?;
@@ -190,7 +192,7 @@ impl Traffic {
             arrived <= most,
             "{arrived} packets of {BEYOND} passed, at most {most} may"
         );
-        // It always has more to send, and a dropped packet adds no debt.
+        // This client always has more to send, and a dropped packet adds no debt.
         ensure!(
             arrived * 10 >= most * 9,
             "only {arrived} of {most} possible packets of {BEYOND} passed"
@@ -212,21 +214,21 @@ impl Traffic {
         self.sink.so_far().of(IpAddr::V4(source)).packets
     }
 
-    /// Returns the most that may have passed from [`BEYOND`] so far: a full bucket, and what came
-    /// back since before the first packet.
+    /// Returns the most packets that may have passed from [`BEYOND`]: a full bucket, and the tokens
+    /// since before the first packet.
     fn most(&self) -> u64 {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
     }
 
-    /// Returns the most that may have passed from [`SWITCHED`] so far. Any strategy admits one
+    /// Returns the most packets that may have passed from [`SWITCHED`]. Any strategy admits one
     /// count per period, and two more for the partial periods at both ends; each change of the
-    /// strategy begins anew.
+    /// strategy starts over.
     fn most_switched(&self) -> u64 {
         self.of_switched_rate() + 2 * SWITCHED_COUNT * (1 + self.switches)
     }
 
-    /// Returns the least that must have passed from it: half of its rate, since it loses a window
-    /// that ends while a busy machine delays it, and tokens that no longer fit so small a bucket.
+    /// Returns the least packets that must have passed from [`SWITCHED`]: half of its rate. It
+    /// loses a window that ends while a busy machine delays it, and tokens beyond its small bucket.
     fn least_switched(&self) -> u64 {
         self.of_switched_rate() / 2
     }

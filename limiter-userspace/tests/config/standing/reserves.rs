@@ -1,4 +1,4 @@
-//! What limits reserve.
+//! The field `reserve` of limits.
 
 use limiter_policy::policy::{Reserve, Reserved};
 
@@ -66,7 +66,7 @@ fn wrong_reserves() {
         ("-1", expected),
         ("0.5", expected),
         ("100%", never),
-        // Rounded up, to all of the burst.
+        // Rounded up, this reserves the whole burst.
         ("99.99%", never),
         ("2000", never),
         ("2001", never),
@@ -139,7 +139,7 @@ fn reserves_of_other_limits() {
              full Ethernet frame of unknown sources could never pass",
         ],
     );
-    // Each of several rates has a burst of its own.
+    // Each rate of a limit has its own burst.
     check(
         &own("reserve: {unknown: 30}, cost: packets, rate: 100/second; 30/minute"),
         &[
