@@ -1,4 +1,4 @@
-//! The names that refused queries ask for are shown by their texts.
+//! Attacked names: the names in refused queries are shown as text.
 
 use std::{
     fs,
@@ -26,14 +26,13 @@ limits:
               match: {dns-type: MX}}
 ";
 
-/// For so long a CPU tells at most some questions.
+/// In this time, a CPU reports only a few questions.
 const TICK: Duration = Duration::from_millis(140);
 
 const A: u16 = 1;
 const MX: u16 = 15;
 const TXT: u16 = 16;
 
-/// Returns the frame of a query whose name has these labels.
 fn query(labels: &[&[u8]], of_type: u16) -> Result<Vec<u8>> {
     let question = Question {
         name: ".".parse()?,
@@ -49,7 +48,7 @@ fn query(labels: &[&[u8]], of_type: u16) -> Result<Vec<u8>> {
     Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(40_000, 53, &message)
 }
 
-/// Sends frames, and waits until they were judged.
+/// Sends frames, and waits until the program has judged them.
 fn send(pinned: &Pinned, frames: &[Vec<u8>]) -> Result<()> {
     let judged = || {
         let status = pinned.limiter.status()?;
@@ -98,11 +97,11 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
             vec![query(&[b"x", b"y", b"example", b"org"], TXT)?; 31],
             "domain",
         ),
-        // It could be taken for another name, or move a terminal's cursor.
+        // Shown unescaped, it could be taken for another name, or move a terminal's cursor.
         (vec![query(&[b"a.b\x1b[2J", b"org"], MX)?; 24], "question"),
     ];
     for (frames, kind) in &all {
-        // Each has a tick of its own, in which some questions are told.
+        // Each question gets its own tick, because a CPU reports only a few in each.
         thread::sleep(TICK);
         send(&pinned, frames).context(*kind)?;
     }
@@ -115,7 +114,7 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
         "{found:?}"
     );
     ensure!(rows(&pinned, &["--limit", "Domains"])? == [domains]);
-    // The sources are told apart from them.
+    // The list of sources contains no names.
     let shown = pinned.limiter.show(&["offenders"])?;
     ensure!(!shown.contains("example"), "{shown}");
     let shown = pinned.limiter.show(&["offenders", "--by", "name"])?;
@@ -137,7 +136,7 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
         pinned.limiter.wait_for_log(&line)?;
     }
     ensure!(!pinned.limiter.log()?.contains('\x1b'));
-    // Without a daemon the policy still tells zones, and nobody the others.
+    // Without a daemon, the policy still names the zones; the other rows show only numbers.
     pinned.limiter.kill()?;
     let found = rows(&pinned, &[])?;
     ensure!(found[0] == zones, "{found:?}");
@@ -153,7 +152,7 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
 
 #[test]
 fn a_flood_of_names_drives_out_no_text() -> Result<()> {
-    /// How many domains are refused once, and how many of them to one packet for the attacked domain.
+    /// How many domains are refused once, and how many of these refusals go with one of the attacked domain.
     const DOMAINS: usize = 30_000;
     const TO_ONE: usize = 50;
     let list = NamedTempFile::new()?;
@@ -170,7 +169,7 @@ fn a_flood_of_names_drives_out_no_text() -> Result<()> {
         let mut frames = Vec::new();
         for number in part * 1000..(part + 1) * 1000 {
             let random = query(&[format!("r{number}").as_bytes(), b"com"], A)?;
-            // The second one is refused.
+            // The second query for each name is refused.
             frames.extend([random.clone(), random]);
             if number % TO_ONE == 0 {
                 frames.push(attacked.clone());

@@ -12,8 +12,8 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, banned, bans, pair, pinned::assert_metric, wait_for};
 
-/// A source that exceeds ten packets a second is banned after a hundred drops, for five seconds,
-/// then for ten: a busy machine takes some to see what a ban does.
+/// A source that exceeds ten packets a second is banned after a hundred drops, first for five seconds, then for ten: a
+/// busy machine needs seconds to observe a ban's effect.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
@@ -48,8 +48,7 @@ fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-/// Sends from a source, of which the daemon may have taken the first packets for earlier ones, until
-/// there are `count` bans.
+/// Sends from a source until there are `count` bans. The daemon may take the first packets for earlier ones.
 fn send_until_banned(
     pair: &Pair,
     limiter: &Limiter,
@@ -71,7 +70,7 @@ fn counted(limiter: &Limiter, reason: &str) -> Result<u64> {
     Ok(status["reasons"][reason].as_u64().unwrap_or(0))
 }
 
-/// Returns the log's events of automatic bans: those that name a prefix.
+/// Returns the log's events of automatic bans, recognised by their field `prefix`.
 fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let mut events = Vec::new();
     wait_for(|| {
@@ -88,7 +87,7 @@ fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
 fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, CONFIGURATION)?;
-    // 90 drops are not enough, as the look shows that finds the other source's.
+    // 90 drops are not enough: the poll that bans the next source finds these, too, and does not ban.
     send(&pair, "10.77.0.2", 100)?;
     wait_for(|| Ok(counted(&limiter, "over_limit")? >= 80))?;
 
@@ -101,7 +100,7 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         let reason = found[0]["reason"].as_str().context("no reason")?;
         ensure!(reason.ends_with(" drops in 1s"), "{reason}");
 
-        // The ban also drops what the limit would let pass by now.
+        // The ban also drops packets that would be within the limit by now.
         wait_for(|| {
             let explanation = limiter.explain("10.77.0.3")?;
             Ok(explanation["limits"][0]["remaining"].as_u64() >= Some(5))
@@ -225,7 +224,7 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     send(&pair, "10.77.0.3", 300)?;
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
-    // Earlier drops do not count. The daemon checks about once a second whether limits ban.
+    // Earlier drops do not count. The daemon checks about once a second whether any limit bans.
     wait_for(|| {
         send(&pair, "10.77.0.4", 300)?;
         Ok(!bans(&limiter)?.is_empty())
@@ -235,7 +234,7 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     limiter.configure(plain)?;
     limiter.show(&["reload"])?;
     send(&pair, "10.77.0.5", 300)?;
-    // What was dropped while no limit banned does not count either.
+    // Drops from a time when no limit banned do not count either.
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
     let mut found = Vec::new();

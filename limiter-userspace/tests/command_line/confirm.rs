@@ -14,7 +14,7 @@ use crate::{
 const CLIENT: &str = "10.77.0.2";
 const OLD: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// Lacks the limit of the old policy.
+/// The new policy, without the old one's limit.
 const NEW: &str = "limits: {PacketsPerIPv4Range: {burst: 100, count: 1, period: 1h}}\n";
 
 /// Starts a limiter with the old policy settled and the new one awaiting confirmation.
@@ -27,7 +27,7 @@ fn unconfirmed(patience: &str) -> Result<Pinned> {
     Ok(pinned)
 }
 
-/// Fails unless the old policy is in force and has forgotten nothing.
+/// Fails unless the old policy is in force with all of its state.
 fn assert_old(pinned: &Pinned) -> Result<()> {
     let status = pinned.limiter.status()?;
     ensure!(
@@ -128,7 +128,7 @@ fn a_reload_that_is_not_confirmed_is_reverted() -> Result<()> {
 fn killed_before_it_is_confirmed() -> Result<()> {
     let mut pinned = unconfirmed("60s")?;
     pinned.limiter.kill()?;
-    // Until the next daemon starts, the last policy put in force is enforced.
+    // Until the next daemon starts, the last policy put in force stays active.
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 2);
     pinned.limiter.configure(OLD)?;
     pinned.restart_with(&[])?;
@@ -160,7 +160,8 @@ fn a_first_policy_killed_before_it_is_confirmed() -> Result<()> {
     pinned.assert_detached()
 }
 
-/// Reverts the set of interfaces, too, and keeps one that appeared while the policy waited.
+/// The set of interfaces is reverted, too. An interface that appeared while the policy waited stays
+/// limited.
 #[test]
 fn interfaces_are_reverted() -> Result<()> {
     let configuration =
@@ -183,7 +184,7 @@ fn interfaces_are_reverted() -> Result<()> {
     let arguments = [&pin, "--log-format", "human", "--confirm", "6s"];
     pinned.limiter.restart_with(&arguments)?;
     ensure!(has_program("added0")?);
-    // The program stays on it until the policy is confirmed.
+    // The program stays on the interface until the policy is confirmed.
     ensure!(has_program("server0")?);
     add("later0")?;
     wait_for(|| has_program("later0"))?;

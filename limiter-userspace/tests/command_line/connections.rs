@@ -1,4 +1,4 @@
-//! `limiter connections`, the page and `limiter top`: who has the most connections open.
+//! `limiter connections`, the page and `limiter top`: the keys with the most open connections.
 
 use std::{
     net::{TcpListener, TcpStream},
@@ -26,7 +26,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
 }
 
-/// Opens so many connections from the client to the server; returns both ends.
+/// Opens this many connections from the client to the server; returns both ends.
 fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
     let server = pair
         .server
@@ -40,19 +40,19 @@ fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
     open.collect()
 }
 
-/// Waits until the daemon has looked whose these connections are: one client's, and all of the total.
+/// Waits until the daemon has attributed the open connections: to the client, and to the total.
 fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
     let mut told = Value::Null;
     wait_for(|| {
         told = limiter.ask(&json!({"connections": {"count": 20}}))?;
         let owners = told["owners"].as_array().context("no owners")?;
-        // The daemon looks once a second, also between two of them.
+        // The daemon polls once a second, perhaps in the middle of the connects.
         Ok(owners.len() == 2 && owners.iter().all(|owner| owner["open"] == open))
     })
     .with_context(|| format!("{told}"))
 }
 
-/// Returns what the command shows on a terminal of that width.
+/// Returns the command's output for a terminal of this width.
 fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> {
     let mut command = limiter.command(&[&["connections"], arguments].concat());
     let output = command.env("COLUMNS", columns.to_string()).output()?;
@@ -63,7 +63,7 @@ fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> 
 #[test]
 fn a_table_of_owners() -> Result<()> {
     let pair = pair()?;
-    // The daemon's first look finds them; the next comes after twenty times as long as that took.
+    // The daemon's first poll finds them. The next one comes after twenty times the first one's duration.
     let _open = open(&pair, 5)?;
     let limiter = start(&pair, CONFIGURATION)?;
     wait_for_owners(&limiter, 5)?;
@@ -119,7 +119,7 @@ fn a_table_of_owners() -> Result<()> {
     terminal.wait_for("5 open that limits count")?;
     terminal.wait_for("owner      limit")?;
     terminal.wait_for("10.77.0.2  Web")?;
-    // An owner is found by a part of it.
+    // A part of the key finds it.
     terminal.press("/77.0.2\r")?;
     terminal.wait_for("connections · filter 77.0.2")?;
     terminal.wait_for("10.77.0.2  Web")?;
@@ -130,7 +130,7 @@ fn a_table_of_owners() -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the command says which limits it cannot show, and that there is none.
+/// Fails unless the command names the limits that it cannot show, and says when there is none.
 fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
     let ask = |limit: &str| limiter.command(&["connections", "--limit", limit]);
     assert_fails(
@@ -150,7 +150,7 @@ fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
     Ok(())
 }
 
-/// Without a daemon nobody looks whose they are.
+/// Only a daemon attributes connections to keys; the pins have the total.
 #[test]
 fn pins_know_how_many_are_open() -> Result<()> {
     let (pins, pair) = (PinDirectory::new()?, pair()?);

@@ -81,7 +81,7 @@ impl Drop for Running {
     }
 }
 
-/// Returns `limiter status` as another user than root, who may enter the socket's directory.
+/// Returns `limiter status` as an ordinary user who may enter the socket's directory.
 fn status_as_nobody(scene: &Scene) -> Result<Command> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
@@ -105,7 +105,7 @@ fn the_socket_is_roots_alone_and_one_daemons() -> Result<()> {
         &mut of_nobody,
         &["not allowed to open …control.sock: run as root (sudo limiter …), or join the group …"],
     )?;
-    // So is a connection that a process was handed, as after this.
+    // A connection inherited by such a process is refused, too.
     fs::set_permissions(scene.socket(), fs::Permissions::from_mode(0o666))?;
     assert_fails(
         &mut of_nobody,
@@ -119,13 +119,13 @@ fn the_socket_is_roots_alone_and_one_daemons() -> Result<()> {
         ],
     )?;
     assert_strange_clients_are_answered(&scene)?;
-    // Nothing of that disturbs the daemon.
+    // None of this disturbs the daemon.
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
     Ok(())
 }
 
-/// Fails unless strange clients are answered and keep others from waiting.
+/// Fails unless misbehaving clients are answered and do not delay others.
 fn assert_strange_clients_are_answered(scene: &Scene) -> Result<()> {
     let ask = |line: &[u8]| -> Result<String> {
         let mut stream = UnixStream::connect(scene.socket())?;
@@ -159,8 +159,8 @@ fn assert_strange_clients_are_answered(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Members of the group look, and change nothing; others do neither. Whoever holds connections keeps
-/// root from nothing.
+/// Members of the group can query but change nothing; other users can do neither. Users who hold connections cannot
+/// delay root.
 #[test]
 fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
     const GROUP: &str = "4242";
@@ -190,7 +190,7 @@ fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
         &["stats", "--flat"],
     ] {
         succeed(&mut command(GROUP, arguments))?;
-        // Also if the group is one of several.
+        // Also as one of several groups.
         succeed(&mut command(&format!("17,{GROUP},4711"), arguments))?;
     }
     let refused = "only root may change anything, and the group under `control` may look: …";
@@ -219,7 +219,7 @@ fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
         &mut command("17,4711", &["status"]),
         &["not allowed to open …control.sock: …"],
     )?;
-    // Even if the socket is open to everybody.
+    // Even if the socket is open to all users.
     fs::set_permissions(scene.socket(), fs::Permissions::from_mode(0o666))?;
     assert_fails(
         &mut command("17,4711", &["status"]),
@@ -232,7 +232,7 @@ fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
     Ok(())
 }
 
-/// Fails if operators who hold connections keep root waiting.
+/// Fails if operators who hold connections delay root.
 fn assert_operators_keep_nobody_waiting(scene: &Scene) -> Result<()> {
     let holding = "use IO::Socket::UNIX; $| = 1; \
                    my @held = map { IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $! } 1 .. 200; \
@@ -248,7 +248,7 @@ fn assert_operators_keep_nobody_waiting(scene: &Scene) -> Result<()> {
     let began = Instant::now();
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
-    // A silent client may take so long.
+    // A silent client may hold a connection this long.
     ensure!(began.elapsed() < Duration::from_secs(5), "root had to wait");
     Ok(())
 }
@@ -268,7 +268,7 @@ fn a_group_that_does_not_exist_is_refused() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// When many start at once, one runs and answers, and the others say why they do not.
+/// Of many daemons that start at once, one runs and answers, and each other one says why it does not.
 #[test]
 fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
     const MANY: usize = 12;
@@ -313,7 +313,7 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
         )?;
         let mut winner = winner;
         ensure!(winner.0.wait()?.success());
-        // Neither the socket nor its lock is left.
+        // Neither the socket nor its lock file is left.
         let mut left = Vec::new();
         for entry in fs::read_dir(scene.path("."))? {
             left.push(entry?.file_name());

@@ -8,11 +8,11 @@ use testbed::{Limiter, SERVER_INTERFACE};
 
 use crate::{BINARY, GOOD, Scene, assert_fails, pair, succeed, text};
 
-/// As many overrides as exceed a line of one megabyte.
+/// Enough overrides to exceed a line of one megabyte.
 const OVERRIDES: u32 = 20_000;
 
 fn running() -> Result<String> {
-    // One rate for all of them is read in a tenth of the time.
+    // One shared rate parses ten times faster than a rate for each.
     let mut configuration = format!(
         "metrics: {{listen: 'off'}}\n{GOOD}subscribers: {{7: 10.0.0.0/8}}\noverrides:\n  \
          - PacketsPerIPAddress: {{burst: 30, count: 30, period: 1s, ids: ["

@@ -1,5 +1,5 @@
-//! The secrets of DNS cookies: a reload takes others or changes nothing, pins keep them without a
-//! daemon, and nothing shows them.
+//! The secrets of DNS cookies: a reload replaces them or changes nothing, pins keep them without a daemon, and no
+//! output shows them.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::SystemTime};
 
@@ -23,7 +23,7 @@ fn bytes(secret: &str) -> Result<[u8; 16]> {
     Ok(u128::from_str_radix(secret, 16)?.to_be_bytes())
 }
 
-/// A limiter with secrets in files, which lets an unknown source pass only once.
+/// A limiter with secrets in files. It lets an unknown source pass only once.
 struct Scene {
     pinned: Pinned,
     directory: TempDir,
@@ -45,14 +45,14 @@ impl Scene {
         write(&self.directory.path().join(name), content)
     }
 
-    /// Lets the configuration name a file of secrets.
+    /// Names a file of secrets in the configuration.
     fn configure(&self, name: &str) -> Result<()> {
         let configuration = configuration(&self.directory, name);
         self.pinned.limiter.configure(&configuration)
     }
 
-    /// Fails unless a query with a cookie by a secret, of a client that was never here, is judged so,
-    /// and passes if the cookie is valid.
+    /// Fails unless a query from a new client, with a cookie made by `secret`, is counted under `check` and passes
+    /// exactly if the cookie is valid.
     #[track_caller]
     fn assert_judged(&self, host: u8, secret: &str, check: &str) -> Result<()> {
         let client = [10, 88, 0, host].into();
@@ -80,8 +80,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Returns how many queries were judged so, how many packets passed, and how many were refused
-    /// for a reserve.
+    /// Returns how many queries had this result, how many packets passed, and how many were refused because of a
+    /// reserve.
     fn counts(&self, check: &str) -> Result<[u64; 3]> {
         let status = self.pinned.limiter.status()?;
         let reasons = &status["reasons"];
@@ -93,7 +93,7 @@ impl Scene {
         .map(|count| count.as_u64().unwrap_or_default()))
     }
 
-    /// Fails unless a reload with that file fails with one line about it, which shows nothing of it.
+    /// Fails unless a reload with this file fails with one line that shows nothing of the secret.
     fn assert_refused(&self, name: &str, expected: &str) -> Result<()> {
         self.configure(name)?;
         let mut reload = self.pinned.limiter.command(&["reload"]);
@@ -158,7 +158,7 @@ fn pins_check_cookies_without_a_daemon() -> Result<()> {
         scene.assert_judged(2, OLD, "valid")?;
         scene.assert_judged(3, NEW, "wrong")?;
 
-        // No daemon starts without secrets; the pins go on with those that they have.
+        // No daemon starts without secrets; the pins keep the old ones in use.
         scene.write("old", "no secret")?;
         let expected = [
             "…taking over policy 1…",
@@ -167,7 +167,7 @@ fn pins_check_cookies_without_a_daemon() -> Result<()> {
         assert_fails(&mut scene.pinned.limiter.run(), &expected)?;
         scene.assert_judged(4, OLD, "valid")?;
 
-        // The next daemon knows who is proven, and takes over the secrets of the file.
+        // The next daemon still knows the proven sources, and takes the file's new secrets.
         scene.write("old", &format!("{NEW}\n{OLD}"))?;
         scene.pinned.limiter.restart()?;
         let log = scene.pinned.limiter.log()?;
@@ -183,7 +183,7 @@ fn pins_check_cookies_without_a_daemon() -> Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of a pinned map's values; `None`: it is no map.
+/// Returns the bytes of a pinned map's values, or `None` if the pin is no map.
 fn values(pin: &Path) -> Result<Option<Vec<u8>>> {
     let mut bpftool = Command::new("bpftool");
     let output = bpftool.args(["--json", "map", "dump", "pinned"]).arg(pin);
@@ -199,7 +199,7 @@ fn values(pin: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes.collect::<Result<_, _>>()?))
 }
 
-/// Fails if there is anything of the secrets.
+/// Fails if the bytes contain a part of a secret.
 #[track_caller]
 fn assert_hidden(what: &str, shown: &[u8]) -> Result<()> {
     let lower = shown.to_ascii_lowercase();
@@ -269,7 +269,7 @@ fn the_secrets_are_shown_nowhere() -> Result<()> {
         }
         let values = values(&pin)?.context("a map")?;
         let hidden = assert_hidden(&pin.display().to_string(), &values);
-        // There they must be; so would be found elsewhere.
+        // The map of keys must contain the secrets, which shows that the check finds them.
         ensure!(
             hidden.is_err() == is_of_keys,
             "{} {hidden:?}",

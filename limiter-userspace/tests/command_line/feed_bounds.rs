@@ -1,4 +1,4 @@
-//! What the owner of a feed can do, and what the daemon refuses.
+//! The influence that a feed's owner has, and the changes that the daemon refuses.
 
 use std::{fmt::Write as _, fs};
 
@@ -60,7 +60,7 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
         ensure!(shown.lines().any(|line| matches(line, &told)), "{shown}");
     }
 
-    // The digest names a content that is no longer the one that waits.
+    // The digest names a content that has been replaced since.
     assert_fails(
         &mut accept(&["bad", "--digest", "0123456789abcdef"]),
         &[&format!(
@@ -79,13 +79,13 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     ensure!(feeding.list()?["state"] == "ok" && feeding.list()?["files"][0]["held"].is_null());
     feeding.assert_logged(1, "…INFO…list bad: … was accepted and is in force")?;
 
-    // It may grow by itself from the accepted size.
+    // The feed may grow without approval from the accepted size.
     feeding.replace("10.0.0.0/8\n11.0.0.0/8\n")?;
     wait_for(|| Ok(feeding.generation()? == 3))
 }
 
-/// A writer of a file in place was stopped half-way. A restart knows the former size of this file, apart
-/// from the other files of its list.
+/// A program that writes the file in place was stopped half-way. After a restart, the daemon knows the former size of
+/// this file, apart from the list's other files.
 #[test]
 fn a_feed_that_is_half_written_waits_until_it_is_accepted() -> Result<()> {
     let lines = |number: u8| {
@@ -114,14 +114,14 @@ fn a_feed_that_is_half_written_waits_until_it_is_accepted() -> Result<()> {
     Ok(())
 }
 
-/// The digest must match the file at the time of acceptance.
+/// At acceptance, the digest must match the file's current content.
 #[test]
 fn a_feed_that_is_swapped_after_it_was_looked_at() -> Result<()> {
     let feeding = Feeding::start(SMALL, hours(0), "", &[])?;
     let limiter = &feeding.pinned.limiter;
     feeding.replace(LARGE)?;
     feeding.wait_until_held(DIGEST_OF_LARGE)?;
-    // The daemon's watch is a second behind this.
+    // The command comes before the daemon's watch notices the change.
     fs::write(feeding.feeds.path("bad"), "10.0.0.0/8\n172.0.0.0/8\n")?;
     let shown = limiter
         .command(&["lists", "accept", "bad", "--digest", DIGEST_OF_LARGE])
@@ -176,7 +176,7 @@ fn a_policy_that_waits_to_be_confirmed_comes_first() -> Result<()> {
     Ok(())
 }
 
-/// It may name the operators, in place of as many others: the log warns of it.
+/// A feed may name the operators' gateway instead of another address: the daemon accepts it and logs a warning.
 #[test]
 fn a_feed_that_blocks_the_gateway_is_in_force_and_told() -> Result<()> {
     const GATEWAY: &str = "10.77.0.254";
@@ -192,7 +192,7 @@ fn a_feed_that_blocks_the_gateway_is_in_force_and_told() -> Result<()> {
     )
 }
 
-/// No content lets its owner block or exclude all addresses, or a quarter of them.
+/// A feed cannot block or exclude all addresses, or a quarter of them.
 #[test]
 fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
     let feeding = Feeding::start(SMALL, hours(0), ", max-growth: off", &[])?;
@@ -217,7 +217,7 @@ fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
         "2000::/3\n",
         "is refused: it covers 100% of the IPv6 addresses …",
     )?;
-    // Nor can it be accepted.
+    // An operator cannot accept it either.
     assert_fails(
         &mut feeding.pinned.limiter.command(&["lists", "accept", "bad"]),
         &["list bad has nothing to accept: none of its files is held back"],
@@ -226,8 +226,7 @@ fn a_feed_that_covers_too_much_changes_nothing() -> Result<()> {
     feeding.wait_until_blocked(BAD, true)
 }
 
-/// The largest feed allowed, both in prefixes and in bytes, when it is first read, and when another
-/// as large takes its place.
+/// The largest feed allowed, in prefixes and in bytes: read first, and then replaced by another one of that size.
 #[test]
 fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
     const MIB: u64 = 1024 * 1024;
@@ -241,7 +240,7 @@ fn the_largest_feed_takes_less_than_512_mib() -> Result<()> {
             );
             writeln!(text, "2001:{first:x}:{second:x}::{last:x}")?;
         }
-        // Comments fill the rest, in lines that are not too long.
+        // Comments fill the rest, in lines of allowed length.
         let line = format!("#{}\n", "x".repeat(1022));
         while text.len() as u64 + 1024 <= 128 * MIB {
             text += &line;

@@ -1,4 +1,4 @@
-//! Files beside the configuration, joined to it by the daemon and by all that reads a configuration.
+//! Files in the folder beside the configuration: the daemon and every command merge them into it.
 
 use std::{fs, path::Path};
 
@@ -34,7 +34,7 @@ fn files_that_come_and_go_are_in_force() -> Result<()> {
     fs::rename(folder.join("new"), &dns)?;
     wait_for(|| Ok(limits(&limiter)? == ["Dns", "PacketsPerIPAddress"]))?;
 
-    // One bad file changes nothing, and is named.
+    // One invalid file prevents the reload, and the error names it.
     fs::write(&bad, "limits: {Dns: {burst: 1, count: 1, period: 1s}}\n")?;
     let expected = format!(
         "{}:1:10: duplicate 'Dns', first at {}:2:3",

@@ -1,4 +1,4 @@
-//! What an attacker who forges sources achieves where limits ban.
+//! Attackers who forge sources, against limits that ban.
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
@@ -22,7 +22,7 @@ fn forge(pair: &Pair, sources: impl IntoIterator<Item = String>) -> Result<()> {
     forge_each(pair, sources, 130)
 }
 
-/// Sends so many packets of each of these sources.
+/// Sends this many packets from each source.
 fn forge_each(
     pair: &Pair,
     sources: impl IntoIterator<Item = String>,
@@ -53,7 +53,7 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
     let lists = "lists: [{name: partners, cidr: [10.77.0.64/28]}]\nnever-ban: partners\n";
     let limiter = start(&pair, &format!("{lists}limits:\n  {LIMIT}\n"))?;
     let partner = || ["10.77.0.65".to_owned()];
-    // What was dropped before the daemon's first look does not count.
+    // Drops before the daemon's first poll do not count.
     wait_for(|| {
         forge(&pair, partner())?;
         forge(&pair, ["10.77.0.9".to_owned()])?;
@@ -83,7 +83,7 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
     Ok(())
 }
 
-/// It spends what the victim may send, an override included, and nobody else's.
+/// Forged packets spend only the victim's tokens, with the rate of its override.
 #[test]
 fn a_forger_spends_the_budget_of_its_victim() -> Result<()> {
     let rate = "count: 1, period: 1h";
@@ -120,8 +120,8 @@ fn a_reload_lifts_bans_of_sources_under_never_ban() -> Result<()> {
     Ok(())
 }
 
-/// However many bans forged packets cause, an operator can still ban. An operator's bans fill most of
-/// the room: an unoptimised daemon rests for most of a minute after it banned that many.
+/// Bans caused by forged packets never take the room for an operator's bans. Here operators fill most of the room
+/// themselves, because an unoptimised daemon pauses for most of a minute after that many automatic bans.
 #[test]
 fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     const QUICK: &str = "bans: {capacity: 1024}\nlimits: {PacketsPerIPAddress: {burst: 1, count: 1, \
@@ -149,7 +149,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     forge_each(&pair, (1..=200).map(|last| format!("10.78.0.{last}")), 20)?;
     wait_for(|| Ok(banned(&limiter, true)?.len() == 124))?;
     wait_for(|| Ok(refused()? > 0))?;
-    // The log sums them up.
+    // The log sums the refused bans up.
     limiter.wait_for_log("of them refused: see `limiter bans`")?;
     let shown = operators(900, 944)?;
     assert_eq!(shown.matches(gives_way).count(), 44, "{shown}");
@@ -165,7 +165,7 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let full = "192.0.200.9 is not banned: there is no room for more than 1024 bans: raise `bans: \
                 {capacity: …}`, or lift some";
     assert_fails(&mut limiter.command(&["ban", "192.0.200.9"]), &[full])?;
-    // Forged sources take no operator's ban away.
+    // Forged sources displace no operator's ban.
     let before = refused()?;
     forge_each(&pair, (1..=10).map(|last| format!("10.79.0.{last}")), 20)?;
     wait_for(|| Ok(refused()? > before))?;

@@ -11,11 +11,11 @@ use crate::{
     succeed, text,
 };
 
-/// Five packets too few.
+/// A burst five packets below the guard's minimum.
 const TOO_LITTLE: &str =
     "metrics: {listen: 'off'}\nlimits: {PacketsPerIPAddress: {burst: 15, count: 20, period: 1s}}\n";
 
-/// Makes the pair: a server with default routes, and clients.
+/// Makes a server with default routes, and clients.
 fn pair() -> Result<Pair> {
     let pair = Pair::new(
         &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
@@ -83,7 +83,7 @@ fn sessions_and_gateways_are_found() -> Result<()> {
             "default gateway 10.77.0.254 (and 3 more)"
         ]
     );
-    // A connection without a login.
+    // A connection to sshd before any login.
     let _session = Connection::new(&pair, "[fd77::1]:2222")?;
     assert_eq!(
         warned_of(&mut check(&machine, &scene, &pair.server))?,

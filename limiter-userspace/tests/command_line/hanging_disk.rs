@@ -1,4 +1,4 @@
-//! The disk under the state file hangs: it holds up neither the daemon's end nor the next one.
+//! The disk under the state file hangs. Neither the daemon's end nor the next daemon may wait for it.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use testbed::{Disk, Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{BINARY, pair, pinned::program, text, wait_for};
 
-/// Within this time of a save that hangs, an operator is told.
+/// The status must report a hanging save within this time.
 const TOLD: Duration = Duration::from_secs(10);
 
 /// A daemon with its state file on a disk that hangs from the start.
@@ -32,7 +32,7 @@ struct Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Before the limiter is waited for. It fails if the disk answers.
+        // Thaw before the limiter's drop waits for it. Thawing fails if the disk already answers.
         let _ = self.disk.thaw();
     }
 }
@@ -70,8 +70,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Fails unless nothing of the daemon is in the way of the next one, which it starts; returns the
-    /// process of the former.
+    /// Starts another daemon. Fails if the old one still holds the interface; returns the old process.
     fn restart(&mut self) -> Result<Pid> {
         let former = Pid::from_raw(self.limiter.id().try_into()?);
         wait_for(|| Ok(program(&self.pair.server, SERVER_INTERFACE)?.is_none()))?;
@@ -80,7 +79,7 @@ impl Scene {
         Ok(former)
     }
 
-    /// Ends a daemon after the disk answers again, which must save its state.
+    /// Ends a daemon once the disk answers again; it must save its state.
     fn end(&mut self) -> Result<()> {
         ensure!(self.limiter.terminate()?.success());
         ensure!(self.disk.root().join("state").exists());
@@ -118,7 +117,7 @@ fn a_killed_daemon_keeps_nothing() -> Result<()> {
     scene.end()
 }
 
-/// A daemon that waits for a disk that hangs.
+/// A daemon that waits for a hanging disk.
 struct Waiting {
     child: Child,
     disk: Disk,
@@ -126,7 +125,7 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // It fails if the disk answers, or the daemon has ended.
+        // Both fail harmlessly if the disk answers or the daemon has ended.
         let _ = self.disk.thaw();
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -136,7 +135,7 @@ impl Drop for Waiting {
 #[test]
 fn a_start_that_waits_for_it_can_be_killed() -> Result<()> {
     let (disk, pair, directory) = (Disk::new()?, pair()?, tempfile::tempdir()?);
-    // To be set aside, which takes a write.
+    // A damaged file is set aside, which is a write.
     let state = disk.root().join("state");
     fs::write(&state, "damaged")?;
     let limits = "limits: {PacketsPerIPAddress: {burst: 20, count: 1, period: 1h}}\n";

@@ -1,4 +1,4 @@
-//! Exit codes of `limiter status`, and errors as JSON.
+//! Exit codes of `limiter status --check`, and errors as JSON.
 
 use std::{fs, path::Path, process::Command};
 
@@ -94,7 +94,7 @@ fn errors_and_warnings_are_json_where_it_is_asked_for() -> Result<()> {
                 .is_some_and(|text| text.contains("unknown"))
         );
     }
-    // A warning: nothing uses the answers.
+    // The warning: `answers` without a limit that uses them.
     fs::write(
         &path,
         "limits: {PacketsPerIPAddress: {rate: 1/s}}\nanswers: {}\n",

@@ -1,4 +1,4 @@
-//! The log of sources and names whose drops begin and end.
+//! Log events about sources and names: drops that begin and end.
 
 use std::{net::IpAddr, path::Path};
 
@@ -16,7 +16,7 @@ fn start(pair: &Pair, capacity: u32) -> Result<Limiter> {
     start_with(pair, &format!("{CONFIGURATION}{capacity}}}\n"))
 }
 
-/// Starts a daemon whose incidents end after one quiet second.
+/// Starts a daemon that ends an incident after one quiet second.
 fn start_with(pair: &Pair, configuration: &str) -> Result<Limiter> {
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let arguments = [&arguments[..], &["--incident-quiet", "1"]].concat();
@@ -46,8 +46,8 @@ fn incidents(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     told()
 }
 
-/// Has another source dropped until the daemon tells of its end; returns how many events that are. From
-/// then on no drop is from before the daemon's first look.
+/// Lets another source be dropped until the daemon logs both its begin and its end; returns the number of events so
+/// far. Later drops are not from before the daemon's first poll.
 fn begin(pair: &Pair, limiter: &Limiter) -> Result<usize> {
     let other: IpAddr = "10.77.0.99".parse()?;
     wait_for(|| {
@@ -106,7 +106,7 @@ fn a_range_is_told_as_one() -> Result<()> {
         let of_range = |event: &&Value| event["range"] == "203.0.113.0/24";
         Ok(events.iter().filter(of_range).count() >= 2)
     })?;
-    // The daemon may have looked while the packets of the first arrived.
+    // The poll may have come between the first packets.
     let (alone, of_range): (Vec<_>, Vec<_>) = events
         .iter()
         .partition(|event| event.get("range").is_none());
@@ -117,7 +117,7 @@ fn a_range_is_told_as_one() -> Result<()> {
     Ok(())
 }
 
-/// Forged sources that are refused once each: what they have in common is the name.
+/// Forged sources, each refused once, share only the name in their queries.
 #[test]
 fn a_name_is_told_where_no_source_is() -> Result<()> {
     let pair = pair()?;
@@ -132,7 +132,7 @@ fn a_name_is_told_where_no_source_is() -> Result<()> {
     };
     let query = question.messages().next().context("no message")?;
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
-    // Other sources each time.
+    // Other sources in each round.
     let mut round = 0;
     let mut forge = || -> Result<()> {
         round += 1;
@@ -144,7 +144,7 @@ fn a_name_is_told_where_no_source_is() -> Result<()> {
         sender.send_frames(&frames)?;
         Ok(())
     };
-    // Some of the first may be from before the daemon's first look.
+    // Some of the first drops may precede the daemon's first poll.
     let mut beginning = 0;
     wait_for(|| {
         forge()?;

@@ -1,4 +1,4 @@
-//! Interfaces that are missing, taken, vanish or are slow.
+//! Interfaces that are missing, already taken, vanishing or slow to appear.
 
 use anyhow::{Result, ensure};
 use nix::{
@@ -105,7 +105,7 @@ fn signals_detach() -> Result<()> {
         kill(Pid::from_raw(child.id().try_into()?), signal)?;
         let status = child.wait()?;
         if signal == Signal::SIGKILL {
-            // A killed daemon cannot remove its socket; the next daemon replaces it.
+            // A killed daemon leaves its socket; the next daemon replaces it.
             wait_for(|| Ok(assert_nothing_left(&pair, Path::new("/nonexistent")).is_ok()))?;
             let mut next = scene.run(&pair.server, &["-i", SERVER_INTERFACE]).spawn()?;
             wait_for(|| Ok(std::os::unix::net::UnixStream::connect(scene.socket()).is_ok()))?;
@@ -119,7 +119,7 @@ fn signals_detach() -> Result<()> {
     Ok(())
 }
 
-/// Both interfaces vanish; the one that appears again is limited again.
+/// Both interfaces vanish. The one that appears again is limited again.
 #[test]
 fn interfaces_that_come_and_go() -> Result<()> {
     let pair = pair()?;
@@ -182,7 +182,7 @@ fn interfaces_that_come_and_go() -> Result<()> {
     Ok(())
 }
 
-/// An interface with another program does not keep others from being limited.
+/// Another program on one interface does not keep the other interface from being limited.
 #[test]
 fn one_of_those_that_appear_is_taken() -> Result<()> {
     let pair = pair()?;
@@ -257,7 +257,7 @@ fn jumbo_frames_want_a_larger_burst() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// What no daemon would run is refused beforehand, too.
+/// `check` and `reload` refuse the same interfaces as `run`.
 #[test]
 fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

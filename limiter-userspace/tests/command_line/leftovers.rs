@@ -1,5 +1,4 @@
-//! Pinned state that a killed daemon or an abandoned policy leaves behind does not mislead the next
-//! daemon or policy.
+//! Pinned state left by a killed daemon or an abandoned policy does not mislead the next one.
 
 use std::{fmt::Write as _, fs};
 
@@ -11,11 +10,11 @@ use crate::{pinned::Pinned, wait_for};
 const CLIENT: &str = "10.77.0.2";
 const LIMIT: &str = "PacketsPerIPAddress";
 
-/// Hardly any token comes back while the test runs.
+/// Too slow to return a token during the test.
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// Reloads with so many different rates that unit numbers are given again. A source that owed one
-/// packet of ten used to be dropped for days.
+/// Reloads with so many different rates that unit numbers are reused. Once, a source that owed one packet of ten was
+/// dropped for days after that.
 #[test]
 fn reloads_with_all_the_rates_that_fit() -> Result<()> {
     let many = |unit: &str| {
@@ -41,8 +40,8 @@ fn reloads_with_all_the_rates_that_fit() -> Result<()> {
     Ok(())
 }
 
-/// Puts a policy in force without confirming it, spends from it, and waits until it is reverted: by
-/// the timeout, or because the daemon is killed and another one starts.
+/// Puts a policy in force without confirming it, spends tokens, and waits for the revert: after the timeout, or because
+/// the daemon is killed and another one starts.
 fn give_up(pinned: &mut Pinned, policy: &str, packets: usize, is_killed: bool) -> Result<()> {
     let before = pinned.limiter.status()?["policy"]["generation"].clone();
     pinned.reload(policy)?;
@@ -79,7 +78,7 @@ fn units_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// A limit that gets the interned id of a reverted policy's limit begins anew.
+/// A limit that reuses the interned id of a reverted policy's limit starts with full buckets.
 #[test]
 fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     let custom = |name: &str| {
@@ -105,8 +104,8 @@ fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// The number of an interface that is limited no more and has no program attached is cleared by a
-/// reload and by another daemon.
+/// The number of an interface is cleared, by a reload and by another daemon, once the interface is not limited and has
+/// no program.
 #[test]
 fn the_number_of_an_interface_that_was_let_go() -> Result<()> {
     for (scope, reloads) in [
@@ -128,7 +127,7 @@ fn the_number_of_an_interface_that_was_let_go() -> Result<()> {
         for interface in fs::read_dir(&interfaces)? {
             fs::remove_dir_all(interface?.path()).context("cannot remove an interface's pins")?;
         }
-        // First another interface, which does not exist yet, then both.
+        // First an interface that does not exist yet, then both.
         pinned.limiter.configure(&configuration("later0"))?;
         pinned.limiter.restart()?;
         let both = configuration(&format!("later0, {SERVER_INTERFACE}"));

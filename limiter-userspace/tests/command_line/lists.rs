@@ -1,4 +1,4 @@
-//! Lists whose feeds change while the daemon runs, and what commands and logs say of them.
+//! Lists with feeds that change while the daemon runs; their status in commands and logs.
 
 mod told;
 
@@ -24,10 +24,10 @@ const GOOD: &str = "10.77.0.2";
 const BAD: &str = "10.77.0.3";
 const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 1000000, count: 1, period: 1h}}\n";
 
-/// Longer than a written feed takes to come into force.
+/// Longer than a changed feed takes to come into force.
 const A_WHILE: Duration = Duration::from_secs(3);
 
-/// A daemon that blocks the list `bad`, whose only source is one feed.
+/// A daemon that blocks the list `bad`, which has one feed as its only source.
 pub(crate) struct Feeding {
     pub(crate) pinned: Pinned,
     pub(crate) feeds: Feeds,
@@ -128,9 +128,9 @@ pub(crate) fn hours(number: u64) -> Duration {
     Duration::from_hours(number)
 }
 
-/// One source stays within its limit, the other is on the list every other round. The first loses
-/// nothing. Each packet of the second passes or is dropped by the list. No other source's packet is
-/// dropped.
+/// One client stays within its limit, the other is on the list every other round. The first client
+/// loses no packet. Each packet of the second one passes or is dropped by the list. No packet of
+/// any other source is dropped.
 #[test]
 fn a_feed_is_replaced_while_traffic_flows() -> Result<()> {
     let feeding = Feeding::start("# nobody\n", hours(0), "", &[])?;
@@ -174,7 +174,7 @@ fn a_feed_is_replaced_while_traffic_flows() -> Result<()> {
     ensure!(bad > 0 && counted("blocked_list") > 0, "{status:#}");
     ensure!(bad + counted("blocked_list") == sent / 2, "{status:#}");
     ensure!(counted("within_limits") == good + bad, "{status:#}");
-    // The limit and its buckets have not been touched.
+    // The limit and its buckets stay unchanged.
     ensure!(status["limits"]["PacketsPerIPAddress"]["passed_packets"] == good + bad);
     ensure!(pinned.remaining("PacketsPerIPAddress", GOOD)? == 1_000_000 - good);
     ensure!(feeding.generation()? == 4);
@@ -198,7 +198,7 @@ fn ways_to_write_a_feed() -> Result<()> {
     feeding.wait_until_blocked(BAD, false)?;
     ensure!(feeding.generation()? == 3);
 
-    // A new age alone puts nothing else in force.
+    // A new modification time alone makes no new policy.
     feeding.feeds.age("bad", hours(7))?;
     wait_for(|| Ok((7.0..7.1).contains(&age()?)))?;
     feeding.replace("192.0.2.0/25 # the same\n192.0.2.128/25\n")?;
@@ -256,8 +256,8 @@ fn a_feed_that_is_refused() -> Result<()> {
     assert_metric(server, r#"limiter_list_bad_lines{list="bad"} 1"#)
 }
 
-/// Its prefixes leave when it turns stale, though the file does not change, and come back when it
-/// does.
+/// The feed's prefixes leave when it turns stale, without a change of the file, and return once the
+/// file changes.
 #[test]
 fn a_stale_feed_is_dropped() -> Result<()> {
     let more = ", max-age: 24h, when-stale: drop";
@@ -281,7 +281,7 @@ fn a_stale_feed_is_dropped() -> Result<()> {
     let shown = feeding.pinned.limiter.show(&["status"])?;
     let told = "  STALE: … old, and not in force";
     ensure!(shown.lines().any(|line| matches(line, told)), "{shown}");
-    // A reload finds it stale, too.
+    // A reload treats it as stale, too.
     feeding.pinned.limiter.show(&["reload"])?;
     ensure!(!feeding.is_blocked(BAD)?);
 
@@ -291,7 +291,7 @@ fn a_stale_feed_is_dropped() -> Result<()> {
     feeding.assert_logged(1, "…INFO…list bad: … is as it should be again")
 }
 
-/// Stale already when it is read, or only afterwards.
+/// Stale when the daemon first reads it, or soon afterwards.
 #[test]
 fn a_feed_is_stale_while_the_daemon_starts() -> Result<()> {
     let more = ", max-age: 24h, when-stale: drop";
@@ -319,8 +319,8 @@ fn a_stale_feed_is_reported() -> Result<()> {
     Ok(())
 }
 
-/// An operator who does not confirm a policy may be locked out, so feeds change nothing before
-/// that. Changes of feeds need no confirmation.
+/// An unconfirmed policy may lock an operator out, so feeds change nothing until it is confirmed.
+/// Changes of feeds need no confirmation.
 #[test]
 fn feeds_wait_for_a_confirmation() -> Result<()> {
     let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &["--confirm", "60s"])?;
@@ -338,7 +338,7 @@ fn feeds_wait_for_a_confirmation() -> Result<()> {
     Ok(())
 }
 
-/// A reverted policy gets the present content of feeds, though nobody watched their files
+/// A reverted policy gets the feeds' present content, though their files were not watched
 /// meanwhile.
 #[test]
 fn feeds_of_a_policy_that_is_reverted_to() -> Result<()> {
@@ -354,7 +354,7 @@ fn feeds_of_a_policy_that_is_reverted_to() -> Result<()> {
     feeding.wait_until_blocked(BAD, false)
 }
 
-/// The pins keep what a missing file held.
+/// The pins keep a missing file's former content.
 #[test]
 fn a_daemon_starts_without_a_feed() -> Result<()> {
     let mut feeding = Feeding::start("10.77.0.3\n", hours(2), "", &[])?;
@@ -389,7 +389,8 @@ fn a_daemon_starts_without_a_feed() -> Result<()> {
     )
 }
 
-/// It is limited under its old name until the next reload, whatever feeds do.
+/// The interface stays limited under its old name until the next reload; changes of feeds do not
+/// matter.
 #[test]
 fn an_interface_that_was_renamed() -> Result<()> {
     let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &[])?;

@@ -8,7 +8,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, GOOD, Scene, pair, text, wait_for};
 
-/// Returns what a daemon logs at its start, without native mode.
+/// Returns the log of a daemon's start, without native mode.
 fn log_of(pair: &Pair, arguments: &[&str]) -> Result<Vec<String>> {
     let arguments = [&["-i", "lo"], arguments].concat();
     let limiter = Limiter::start(Path::new(BINARY), &pair.server, GOOD, &arguments)?;
@@ -69,8 +69,8 @@ fn errors_alone() -> Result<()> {
     Ok(())
 }
 
-/// Returns what `limiter run` with a missing interface writes to a file that `JOURNAL_STREAM` does,
-/// or does not, name.
+/// Returns the error of `limiter run` with a missing interface, written to a file. `announce`
+/// computes `JOURNAL_STREAM` from the file's metadata.
 fn refusal(
     scene: &Scene,
     pair: &Pair,
@@ -100,7 +100,7 @@ fn a_refusal_is_part_of_the_log() -> Result<()> {
     let told = refusal(&scene, &pair, identity)?;
     assert_eq!(told, format!("<3>{TOLD}\n"));
 
-    // The journal reads another stream of the service.
+    // `JOURNAL_STREAM` names another stream of the service.
     let told = refusal(&scene, &pair, |_| "1:2".to_owned())?;
     let mut event: Value = serde_json::from_str(&told)?;
     ensure!(event["timestamp"].take().is_string());

@@ -1,4 +1,4 @@
-//! Pins that somebody removes, and directories of pins that are not ours.
+//! Pins that a user removes, and pin directories that are not ours.
 
 use std::{
     fs,
@@ -24,7 +24,8 @@ const CRITICAL: i32 = 2;
 
 const LIMITED: &str = "limits: {PacketsPerIPAddress: {burst: 1000, count: 1, period: 1h}}\n";
 
-/// Hardly any token comes back while the test runs; one source's handshakes prove it.
+/// A second policy: too slow to return a token during the test, and one source's handshakes prove
+/// it.
 const OTHERWISE: &str = "limits: {PacketsPerIPAddress: {burst: 999, count: 1, period: 1h}}\n";
 
 /// Returns the exit code of `limiter status --check`, and its output.
@@ -33,7 +34,7 @@ fn checked(pinned: &Pinned) -> Result<(Option<i32>, String)> {
     Ok((output.status.code(), text(&output.stdout)?.to_owned()))
 }
 
-/// Removes the pins at some place, and returns the files of all pins before.
+/// Removes the pins below `place`; returns the files of all former pins.
 fn remove(pinned: &Pinned, place: &str) -> Result<Vec<PathBuf>> {
     let files = pinned.pins.files()?;
     fs::remove_dir_all(pinned.pins.path().join(place))?;
@@ -64,7 +65,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
         ensure!(told.starts_with("LIMITER OK"), "{told}");
         ensure!(pinned.link()?["id"] == link["id"]);
     }
-    // Without a reload the daemon looks by itself.
+    // Without a reload, the daemon's own check finds it.
     let stages = pinned.pins.files()?;
     let stages = stages
         .iter()
@@ -75,7 +76,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
     fs::remove_file(stages)?;
     wait_for(|| Ok(stages.exists()))?;
 
-    // And at its end, even if it has just looked.
+    // Also at its end, even directly after a check.
     remove(&pinned, &version)?;
     ensure!(pinned.limiter.terminate()?.success());
     pinned.send(CLIENT, 3)?;
@@ -91,7 +92,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
     Ok(())
 }
 
-/// The kernel takes a program its stages once they are neither pinned nor open.
+/// A program loses its tail calls once the stages are neither pinned nor open.
 #[test]
 fn without_a_daemon_lost_pins_are_told() -> Result<()> {
     let mut pinned = Pinned::start(LIMITED)?;
@@ -124,7 +125,7 @@ fn without_a_daemon_lost_pins_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of the only policy that is pinned.
+/// Returns the generation of the only pinned policy.
 fn generation(pinned: &Pinned) -> Result<String> {
     let mut policies = fs::read_dir(pinned.pins.path().join(format!("v{ABI}/policies")))?;
     let Some(policy) = policies.next() else {

@@ -1,4 +1,4 @@
-//! Machines and processes that lack something.
+//! Machines and processes that lack a feature or a right.
 
 use std::{fs, os::unix::process::CommandExt as _, process::Command};
 
@@ -58,7 +58,7 @@ fn on_an_old_kernel() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// In such a namespace a debt or a ban of a state file would be one of another time.
+/// In such a time namespace, the state file's debts and bans would be misdated.
 #[test]
 fn where_clocks_are_others() -> Result<()> {
     const REFUSAL: &str = "the clocks of this time namespace differ from the kernel's, by which limits \
@@ -76,7 +76,7 @@ fn where_clocks_are_others() -> Result<()> {
         assert_fails(&mut command, &[REFUSAL])?;
         assert_nothing_left(&pair, &scene.socket())?;
     }
-    // Nor does a command change bans by such a clock, where no daemon does.
+    // Without a daemon, commands refuse to change bans under such a clock.
     let mut pinned = Pinned::start(GOOD)?;
     pinned.limiter.terminate()?;
     let mut command = pinned.pair.server.command("unshare");

@@ -1,5 +1,5 @@
-//! The command line as users meet it: each failure is one clear line on stderr and the right exit
-//! code, and leaves nothing attached. Runs the binary. Needs root.
+//! Runs the command line as a user does: each failure is one clear line on stderr with the right
+//! exit code, and leaves nothing attached. Needs root.
 
 #![expect(
     clippy::disallowed_methods,
@@ -104,8 +104,8 @@ impl Scene {
         self.path("control.sock")
     }
 
-    /// Returns `limiter run` in a namespace, with the good configuration and its own socket, and
-    /// without metrics.
+    /// Returns `limiter run` in a namespace, with the good configuration, its own socket, and no
+    /// metrics.
     fn run(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
         self.run_with_metrics(namespace, &[&["--metrics", "off"], arguments].concat())
     }
@@ -209,10 +209,9 @@ fn copy_binary(to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How long an event may take: only a failure takes so long, also on a busy machine.
+/// How long an event may take on a busy machine. Only failures take this long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits for an event.
 fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !condition()? {
@@ -222,7 +221,7 @@ fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Returns what `limiter bans` lists, as the daemon tells it.
+/// Returns the daemon's bans.
 fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
     let answer = limiter.ask(&json!({"bans": {}}))?;
     ensure!(
@@ -234,7 +233,6 @@ fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
     Ok(bans)
 }
 
-/// Returns the prefixes of the bans.
 fn banned(limiter: &Limiter) -> Result<Vec<String>> {
     let bans = bans(limiter)?;
     let prefixes = bans.iter().map(|ban| ban["prefix"].as_str());

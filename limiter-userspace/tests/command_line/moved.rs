@@ -1,4 +1,4 @@
-//! A reload that changes `buckets` or `offenders` makes new maps, and forgets nothing.
+//! A reload that changes `buckets` or `offenders` makes new maps and keeps their content.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn buckets_of_another_size_owe_the_same() -> Result<()> {
         "buckets: {capacity: 65536}\n",
         "buckets: {capacity: 1024}\n",
         "buckets: {capacity: 1024}\noffenders: {capacity: 1024}\n",
-        // The shared buckets become each interface's, and the other way round.
+        // Shared buckets become per-interface ones, and the other way round.
         "buckets: {capacity: 1024, scope: interface}\noffenders: {capacity: 1024}\n",
         "buckets: {capacity: 1024, scope: host}\noffenders: {capacity: 1024}\n",
     ] {
@@ -54,7 +54,7 @@ fn buckets_of_another_size_owe_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Buckets move from the hash store, which knows its keys, to the table, but not back.
+/// Buckets move from the hash store, which has their keys, to the table, but not back.
 #[test]
 fn buckets_of_another_store() -> Result<()> {
     let pinned = Pinned::start(&configuration("buckets: {store: hash, capacity: 4096}\n"))?;

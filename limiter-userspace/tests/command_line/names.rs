@@ -1,5 +1,5 @@
-//! Limits come and go for years: when no interned id is free, those of limits long gone are given
-//! again.
+//! Limits come and go for years. Once all interned ids are used, ids of long-removed limits are
+//! reused.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ fn an_id_that_another_limit_gets_takes_nothing_along() -> Result<()> {
         pinned.reload(&policy(generation)?)?;
         ensure!(pinned.remaining(&format!("G{generation}L00"), CLIENT)? == 5);
     }
-    // No id is free, so this limit gets that of the first.
+    // With no id free, this limit gets the first one's id.
     pinned.reload(
         "limits: {Late: {id: ipAddress, cost: packets, burst: 5, count: 1, period: 1h,
            reserve: {unknown: 1}}}",

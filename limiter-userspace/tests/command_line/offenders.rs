@@ -1,4 +1,4 @@
-//! The running daemon's offenders: the sources most dropped.
+//! A running daemon's offenders: the most dropped sources.
 
 use std::{net::IpAddr, path::Path};
 
@@ -19,7 +19,7 @@ fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
 }
 
-/// Sends frames of 1000 bytes, each source's count of them.
+/// Sends frames of 1000 bytes, the given number from each source.
 fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
     let mut frames = Vec::new();
     for (source, count) in sources {
@@ -37,8 +37,8 @@ fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns limit, id, addresses and drops of each row of `limiter offenders`. Only checks the ages,
-/// which vary.
+/// Returns limit, id, addresses and drops of each row of `limiter offenders`. The ages vary, so
+/// they are only checked for presence.
 fn rows(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
     let shown = limiter.show(&[&["offenders", "--json"], arguments].concat())?;
     let answer: Value = serde_json::from_str(&shown)?;
@@ -137,7 +137,7 @@ fn those_dropped_most_come_first() -> Result<()> {
     assert_last_drop_told(&limiter)
 }
 
-/// Fails unless `limiter explain` tells of the last drop of a source, and that another had none.
+/// Fails unless `limiter explain` reports the last drop of one source, and none for another.
 fn assert_last_drop_told(limiter: &Limiter) -> Result<()> {
     assert_eq!(limiter.explain("10.77.0.4")?["last_drop"], Value::Null);
     assert!(
@@ -174,7 +174,7 @@ fn more_than_the_allowance() -> Result<()> {
     let dropped = number(&status["limits"]["PacketsPerIPAddress"]["dropped_packets"])?;
     assert_eq!(recorded + skipped, dropped);
     assert_eq!(list["offenders"][0]["drops"], recorded);
-    // How many were skipped depends on the machine; what follows from it does not.
+    // The number of skipped drops depends on the machine; the flag must agree with it.
     assert_eq!(list["lower_bound"], skipped > 0);
     let table = limiter.show(&["offenders"])?;
     assert_eq!(table.contains('≥'), skipped > 0, "{table}");

@@ -1,4 +1,4 @@
-//! `limiter check` on a machine whose own questions are answered by peers that a limit counts.
+//! `limiter check` warns if a limit would count answers to the host's own queries.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use crate::{BINARY, Scene, pair, succeed, wait_for};
 /// The name server, in the client's namespace.
 const NAME_SERVER: &str = "10.77.0.2";
 
-/// How many answers the limit lets through.
+/// How many answers the limit passes.
 const BURST: usize = 3;
 
-/// How many come.
+/// How many answers are sent.
 const ANSWERS: usize = 10;
 
 fn configuration(more: &str) -> String {
@@ -43,7 +43,7 @@ fn asking(pair: &Pair, from: &str, peer: &str) -> Result<UdpSocket> {
     })
 }
 
-/// Returns what `limiter check` tells of a configuration on the server, for people and as JSON.
+/// Returns the output of `limiter check` for a configuration on the server: text, and JSON.
 fn check(pair: &Pair, scene: &Scene, configuration: &str) -> Result<(String, Value)> {
     let file = scene.path("checked.yaml");
     fs::write(&file, configuration)?;
@@ -55,7 +55,7 @@ fn check(pair: &Pair, scene: &Scene, configuration: &str) -> Result<(String, Val
     Ok((told(&[])?, serde_json::from_str(&told(&["--json"])?)?))
 }
 
-/// Returns the peers of an address that were told, as `PROTOCOL PORT`.
+/// Returns an address's reported peers, as `PROTOCOL PORT`.
 fn peers_of(told: &Value, address: &str) -> Vec<String> {
     let peers = told["counted_peers"].as_array().into_iter().flatten();
     let peers = peers.filter(|peer| peer["address"] == address);
@@ -69,7 +69,7 @@ fn peers_of(told: &Value, address: &str) -> Vec<String> {
     shown.collect()
 }
 
-/// Has the name server answer a question many times; returns how many answers arrive.
+/// Lets the name server answer one question many times; returns how many answers arrive.
 fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
     let server = pair
         .client
@@ -92,7 +92,7 @@ fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
 fn whose_answers_a_limit_counts() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
     let own = asking(&pair, "10.77.0.1:0", "10.77.0.2:53")?;
-    // A server that connects a socket to its client, at the port that it serves.
+    // A server that connects a UDP socket to its client, from its service port.
     let _serving = pair.server.enter(|| {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
         socket.set_reuse_address(true)?;
@@ -120,7 +120,7 @@ fn whose_answers_a_limit_counts() -> Result<()> {
         ensure!(peers_of(&json, NAME_SERVER).is_empty(), "{json}");
     }
 
-    // It is as it was told.
+    // A running limiter confirms the warning.
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let binary = Path::new(BINARY);
     let limiter = Limiter::start(binary, &pair.server, &configuration(""), &arguments)?;
@@ -139,7 +139,7 @@ fn many_peers_take_few_lines() -> Result<()> {
         (1..=30).map(|last| asking(&pair, "10.77.0.1:0", &format!("10.77.0.{}:123", last + 1)));
     let _sockets = peers.collect::<Result<Vec<_>>>()?;
     let (told, json) = check(&pair, &scene, &configuration(""))?;
-    // The machine's own name servers are among them.
+    // The host's own name servers are included.
     let counted = json["counted_peers"].as_array().context("no peers")?.len();
     ensure!(counted >= 30, "{json}");
     ensure!(
@@ -155,7 +155,7 @@ fn many_peers_take_few_lines() -> Result<()> {
     Ok(())
 }
 
-/// Where its own connections are limited, those by TCP count as well.
+/// If limits also count the host's own connections, the warning includes TCP peers.
 #[test]
 fn by_tcp_where_the_policy_says_so() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

@@ -15,7 +15,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, Pair, RawSender, SERV
 
 use crate::{BINARY, GOOD, PATIENCE, Scene, assert_fails, pair, wait_for};
 
-/// Where the page usually is.
+/// The page's default address.
 pub(crate) const PAGE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
 
 /// As browsers ask.
@@ -47,7 +47,7 @@ fn send(pair: &Pair, sources: &[&str], count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the head and the body of the answer to a request, whose fields end in a line's end.
+/// Returns the head and the body of the response to a request. Each of `fields` ends in a line end.
 fn request(namespace: &Namespace, line: &str, fields: &str) -> Result<(String, String)> {
     let answer = namespace.enter(|| {
         let mut stream = TcpStream::connect(PAGE)?;
@@ -86,7 +86,7 @@ fn words(page: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until a page, which is renewed once a second, has all of these.
+/// Waits until a page shows all of these texts. It is renewed once a second.
 #[track_caller]
 fn assert_shown(namespace: &Namespace, path: &str, expected: &[&str]) -> Result<()> {
     let mut shown = String::new();
@@ -241,7 +241,7 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
     let event: Value = serde_json::from_str(&event)?;
     ensure!(event["packets"]["over_limit"] == 100, "{event}");
 
-    // A client that comes when sixteen watch, watches in the place of the first.
+    // With sixteen streams open, a new client takes the place of the oldest.
     pair.server.enter(|| {
         let watch = || -> Result<TcpStream> {
             let mut stream = TcpStream::connect(PAGE)?;
@@ -252,11 +252,11 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
             ensure!(&head == b"HTTP/1.1 200");
             Ok(stream)
         };
-        // The one from before may still be known.
+        // The server may still count the previous stream.
         let mut watching = (0..18).map(|_| watch()).collect::<Result<Vec<_>>>()?;
         let begun = Instant::now();
         watching[0].read_to_end(&mut Vec::new())?;
-        // All end after some 27 s.
+        // Without a displacement, all streams end after about 27 s.
         ensure!(begun.elapsed() < Duration::from_secs(15));
         Ok(())
     })?;
@@ -279,7 +279,7 @@ fn only_those_who_know_its_name_and_only_to_look() -> Result<()> {
         ("HEAD /", HOST, "200"),
         ("GET /", "Host: 127.0.0.1\r\n", "200"),
         ("GET /", "Host: limiter.example.org\r\n", "200"),
-        // A name that its owner had point here.
+        // A foreign name that resolves to this host (DNS rebinding).
         ("GET /", "Host: attacker.example:9471\r\n", "421"),
         ("GET /events", "Host: attacker.example\r\n", "421"),
         ("GET /page.js", "Host: attacker.example\r\n", "421"),
@@ -323,7 +323,7 @@ fn only_those_who_know_its_name_and_only_to_look() -> Result<()> {
     Ok(())
 }
 
-/// Returns what a user, who is in no group, gets of the page at a socket, by curl.
+/// Returns the response that a user in no group gets from the page's socket, by curl.
 fn of_socket(socket: &Path, group: u32) -> Result<String> {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--max-time", "10"]);
@@ -342,7 +342,7 @@ fn a_socket_is_for_root_and_a_group() -> Result<()> {
     const GROUP: u32 = 4;
     let pair = pair()?;
     let directory = tempfile::tempdir()?;
-    // Others may come as far as the socket.
+    // Other users may reach the socket.
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
     let socket = directory.path().join("page.sock");
     let section = format!("page: {{listen: {}}}\n", socket.display());
@@ -355,12 +355,12 @@ fn a_socket_is_for_root_and_a_group() -> Result<()> {
     }
     let refused = of_socket(&socket, 65_534)?;
     ensure!(!refused.contains("limiter"), "{refused}");
-    // Even if somebody lets them connect.
+    // Even if its mode lets them connect.
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777))?;
     let refused = of_socket(&socket, 65_534)?;
     ensure!(!refused.contains("limiter"), "{refused}");
 
-    // Another daemon does not take it away.
+    // Another daemon does not replace the socket.
     let scene = Scene::new()?;
     std::fs::write(scene.path("limiter.yaml"), &configuration)?;
     let taken = "cannot show the page on …: address in use; choose another place with `page: \

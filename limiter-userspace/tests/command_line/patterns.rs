@@ -1,4 +1,4 @@
-//! Patterns of interfaces' names: those that they select come and go while the daemon runs.
+//! Patterns of interfaces' names: matching interfaces come and go while the daemon runs.
 
 use std::{fs, path::Path};
 
@@ -13,10 +13,10 @@ use crate::{
     succeed, text, wait_for,
 };
 
-/// Hardly any token comes back while the test runs.
+/// Too slow to return a token during the test.
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// A device type (linux/if_arp.h) of a radio's frames, which limiter cannot read.
+/// The device type of raw 802.11 frames (linux/if_arp.h), which limiter cannot read.
 const RADIO: libc::c_ulong = 802;
 
 /// Returns the names of the limited interfaces.
@@ -98,7 +98,7 @@ fn interfaces_that_a_pattern_selects_come_and_go() -> Result<()> {
     let [first, second] = taps;
     let (mut first, second) = (first?, second?);
     wait_until_limited(&pinned.limiter, &["vnet1", "vnet2"])?;
-    // The program stays while no daemon runs, and so does what is owed.
+    // While no daemon runs, the program and its buckets stay.
     pinned.limiter.signal(Signal::SIGKILL)?;
     pinned.limiter.wait()?;
     send(&mut first, 2)?;
@@ -107,7 +107,7 @@ fn interfaces_that_a_pattern_selects_come_and_go() -> Result<()> {
     ensure!(limited(&pinned.limiter)? == ["vnet1", "vnet2"]);
     send(&mut first, 2)?;
     ensure!(decided(&pinned.limiter)? == [Some(10), Some(9)]);
-    // One that goes meanwhile is forgotten at once.
+    // An interface that vanishes while no daemon runs leaves the status at once.
     pinned.limiter.signal(Signal::SIGKILL)?;
     pinned.limiter.wait()?;
     drop(second);
@@ -156,7 +156,7 @@ fn an_interface_is_limited_as_long_as_a_pattern_selects_it() -> Result<()> {
         "vnetwork-of-a-guest",
     ])?;
     wait_until_limited(&limiter, &["other0"])?;
-    // A container's end of a pair is limited only until the container has it.
+    // A container's end of a veth pair is limited only until it moves into the container.
     let container = Namespace::new()?;
     server.ip(&["link", "set", "other0", "netns", &container.path()])?;
     wait_until_limited(&limiter, &[])?;
@@ -212,7 +212,7 @@ fn those_that_cannot_be_limited_are_passed_over_unless_they_are_named() -> Resul
             ensure!(place.contains(&told), "{told}: {place}");
         }
         ensure!(log.matches(&told).count() == 1, "{log}");
-        // Below a device with a program, as vnet4, none is allowed.
+        // No program is allowed below a device that has one: vnet4 is such a device.
         let named = scene.run(server, &["-i", interface]).output()?;
         ensure!(!named.status.success(), "{interface} is limited");
     }
@@ -220,7 +220,7 @@ fn those_that_cannot_be_limited_are_passed_over_unless_they_are_named() -> Resul
         &mut scene.run(server, &["-i", "vnet2"]),
         &["vnet2 already has the XDP program …"],
     )?;
-    // One that is free by now is limited.
+    // An interface that has become free is limited.
     ensure!(holder.stop()?.success());
     wait_until_limited(&limiter, &["vnet2", "vnet3", "vnet5"])?;
     Ok(())
@@ -252,7 +252,7 @@ fn of_too_many_interfaces_the_last_wait_for_room() -> Result<()> {
     ensure!(limited(&limiter)? == ["vnet0", "vnet1"]);
     ensure!(limiter.show(&["status"])?.contains(told));
     assert_metric(server, r#"limiter_interface_attached{interface="vnet2"} 0"#)?;
-    // A reload leaves it so.
+    // A reload changes nothing.
     limiter.show(&["reload"])?;
     ensure!(limited(&limiter)? == ["vnet0", "vnet1"]);
     add("eth7")?;
@@ -264,7 +264,7 @@ fn of_too_many_interfaces_the_last_wait_for_room() -> Result<()> {
     Ok(())
 }
 
-/// What an interface's own buckets owe is saved under its name.
+/// Debts of an interface's own buckets are saved under its name.
 #[test]
 fn a_selected_interface_owes_after_a_restart_what_it_owed() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! A limiter that pins, and what tests ask of it and of the kernel.
+//! A pinned limiter for tests, with queries to it and to the kernel.
 
 use std::{
     io::{Read as _, Write as _},
@@ -57,7 +57,7 @@ impl Pinned {
         self.limiter.show(&["reload"]).map(drop)
     }
 
-    /// Returns `limiter COMMAND`, with the place of the pins.
+    /// Returns `limiter COMMAND` with the option for the pin directory.
     pub(crate) fn with_pins(&self, command: &str) -> Command {
         let mut command = self.limiter.command(&[command]);
         command.arg("--pin").arg(self.pins.path());
@@ -75,7 +75,7 @@ impl Pinned {
         count.with_context(|| format!("no count of {reason}"))
     }
 
-    /// Returns what an address has left of a limit.
+    /// Returns the tokens that an address has left in a limit.
     pub(crate) fn remaining(&self, limit: &str, address: &str) -> Result<u64> {
         let explanation = self.limiter.explain(address)?;
         let limits = explanation["limits"].as_array();
@@ -121,7 +121,7 @@ pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u
     Ok(links[0]["xdp"]["prog"]["id"].as_u64())
 }
 
-/// Returns what Prometheus reads.
+/// Returns the metrics as Prometheus scrapes them.
 pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
@@ -132,7 +132,7 @@ pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     })
 }
 
-/// Fails unless `line` is soon among the metrics, which are renewed once a second.
+/// Fails unless `line` soon appears in the metrics, which are renewed once a second.
 #[track_caller]
 pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
     let mut told = String::new();

@@ -17,7 +17,7 @@ use crate::{
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Hardly any token comes back while the test runs.
+/// Too slow to return a token during the test.
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
 #[test]
@@ -120,7 +120,7 @@ fn pins_of_another_limiter_or_namespace_are_not_taken() -> Result<()> {
     ensure!(pinned.link()? == link);
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
 
-    // Interfaces of different namespaces have the same indices, and are not taken for each other.
+    // Interfaces of different namespaces share indices, and must not be mistaken for each other.
     pinned.limiter.kill()?;
     let elsewhere = pair()?;
     assert_fails(
@@ -198,7 +198,7 @@ fn a_bad_start_changes_nothing() -> Result<()> {
     )
 }
 
-/// Its buckets cannot be read, but it enforces until the new program is attached.
+/// Its buckets are unreadable, but it enforces until the new program is attached.
 #[test]
 fn another_versions_program_is_taken_over() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;
@@ -222,7 +222,7 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     let load = Load::saturating(Duration::from_mins(2)).at_most(1_000_000);
     let sending = thread::spawn(move || sender.send(load, &[frame]));
     let restarted = pinned.limiter.restart();
-    // The new program judges some, too.
+    // The new program judges some of the packets, too.
     let before = progress.sent();
     let judged = wait_for(|| Ok(progress.sent() > before + 1_000 || sending.is_finished()));
     progress.stop();
@@ -245,7 +245,8 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     Ok(())
 }
 
-/// No daemon saw it vanish and appear again: it is a new interface, with the old budgets.
+/// Without a daemon that saw it vanish and return, it counts as a new interface, with the old
+/// buckets.
 #[test]
 fn an_interface_that_came_back_is_limited_again() -> Result<()> {
     let mut pinned = Pinned::start_with(

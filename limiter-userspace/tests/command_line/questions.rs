@@ -1,4 +1,4 @@
-//! Owners that are zones or DNS questions are shown by their names.
+//! Keys that are zones or DNS questions are shown by name.
 
 use std::{fs, process::Command};
 
@@ -20,7 +20,7 @@ limits:
   Questions: {id: question, cost: packets, burst: 5, count: 1, period: 10h}
 ";
 
-/// Sends queries for the addresses of a name, and waits until they have passed.
+/// Sends queries for the addresses of a name, and waits until all have passed.
 fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     let question = Question {
         name: name.parse()?,
@@ -34,7 +34,7 @@ fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     wait_for(|| Ok(pinned.pair.received()? >= received + count as u64))
 }
 
-/// Returns each limit's name, its bucket's owner, and what is left, from an `explain`.
+/// Returns each limit's name, its bucket's key and the tokens left, from an `explain`.
 fn explained(command: &mut Command, arguments: &[&str]) -> Result<Vec<Value>> {
     let output = succeed(command.args([CLIENT, "--json"]).args(arguments))?;
     let explanation: Value = serde_json::from_str(text(&output.stdout)?)?;
@@ -47,7 +47,7 @@ fn explained(command: &mut Command, arguments: &[&str]) -> Result<Vec<Value>> {
     Ok(told)
 }
 
-/// Fails unless `explain` names the zones and questions, whoever answers.
+/// Fails unless `explain` names the zones and questions, from the daemon and from the pins.
 fn assert_named(pinned: &Pinned) -> Result<()> {
     for (arguments, questions, zones) in [
         (
@@ -65,13 +65,13 @@ fn assert_named(pinned: &Pinned) -> Result<()> {
             Some(json!(["Questions", "sub.example.com TYPE65280", 5])),
             Some(json!(["Zones", "sub.example.com", 9])),
         ),
-        // No zone has it.
+        // No zone contains it.
         (
             &["--dns-name", "."],
             Some(json!(["Questions", ". A", 5])),
             None,
         ),
-        // Nobody says what the address asks for.
+        // An address alone has no question.
         (&[], None, None),
     ] {
         let told = explained(&mut pinned.with_pins("explain"), arguments)?;
@@ -117,7 +117,7 @@ fn explain_names_domains_and_what_is_of_a_source_and_a_name() -> Result<()> {
     Ok(())
 }
 
-/// The rates that differ for some names, and those of another policy.
+/// Other rates for some names, and the rates of a second policy.
 const OVERRIDES: &str = "\
 overrides:
   Zones:sub.example.com: {burst: 4, count: 1, period: 10h}
@@ -126,7 +126,7 @@ overrides:
   Pairs:10.77.0.2:example.com: {burst: 7, count: 1, period: 10h}
 ";
 
-/// Returns each limit's name, which rate holds, and what is left, from an `explain` for a name.
+/// Returns each limit's name, its active rate and the tokens left, from an `explain` for a name.
 fn held(pinned: &Pinned, name: &str) -> Result<Vec<Value>> {
     let mut command = pinned.with_pins("explain");
     let output = succeed(command.args([CLIENT, "--json", "--dns-name", name]))?;
@@ -161,7 +161,7 @@ fn explain_says_which_override_by_name_holds() -> Result<()> {
     ];
     assert_eq!(held(&pinned, "www.example.com")?, of_www(5));
     assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
-    // The diff says before what a reload would change.
+    // Beforehand, the diff shows the effect of a reload.
     let changed = configuration.replace("example.com: {burst: 7", "example.com: {burst: 9");
     pinned.limiter.configure(&changed)?;
     let file = pinned.limiter.configuration();
@@ -173,7 +173,7 @@ fn explain_says_which_override_by_name_holds() -> Result<()> {
     ensure!(diff.contains(line), "{diff}");
     pinned.reload(&changed)?;
     assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
-    // Without the daemon, what is pinned answers.
+    // Without the daemon, the pins answer.
     pinned.limiter.kill()?;
     assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
     assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
@@ -193,7 +193,7 @@ fn explain_names_zones_and_questions() -> Result<()> {
         ensure!(shown.contains(cell), "{cell} is not in\n{shown}");
     }
     ensure!(!shown.contains('#'), "{shown}");
-    // Without the daemon, what is pinned answers.
+    // Without the daemon, the pins answer.
     pinned.limiter.kill()?;
     assert_named(&pinned)
 }

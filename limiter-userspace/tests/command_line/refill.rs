@@ -37,7 +37,7 @@ fn passed(pair: &Pair, limiter: &Limiter, source: &str, count: usize) -> Result<
     Ok(within()? - before)
 }
 
-/// Returns what is left of each limit, from `limiter explain`.
+/// Returns the tokens left in each limit, from `limiter explain`.
 fn remaining(limiter: &Limiter, source: &str) -> Result<Value> {
     let explanation = limiter.explain(source)?;
     let limits = explanation["limits"].as_array().context("a list")?;
@@ -95,7 +95,7 @@ fn a_reset_lets_an_address_pass_again_and_a_refund_so_many_packets() -> Result<(
         );
         assert_eq!(passed(&pair, &limiter, SOURCE, 8)?, 5);
 
-        // A refund gives back no more than was spent.
+        // A refund never exceeds the spent tokens.
         let refund = [
             "refund",
             SOURCE,
@@ -152,7 +152,7 @@ fn prefixes_and_everybody() -> Result<()> {
     Ok(())
 }
 
-/// A limit may give each destination a bucket: without one named, those of the host's own addresses are
+/// A limit may give each destination a bucket. Without a destination in the command, the host's own addresses are
 /// meant.
 #[test]
 fn buckets_of_destinations() -> Result<()> {
@@ -195,7 +195,7 @@ fn buckets_of_destinations() -> Result<()> {
         send(SOURCE, OWN)?;
         let refund = ["refund", SOURCE, "--limit", "Each", "--cost", "2"];
         assert_eq!(refill(&limiter, &refund)?["of_address"][0]["remaining"], 4);
-        // Packets of the whole prefix are charged to it.
+        // Packets of the whole prefix share this bucket.
         assert_eq!(refill(&limiter, &["reset", "10.77.0.0/24"])?["buckets"], 1);
         assert_eq!(left(&[])?, json!([OWN, 5]));
 
@@ -253,7 +253,7 @@ fn what_cannot_be_given_back() -> Result<()> {
          table store: name a longer prefix, or another limit with --limit, or reset all with \
          --all",
     )?;
-    // None of these changed anything.
+    // None of these commands changed anything.
     assert_eq!(remaining(&limiter, "10.9.0.1")?["PacketsPerIPAddress"], 0);
     let wide = ["reset", "10.0.0.0/8", "--limit", "PacketsPerIPv4Range"];
     assert_eq!(refill(&limiter, &wide)?["buckets"], 1);

@@ -1,4 +1,4 @@
-//! Tokens come back to one name, and what names are asked for is explained.
+//! Resets and refunds for one DNS name, and `explain` for names.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ limits:
   Other: {id: ipAddress, cost: packets, burst: 50, count: 1, period: 10h, match: {destination-port: 99}}
 ";
 
-/// Sends queries for a name, and waits until they have passed.
+/// Sends queries for a name, and waits until all have passed.
 fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     let question = Question {
         name: name.parse()?,
@@ -39,7 +39,8 @@ fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     wait_for(|| Ok(pinned.pair.received()? >= received + count as u64))
 }
 
-/// Returns limit, owner and what is left of each of the `field` of a command's answer, by name.
+/// Returns limit, key and tokens left of each entry of `field` in a command's output, sorted by
+/// name.
 fn rows(pinned: &Pinned, arguments: &[&str], field: &str) -> Result<Vec<Value>> {
     let mut command = pinned.with_pins(arguments[0]);
     let output = succeed(command.args(&arguments[1..]).arg("--json"))?;
@@ -61,7 +62,7 @@ fn tokens_come_back_to_one_name() -> Result<()> {
     for daemon in ["asked", "killed"] {
         if daemon == "killed" {
             pinned.limiter.kill()?;
-            // The rest is answered from the pins.
+            // From here on, the pins answer.
         }
         ask(&pinned, "www.a.example", 3)?;
         ask(&pinned, "www.b.example", 2)?;
@@ -78,7 +79,7 @@ fn tokens_come_back_to_one_name() -> Result<()> {
         let found = refilled(&pinned, &[&refund[..], &name].concat())?;
         let pair = format!("{CLIENT}, a.example");
         ensure!(found == [json!(["Pairs", pair, 5])], "{found:?}");
-        // All of the name for all sources together, and nothing of a pair.
+        // All buckets of the name across sources, but none of a pair of source and name.
         let found = refilled(&pinned, &[&["reset"][..], &name].concat())?;
         let expected = [
             json!(["Questions", "www.a.example A", 8]),
@@ -86,11 +87,11 @@ fn tokens_come_back_to_one_name() -> Result<()> {
         ];
         ensure!(found == expected, "{found:?}");
         ensure!(left(&name, "Pairs")? == 5);
-        // That of the address, too.
+        // With the address, its pair is included.
         let found = refilled(&pinned, &[&["reset", CLIENT][..], &name].concat())?;
         ensure!(found.contains(&json!(["Pairs", pair, 7])), "{found:?}");
         ensure!(left(&name, "Pairs")? == 7);
-        // Other names keep what they owe.
+        // Other names keep their debts.
         let other = ["--dns-name", "www.b.example"];
         ensure!(left(&other, "Zones")? == 7 && left(&other, "Pairs")? == 5);
         refilled(&pinned, &[&["reset", CLIENT][..], &other].concat())?;

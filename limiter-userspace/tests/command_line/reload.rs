@@ -25,7 +25,7 @@ use crate::{
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Starts a limiter that is not pinned, on the interfaces of the configuration.
+/// Starts an unpinned limiter on the configuration's interfaces.
 fn start(pair: &Pair, configuration: &str) -> Result<Limiter> {
     let arguments = ["--log-format", "human"];
     Limiter::start(Path::new(BINARY), &pair.server, configuration, &arguments)
@@ -43,7 +43,7 @@ fn add_interface(namespace: &Namespace, name: &str) -> Result<()> {
         .map(drop)
 }
 
-/// Fails unless the client has this much left of each limit.
+/// Fails unless the client has these tokens left.
 fn assert_remaining(pinned: &Pinned, expected: &[(&str, u64)]) -> Result<()> {
     let explanation = pinned.limiter.explain(CLIENT)?;
     let limits = explanation["limits"].as_array();
@@ -76,7 +76,7 @@ fn buckets_belong_to_names() -> Result<()> {
     let pinned = Pinned::start(&configuration(&[address, &own]))?;
     pinned.send(CLIENT, 4)?;
     assert_remaining(&pinned, &[("Own", 16), ("PacketsPerIPAddress", 6)])?;
-    // Another order, and a limit more in front.
+    // Another order, and one more limit in front.
     pinned.reload(&configuration(&[range, &own, address]))?;
     pinned.send(CLIENT, 1)?;
     let with_range = [
@@ -85,7 +85,7 @@ fn buckets_belong_to_names() -> Result<()> {
         ("PacketsPerIPv4Range", 29),
     ];
     assert_remaining(&pinned, &with_range)?;
-    // A limit that is removed charges nothing, and comes back as it was.
+    // A removed limit charges nothing, and returns with its buckets.
     pinned.reload(&configuration(&[range, address]))?;
     pinned.send(CLIENT, 1)?;
     pinned.reload(&configuration(&[address, range, &own]))?;
@@ -95,12 +95,12 @@ fn buckets_belong_to_names() -> Result<()> {
         ("PacketsPerIPv4Range", 28),
     ];
     assert_remaining(&pinned, &without_own)?;
-    // A limit with another name is another limit.
+    // A limit with another name has its own buckets.
     pinned.reload(&configuration(&[&renamed, address]))?;
     pinned.send(CLIENT, 5)?;
     assert_remaining(&pinned, &[("PacketsPerIPAddress", 0), ("Renamed", 16)])?;
     let status = pinned.limiter.status()?;
-    // The daemon may also have seen a change of the file by itself.
+    // The daemon may also have noticed the changed file by itself.
     ensure!(
         status["policy"]["generation"].as_u64() >= Some(5),
         "{status:#}"
@@ -110,7 +110,7 @@ fn buckets_belong_to_names() -> Result<()> {
     Ok(())
 }
 
-/// Another strategy's counts mean nothing; the reload says so.
+/// Counts of another strategy have no meaning, so they are dropped; the reload says so.
 #[test]
 fn another_strategy_begins_anew() -> Result<()> {
     let configuration = |strategy: &str, count: u64| {
@@ -157,7 +157,7 @@ fn another_strategy_begins_anew() -> Result<()> {
     remaining(&pinned, [7, 19, 21])
 }
 
-/// Fails unless a reload is refused with these lines, and changes nothing.
+/// Fails unless a reload is refused with these lines and changes nothing.
 fn assert_refused(limiter: &Limiter, pair: &Pair, expected: &[&str]) -> Result<()> {
     let before = limiter.status()?;
     let failed = before["daemon"]["reloads"]["failed"].as_u64();
@@ -234,7 +234,7 @@ fn what_is_wrong_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The kernel refuses when everything is prepared: nothing of it is left, with either store.
+/// The kernel refuses the last step: nothing of the prepared policy is left, with either store.
 #[test]
 fn an_interface_that_refuses() -> Result<()> {
     let on = |names: &str| format!("interfaces: [{names}]\n{GOOD}");
@@ -274,7 +274,7 @@ fn the_answer_in_json() -> Result<()> {
     Ok(())
 }
 
-/// Requests during a reload share the next one.
+/// Requests during a reload share the next reload.
 #[test]
 fn many_at_once() -> Result<()> {
     const MANY: usize = 60;
@@ -284,7 +284,7 @@ fn many_at_once() -> Result<()> {
         generation.context("a number")
     };
     let before = generation()?;
-    // Until all have asked.
+    // Hold the daemon until all requests are sent.
     pinned.limiter.signal(Signal::SIGSTOP)?;
     let asked: Vec<_> = (0..MANY)
         .map(|_| {
@@ -312,7 +312,7 @@ fn without_descriptors() -> Result<()> {
         let process = format!("--pid={}", pinned.limiter.id());
         succeed(command.args([&process, &format!("--nofile={most}:")])).map(drop)
     };
-    // Descriptors that it has open stay so.
+    // Open descriptors stay open.
     limit("8")?;
     let told = [
         "the daemon needs to open more files than it may (RLIMIT_NOFILE is 8): raise LimitNOFILE in its \
@@ -362,7 +362,7 @@ fn interfaces_are_added_and_removed() -> Result<()> {
         r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#;
     assert_metric(&pair.server, counted)?;
 
-    // The interface that gets a removed one's number begins with zero counts.
+    // An interface that reuses a removed one's number begins with zero counts.
     reload(&limiter, &on("extra0"))?;
     ensure!(has_program("extra0")? && !has_program("server0")?);
     reload(&limiter, &on("extra0, extra1"))?;
@@ -377,7 +377,7 @@ fn interfaces_are_added_and_removed() -> Result<()> {
     Ok(())
 }
 
-/// An interface that gets a removed one's number does not pay for it.
+/// An interface that reuses a removed one's number does not inherit its debts.
 #[test]
 fn a_budget_of_an_interface_goes_with_it() -> Result<()> {
     let pair = pair()?;
@@ -429,8 +429,8 @@ fn interfaces_of_the_command_line_stay() -> Result<()> {
     Ok(())
 }
 
-/// Each of two policies passes its first tokens and then drops every packet. As they alternate,
-/// each packet is among either's first tokens or dropped by one of them.
+/// Each of two policies passes its first tokens and then drops every packet. While they alternate,
+/// a packet is either among a policy's first tokens, or dropped by that policy.
 #[test]
 fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     const TOKENS: u64 = 7;
@@ -477,7 +477,7 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     Ok(())
 }
 
-/// The reload names what it cannot change, and leaves it.
+/// The reload names the settings that it cannot change, and keeps their old values.
 #[test]
 fn what_takes_a_restart() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;

@@ -1,5 +1,5 @@
-//! Interfaces that change their name or network namespace, while others get the name. Operators
-//! configure names: the interface that has the name is limited.
+//! Interfaces that change their name or network namespace, while others take the name. Operators configure names, so
+//! the program follows the name.
 
 use std::{os::unix::fs::MetadataExt as _, path::Path, thread, time::Duration};
 
@@ -88,7 +88,7 @@ fn a_name_that_another_interface_gets() -> Result<()> {
             "wan0 is another interface now",
             "detached from old0, which had the name wan0 before",
         ])?;
-        // Back again, with a third interface in between: the former program is not in the way.
+        // Back again, with a third interface in between: the former program does not block it.
         scene
             .server
             .ip_batch("link set wan0 name second0\nlink set old0 name wan0\n")?;
@@ -140,7 +140,7 @@ fn an_index_that_another_interface_gets() -> Result<()> {
     Ok(())
 }
 
-/// As long as the name is free, the program stays where it is, and follows reloads.
+/// While the name is unused, the program stays on the renamed interface and follows reloads.
 #[test]
 fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
     for is_pinned in [false, true] {
@@ -167,7 +167,7 @@ fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
             let third = scene.program("old0")?;
             ensure!(third.is_some() && third != second, "{third:?}");
         }
-        // With the new name in the configuration it is the same interface.
+        // If the configuration has the new name, it stays the same interface.
         let configuration = format!("interfaces: [old0]\n{GOOD}");
         scene.limiter.configure(&configuration)?;
         scene.limiter.show(&["reload"])?;
@@ -195,7 +195,7 @@ fn two_interfaces_that_change_names() -> Result<()> {
     )?;
     let before = (program(&server, "one0")?, program(&server, "two0")?);
     server.ip_batch("link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n")?;
-    // Whatever the daemon saw in between, both end up with a program, and nothing is left over.
+    // However the daemon observes the renames, both interfaces end up with a program, and no program is left over.
     wait_for(|| {
         let both = limiter.status()?["interfaces"].clone();
         let is_well = |place: usize, name: &str| {
@@ -212,7 +212,7 @@ fn two_interfaces_that_change_names() -> Result<()> {
     Ok(())
 }
 
-/// No daemon saw it.
+/// No daemon ran during the change.
 #[test]
 fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     let mut scene = Scene::start(true)?;
@@ -236,8 +236,7 @@ fn a_name_that_another_interface_got_while_no_daemon_ran() -> Result<()> {
     scene.assert_followed(Some((&scene.server, "old0")))
 }
 
-/// The kernel reuses a namespace's inode number as soon as the namespace is gone, and each
-/// namespace counts its interfaces from 1.
+/// The kernel reuses the inode number of a removed namespace at once, and each namespace counts its interfaces from 1.
 #[test]
 fn pins_of_a_namespace_that_is_gone() -> Result<()> {
     let configuration = format!("interfaces: [wan0]\n{GOOD}");
@@ -246,7 +245,7 @@ fn pins_of_a_namespace_that_is_gone() -> Result<()> {
         let arguments = ["--metrics", "off", "--log-format", "human", pin];
         Limiter::start(Path::new(BINARY), namespace, &configuration, &arguments)
     };
-    // Another test may have taken the number, for minutes. Then another one will do.
+    // Another test may have taken the number, for minutes. Then try another number.
     for _ in 0..10 {
         let pins = PinDirectory::new()?;
         let pin = pins.argument();
@@ -264,17 +263,17 @@ fn pins_of_a_namespace_that_is_gone() -> Result<()> {
         ensure!(program(&second, "wan0")?.is_some());
         let log = limiter.log()?;
         ensure!(!log.contains("cannot"), "{log}");
-        // Its bans stay: nothing else enforces these pins.
+        // Its bans stay, because no other program enforces these pins.
         ensure!(limiter.show(&["bans"])?.contains("192.0.2.7"));
         return Ok(());
     }
     bail!("no number was given out again")
 }
 
-/// Makes a namespace with an inode number that was just given up; `None`: another test has taken it.
+/// Makes a namespace with an inode number that was just released, or returns `None` if another test has taken it.
 fn namespace_with(number: u64) -> Result<Option<Namespace>> {
-    // The kernel takes its time to remove a namespace, and gives out the lowest free number. So keep
-    // the namespaces with lower ones for a while.
+    // The kernel removes namespaces with a delay, and gives out the lowest free number: keep namespaces with lower
+    // numbers open for a while.
     let mut others = Vec::new();
     for _ in 0..200 {
         let next = Namespace::new()?;

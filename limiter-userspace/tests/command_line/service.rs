@@ -1,5 +1,4 @@
-//! The daemon under a service manager: its notifications, and its work with no more rights than the
-//! unit gives.
+//! The daemon under a service manager: its notifications, and its work with only the unit's rights.
 
 use std::{
     env, fs,
@@ -25,7 +24,7 @@ use crate::{
     wait_for,
 };
 
-/// The socket on which the service manager would listen.
+/// The service manager's notification socket.
 pub(crate) struct Manager(UnixDatagram);
 
 impl Manager {
@@ -87,7 +86,7 @@ fn the_service_manager_is_told() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// A manager that does not listen causes a warning, not the end.
+/// Without a listening manager, the daemon warns and goes on.
 #[test]
 fn a_deaf_service_manager() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
@@ -123,7 +122,7 @@ fn confined(scene: &Scene, mounts: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Returns `limiter run` on the server's interface, confined likewise.
+/// Returns `limiter run` on the server's interface, confined in the same way.
 fn confined_run(scene: &Scene, pair: &Pair, mounts: &str) -> Result<Command> {
     let mut command = pair.server.command(confined(scene, mounts)?);
     command
@@ -164,7 +163,7 @@ fn three_capabilities_are_enough() -> Result<()> {
         "the interfaces' shared maps cannot be read"
     );
 
-    // The daemon's pins for sharing maps are gone already; only the kernel's own files are there.
+    // The daemon's temporary pins for sharing maps are gone; only the kernel's own files remain.
     for entry in fs::read_dir(format!("/proc/{}/root/sys/fs/bpf", limiter.id()))? {
         let name = entry?.file_name();
         ensure!(!name.to_string_lossy().starts_with("limiter"), "{name:?}");
@@ -173,7 +172,7 @@ fn three_capabilities_are_enough() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// What the service hides of /proc is nothing that the daemon reads.
+/// The daemon reads nothing in the part of /proc that the unit hides.
 #[test]
 fn the_service_hides_nothing_that_is_needed() -> Result<()> {
     const POLICY: &str = "limits:
@@ -205,7 +204,7 @@ fn the_service_hides_nothing_that_is_needed() -> Result<()> {
             "generic",
         ],
     )?;
-    // The first looks at the host come four times a second.
+    // The daemon first polls the host four times a second.
     thread::sleep(Duration::from_secs(1));
     let log = limiter.log()?;
     ensure!(!log.contains("WARN") && !log.contains("ERROR"), "{log}");
@@ -255,7 +254,7 @@ fn three_capabilities_are_enough_to_pin() -> Result<()> {
     pinned.send(CLIENT, 5)?;
     pinned.reload(&configuration(30))?;
     ensure!(remaining(&pinned)? == 25);
-    // The daemon also notices by itself that a file has changed.
+    // The daemon may also notice the changed file by itself.
     pinned.limiter.configure(&configuration(40))?;
     wait_for(|| Ok(remaining(&pinned)? == 35))?;
     let refund = ["refund", CLIENT, "--limit", "PacketsPerIPAddress"];
@@ -282,7 +281,7 @@ fn three_capabilities_are_enough_to_pin() -> Result<()> {
 #[test]
 fn three_capabilities_want_a_bpf_filesystem() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
-    // Read-only, as a sandbox may make it.
+    // Read-only, as a sandbox may mount it.
     let mount = "mount -t bpf bpf /sys/fs/bpf && mount -o remount,ro /sys/fs/bpf";
     let mut command = confined_run(&scene, &pair, mount)?;
     assert_fails(
@@ -297,7 +296,7 @@ fn three_capabilities_want_a_bpf_filesystem() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// Without the right to ask the kernel for another program's name, the message gives its id.
+/// Without the right to query another program's name, the message gives its id.
 #[test]
 fn three_capabilities_tell_another_program_by_its_id() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

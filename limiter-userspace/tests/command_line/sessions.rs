@@ -1,5 +1,5 @@
-//! SSH sessions as the guard knows them, and what happens when it cannot know them. The daemon runs
-//! with its own /run, in which a test says who has logged in.
+//! SSH sessions that the guard protects, and its behaviour when it cannot find them. Each daemon has its own /run, in
+//! which the test writes the logins.
 
 use std::{
     fs,
@@ -23,19 +23,19 @@ use testbed::{
 
 use crate::{BINARY, assert_fails, banned, pinned::assert_metric, succeed, text, wait_for};
 
-/// The peer of the sessions, and its neighbour.
+/// The sessions' peer, and its neighbour.
 const PEER: &str = "10.77.0.2";
 const OTHER: &str = "10.77.0.9";
 const GATEWAY: &str = "10.77.0.254";
 
-/// A source that sends more than ten packets a second is banned after a hundred drops.
+/// A source above ten packets a second is banned after a hundred drops.
 pub(crate) const BANNING: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
     ban: {after: 100 drops, within: 1s, for: 10m}}
 ";
 
-/// A /run for limiters.
+/// A private /run for limiters.
 pub(crate) struct Machine {
     directory: TempDir,
 }
@@ -49,14 +49,14 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Lets daemons, but no other commands, start from an SSH session of this peer.
+    /// Makes daemons, but no other commands, start from an SSH session of this peer.
     fn start_daemons_from(&self, peer: &str) -> Result<()> {
         let session = format!("SSH_CONNECTION='{peer} 50000 10.77.0.1 22'");
         let before = format!("if [ \"$1\" = run ]; then export {session}; fi\n");
         self.write_binary(&before)
     }
 
-    /// Writes the limiter that sees this /run, and first does what `before` says.
+    /// Writes a script that runs the limiter with this /run, after the shell code `before`.
     fn write_binary(&self, before: &str) -> Result<()> {
         let run = self.directory.path().display().to_string();
         let script = format!(
@@ -74,12 +74,12 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    /// Returns the limiter with this /run.
+    /// Returns the path of the limiter that sees this /run.
     pub(crate) fn binary(&self) -> PathBuf {
         self.path("limiter")
     }
 
-    /// Writes a session as logind does.
+    /// Writes a session file in logind's format.
     pub(crate) fn log_in(&self, number: u32, host: &str) -> Result<()> {
         let session = format!(
             "# This is private data. Do not parse.\nUID=1000\nUSER=operator\nACTIVE=1\nSTATE=active\n\
@@ -91,7 +91,7 @@ impl Machine {
         )?)
     }
 
-    /// Writes a record of utmp; one by utempter has no address.
+    /// Writes a record of utmp; a record by utempter has no address.
     fn record(&self, address: Option<[u8; 4]>, host: &str) -> Result<()> {
         let mut record = vec![0; size_of::<utmpx>()];
         let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
@@ -127,7 +127,7 @@ impl Machine {
     }
 }
 
-/// Makes the pair: a server with a default route, and clients.
+/// Makes a server with a default route, and clients.
 fn pair() -> Result<Pair> {
     let pair = Pair::new(
         &["10.77.0.2/24".parse()?, "fd77::2/64".parse()?],
@@ -139,7 +139,7 @@ fn pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// A connection from the client to a port of the server, where root listens as sshd does.
+/// A connection from the client to a port of the server; root listens there, as sshd does.
 pub(crate) struct Connection {
     _listener: TcpListener,
     _ends: [TcpStream; 2],
@@ -176,15 +176,15 @@ fn assert_bannable(limiter: &Limiter, whom: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sends more packets from a source than the limit passes. Ask for it again and again: what was dropped
-/// before the daemon's first look does not count.
+/// Sends more packets from a source than the limit passes. Call it repeatedly: drops before the daemon's first poll do
+/// not count.
 fn flood(pair: &Pair, source: &str) -> Result<()> {
     let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 300])?;
     Ok(())
 }
 
-/// Sends from both until the other is banned, and fails unless the log says that the peer is not.
+/// Sends from both sources until the other one is banned, and fails unless the log says that the peer is spared.
 fn flood_until_the_other_is_banned(pair: &Pair, limiter: &Limiter) -> Result<()> {
     wait_for(|| {
         flood(pair, PEER)?;
@@ -201,7 +201,7 @@ fn a_peer_that_only_connects_is_banned_by_hand_and_automatically() -> Result<()>
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
-    // As fail2ban does, while the attacker is connected.
+    // Like fail2ban, while the attacker is connected.
     assert_bannable(&limiter, PEER)?;
     wait_for(|| {
         flood(&pair, PEER)?;
@@ -221,13 +221,13 @@ fn a_peer_that_logged_in_is_not_banned_while_connected() -> Result<()> {
     let in_it = "10.77.0.2 in it is the peer of an SSH session";
     refused(&limiter, "10.77.0.2/31", in_it)?;
     flood_until_the_other_is_banned(&pair, &limiter)?;
-    // A record alone protects nobody: an attacker who writes utmp could name any address.
+    // A record alone protects no address: an attacker who can write utmp could name any.
     drop(ssh);
     wait_for(|| Ok(assert_bannable(&limiter, PEER).is_ok()))?;
     machine.log_out(7)
 }
 
-/// A refusal holds for seconds, not for the time of the ban.
+/// A refusal holds for seconds, not for the ban's whole duration.
 #[test]
 fn a_protected_peer_is_banned_soon_after_its_session_ends() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -255,7 +255,7 @@ fn a_name_is_no_address_and_other_sessions_do_not_count() -> Result<()> {
     assert_bannable(&limiter, PEER)
 }
 
-/// sshd writes the address; any user can have utempter write a name.
+/// sshd writes the address; any user can make utempter write a name.
 #[test]
 fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -271,7 +271,7 @@ fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> 
 #[test]
 fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
-    // Runs in a thread of its own, whose sockets belong to that user.
+    // Runs in its own thread, so that its sockets belong to this user.
     let (_client, _listener, _accepted) = pair.server.enter(|| {
         setfsuid(Uid::from_raw(65_534));
         let listener = TcpListener::bind("10.77.0.1:2222")?;
@@ -286,8 +286,7 @@ fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     assert_bannable(&limiter, PEER)
 }
 
-/// An operator who types the command over SSH is not locked out, though sudo hides the session's
-/// address.
+/// An operator who runs the command over SSH is not locked out, though sudo hides the session's address.
 #[test]
 fn the_session_above_a_command_is_known() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -306,7 +305,7 @@ fn the_session_above_a_command_is_known() -> Result<()> {
     assert_fails(&mut shell, &[told])
 }
 
-/// A daemon that an operator starts in a shell guards that session, whoever asks.
+/// A daemon that was started from a shell protects that shell's session against every client's bans.
 #[test]
 fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -317,7 +316,7 @@ fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
     flood_until_the_other_is_banned(&pair, &limiter)
 }
 
-/// When the guard cannot tell who has logged in, only `--force` bans, and the daemon says so.
+/// If the guard cannot find the logins, only `--force` bans, and the daemon says so.
 #[test]
 fn what_cannot_be_known_bans_nobody() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -347,7 +346,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     assert_eq!(limiter.status()?["daemon"]["guard"]["error"], why);
 
     machine.break_sessions(false)?;
-    // The bans held back are made now.
+    // The deferred bans are made now.
     wait_for(|| {
         flood(&pair, OTHER)?;
         Ok(banned(&limiter)? == ["10.77.0.9/32"])
@@ -360,7 +359,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
     Ok(())
 }
 
-/// Manual bans use the last answer for a while.
+/// Manual bans use the last result for a while.
 #[test]
 fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
@@ -369,14 +368,14 @@ fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     refused(&limiter, PEER, PEER_OF)?;
     machine.break_sessions(true)?;
-    // For some seconds the guard does not ask again.
+    // The guard waits some seconds before it tries again.
     wait_for_broken(&limiter)?;
     refused(&limiter, PEER, PEER_OF)?;
     refused(&limiter, GATEWAY, "it is a default gateway")?;
     assert_bannable(&limiter, OTHER)
 }
 
-/// Asks until the guard has noticed that it cannot tell.
+/// Bans until the guard has noticed that it cannot find the logins.
 fn wait_for_broken(limiter: &Limiter) -> Result<()> {
     wait_for(|| {
         limiter.command(&["ban", GATEWAY]).output()?;
@@ -411,7 +410,7 @@ fn lowest_free(limiter: &Limiter) -> Result<u64> {
 fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
-    // It has its descriptors, then.
+    // By now the daemon has opened its own descriptors.
     wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
     limit_descriptors(&limiter, lowest_free(&limiter)?)?;
     let told = wait_for(|| {
@@ -423,11 +422,11 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     let found = banned(&limiter)?;
     ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
     told?;
-    // The guard keeps descriptors in reserve: other sources are banned as before.
+    // The guard has reserved descriptors: other sources are banned as before.
     wait_for(|| Ok(banned(&limiter)? == ["10.77.0.9/32"]))
 }
 
-/// The kernel does not answer, and then it cannot even be asked.
+/// The kernel does not answer, and later no socket for the question can be opened.
 #[test]
 fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     const CAN_TELL: &str = "the guard finds again the addresses that it must spare";
@@ -435,11 +434,11 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     let limiter = machine.start(&pair, BANNING, &["--metrics", "off"])?;
     wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
     ensure!(deafen(limiter.id())? >= 2);
-    // For some seconds the guard does not ask again.
+    // The guard waits some seconds before it tries again.
     thread::sleep(Duration::from_secs(6));
     flood(&pair, GATEWAY)?;
     flood(&pair, OTHER)?;
-    // After the first question it would ask by another socket.
+    // After the first question it would need another socket.
     limit_descriptors(&limiter, 3)?;
     let why = "the guard cannot find the addresses that it must spare, so no source is banned automatically: the \
                kernel has not listed the addresses within 10s";
@@ -463,7 +462,7 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     limiter.wait_for_log("does not ban 10.77.0.254 for ")
 }
 
-/// `limiter check` warns about the peers that have logged in.
+/// `limiter check` warns about the peers of logins.
 #[test]
 fn check_warns_of_those_who_have_logged_in() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);

@@ -1,5 +1,5 @@
-//! A limit of several rates becomes as many limits, which are judged together and have their own
-//! names everywhere.
+//! A limit of several rates becomes one limit for each rate. They are judged together, and every
+//! output names them separately.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ limits:
   PacketsPerIPAddress: {rate: 5/hour; 8/day, metrics: {tag: web}}
 ";
 
-/// Fails unless the client has this much left of each rate.
+/// Fails unless the client has these tokens left for each rate.
 fn assert_remaining(pinned: &Pinned, expected: [u64; 2]) -> Result<()> {
     let remaining = [
         pinned.remaining(FIRST, CLIENT)?,
@@ -45,7 +45,7 @@ fn drops(pinned: &Pinned, limit: &str) -> Result<Value> {
 fn are_judged_together_and_called_by_their_names() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     pinned.send(CLIENT, 6)?;
-    // What the first rate denies is not charged to the second.
+    // A packet denied by the first rate is not charged to the second.
     assert_remaining(&pinned, [0, 3])?;
     pinned.limiter.show(&["reset", CLIENT, "--limit", FIRST])?;
     pinned.send(CLIENT, 5)?;
@@ -85,7 +85,7 @@ fn are_judged_together_and_called_by_their_names() -> Result<()> {
     let total = format!(r#"limiter_limit_packets_total{{limit="{SECOND}",decision="drop"}} 2"#);
     assert_metric(&pinned.pair.server, &total)?;
 
-    // The next daemon knows them from the pins.
+    // The next daemon restores both from the pins.
     pinned.limiter.kill()?;
     pinned.restart_with(&[])?;
     assert_remaining(&pinned, [2, 2])

@@ -1,4 +1,4 @@
-//! Sieves of a running limiter: who is busy, under which pressure, and what becomes of them.
+//! Sieves of a running limiter: busy sources, pressure, and drops.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -53,7 +53,7 @@ pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> 
     })
 }
 
-/// Returns what `limiter sieve NAME` shows, or `limiter sieve`, as the daemon tells it.
+/// Returns the sieves from the daemon, as `limiter sieve` or `limiter sieve NAME` shows them.
 fn sieves(pinned: &Pinned, name: Option<&str>) -> Result<Value> {
     let request = json!({"sieves": {"name": name}});
     pinned.limiter.ask(&request)
@@ -69,7 +69,7 @@ fn top(pinned: &Pinned) -> Result<Value> {
     let mut top = command.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     let told = BufReader::new(top.stdout.take().context("no stdout")?).read_line(&mut line);
-    // The reader has left: it ends.
+    // The reader has closed the pipe, so the command ends.
     ensure!(top.wait()?.success());
     told?;
     let document: Value = serde_json::from_str(&line)?;
@@ -180,7 +180,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         Ok(())
     })?;
 
-    // All packets of `BUSY`, except those before the pressure and its first hit.
+    // All packets of `BUSY` count, except its first hit and packets before the pressure.
     let status = pinned.limiter.status()?;
     let dropped = status["limits"]["All"]["dropped_packets"].as_u64();
     ensure!(dropped > Some(0), "{status:#}");
@@ -202,7 +202,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
     Ok(())
 }
 
-/// A sieve that no limit uses applies to all packets, even those that no limit counts.
+/// A sieve that no limit uses applies to all packets, even if no limit counts them.
 #[test]
 fn a_sieve_for_all_packets() -> Result<()> {
     let pinned = Pinned::start(
@@ -218,7 +218,7 @@ ip-rep:
         assert_eq!(used["limit"], Value::Null);
         assert_eq!(used["cost"], "packets");
 
-        // Its drops are those of no limit.
+        // Its drops belong to no limit.
         assert_busy_is_first(&pinned, "*")?;
         let last = &pinned.limiter.explain(BUSY)?["last_drop"];
         assert_eq!(
@@ -240,7 +240,7 @@ ip-rep:
     Ok(())
 }
 
-/// A packet passes where only an observing limit's sieve rejects it.
+/// A packet passes if only an observing limit's sieve rejects it.
 #[test]
 fn a_limit_that_observes_only_counts_whom_its_sieve_rejects() -> Result<()> {
     let observing = CONFIGURATION.replace("period: 1s,", "period: 1s, mode: observe,");
@@ -294,7 +294,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     };
     let before = arrived(&pinned)?;
 
-    // The same lists at another place: they move to other maps.
+    // The same lists at another index: they move to other maps.
     let another = CONFIGURATION.replace(
         "ip-rep:\n",
         "ip-rep:\n  - {name: first, size: 11, pressure: {packets-per-second: 1000000}}\n",
@@ -307,11 +307,11 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
         log.contains("the sieve main has new maps with the addresses of the old ones"),
         "{log}"
     );
-    // Other terms: they keep their maps.
+    // Other settings: the lists keep their maps.
     pinned.reload(&another.replace("percentage: 50", "percentage: 60, max-age: 5m"))?;
     assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
 
-    // Without a daemon the pins show the entries, but nobody measures.
+    // Without a daemon the pins show the entries, but no load is measured.
     pinned.limiter.kill()?;
     let command = |arguments: &[&str]| {
         let mut command = pinned.with_pins("sieve");
@@ -329,7 +329,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     pinned.restart_with(&[])?;
     assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
 
-    // Lists of another size begin empty.
+    // Lists of another size start empty.
     pinned.reload(&CONFIGURATION.replace("size: 4", "size: 5"))?;
     assert_eq!(entries(&sieves(&pinned, Some("main"))?), [Some(0); 3]);
     let log = pinned.limiter.log()?;
@@ -340,8 +340,8 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     Ok(())
 }
 
-/// A reverted policy's sieve has its old entries, and its counters continue from those of the
-/// unconfirmed policy.
+/// A reverted policy's sieve has its old entries. Its counters continue from the unconfirmed
+/// policy's.
 #[test]
 fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
     let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;
@@ -382,7 +382,7 @@ fn scores_are_in_the_state_file() -> Result<()> {
     Ok(())
 }
 
-/// The names that dashboards of Traffic Server's plugin know.
+/// The metric names that dashboards for Traffic Server's plugin use.
 #[test]
 fn metrics_have_the_plugin_s_names() -> Result<()> {
     let configuration = "\

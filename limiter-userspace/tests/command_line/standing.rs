@@ -1,4 +1,4 @@
-//! What operators see of the standing of sources.
+//! The standing of sources in status, explain and top.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     pinned::{Pinned, assert_metric, metrics},
 };
 
-/// No token comes back in time, and no handshake matters.
+/// No token comes back during the test, and handshakes prove no source.
 const CONFIGURATION: &str = "\
 lists: [{name: ours, cidr: 10.77.0.2}]
 standing: {proven: ours, proven-by: list}
@@ -29,7 +29,7 @@ fn send(pair: &Pair, source: &str, packets: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the packets that passed and were dropped of each standing, from the highest.
+/// Returns the packets passed and dropped for each standing, the highest first.
 fn traffic(status: &Value, limit: &str) -> Result<Vec<[u64; 2]>> {
     let of_each = status["standing"]["limits"][limit].as_array();
     let of_each = of_each.with_context(|| format!("no {limit} in {status:#}"))?;
@@ -66,7 +66,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ensure!(limits[0]["remaining"] == 5, "{explanation:#}");
     let text = limiter.show(&["explain", STRANGER])?;
     ensure!(text.contains("10.77.0.9 is unknown: it came on"), "{text}");
-    // It must leave the five that are left.
+    // The source must leave five tokens, and only five are left.
     ensure!(text.contains("  5 ✗  "), "{text}");
     let told = "All: unknown sources must leave 5, 5 are left: a packet passes in ";
     ensure!(text.contains(told), "{text}");
@@ -108,7 +108,7 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
         let age = line.strip_prefix("limiter_known_sources_age_seconds ")?;
         age.parse::<f64>().ok()
     });
-    // Counted within ten seconds, and within two of the text.
+    // The packet was counted within ten seconds, and the text is at most two seconds older.
     ensure!(age.is_some_and(|age| (0.0..12.0).contains(&age)), "{told}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The state file: what a source owes outlives the daemon.
+//! The state file: a source's debts outlive the daemon.
 
 use std::{
     fs,
@@ -127,7 +127,7 @@ fn debts_survive_a_restart_and_a_crash() -> Result<()> {
         assert_eq!(remaining(&limiter)?, 5);
         scene.send(10)?;
         assert_eq!(limiter.status()?["reasons"]["over_limit"], 5);
-        // Saved at the start: before the ten packets or after some of them.
+        // Saved at the start, before all or some of the ten packets.
         wait_for(|| saved(&limiter))?;
         // Killed by SIGKILL.
         drop(limiter);
@@ -213,7 +213,7 @@ fn metrics_tell_when_it_was_saved() -> Result<()> {
     Ok(())
 }
 
-/// A limit is known by its name, not by its index.
+/// The state identifies a limit by its name, not by its index.
 #[test]
 fn a_limit_keeps_its_buckets_among_others() -> Result<()> {
     let custom = "burst: 20, count: 1, period: 1h, id: ipAddress, cost: packets";
@@ -221,7 +221,7 @@ fn a_limit_keeps_its_buckets_among_others() -> Result<()> {
     let limiter = scene.start("{}", &format!("{{Web: {{{custom}}}}}"))?;
     scene.send(15)?;
     ensure!(limiter.stop()?.success());
-    // A policy with one of them alone would have it first.
+    // In a policy with only one of them, it has the first index.
     let limits = format!("{{Abuse: {{{custom}}}, Dns: {{{custom}}}, Web: {{{custom}}}}}");
     let limiter = scene.start("{}", &limits)?;
     let explanation = limiter.explain(SOURCE)?;
@@ -279,14 +279,14 @@ fn a_file_that_may_not_be_so_large() -> Result<()> {
     wait_for(|| saved(&limiter))?;
     let process = format!("--pid={}", limiter.id());
     succeed(Command::new("prlimit").args([&process, "--fsize=0"]))?;
-    // The signal that the kernel sends for it does not end the daemon.
+    // SIGXFSZ, the kernel's signal for an overlong file, does not end the daemon.
     let ended = limiter.stop()?;
     ensure!(ended.success(), "{ended}");
     assert_eq!(scene.files()?, ["state"]);
     Ok(())
 }
 
-/// An unreadable file may be intact: it is kept until it can be read again.
+/// An unreadable file may be intact, so the daemon keeps it until it can be read again.
 #[test]
 fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     let scene = Scene::new()?;
@@ -296,7 +296,7 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     ensure!(limiter.stop()?.success());
     let saved = fs::read(&state)?;
 
-    // A named pipe in its place, without a writer.
+    // A named pipe without a writer, in place of the file.
     let aside = scene.directory.path().join("aside");
     fs::rename(&state, &aside)?;
     ensure!(Command::new("mkfifo").arg(&state).status()?.success());
@@ -314,7 +314,7 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     assert_eq!(scene.files()?, ["aside", "state", "state.not-restored-1"]);
     fs::rename(&aside, &state)?;
 
-    // Another user's file, for a daemon with the service's rights.
+    // A file of another user, for a daemon with the unit's rights.
     fs::set_permissions(&state, fs::Permissions::from_mode(0o000))?;
     std::os::unix::fs::chown(&state, Some(65_534), Some(65_534))?;
     let mut limiter = scene.run_without_overriding();

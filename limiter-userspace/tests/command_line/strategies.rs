@@ -1,4 +1,4 @@
-//! Limits of every strategy, as users see them.
+//! Limits of every strategy, in commands and status.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, pair};
 
-/// A budget of each address that does not come back within the hour.
+/// An address's budget that does not come back within the hour.
 const STRATEGIES: [(&str, &str); 4] = [
     ("gcra", "burst: 5, count: 1, period: 1h"),
     ("fixed-window", "count: 5, period: 1h"),
@@ -111,7 +111,7 @@ fn what_is_left_is_explained_and_given_back() -> Result<()> {
     Ok(())
 }
 
-/// Another capacity makes new maps while packets arrive; debts are carried over.
+/// A new capacity makes new maps while packets arrive; debts move to them.
 #[test]
 fn reloads_keep_what_was_counted() -> Result<()> {
     let in_table = STRATEGIES.map(|(strategy, budget)| ("table", 1 << 20, strategy, budget));

@@ -1,4 +1,4 @@
-//! A terminal without a window, and a program that runs on it.
+//! A pseudo-terminal without a window, and a program that runs on it.
 
 use std::{
     fs::File,
@@ -26,7 +26,7 @@ use crate::wait_for;
 const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
 
-/// A terminal of 80 columns and 24 rows, with a program on it. Killed when dropped.
+/// A terminal of 80 columns and 24 rows, with a program on it. Dropping it kills the program.
 pub(super) struct Terminal {
     child: Child,
     keyboard: File,
@@ -47,7 +47,7 @@ impl Terminal {
         };
         let pty = openpty(Some(&size), None)?;
         let before = tcgetattr(&pty.slave)?;
-        // In a session of its own it cannot reach the terminal of the test's user.
+        // In its own session, the program cannot reach the terminal of the test's user.
         let child = Command::new("setsid")
             .arg(program)
             .args(arguments)
@@ -58,7 +58,7 @@ impl Terminal {
         let keyboard = File::from(pty.master);
         let screen = Arc::new(Mutex::new(Parser::new(ROWS, COLUMNS, 0)));
         let (mut output, drawn) = (keyboard.try_clone()?, Arc::clone(&screen));
-        // Ends when the program's side is closed everywhere.
+        // Ends once all descriptors of the program's side are closed.
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length) = output.read(&mut buffer) {
@@ -75,12 +75,10 @@ impl Terminal {
         })
     }
 
-    /// Presses keys.
     pub(super) fn press(&mut self, keys: &str) -> Result<()> {
         Ok(self.keyboard.write_all(keys.as_bytes())?)
     }
 
-    /// Sends the program a signal.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
     }
@@ -96,14 +94,14 @@ impl Terminal {
             .with_context(|| format!("no {text:?} in\n{}", self.shown()))
     }
 
-    /// Returns whether the program uses the alternate screen and gets each key at once.
+    /// Returns whether the program uses the alternate screen and reads single keys.
     pub(super) fn is_taken(&self) -> Result<bool> {
         let taken = self.look(|screen| screen.alternate_screen() && screen.hide_cursor());
         Ok(taken && tcgetattr(self.line.as_fd())? != self.before)
     }
 
-    /// Waits until the program ends, and fails unless the terminal is as before. Returns the exit
-    /// status, and what the program wrote to stderr.
+    /// Waits until the program ends, and fails unless the terminal's settings are restored. Returns
+    /// the exit status and stderr.
     pub(super) fn finish(mut self) -> Result<(ExitStatus, String)> {
         wait_for(|| Ok(self.child.try_wait()?.is_some())).context("the program did not end")?;
         let status = self.child.wait()?;
@@ -128,7 +126,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Fails if it has ended already.
+        // Ignore the error of a program that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! `limiter top`, on a terminal and elsewhere.
+//! `limiter top`, on a terminal and with piped output.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -44,7 +44,7 @@ impl Flooded {
         Ok(Self { pair, limiter })
     }
 
-    /// Runs `during` while the flood arrives, for at most a minute.
+    /// Runs `during` while a flood arrives, for at most a minute.
     fn flood<T>(&self, during: impl FnOnce() -> Result<T>) -> Result<T> {
         let frame = |source: &str| {
             let (source, destination) = (source.parse::<IpAddr>()?, "10.77.0.1".parse()?);
@@ -125,7 +125,8 @@ fn keys_ban_and_unban_once_confirmed() -> Result<()> {
 
         terminal.press("b")?;
         terminal.wait_for("Ban 10.88.0.9 as the operator: its packets are dropped for 1 h.")?;
-        // Esc and the next key in one go, as from a slow connection: two keys, not Alt and a key.
+        // Esc and the next key arrive in one read, as over a slow connection: two keys, not Alt and
+        // a key.
         terminal.press("\x1bb")?;
         assert_eq!(bans()?.len(), 0);
         terminal.wait_for("Ban 10.88.0.9 as the operator: its packets are dropped for 1 h.")?;
@@ -148,7 +149,7 @@ fn keys_ban_and_unban_once_confirmed() -> Result<()> {
         terminal.wait_for("the ban of 10.88.0.9 is lifted: operator")?;
         assert_eq!(bans()?.len(), 0);
 
-        // The guard refuses, and says why.
+        // The guard refuses the ban, and says why.
         terminal.press("\r\x1b")?;
         terminal.wait_for("by address · 3 remembered")?;
         terminal.press("/77.0.3\r")?;
@@ -157,7 +158,7 @@ fn keys_ban_and_unban_once_confirmed() -> Result<()> {
         terminal.wait_for("it is on the list partners, under `never-ban`")?;
         assert_eq!(bans()?.len(), 0);
 
-        // Limits, and from there their offenders.
+        // The view of limits, and from there a limit's offenders.
         terminal.press("\r\x1b")?;
         terminal.wait_for("by address · 3 remembered")?;
         terminal.press("v")?;
@@ -227,7 +228,7 @@ fn a_document_a_line() -> Result<()> {
             .spawn()?;
         let output = BufReader::new(child.stdout.take().context("no stdout")?);
         let lines: Vec<_> = output.lines().take(3).collect::<Result<_, _>>()?;
-        // The reader left: the program ends without an error.
+        // The reader has closed the pipe: the program ends without an error.
         ensure!(child.wait()?.success());
         Ok(lines)
     })?;

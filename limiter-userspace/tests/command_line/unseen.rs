@@ -1,4 +1,4 @@
-//! No right, or no way, to look is not absence: no command says that nothing is there while a
+//! A command without the rights or means to look must not report that no limiter is there while a
 //! program enforces.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
@@ -14,7 +14,7 @@ use crate::{
 
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// Every command that asks what is enforced, or changes it.
+/// Every command that shows or changes the enforced policy.
 const COMMANDS: [&[&str]; 17] = [
     &["status"],
     &["status", "--json"],
@@ -35,7 +35,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["reset", "--all"],
 ];
 
-/// Makes a binary that anyone may run, and a configuration.
+/// Makes a binary that any user may run, and a configuration.
 fn prepare(scene: &Scene) -> Result<PathBuf> {
     fs::set_permissions(scene.path("."), fs::Permissions::from_mode(0o755))?;
     let copy = scene.path("limiter");
@@ -123,7 +123,7 @@ fn pins_that_are_hidden() -> Result<()> {
          to server0: name the socket of its daemon with --socket, or its pin directory with --pin; if \
          neither is left, `bpftool link detach id …` detaches it",
     )?;
-    // Without the right to ask the kernel for a program's name, no command denies that it is ours.
+    // Without the right to query a program's name, no command denies that it is limiter's.
     let as_nobody = || {
         let mut command = server.command("unshare");
         command
@@ -145,7 +145,7 @@ fn pins_that_are_hidden() -> Result<()> {
     )
 }
 
-/// Where no limiter is, `detach` has nothing to do, and says so.
+/// Without a limiter, `detach` has nothing to do, and says so.
 #[test]
 fn nothing_is_nothing() -> Result<()> {
     let scene = Scene::new()?;
@@ -165,7 +165,7 @@ fn nothing_is_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The pinned program enforces, and commands change it without a daemon.
+/// The pinned program enforces without a daemon, and commands change it.
 #[test]
 fn buckets_of_what_is_pinned_are_reset() -> Result<()> {
     let mut pinned = Pinned::start(TEN)?;

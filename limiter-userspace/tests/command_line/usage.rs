@@ -48,7 +48,7 @@ fn wrong_usage_is_exit_code_2() -> Result<()> {
     Ok(())
 }
 
-/// A configuration is named as an option, alone, by the environment, or it is standard input.
+/// The configuration comes from an option, an argument, the environment or standard input.
 #[test]
 fn where_the_configuration_is() -> Result<()> {
     const RIGHT: &str = "limits: {PacketsPerIPAddress: {rate: 10/s}}\n";
@@ -67,7 +67,7 @@ fn where_the_configuration_is() -> Result<()> {
     succeeds(check().arg("check").arg(path))?;
     succeeds(check().args(["check", "-c"]).arg(path))?;
     succeeds(check().arg("check").env("LIMITER_CONFIG", path))?;
-    // What the command line says comes first.
+    // The command line takes precedence.
     succeeds(
         check()
             .args(["check", "-c"])
@@ -171,7 +171,7 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     assert_fails(&mut run, &told)
 }
 
-/// `check` refuses what `run` refuses, in the same words.
+/// `check` refuses the same configurations as `run`, in the same words.
 #[test]
 fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     const ONE_TOO_MANY: u32 = (1 << 15) + 1;
@@ -179,7 +179,7 @@ fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     let path = scene.path("limiter.yaml");
     let mut text = "overrides:\n".to_owned();
     for number in 0..ONE_TOO_MANY {
-        // No count divides the period, and no two of them have the same tick.
+        // No count divides the period, and no two counts have the same tick.
         let count = 600_000_001 + 2 * number;
         let id = Ipv4Addr::from_bits(0x0a00_0000 + number);
         writeln!(text, "  PacketsPerIPAddress:{id}: {{rate: {count}/second}}")?;

@@ -1,4 +1,4 @@
-//! A daemon that starts before its interfaces exist, as at boot: it has all saved state from the
+//! A daemon that starts before its interfaces exist, as at boot: it loads all saved state at the
 //! start, and loses none while it waits.
 
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Scene {
         self.start_with("")
     }
 
-    /// Starts it with another limit added.
+    /// Starts the limiter with another limit added.
     fn start_with(&self, limit: &str) -> Result<Limiter> {
         let configuration = format!(
             "interfaces: [late0, never0]\nstate: {}\nbuckets: {}\n\
@@ -70,7 +70,7 @@ impl Scene {
 
     fn appear(&self, limiter: &Limiter) -> Result<()> {
         self.server.ip_batch(
-            // No packets but the test's: no ARP, no router solicitation.
+            // No packets but the test's: neither ARP nor router solicitations.
             "link add late0 type veth peer name late1\n\
              link set late0 arp off addrgenmode none\nlink set late0 up\n\
              link set late1 arp off addrgenmode none\nlink set late1 up\n",
@@ -96,7 +96,7 @@ impl Scene {
     }
 }
 
-/// Returns what an address has left, the bans, and the sieve's entries.
+/// Returns an address's tokens left, the bans, and the sieve's entries.
 fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
     let explained = limiter.explain(SOURCE)?;
     let bans = banned(limiter)?;
@@ -138,7 +138,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
     scene.shut_down(limiter)?;
     scene.vanish()?;
 
-    // Twice: saving while it waits keeps the state.
+    // Twice: a save during the wait keeps the state.
     for bans in 1..=2 {
         let mut limiter = scene.start()?;
         let status = limiter.status()?;
@@ -151,7 +151,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         if bans == 1 {
             limiter.show(&["ban", BANNED_LATER])?;
         }
-        // The sweep over bans takes one that has ended off the count.
+        // The sweep over bans uncounts an expired one.
         limiter.show(&["ban", BANNED_BRIEFLY, "--for", "1ms"])?;
         wait_for(|| Ok(limiter.status()?["bans"]["ipv4"] == 2))?;
         let log = limiter.log()?;
@@ -165,7 +165,7 @@ fn boot_without_an_interface(buckets: &'static str, is_pinned: bool) -> Result<(
         );
         ensure!(!log.contains("enforcing"), "{log}");
         if is_pinned {
-            // After a crash the pins are taken over, too.
+            // After a crash, the next daemon also takes over the pins.
             limiter.kill()?;
             limiter.restart()?;
         }
@@ -195,19 +195,19 @@ fn all_that_was_saved_is_there_when_it_is_pinned() -> Result<()> {
     boot_without_an_interface("{}", true)
 }
 
-/// Each interface has its own buckets, even one that does not exist yet.
+/// Each interface has its own buckets, even before it exists.
 #[test]
 fn buckets_of_an_interface_that_is_not_there() -> Result<()> {
     boot_without_an_interface("{scope: interface}", false)?;
     boot_without_an_interface("{scope: interface}", true)
 }
 
-/// A daemon killed in its first start has pinned nothing that enforces: the next one restores the
-/// state file, by the names in it.
+/// A daemon killed during its first start has pinned nothing that enforces: the next one restores
+/// the state file, by its names.
 #[test]
 fn a_first_start_that_was_cut_short_does_not_stand_for_the_state() -> Result<()> {
     let scene = Scene::new("{}", true)?;
-    // Another limit comes first.
+    // Another limit comes first, so the saved limit's index changes.
     let limiter =
         scene.start_with("Abuse: {id: total, cost: packets, burst: 9, count: 1, period: 1s}")?;
     scene.appear(&limiter)?;

@@ -1,4 +1,4 @@
-//! `limiter status --watch`, on a terminal and elsewhere.
+//! `limiter status --watch`, on a terminal and with piped output.
 
 use std::{
     fs::File,
@@ -45,7 +45,7 @@ fn end(child: &mut Child, signal: Signal) -> Result<()> {
     Ok(())
 }
 
-/// One daemon for all, the last of which ends it.
+/// All cases share one daemon; the last case ends it.
 #[test]
 fn as_json_on_a_terminal_and_elsewhere_until_the_daemon_ends() -> Result<()> {
     let pair = pair()?;
@@ -66,7 +66,7 @@ fn a_document_a_line(limiter: &Limiter) -> Result<()> {
         let status: Value = serde_json::from_str(&line?)?;
         assert_eq!(status["interfaces"][0]["name"], SERVER_INTERFACE);
     }
-    // The reader left: the program ends without an error.
+    // The reader has closed the pipe: the program ends without an error.
     ensure!(child.wait()?.success());
     Ok(())
 }
@@ -103,7 +103,7 @@ fn in_place_on_a_terminal(limiter: &Limiter) -> Result<()> {
         page.starts_with("server0: attached in native mode since "),
         "{page:?}"
     );
-    // Five rows, each at its place; the last says that there are more.
+    // Five rows, each at its position; the last one shows that there are more.
     ensure!(page.contains("\x1b[5;1H… "), "{page:?}");
     ensure!(!page.contains('\n'), "it would scroll: {page:?}");
     let (entered, left) = (shown.find(ENTER), shown.rfind(LEAVE));

@@ -1,4 +1,4 @@
-//! Bans under policies with more or less room for them.
+//! Bans across policies with a larger or smaller capacity for bans.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -72,7 +72,7 @@ fn there_is_room_for_as_many_as_configured() -> Result<()> {
                 …}`, or lift some";
     let told = format!("{CLIENT} {full}");
     assert_fails(pinned.with_pins("ban").arg(CLIENT), &[&told])?;
-    // A banned address can be banned again, and lifting a ban makes room.
+    // Banning a banned address again takes no room, and lifting a ban frees its room.
     addresses.truncate(2);
     succeed(
         pinned
@@ -83,7 +83,7 @@ fn there_is_room_for_as_many_as_configured() -> Result<()> {
     succeed(pinned.with_pins("unban").arg(&addresses[0]))?;
     succeed(pinned.with_pins("ban").arg(CLIENT))?;
     assert_fails(pinned.with_pins("ban").arg(NEIGHBOUR), &["…"])?;
-    // A ban that has ended makes room too, though it is remembered.
+    // An ended ban frees its room, too, though its duration is remembered.
     wait_for(|| Ok(pinned.limiter.status()?["bans"]["ipv4"] == 1023))?;
     succeed(pinned.with_pins("ban").arg(NEIGHBOUR))?;
     ensure!(is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR)?);

@@ -23,7 +23,7 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
         ("::1", "it is the loopback"),
     ] {
         let told = format!("{ban} is not banned: {why}; --force bans it all the same");
-        // The other address of the same command is not banned either.
+        // The command's other address is not banned either.
         let mut command = limiter.command(&["ban", "198.51.100.7", ban]);
         let rest = "nothing was changed: none of the others is banned either";
         assert_fails(&mut command, &[&told, rest])?;

@@ -1,4 +1,4 @@
-//! What bans have dropped, as it is counted, shown and kept.
+//! Hits of bans, the packets and bytes dropped: counted, shown and kept.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::{
     succeed, wait_for,
 };
 
-/// The length of the frames that [`send`] sends, in bytes.
+/// The length of [`send`]'s frames, in bytes.
 const FRAME: u64 = 100;
 
-/// The origins of a prefix share its hits, which go with its last ban.
+/// The origins of a prefix share its hits, which are deleted with its last ban.
 #[test]
 fn hits_are_those_of_the_prefix() -> Result<()> {
     let (pair, client) = (pair()?, format!("{CLIENT}/32"));
@@ -38,7 +38,7 @@ fn hits_are_those_of_the_prefix() -> Result<()> {
     let header = table.lines().next().unwrap_or_default();
     ensure!(header.contains("times  hits  reason"), "{table}");
 
-    // The ban in front gives way to the other one.
+    // Without the operator's ban, the other origin's ban is shown.
     limiter.show(&["unban", CLIENT, "--origin", "operator"])?;
     send(&pair, CLIENT, 2)?;
     let explained = limiter.show(&["explain", CLIENT])?;
@@ -89,7 +89,7 @@ fn hits_outlive_the_daemon_and_policies() -> Result<()> {
         pinned.send(CLIENT, 1)?;
         assert_eq!(hits(&pinned)?, expected, "{capacity}");
     }
-    // A ban that replaces another goes on counting.
+    // A ban that replaces another keeps the count.
     succeed(pinned.with_pins("ban").args([CLIENT, "--for", "1h"]))?;
     pinned.send(CLIENT, 1)?;
     assert_eq!(hits(&pinned)?, 12);
@@ -131,20 +131,21 @@ fn bpftool(pinned: &Pinned, command: &str, arguments: &[&str]) -> Result<Value> 
     Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
 }
 
-/// Returns for how many prefixes hits are counted.
+/// Returns how many prefixes have a counter.
 fn counted(pinned: &Pinned) -> Result<usize> {
     let elements = bpftool(pinned, "dump", &[])?;
     Ok(elements.as_array().context("no elements")?.len())
 }
 
-/// Only bans take room, however many sources somebody forges; and what a kill left goes.
+/// Only bans take room in the map, even if thousands of sources are forged; the next daemon removes
+/// the entries that a killed one leaves.
 #[test]
 fn nobody_but_the_daemon_fills_the_map_of_hits() -> Result<()> {
     let mut pinned = Pinned::start(GOOD)?;
     succeed(pinned.with_pins("ban").args(["10.78.0.0/16", NEIGHBOUR]))?;
     let forged = (0..2_000_u32).map(|number| {
         let [.., high, low] = number.to_be_bytes();
-        // Half of them are banned.
+        // Half of the sources are banned.
         let source = [10, 78 + (low & 1), high, low].into();
         Frame::new(source, "10.77.0.1".parse()?).udp(1, 2, b"x")
     });

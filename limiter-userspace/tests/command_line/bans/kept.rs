@@ -1,4 +1,4 @@
-//! What bans outlive.
+//! Bans outlive reloads, daemons and reboots.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Bans made, lifted and ended.
+//! Bans: made, lifted and expired.
 
 use std::{
     process::Command,
@@ -57,7 +57,7 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
     }
     assert_lists_are_sorted_and_say_what_is_known(&limiter)?;
 
-    // An address in a wider ban is not free.
+    // An address in a wider ban stays banned.
     limiter.show(&["unban", "--all"])?;
     limiter.show(&["ban", "198.51.100.0/24", "198.51.100.7"])?;
     let told = "198.51.100.7 is still banned: it is in 198.51.100.0/24, which is banned";
@@ -71,7 +71,7 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
     Ok(())
 }
 
-/// A program cannot correct its spelling: an error would leave the address without a ban.
+/// A program cannot correct its spelling: an error would leave the address unbanned.
 #[test]
 fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
     let pair = pair()?;
@@ -214,7 +214,7 @@ fn a_ban_ends_on_time_without_a_daemon() -> Result<()> {
         begun.elapsed()
     );
     ensure!(listed(&pinned, "times")?.is_empty());
-    // It is remembered for the same time again.
+    // An ended ban is remembered for its own duration again, so the next one is number 2.
     let mut again = pinned.with_pins("ban");
     let shown = succeed(again.args([CLIENT, "--for", "1h"]))?;
     let expected = format!("{CLIENT} is banned for 1 h (its ban number 2)\n");

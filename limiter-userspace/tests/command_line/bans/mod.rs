@@ -53,7 +53,7 @@ fn count(status: &Value, reason: &str) -> Result<u64> {
     count.with_context(|| format!("no count of {reason}"))
 }
 
-/// Returns each ban of `limiter bans --json`, with its field of that name.
+/// Returns each ban of `limiter bans --json`, with this field of it.
 fn listed(pinned: &Pinned, field: &str) -> Result<Vec<(String, Value)>> {
     let output = succeed(pinned.with_pins("bans").arg("--json"))?;
     told(text(&output.stdout)?, field)

@@ -14,7 +14,7 @@ use crate::{
     succeed, text,
 };
 
-/// Returns the client's bans by these origins, as the list has them.
+/// Returns the client's bans by these origins, in the form of `listed`.
 fn of_client(origins: &[&str]) -> Vec<(String, serde_json::Value)> {
     let bans = origins.iter();
     bans.map(|origin| (format!("{CLIENT}/32"), json!(origin)))

@@ -93,7 +93,7 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     writeln!(stdin, "{CLIENT}")?;
     wait_for(|| Ok(listed(&pinned, "times")?.len() == 1))?;
     ensure!(is_banned(&pinned.pair, &pinned.limiter, CLIENT)?);
-    // The stream goes on without a daemon, and does not keep one from starting.
+    // The stream goes on without a daemon, and does not prevent one from starting.
     ensure!(pinned.limiter.terminate()?.success());
     writeln!(stdin, "{NEIGHBOUR}\n-{CLIENT}")?;
     wait_for(|| is_banned(&pinned.pair, &pinned.limiter, NEIGHBOUR))?;
@@ -111,7 +111,7 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// CrowdSec has a decision for each scenario that an address matches.
+/// CrowdSec sends one decision for each scenario that an address matches.
 #[test]
 fn the_longest_decision_about_an_address_holds() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! The program that notes handshakes, as the next daemon finds it: it ends with one link that works.
+//! The next daemon adopts the program that observes handshakes: exactly one working link remains.
 
 use std::{fs, io::ErrorKind, net::TcpStream, path::PathBuf, process::Command};
 
@@ -28,7 +28,7 @@ fn links(pinned: &Pinned) -> Result<Vec<u32>> {
     let files = pinned.pins.files()?;
     let known = files.iter().find(|file| file.ends_with("reputation/KNOWN"));
     let known = MapInfo::from_pin(known.context("no table is pinned")?)?.id();
-    // Those of other tests come and go.
+    // Links of other tests come and go.
     let programs: Vec<u32> = loaded_programs()
         .flatten()
         .filter(|program| {
@@ -43,7 +43,7 @@ fn links(pinned: &Pinned) -> Result<Vec<u32>> {
     Ok(ours.map(|link| link.id()).collect())
 }
 
-/// Fails unless handshakes prove by one link; returns its id.
+/// Fails unless handshakes prove sources through one link; returns its id.
 fn assert_proves(pinned: &Pinned) -> Result<u32> {
     let status = pinned.limiter.status()?;
     ensure!(
@@ -55,7 +55,7 @@ fn assert_proves(pinned: &Pinned) -> Result<u32> {
     let _listener = Listener::new(&pinned.pair.server, PORT)?;
     pinned.pair.client.enter(|| {
         match TcpStream::connect(("10.77.0.1", PORT)) {
-            // The testbed's listener resets what it has accepted.
+            // The testbed's listener resets accepted connections.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
             connected => Ok(connected.map(drop)?),
         }
@@ -69,7 +69,7 @@ fn assert_proves(pinned: &Pinned) -> Result<u32> {
     Ok(link)
 }
 
-/// Starts a limiter, ends it, and starts it again after a step.
+/// Starts a limiter, ends it, and starts it again after `step`.
 fn restarted(step: impl FnOnce(&Pinned, PathBuf) -> Result<()>) -> Result<(Pinned, [u32; 2])> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     let before = assert_proves(&pinned)?;
@@ -131,7 +131,7 @@ fn a_link_that_was_detached_is_replaced() -> Result<()> {
     Ok(())
 }
 
-/// As if a version had noted handshakes in another way.
+/// Simulates a version that observes handshakes through another kind of link.
 #[test]
 fn a_link_of_another_kind_is_replaced() -> Result<()> {
     let other = Pinned::start(crate::GOOD)?;

@@ -1,4 +1,4 @@
-//! Sources that operators vouch for, and forget.
+//! Sources that operators trust and untrust: `limiter know` and `forget`.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     assert_fails(&mut limiter.command(&["untrust", "10.77.9.1"]), &[told])
 }
 
-/// What is pinned is shown and changed without a daemon.
+/// Without a daemon, commands show and change the pinned sources.
 #[test]
 fn without_a_daemon() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;

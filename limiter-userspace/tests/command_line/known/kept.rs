@@ -1,4 +1,4 @@
-//! What knowledge outlives.
+//! Known sources outlive reloads, daemons and reboots.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
         "{left}"
     );
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["sources"] == 2))?;
-    // Nobody is known under another length of sources.
+    // With another prefix length of sources, no source is known.
     ensure!(limiter.terminate()?.success());
     limiter.configure(&configuration.replace("capacity: 4096", "ipv6-prefix: 56"))?;
     limiter.restart()?;
@@ -63,7 +63,8 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     Ok(())
 }
 
-/// Nothing has passed since a state that is of tomorrow; too much since one of yesterday.
+/// A state file dated tomorrow counts as if no time had passed; one dated yesterday is too old for
+/// its entries.
 #[test]
 fn sources_are_resumed_after_the_clock_was_set() -> Result<()> {
     let (pair, directory) = (pair()?, tempfile::tempdir()?);
@@ -101,7 +102,7 @@ fn reloads_restarts_and_crashes_keep_who_is_known() -> Result<()> {
         }
         Ok(())
     };
-    // The same table, then a larger one.
+    // A table of the same size, then a larger one.
     for changed in [
         CONFIGURATION.replace("burst: 9000", "burst: 8000"),
         CONFIGURATION.replace("capacity: 4096", "capacity: 9000"),
@@ -115,7 +116,7 @@ fn reloads_restarts_and_crashes_keep_who_is_known() -> Result<()> {
     pinned.limiter.kill()?;
     pinned.limiter.restart()?;
     is_kept(&pinned)?;
-    // Where nobody asks any more, all is forgotten.
+    // Without a limit that uses standing, known sources are discarded.
     pinned.reload(crate::GOOD)?;
     pinned.reload(CONFIGURATION)?;
     assert_eq!(standing(&pinned.limiter, ADDRESSES[0])?.1, "nothing");

@@ -16,7 +16,7 @@ use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{BINARY, pair};
 
-/// A limit whose reserve nobody here reaches; nobody is proven but by operators and the list.
+/// These tests never reach the limit's reserve. Only operators and the list prove sources.
 const CONFIGURATION: &str = "\
 lists: [{name: office, cidr: 10.77.9.0/24}]
 standing: {capacity: 4096, proven: office, proven-by: list}
@@ -31,8 +31,7 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
     Ok((pair, limiter))
 }
 
-/// Returns the standing of an address and why it has it, as the daemon tells for `limiter trusted` and
-/// `limiter explain`, which must agree.
+/// Returns an address's standing and the reason for it. `limiter known` and `limiter explain` must agree.
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
     let known = limiter.ask(&json!({"known-source": {"address": address}}))?;
     let explained = &limiter.explain(address)?["standing"];

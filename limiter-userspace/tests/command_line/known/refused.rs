@@ -1,4 +1,4 @@
-//! What cannot be trusted, and where nothing is known.
+//! Prefixes that `limiter know` refuses, and daemons without known sources.
 
 use anyhow::Result;
 use testbed::Limiter;
@@ -26,7 +26,7 @@ fn prefixes_of_too_many_sources() -> Result<()> {
              536 {remedy}"
         );
         fails(&limiter, &["trust", prefix], &[&told])?;
-        // Nothing is known that could end with the daemon.
+        // No notice that known sources end with the daemon, because no source was added.
         let output = limiter.command(&["trust", prefix]).output()?;
         assert_eq!(String::from_utf8(output.stdout)?, "");
     }
@@ -34,7 +34,7 @@ fn prefixes_of_too_many_sources() -> Result<()> {
         ("198.18.0.0/16", "198.18.255.255"),
         ("2001:db8:1::/48", "2001:db8:1:ffff::1"),
     ] {
-        // There may be no room for a few: five share a line that has four places.
+        // A few sources may find no room: five share a bucket of the table that has four places.
         let output = limiter.command(&["trust", prefix]).output()?;
         let told = String::from_utf8(output.stdout)?;
         assert!(
@@ -47,7 +47,7 @@ fn prefixes_of_too_many_sources() -> Result<()> {
     fails(&limiter, &["trust", "::1"], &[told])
 }
 
-/// A small table is not filled by one prefix, and tells when it is full.
+/// One prefix cannot fill a small table, and the command says when it is full.
 #[test]
 fn more_than_there_is_room_for() -> Result<()> {
     let small = CONFIGURATION.replace("capacity: 4096", "capacity: 1024");

@@ -13,7 +13,7 @@ use crate::{
 
 #[test]
 fn ten_thousand_lines() -> Result<()> {
-    // So large that no five sources share a line.
+    // So large that no five sources share a bucket of the table.
     let large = CONFIGURATION.replace("capacity: 4096", "capacity: 1000000");
     let (_pair, limiter) = start(&large)?;
     let address = |number: u32| format!("198.18.{}.{}", number / 256, number % 256);
@@ -70,7 +70,7 @@ fn what_comes_is_applied_while_more_is_waited_for() -> Result<()> {
     let mut stdin = child.stdin.take().context("a pipe")?;
     writeln!(stdin, "192.0.2.1")?;
     wait_for(|| is_known(&pinned, "192.0.2.1"))?;
-    // The stream goes on without a daemon, and does not keep one from starting.
+    // The stream goes on without a daemon, and does not prevent one from starting.
     ensure!(pinned.limiter.terminate()?.success());
     writeln!(stdin, "192.0.2.2\n-192.0.2.1")?;
     wait_for(|| is_known(&pinned, "192.0.2.2"))?;

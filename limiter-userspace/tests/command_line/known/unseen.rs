@@ -1,4 +1,4 @@
-//! Where handshakes cannot be seen.
+//! Machines on which the limiter cannot observe handshakes.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ limits: {All: {id: total, cost: packets, burst: 2000, count: 1, period: 1h,
   reserve: {retried: 1, unknown: 50%}, match: {protocol: udp}}}
 ";
 
-/// Starts a limiter in a mount namespace of its own, after a step of a shell script.
+/// Starts a limiter in its own mount namespace, after shell commands.
 fn start(pair: &Pair, directory: &TempDir, before: &str, mounts: &str) -> Result<Limiter> {
     start_with(CONFIGURATION, pair, directory, (before, mounts))
 }
@@ -51,7 +51,7 @@ fn start_with(
     Limiter::start(&binary, &pair.server, configuration, &arguments)
 }
 
-/// Fails unless all say loudly that handshakes prove no source, and why.
+/// Fails unless the log and the commands warn that handshakes prove no source, and give the reason.
 fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
     let log = limiter.log()?;
     ensure!(
@@ -69,7 +69,7 @@ fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
     assert_metric(&pair.server, "limiter_handshakes_noted 0")
 }
 
-/// Fails unless sources get a standing by operators, visits and retries.
+/// Fails unless operators, visits and retries still give sources a standing.
 fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
     limiter.show(&["trust", "192.0.2.1"])?;
     ensure!(is_vouched(limiter, "192.0.2.1")?);
@@ -78,7 +78,7 @@ fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
         send(pair, regular, 1)?;
         Ok(standing(limiter, regular)? == ("familiar".to_owned(), "visits".to_owned()))
     })?;
-    // Strangers have spent what they may.
+    // Unknown sources have spent all unreserved tokens.
     send(pair, "10.77.0.9", 1_100)?;
     wait_for(|| {
         send(pair, newcomer, 1)?;
@@ -95,7 +95,7 @@ fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
     assert_goes_on(&pair, &limiter)
 }
 
-/// Handshakes are charged a second late, then, and all say so.
+/// Polls then charge handshakes up to a second late, and every output says so.
 #[test]
 fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
     const LIMIT: &str = "limits: {Web: {id: ipAddress, cost: handshakes, burst: 3, count: 1, \
@@ -116,7 +116,7 @@ fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
             .enter(|| Ok(TcpStream::connect_timeout(&server, patience)?))
     };
     let mut open = Vec::new();
-    // The first looks take what is there for old.
+    // The first polls take existing connections for old ones.
     wait_for(|| {
         if let Ok(client) = connect() {
             open.push((client, listener.accept()?));
@@ -128,7 +128,8 @@ fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
     Ok(())
 }
 
-/// A cgroup below the machine's root, which a daemon in a namespace of its own takes for the root.
+/// A cgroup below the machine's root. To a daemon in its own cgroup namespace it looks like the
+/// root.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
@@ -155,7 +156,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A process that has just ended may still count as one of its own.
+        // The cgroup may still count a process that has just ended.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;

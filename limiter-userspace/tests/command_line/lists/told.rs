@@ -1,4 +1,4 @@
-//! Answers about lists and the addresses on them.
+//! The output of commands about lists and addresses on them.
 
 use std::{fs, path::Path};
 
@@ -118,7 +118,7 @@ fn what_is_told_of_an_address_in_force() -> Result<()> {
     let told = |pinned: &Pinned, address: &str| -> Result<String> {
         let mut command = pinned.with_pins("explain");
         let output = succeed(command.arg(address))?;
-        // Behind the first line, which sums it up.
+        // After the first line, a summary.
         let (_, told) = text(&output.stdout)?.split_once('\n').context("one line")?;
         Ok(told.trim_end().to_owned())
     };
@@ -159,7 +159,7 @@ fn what_is_told_of_an_address_in_force() -> Result<()> {
     Ok(())
 }
 
-/// A list must not lock out the operator.
+/// A list must not lock the operator out.
 #[test]
 fn a_list_that_has_the_gateway() -> Result<()> {
     let feeds = Feeds::new()?;

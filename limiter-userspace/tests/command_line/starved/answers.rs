@@ -1,4 +1,4 @@
-//! Clients that hold connections to the control socket, or do not read their answers.
+//! Clients that hold connections to the control socket, or do not read the responses.
 
 use std::{
     io::{Read as _, Write as _},
@@ -18,11 +18,11 @@ use crate::{
     wait_for,
 };
 
-/// Opens connections to the control socket that send `beginning` and then nothing.
+/// Opens connections to the control socket that send `beginning` and then stay silent.
 fn say(pinned: &Pinned, number: usize, beginning: &[u8]) -> Result<Vec<UnixStream>> {
     let connect = || {
         let mut stream = UnixStream::connect(pinned.limiter.socket())?;
-        // A connection that the daemon has closed already does no harm either.
+        // A connection already closed by the daemon is harmless, too.
         let _ = stream.write_all(beginning);
         Ok(stream)
     };
@@ -37,7 +37,7 @@ fn silent_clients_of_the_control_socket_keep_nobody_waiting() -> Result<()> {
     assert_answers(&pinned)?;
     let _stuck = say(&pinned, 300, b"{\"version\":3,")?;
     assert_answers(&pinned)?;
-    // As many as the daemon answers at once, none of which reads the answer.
+    // As many as the daemon serves at once, none of which reads the response.
     let _deaf = say(&pinned, 16, b"{\"version\":3,\"body\":\"policy\"}\n")?;
     assert_answers(&pinned)
 }
@@ -66,7 +66,7 @@ fn without_a_free_descriptor_questions_are_answered_and_sieves_go_on() -> Result
     Ok(())
 }
 
-/// Starts a command whose output nobody reads.
+/// Starts a command with an unread output.
 fn unread(pinned: &Pinned, arguments: &[&str]) -> Result<Child> {
     let mut command = pinned.limiter.command(arguments);
     let child = command
@@ -83,11 +83,11 @@ fn commands_that_stand_still_keep_nobody_waiting() -> Result<()> {
     let mut commands = Vec::new();
     for number in 0..20 {
         let mut watch = unread(&pinned, &["status", "--watch"])?;
-        // It has asked once its first byte is there.
+        // Its first byte shows that it has sent its request.
         let output = watch.stdout.as_mut().context("an output")?;
         output.read_exact(&mut [0])?;
         commands.push(watch);
-        // The command waits for the next line.
+        // The command waits for its next line of input.
         let mut stream = unread(&pinned, &["ban", "--stdin"])?;
         let input = stream.stdin.as_mut().context("an input")?;
         write!(input, "192.0.2.{number}\n192.0.2.")?;

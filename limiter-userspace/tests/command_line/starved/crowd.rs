@@ -1,4 +1,4 @@
-//! A crowd that fills the port of the metrics or of the page.
+//! A crowd of clients fills the port of the metrics or of the page.
 
 use std::{
     net::SocketAddr,
@@ -16,17 +16,17 @@ use crate::{
     wait_for,
 };
 
-/// Half of the answers must come sooner. The slowest may come later: see [`PATIENCE`].
+/// The limit for half of the answers. The slowest one may take [`PATIENCE`].
 const MEDIAN: Duration = Duration::from_millis(200);
 
-/// How often the daemon is asked while the crowd is there.
+/// How many requests the daemon gets while the crowd is there.
 const QUESTIONS: u8 = 15;
 
 #[test]
 fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     let pinned = Pinned::start(sieve::CONFIGURATION)?;
     holds_nothing_up(&pinned, METRICS.into(), Document::METRICS)?;
-    // Once they have left, Prometheus is answered.
+    // Once the crowd has left, Prometheus is answered.
     wait_for(|| {
         Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("limiter_build_info")))
     })
@@ -46,7 +46,7 @@ fn a_crowd_at_the_page_holds_nothing_up() -> Result<()> {
     Ok(())
 }
 
-/// Fails if a crowd that asks for a document keeps others waiting, or the daemon from its work.
+/// Fails if a crowd that requests a document delays other clients or the daemon's work.
 fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> Result<()> {
     const SIZES: Sizes = Sizes {
         idle: 1_000,
@@ -82,7 +82,7 @@ fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> 
             crowd.disperse()
         })
     })?;
-    // A connection that could not be accepted is among these.
+    // Errors of accept(2) contain these words.
     let log = pinned.limiter.log()?;
     ensure!(!log.contains("escriptor"), "{log}");
     ensure!(!log.contains("open files"), "{log}");

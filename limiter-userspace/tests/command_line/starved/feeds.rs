@@ -1,4 +1,4 @@
-//! A feed's owner who does strange things with it.
+//! A feed's owner who misuses the file: leases, and storms of changes.
 
 use std::{
     fs::{self, File},
@@ -25,7 +25,7 @@ use crate::{
 /// Sets the signal for a broken lease: linux/fcntl.h.
 const F_SETSIG: libc::c_int = 10;
 
-/// A user who owns nothing.
+/// A user who owns no other files.
 const NOBODY: u32 = 65_534;
 
 /// A daemon with a feed in a directory of another user.
@@ -60,15 +60,15 @@ impl Feeding {
         Ok(explanation["lists"]["listing"]["blocked"] == "all")
     }
 
-    /// Returns why the feed's former content is kept, or `None` if it is not.
+    /// Returns why the feed's former content stays in use, or `None` if it does not.
     fn kept_old(&self) -> Result<Option<String>> {
         let lists = self.pinned.limiter.ask(&json!("lists"))?;
         Ok(lists[0]["files"][0]["kept_old"].as_str().map(str::to_owned))
     }
 }
 
-/// Writes a feed, and makes readers wait, as its owner may, until the kernel breaks the lease after
-/// three quarters of a minute.
+/// Writes a feed and takes a lease on it, as its owner may. Readers wait until the kernel breaks
+/// the lease after 45 seconds.
 fn write_and_lease(path: &Path, text: &str) -> Result<File> {
     fs::write(path, text)?;
     let file = File::options().write(true).open(path)?;
@@ -81,7 +81,7 @@ fn write_and_lease(path: &Path, text: &str) -> Result<File> {
     };
     // SIGIO would end this process; it ignores SIGURG.
     set(F_SETSIG, libc::SIGURG)?;
-    // A process that another test starts has the file open, too, until its program begins.
+    // A process that another test forks has the file open, too, until it calls exec.
     wait_for(|| match set(libc::F_SETLEASE, libc::F_WRLCK) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         result => Ok(result.map(|()| true)?),
@@ -99,7 +99,7 @@ fn feeds_that_would_keep_their_reader_waiting() -> Result<()> {
     fs::rename(feeding.path("new"), feeding.path("feed"))?;
     wait_for(|| Ok(feeding.kept_old()?.is_some()))?;
     assert_answers(&feeding.pinned)?;
-    // The operator's own reload does not wait either: the list stays as it was.
+    // The operator's own reload does not wait either: the list keeps its content.
     let begun = Instant::now();
     feeding.pinned.limiter.show(&["reload"])?;
     ensure!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
@@ -120,7 +120,7 @@ fn feeds_that_would_keep_their_reader_waiting() -> Result<()> {
     wait_for(|| feeding.is_blocked("192.0.2.3"))
 }
 
-/// The kernel's queue of events overflows; the daemon still notices the feed's change.
+/// The inotify queue overflows; the daemon still notices the feed's change.
 #[test]
 fn a_storm_of_changes_beside_a_feed() -> Result<()> {
     let feeding = Feeding::start()?;

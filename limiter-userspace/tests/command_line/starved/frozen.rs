@@ -23,10 +23,10 @@ use crate::{
     wait_for,
 };
 
-/// Longer than a pressure holds.
+/// Longer than a pressure is valid.
 const LONG: Duration = Duration::from_secs(3);
 
-/// A thread that hangs until this value is dropped by the thread that made it.
+/// A stopped thread. Only the thread that stopped it can drop this value and let it go on.
 struct Frozen(Pid);
 
 impl Frozen {
@@ -39,7 +39,7 @@ impl Frozen {
         Ok(frozen)
     }
 
-    /// Freezes a process's thread of that name.
+    /// Stops a process's thread of this name.
     fn named(process: u32, name: &str) -> Result<Self> {
         for thread in fs::read_dir(format!("/proc/{process}/task"))? {
             let thread = thread?;
@@ -54,7 +54,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // The thread has ended, or it goes on.
+        // Ignore the error of a thread that has ended.
         let _ = ptrace::detach(self.0, None);
     }
 }
@@ -79,7 +79,7 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
     pinned
         .limiter
         .configure("limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1h}}\n")?;
-    // The daemon may have seen the changed file already, and then refuses.
+    // If the daemon has already noticed the changed file, it refuses this command.
     pinned.limiter.command(&["reload"]).output()?;
     let now = || program(&pinned.pair.server, SERVER_INTERFACE);
     ensure!(now()? != before, "{before:?} is still attached");
@@ -89,7 +89,7 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
     }
     let status = pinned.limiter.status()?;
     assert_eq!(status["limits"]["PacketsPerIPAddress"]["mode"], "enforce");
-    // The daemon records it once the previous policy is in force.
+    // The daemon records the error once the previous policy is in force.
     let told = || -> Result<Value> {
         Ok(pinned.limiter.status()?["daemon"]["reloads"]["last"]["error"].clone())
     };
@@ -114,7 +114,7 @@ fn a_first_policy_that_is_not_confirmed_goes_while_the_daemon_hangs() -> Result<
     Ok(())
 }
 
-/// The watchdog would have the daemon restarted.
+/// Without keep-alives, the watchdog restarts the daemon.
 #[test]
 fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Result<()> {
     const WATCHDOG: Duration = Duration::from_millis(400);
@@ -128,19 +128,19 @@ fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Re
         .stderr(log)
         .spawn()?;
     ensure!(manager.next()?.starts_with("READY=1"));
-    // All that `Pulses` watches.
+    // All threads that `Pulses` watches.
     for thread in ["pressure", "capacity", "confirmation", "metrics"] {
         {
             let _thread = Frozen::named(child.id(), thread)?;
             let told = || fs::read_to_string(scene.path("log"));
             let count = told()?.matches(" hangs\n").count();
-            // Keep reading: a full socket would make the daemon wait.
+            // Keep reading: a full socket would block the daemon.
             wait_for(|| {
                 manager.forget()?;
                 Ok(told()?.matches(" hangs\n").count() > count)
             })
             .with_context(|| format!("{thread}: {:?}", told()))?;
-            // Five would come meanwhile.
+            // A healthy daemon would send five meanwhile.
             thread::sleep(5 * WATCHDOG / 2);
             ensure!(manager.forget()? == 0, "the watchdog got a keep-alive");
         }

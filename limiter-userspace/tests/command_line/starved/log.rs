@@ -1,4 +1,4 @@
-//! A log that nobody reads.
+//! A log without a reader.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use testbed::{CLIENT_INTERFACE, Frame, RawSender, SERVER_INTERFACE};
 
 use crate::{BINARY, Scene, pair, succeed, text, wait_for};
 
-/// Makes a pipe without room.
+/// Makes a full pipe.
 fn full() -> Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe()?;
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -28,7 +28,7 @@ fn full() -> Result<(OwnedFd, OwnedFd)> {
             Err(error) => return Err(error.into()),
         }
     }
-    // Blocking, as daemons find their stderr.
+    // Blocking, like a daemon's stderr.
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
     Ok((reader, writer))
 }
@@ -58,7 +58,7 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
     let status = text(&status.stdout)?.to_owned();
     ensure!(status.contains("over_limit"), "{status}");
 
-    // A late reader learns that lines are missing.
+    // A late reader is told that lines are missing.
     let mut lines = BufReader::new(File::from(reader)).lines();
     let told = lines.find(|line| {
         let line = line.as_ref();
@@ -66,7 +66,7 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
     });
     told.context("the log has ended")??;
     kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
-    // The daemon logs its end, and then nobody holds the pipe any more.
+    // The daemon logs its end, and then closes its end of the pipe.
     ensure!(lines.any(|line| line.is_ok_and(|line| line.contains("told to end"))));
     ensure!(child.wait()?.success());
     Ok(())

@@ -1,5 +1,5 @@
-//! No client holds the daemon up by filling the metrics' port or the control socket, or by not
-//! reading its log or answers; nor does any part of the daemon hold up another.
+//! Tests for starvation. No client delays the daemon by filling the metrics' port or the control socket, or by not
+//! reading its log or responses. No thread of the daemon delays another.
 
 mod answers;
 mod crowd;
@@ -28,16 +28,15 @@ use crate::{
     succeed,
 };
 
-/// Commands give up after this time. Users expect an answer within a fifth of a second, but a
-/// machine that compiles beside the test is slower.
+/// Commands give up after this time. Users expect an answer within a fifth of a second, but a machine that compiles
+/// beside the test is slower.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A pressure may lapse for less: a machine that is busy with three test suites has kept all threads
-/// of a daemon from running for so long. What holds a daemon up keeps it for longer.
+/// A pressure may lapse for less than this: three test suites at once have kept all threads of a daemon from running
+/// for so long. A real starvation lasts longer.
 const STARVED: Duration = Duration::from_secs(1);
 
-/// How many descriptors the daemon may still open when they are taken: fewer than it serves
-/// connections at the metrics' port.
+/// How many descriptors the daemon may still open: fewer than it serves connections at the metrics' port.
 const FREE: usize = 32;
 
 /// The pressures in the kernel, watched from outside.
@@ -52,8 +51,8 @@ impl Pressures {
         Ok(Self(Map::from_map_data(data)?.try_into()?))
     }
 
-    /// Watches while `goes_on`; fails if a pressure lapses without being taken back, for
-    /// [`STARVED`] or longer. Returns how often it saw one.
+    /// Watches while `goes_on`; fails if a pressure expires and stays unrenewed for [`STARVED`] or longer. Returns how
+    /// often it saw a pressure.
     fn watch(&self, goes_on: impl Fn() -> bool) -> Result<u64> {
         let mut seen = 0;
         while goes_on() {
@@ -73,7 +72,7 @@ impl Pressures {
     }
 }
 
-/// Runs `act` while pressures are watched: none may lapse, and there must be one.
+/// Runs `act` while it watches the pressures: at least one must be seen, and none may lapse.
 fn without_a_lapse(pinned: &Pinned, act: impl FnOnce() -> Result<()>) -> Result<()> {
     let pressures = Pressures::pinned(pinned)?;
     let over = AtomicBool::new(false);
@@ -87,12 +86,10 @@ fn without_a_lapse(pinned: &Pinned, act: impl FnOnce() -> Result<()>) -> Result<
     })
 }
 
-/// Returns how many descriptors the daemon has open.
 fn descriptors(pinned: &Pinned) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{}/fd", pinned.limiter.id()))?.count())
 }
 
-/// Limits the daemon to this many descriptors.
 fn allow(pinned: &Pinned, descriptors: usize) -> Result<()> {
     let mut command = Command::new("prlimit");
     command.arg(format!("--pid={}", pinned.limiter.id()));
@@ -100,7 +97,7 @@ fn allow(pinned: &Pinned, descriptors: usize) -> Result<()> {
     succeed(&mut command).map(drop)
 }
 
-/// Takes every free descriptor from the daemon, until these connections are dropped.
+/// Takes every free descriptor from the daemon, until the connections are dropped.
 fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
     let mut open = BTreeSet::new();
     for descriptor in fs::read_dir(format!("/proc/{}/fd", pinned.limiter.id()))? {
@@ -108,10 +105,11 @@ fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
         let number = number.to_str().context("a number")?;
         open.insert(number.parse::<usize>()?);
     }
-    // Not those up to the last: a high number that it inherited would leave more than it serves.
+    // Count free numbers, not numbers beyond the last open one: with a high inherited descriptor, the daemon could open
+    // more than it serves connections.
     let mut free = (0..).filter(|number| !open.contains(number));
     allow(pinned, free.nth(FREE).context("a number")?)?;
-    // Some connections wait.
+    // Some connections wait in the backlog.
     let connections = FREE + 20;
     pinned.pair.server.enter(|| {
         let connect = |_| Ok(TcpStream::connect(METRICS)?);

@@ -1,4 +1,4 @@
-//! The metrics' server and unusual requests.
+//! The metrics' server and unusual HTTP requests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -12,12 +12,12 @@ use crate::{
     pinned::{METRICS, Pinned},
 };
 
-/// Returns all that the server answers before it hangs up, which it must.
+/// Returns the server's whole response. The server must close the connection.
 fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
     pinned.pair.server.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        // It may hang up before it has read everything.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
@@ -55,7 +55,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         "HTTP/1.0 200 OK",
         1,
     )?;
-    // The browsers of the visitors of a site that has its name point here.
+    // Browsers that visit a site with a name that resolves to this host (DNS rebinding).
     for of_others in [
         "Host: attacker.example\r\n\r\n",
         "Host: localhost\r\nOrigin: http://attacker.example\r\n\r\n",
@@ -92,7 +92,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         "HTTP/1.1 405 Method Not Allowed",
         0,
     )?;
-    // Pipelined.
+    // Pipelined requests.
     check(
         format!("GET /metrics HTTP/1.1\r\n{HOST}").repeat(100),
         "HTTP/1.1 200 OK",
@@ -117,7 +117,7 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
         "HTTP/1.1 400 Bad Request",
         0,
     )?;
-    // A head that never ends, and silence.
+    // A head that never ends, and a silent client.
     check("GET /metrics HTTP/1.1\r\n".to_owned(), "", 0)?;
     check(String::new(), "", 0)
 }

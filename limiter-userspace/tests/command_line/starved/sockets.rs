@@ -1,4 +1,4 @@
-//! A local user who opens many UDP sockets, while the daemon finds a rate by what sockets lose.
+//! A local user opens many UDP sockets while the daemon derives a rate from sockets' losses.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -21,7 +21,7 @@ const RENEWALS: u64 = 6;
 
 const PROCESSES: usize = 4;
 
-/// Opens 5 000 sockets, each at a port of its own, and keeps them while its input lasts.
+/// Opens 5 000 sockets on distinct ports, and keeps them open until its input ends.
 const CROWD: &str = "\
 ulimit -n 5100
 for ((opened = 0; opened < 5000; opened++)); do exec {socket}<>/dev/udp/127.0.0.1/9 || exit; done
@@ -29,7 +29,7 @@ echo opened
 read
 ";
 
-/// Another user's sockets, until this value is dropped.
+/// The other user's sockets. Dropping the value closes them.
 struct Sockets(Vec<Child>);
 
 impl Sockets {
@@ -55,7 +55,7 @@ impl Sockets {
 impl Drop for Sockets {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It has ended already, or it ends now.
+            // Errors do not matter: the process has ended or ends now.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -86,7 +86,7 @@ impl Rate {
         Ok(Self { rates, index })
     }
 
-    /// Fails if the rate lapses while `goes_on`, and counts how often it is renewed.
+    /// Fails if the rate expires while `goes_on`; counts its renewals.
     fn watch(&self, goes_on: impl Fn() -> bool, renewals: &AtomicU64) -> Result<()> {
         const LAPSED: u64 = u64::MAX;
         let mut before = 0;
@@ -107,8 +107,8 @@ impl Rate {
     }
 }
 
-/// Starts a limiter that finds a rate for these ports, and has another user open many sockets. The
-/// daemon must answer, and the rate must not lapse.
+/// Starts a limiter that finds a rate for these ports, and lets another user open many sockets. The
+/// daemon must answer, and the rate must stay valid.
 fn crowd(ports: &str) -> Result<Pinned> {
     let pinned = Pinned::start(&format!(
         "limits: {{All: {{id: total, cost: packets, count: auto, match: {{protocol: udp, \
