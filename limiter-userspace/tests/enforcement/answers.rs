@@ -1,4 +1,4 @@
-//! Answers as clients' sockets see them.
+//! Answers to refused packets, as clients' sockets receive them.
 
 use std::{
     io::ErrorKind,
@@ -17,11 +17,11 @@ const PORT: u16 = 7000;
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
                        \0\0\x29\x04\xd0\0\0\0\0\0\0";
 
-/// The header and the question of the answer to it.
+/// The answer's header and question.
 const TRUNCATED: &[u8] = b"\x12\x34\x83\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
-/// One token in an hour, which is spent. A veth pair leaves checksums to be computed, and sends
-/// frames back in native mode only to a peer with a program.
+/// The limit has one token per hour, already spent. A veth pair leaves checksums to be computed; in
+/// native mode it sends frames back only to a peer with a program.
 fn start(pair: &Pair, deny: &str) -> Result<Limiter> {
     pair.compute_checksums()?;
     let configuration = format!(
@@ -92,7 +92,7 @@ fn a_client_is_refused_at_once() -> Result<()> {
     let limiter = start(&pair, "reset")?;
     for address in clients()? {
         let server = SocketAddr::new(server_for(address)?, PORT);
-        // Without the limiter it would answer.
+        // Without the limiter, this listener would accept.
         let _listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
         let connected = pair
             .client
@@ -102,7 +102,7 @@ fn a_client_is_refused_at_once() -> Result<()> {
             other => bail!("{other:?}"),
         }
     }
-    // At its first try.
+    // Refused at the first SYN.
     assert_eq!(stack_count(&pair.client, "TCPSynRetrans")?, 0);
     assert!(limiter.stop()?.success());
     Ok(())
@@ -116,7 +116,7 @@ fn a_socket_reports_what_is_prohibited() -> Result<()> {
         let socket = client(&pair, address)?;
         socket.send(QUERY)?;
         let error = socket.recv(&mut [0; 512]).err().context("no error")?;
-        // As Linux maps the two messages.
+        // Linux maps the two ICMP messages to these errors.
         let expected = if address.is_ipv4() {
             ErrorKind::HostUnreachable
         } else {
@@ -128,7 +128,7 @@ fn a_socket_reports_what_is_prohibited() -> Result<()> {
     Ok(())
 }
 
-/// An interface that looks at all frames, as a bridge's port does, sees frames to other hosts, too.
+/// A promiscuous interface, such as a bridge's port, also receives frames addressed to other hosts.
 #[test]
 fn nothing_is_answered_in_another_hosts_name() -> Result<()> {
     const OTHER: &str = "02:00:00:00:00:77";
@@ -160,14 +160,14 @@ fn nothing_is_answered_in_another_hosts_name() -> Result<()> {
     };
     assert_eq!(answers_to("02:00:00:00:00:02")?, 1);
     assert_eq!(answers_to(OTHER)?, 0);
-    // A device above it has an address of its own.
+    // A device above the interface has its own MAC address.
     pair.server.ip_batch(&format!(
         "link add link {SERVER_INTERFACE} name upper0 address {UPPER} type macvlan mode bridge\n\
          link set upper0 up\n"
     ))?;
     wait(|| Ok(answers_to(UPPER)? == 1))?;
     assert_eq!(answers_to(OTHER)?, 0);
-    // Its address may change.
+    // The MAC address may change.
     set(&format!("address {OTHER}"))?;
     wait(|| Ok(answers_to(OTHER)? == 1))?;
     assert_eq!(answers_to("02:00:00:00:00:02")?, 0);

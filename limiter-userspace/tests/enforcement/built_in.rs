@@ -14,7 +14,7 @@ const PORT: u16 = 7000;
 const PAYLOAD: usize = 958;
 const DURATION: Duration = Duration::from_millis(500);
 
-/// Returns the length of a frame: Ethernet, IP and UDP headers and the payload, in bytes.
+/// Returns a frame's length in bytes: the headers of Ethernet, IP and UDP, and the payload.
 fn frame_length(ipv4: bool) -> u64 {
     (14 + if ipv4 { 20 } else { 40 } + 8 + PAYLOAD) as u64
 }

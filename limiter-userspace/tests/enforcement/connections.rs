@@ -1,5 +1,5 @@
-//! Limits on connections open at once: clients connect, and only as many as the network stack has
-//! open are let in.
+//! Limits on open connections: clients connect, and the limit admits exactly as many as the network
+//! stack has open.
 
 mod destinations;
 mod fast_open;
@@ -32,10 +32,10 @@ use crate::{PATIENCE, pair, server_for, wait};
 
 const PORT: u16 = 7001;
 
-/// How many an address may have open.
+/// How many connections an address may have open.
 const LIMIT: usize = 3;
 
-/// Below the second after which a refused client would send its SYN again.
+/// Less than the second after which a refused client repeats its SYN.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
 const CLIENT: &str = "10.77.0.2";
@@ -61,7 +61,7 @@ fn start_with(pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter
     )
 }
 
-/// A server that accepts and keeps what comes.
+/// A server that accepts connections and keeps them open.
 struct Server(TcpListener);
 
 impl Server {
@@ -76,7 +76,8 @@ impl Server {
             socket.set_reuse_address(true)?;
             socket.bind(&SocketAddr::new("::".parse()?, port).into())?;
             socket.listen(1024)?;
-            // A client may take for open what is refused at its last ACK: nobody comes then.
+            // If the last ACK is refused, the client believes that its connection is open, but
+            // there is nothing to accept.
             socket.set_read_timeout(Some(AT_ONCE))?;
             Ok(Self(socket.into()))
         })
@@ -104,7 +105,7 @@ fn connect_to(pair: &Pair, from: &str, server: SocketAddr) -> Result<TcpStream> 
     })
 }
 
-/// Opens as many connections as are let in, and both ends of them.
+/// Opens as many connections as the limit admits; returns both ends of each.
 fn fill(pair: &Pair, server: &Server, from: &str) -> Result<Vec<(TcpStream, TcpStream)>> {
     let mut open = Vec::new();
     for number in 0..LIMIT {
@@ -122,7 +123,7 @@ fn assert_full(pair: &Pair, from: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless one more connection is let in soon.
+/// Fails unless one more connection is soon admitted.
 fn assert_room(pair: &Pair, server: &Server, from: &str) -> Result<(TcpStream, TcpStream)> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -135,7 +136,6 @@ fn assert_room(pair: &Pair, server: &Server, from: &str) -> Result<(TcpStream, T
     }
 }
 
-/// Returns how many connections the limiter counts.
 fn counted(limiter: &Limiter) -> Result<u64> {
     let status = limiter.status()?;
     let counted = status["connections"]["counted"].as_u64();
@@ -146,7 +146,7 @@ fn counted(limiter: &Limiter) -> Result<u64> {
     counted.with_context(|| format!("nothing is counted: {status}"))
 }
 
-/// Fails unless so many are counted soon.
+/// Fails unless the limiter soon counts this many.
 fn assert_counted(limiter: &Limiter, expected: u64) -> Result<()> {
     let is_so = wait(|| Ok(counted(limiter)? == expected));
     is_so.with_context(|| format!("{:?} are counted, not {expected}", counted(limiter)))
@@ -163,7 +163,7 @@ fn an_address_has_only_so_many_open() -> Result<()> {
         drop(open);
         assert_room(&pair, &server, from)?;
     }
-    // Others are not affected.
+    // Other addresses are not affected.
     let _open = fill(&pair, &server, CLIENT)?;
     assert_full(&pair, CLIENT)?;
     connect(&pair, "10.77.0.3")?;
@@ -216,7 +216,7 @@ fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
     Ok(())
 }
 
-/// Half-closed connections hold their places; all ends give them back.
+/// Half-closed connections hold their places. Every way to end one gives the place back.
 #[test]
 fn each_end_gives_the_place_back() -> Result<()> {
     let pair = pair()?;
@@ -224,7 +224,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     let limiter = start(&pair, &policy("ipAddress", ""))?;
     let mut open = fill(&pair, &server, CLIENT)?;
 
-    // The client has said all it has to say.
+    // The client has sent all of its data.
     let (mut client, mut serving) = open.pop().context("it is open")?;
     client.shutdown(Shutdown::Write)?;
     ensure!(serving.read(&mut [0])? == 0, "the server sees the end");
@@ -235,14 +235,14 @@ fn each_end_gives_the_place_back() -> Result<()> {
     open.push(assert_room(&pair, &server, CLIENT)?);
     assert_full(&pair, CLIENT)?;
 
-    // The server ends it first, and waits in TIME_WAIT.
+    // The server closes first, and waits in TIME_WAIT.
     let (client, serving) = open.pop().context("it is open")?;
     drop(serving);
     drop(client);
     open.push(assert_room(&pair, &server, CLIENT)?);
     assert_full(&pair, CLIENT)?;
 
-    // Either end resets it.
+    // Either end may reset the connection.
     for is_client in [true, false] {
         let (client, serving) = open.pop().context("it is open")?;
         let (resets, other) = if is_client {
@@ -259,7 +259,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     assert_counted(&limiter, 0)
 }
 
-/// A server that holds connections in a process of its own.
+/// A server that holds connections in its own process.
 fn holder(namespace: &Namespace) -> Result<Child> {
     let script = format!(
         "import socket,time\ns=socket.create_server(('',{PORT}),backlog=64)\nprint('up',flush=True)\n\
@@ -295,7 +295,7 @@ fn a_killed_server_gives_the_places_back() -> Result<()> {
     assert_counted(&limiter, 0)
 }
 
-/// Connections from before the limit are counted, and so is their end.
+/// Connections older than the limit count, and their ends, too.
 #[test]
 fn connections_from_before_count() -> Result<()> {
     let pair = pair()?;
@@ -311,7 +311,8 @@ fn connections_from_before_count() -> Result<()> {
     assert_counted(&limiter, 0)
 }
 
-/// A reload counts anew by the new limits, and a daemon by what came and went without it.
+/// A reload recounts by the new limits. A restarted daemon counts the connections that were opened
+/// and closed without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
     let pair = pair()?;
@@ -336,16 +337,16 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
     limiter.show(&["reload"])?;
     let end = Instant::now() + PATIENCE;
     assert_room(&pair, &server, CLIENT_V6)?;
-    // Nobody counts anew what a killed daemon has not.
+    // Wait for the recount, because after a kill no daemon would make it.
     while let Ok(client) = connect(&pair, CLIENT) {
         drop((client, server.accept()));
         ensure!(Instant::now() < end, "what was open is not counted anew");
     }
-    // What closed amid a look is taken off two looks later.
+    // A connection that closes during a poll is subtracted two polls later.
     assert_counted(&limiter, LIMIT as u64)?;
 
     limiter.kill()?;
-    // The pinned programs go on.
+    // The pinned programs go on without a daemon.
     assert_full(&pair, CLIENT)?;
     drop(open.pop());
     open.push(assert_room(&pair, &server, CLIENT)?);

@@ -1,4 +1,4 @@
-//! Devices whose frames begin with an IP header, and devices of unreadable frames.
+//! Devices with frames that begin with an IP header, and devices with unreadable frames.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
@@ -10,12 +10,12 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Namespace, RawSender, SERVER_INT
 
 use crate::{PATIENCE, pair, wait};
 
-/// Device types (linux/if_arp.h): tun, WireGuard and others; PPP; a radio's frames.
+/// Device types (linux/if_arp.h): tun, WireGuard and others; PPP; raw 802.11 frames.
 const NONE: libc::c_ulong = 0xfffe;
 const PPP: libc::c_ulong = 512;
 const RADIO: libc::c_ulong = 802;
 
-/// Bytes of the Ethernet header that [`Frame`] writes.
+/// The length of the Ethernet header that [`Frame`] writes.
 const ETHERNET: usize = 14;
 
 const FIVE_EACH: &str = "limits: {Each: {id: ipAddress, cost: packets, burst: 5, count: 1, period: 1h}, \
@@ -30,8 +30,9 @@ fn start(namespace: &Namespace) -> Result<Limiter> {
     Limiter::start(Path::new(PROGRAM), namespace, FIVE_EACH, &["-i", "tun0"])
 }
 
-/// The first byte of 8.0.0.0/16 and its third and fourth are those of an ethertype of IPv4, in the
-/// place where Ethernet has it: read so, such sources are malformed.
+/// The source 8.0.69.0 stands where Ethernet has its ethertype, and reads there as IPv4 (0x0800)
+/// and the start of an IPv4 header (0x45). A parser that expects Ethernet would drop such packets
+/// as malformed.
 #[test]
 fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<()> {
     for device_type in [NONE, PPP] {
@@ -51,7 +52,7 @@ fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<(
         }
         let limits = &limiter.status()?["limits"];
         let told = |limit: &str, field: &str| limits[limit][field].as_u64();
-        // Of the IPv6 packets, of 1048 bytes each, the range has room for one.
+        // The IPv6 packets have 1048 bytes each, so the range's burst admits one.
         assert_eq!(told("Each", "passed_packets"), Some(11), "{limits}");
         assert_eq!(told("Each", "dropped_packets"), Some(30), "{limits}");
         assert_eq!(told("Range", "passed_bytes"), Some(1048), "{limits}");
@@ -94,7 +95,7 @@ fn a_device_whose_frames_cannot_be_read_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// A frame larger than the burst never passes, whether the limit or the frame was there first.
+/// A frame larger than the burst never passes. The warning comes whichever of the two is set first.
 #[test]
 fn an_mtu_above_a_burst_is_told() -> Result<()> {
     const BYTES: &str =
@@ -131,7 +132,7 @@ fn an_mtu_above_a_burst_is_told() -> Result<()> {
     Ok(())
 }
 
-/// Hosts find each other although the limit has nothing left for any other packet of ICMPv6.
+/// Neighbour discovery works although the limit has no token left for any other ICMPv6 packet.
 #[test]
 fn a_spent_limit_on_icmpv6_does_not_end_ipv6() -> Result<()> {
     const ICMPV6: &str = "limits: {All: {id: total, cost: packets, match: {protocol: icmpv6}, burst: 1, count: 1, period: 1h}}\n";
@@ -187,7 +188,7 @@ fn an_interface_goes_by_its_other_names() -> Result<()> {
     );
     limiter.configure(&configuration)?;
     limiter.show(&["reload"])?;
-    // A change of the interface does not take its meant name away.
+    // A change of the interface does not make the daemon lose its configured name.
     pair.server
         .ip(&["link", "set", SERVER_INTERFACE, "mtu", "1400"])?;
     assert!(

@@ -1,5 +1,6 @@
-//! A host that forwards: SYN cookies are not made for others, which the daemon says; with its
-//! remedy, nftables' synproxy, clients connect through a flood that never reaches the server.
+//! A host that forwards cannot make SYN cookies for other hosts, and the daemon says so. With the
+//! remedy that it names, nftables' synproxy, clients connect through a flood that never reaches the
+//! server.
 
 use std::{
     fs,
@@ -26,7 +27,7 @@ const SERVERS: [(&str, &str); 2] = [("10.77.0.2", "10.99.0.2"), ("fd77:1:1::1", 
 
 const BYTES: usize = 10 << 20;
 
-/// As docs/kernels.md has it.
+/// The rules from docs/kernels.md.
 const SYNPROXY: &str = "\
 table inet forwarded {
   chain prerouting {
@@ -41,7 +42,7 @@ table inet forwarded {
 }
 ";
 
-/// A pair whose second namespace forwards to a third, where a server is.
+/// A pair in which the second namespace forwards to a third one with a server.
 pub(crate) struct Forwarding {
     pub(crate) pair: Pair,
     pub(crate) behind: Namespace,
@@ -87,7 +88,7 @@ impl Forwarding {
         Ok(Self { pair, behind })
     }
 
-    /// Sends back what comes.
+    /// Runs an echo server.
     fn serve(&self) -> Result<()> {
         let listener = self
             .behind
@@ -118,7 +119,7 @@ impl Forwarding {
         )
     }
 
-    /// Connects to the server, and has bytes sent back; returns how long it took to connect.
+    /// Connects to the server and reads echoed bytes; returns how long it took to connect.
     fn visit(&self, from: &str, server: &str) -> Result<Duration> {
         let server = SocketAddr::new(server.parse()?, PORT);
         let from: IpAddr = from.parse()?;
@@ -149,7 +150,8 @@ impl Forwarding {
         Ok(took)
     }
 
-    /// Returns how many SYNs the server behind got: each opens a connection, completed or not.
+    /// Returns how many SYNs reached the server behind the host: each one opens a connection,
+    /// completed or not.
     fn half_open(&self) -> Result<usize> {
         let output = self
             .behind
@@ -166,7 +168,6 @@ pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) -> Result<()> 
     namespace.enter(|| fs::write(&path, value).with_context(|| format!("cannot write {path}")))
 }
 
-/// Adds rules of nftables.
 pub(crate) fn nft(host: &Namespace, rules: &str) -> Result<()> {
     let mut nft: Command = host.command("nft");
     let output = nft.arg(rules).output().context("cannot run nft")?;
@@ -179,7 +180,7 @@ pub(crate) fn synproxy(host: &Namespace) -> Result<()> {
     set(host, "netfilter/nf_conntrack_tcp_loose", "0")
 }
 
-/// SYNs of sources that are not there, of both families.
+/// SYNs of unused sources, in both families.
 fn forged() -> Result<Vec<Vec<u8>>> {
     let frames = (1u16..200).flat_map(|number| {
         let v4 = (format!("10.77.0.{}", 20 + number), "10.99.0.2");
@@ -202,7 +203,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
     let forwarding = Forwarding::new()?;
     synproxy(&forwarding.pair.server)?;
     forwarding.serve()?;
-    // Somewhat more than is forged: what is above that is dropped before it costs anything.
+    // Above the flood's rate. Anything faster would be dropped early, before it costs anything.
     let limiter = forwarding.limiter("drop", 700)?;
     let flood = RawSender::new(&forwarding.pair.client, CLIENT_INTERFACE)?;
     let forged = forged()?;
@@ -222,7 +223,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
     progress.stop();
     let sent = thread.join().expect("the flood does not panic")?;
     ensure!(sent.packets > 100, "{sent:?}");
-    // More than the limit lets through reaches not even synproxy.
+    // SYNs beyond the limit do not even reach synproxy.
     let flood = RawSender::new(&forwarding.pair.client, CLIENT_INTERFACE)?;
     for _ in 0..5 {
         flood.send_frames(&self::forged()?)?;
@@ -232,7 +233,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
     Ok(())
 }
 
-/// The daemon says that such a host makes no cookies for others, and what to do.
+/// The daemon warns that such a host makes no cookies for others, and names the remedy.
 #[test]
 fn cookies_for_others_are_warned_of() -> Result<()> {
     const OFF: &str = "net.ipv4.tcp_syncookies is 0";
@@ -251,13 +252,13 @@ fn cookies_for_others_are_warned_of() -> Result<()> {
     let check = check.arg("check").arg(limiter.configuration()).output()?;
     let told = String::from_utf8_lossy(&check.stderr);
     ensure!(check.status.success() && told.contains(TOLD), "{check:?}");
-    // As it says: what the limit refuses is dropped.
+    // As the warning says, refused SYNs are dropped.
     let (from, server) = SERVERS[0];
     forwarding.visit(from, server)?;
     let flood = RawSender::new(&forwarding.pair.client, CLIENT_INTERFACE)?;
     flood.send_frames(&forged()?)?;
     assert!(dropped(&limiter)? > 0);
-    // A server of the host's own gets its cookies.
+    // A server on the host itself gets cookies.
     let host = &forwarding.pair.server;
     let listener = host.enter(|| Ok(TcpListener::bind(format!("[::]:{PORT}"))?))?;
     wait_until(false)?;

@@ -1,4 +1,4 @@
-//! Messages of ICMP by their types.
+//! Limits on ICMP messages by type.
 
 use std::{
     io::ErrorKind,
@@ -10,12 +10,12 @@ use testbed::{CLIENT_INTERFACE, Frame, RawSender};
 
 use crate::{PATIENCE, pair, server_for, start, wait};
 
-/// A port at which no socket is.
+/// A port without a socket.
 const CLOSED: u16 = 7000;
 
 const PINGS_OF_EACH: usize = 1000;
 
-/// The server learns that a port is closed although its limit has nothing left for pings.
+/// The server still learns that a port is closed when its limit has no token left for pings.
 #[test]
 fn a_spent_limit_on_pings_lets_errors_pass() -> Result<()> {
     const PINGS: &str = "limits: {Pings: {id: total, cost: packets, match: {icmp-type: echo-request}, burst: 1, count: 1, period: 1h}}\n";

@@ -1,4 +1,4 @@
-//! Frames longer than a page: native mode, and every byte counted.
+//! Frames longer than a page: native mode works, and every byte is counted.
 
 use std::{net::SocketAddr, time::Duration};
 

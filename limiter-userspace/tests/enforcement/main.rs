@@ -55,13 +55,13 @@ const CLIENTS: [&str; 7] = [
 
 const SERVERS: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 
-/// How long a test waits for an event: also on a busy machine, only a failure takes so long.
+/// How long a test waits for an event on a busy machine. Only failures take this long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The interval between two looks while a test waits.
+/// The interval between two polls of a condition.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Looks until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let caller = Location::caller();
@@ -119,8 +119,8 @@ impl Rate {
         format!("{{burst: {burst}, count: {per_second}, period: 1s}}")
     }
 
-    /// Returns the most that may be admitted between two times in nanoseconds: the bucket's tokens
-    /// and those added meanwhile, rounded down.
+    /// Returns the most tokens that may be admitted between two times in nanoseconds: a full bucket
+    /// and the tokens added meanwhile, rounded down.
     fn most(self, from_ns: u64, to_ns: u64) -> u64 {
         let added = to_ns.saturating_sub(from_ns) * self.per_second / 1_000_000_000;
         self.burst + added
@@ -156,10 +156,11 @@ impl From<Count> for Window {
     }
 }
 
-/// Compares what saturating clients got with the limit; a packet costs `grain` tokens.
+/// Compares the packets that saturating clients got through with the limit; each packet costs
+/// `grain` tokens.
 #[track_caller]
 fn assert_exact(rate: Rate, admitted: u64, sent: Window, arrived: Window, grain: u64) {
-    // The limiter saw the packets between these times.
+    // The limiter judged the packets between these times.
     let most = rate.most(sent.first_ns, arrived.last_ns);
     assert!(
         admitted <= most,

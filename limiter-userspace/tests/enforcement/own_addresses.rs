@@ -1,4 +1,4 @@
-//! The server's own addresses as forged sources: nothing is answered to them.
+//! The server's own addresses as forged sources: no answer is sent to them.
 
 use std::{fmt::Write as _, net::IpAddr, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{pair, server_for, wait};
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
-/// A server whose limit answers any number of queries.
+/// A server with a limit that answers any number of queries.
 struct Scene {
     pair: Pair,
     limiter: Limiter,
@@ -35,12 +35,12 @@ impl Scene {
             limiter,
             sender,
         };
-        // It spends the limit's token.
+        // Spends the limit's token.
         scene.is_answered("10.77.0.2")?;
         Ok(scene)
     }
 
-    /// Sends a query in the name of a source; returns whether it is answered.
+    /// Sends a query with this source; returns whether it is answered.
     fn is_answered(&self, source: &str) -> Result<bool> {
         let source: IpAddr = source.parse()?;
         let query = Frame::new(source, server_for(source)?).udp(4321, 53, QUERY)?;
@@ -63,7 +63,7 @@ impl Scene {
         ))
     }
 
-    /// Waits until a source is answered, or is no longer.
+    /// Waits until a source is answered, or no longer is.
     fn wait(&self, source: &str, answered: bool) -> Result<()> {
         let is_so = wait(|| Ok(self.is_answered(source)? == answered));
         is_so.with_context(|| format!("{source} is as it was"))
@@ -88,11 +88,11 @@ fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
     Ok(())
 }
 
-/// A host that had them before the daemon started, and a reload.
+/// Addresses older than the daemon are known, and stay known after a reload.
 #[test]
 fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
     let scene = Scene::new()?;
-    // From other addresses of the server to those that `server_for` names.
+    // Other addresses of the server, as sources of queries to the ones of `server_for`.
     let server = &scene.pair.server;
     for prefix in ["10.77.0.8/32", "fd77::8/128"] {
         server.ip(&["address", "add", prefix, "dev", "lo", "nodad"])?;
@@ -120,7 +120,7 @@ fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
     Ok(())
 }
 
-/// A server with more addresses than the kernel is told answers nobody, and says so.
+/// A server with more addresses than the kernel's table holds sends no answers at all, and says so.
 #[test]
 fn too_many_addresses_silence_all_answers() -> Result<()> {
     let scene = Scene::new()?;

@@ -1,4 +1,4 @@
-//! Connections that the host itself began: limits do not slow their answers, and hold everybody else.
+//! Connections that the host opens itself: limits do not slow their incoming packets, but hold all other traffic.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -17,13 +17,13 @@ const PEERS: [&str; 2] = ["10.77.0.2", "fd77:1:1::1"];
 
 const PORT: u16 = 8080;
 
-/// A download: thousands of packets, of which the limit would admit a few each second.
+/// A download of thousands of packets; the limit would admit only a few each second.
 const BYTES: usize = 20_000_000;
 
-/// How many forged packets come at once.
+/// How many forged packets are sent at once.
 const FORGED: usize = 1_000;
 
-/// What the limit admits at once, and in a minute.
+/// The limit's burst, and its count per minute.
 const BURST: u64 = 20;
 
 fn policy(rest: &str) -> String {
@@ -46,7 +46,7 @@ impl Peer {
         Ok(Self { address, listener })
     }
 
-    /// Has the host connect; returns its end and the peer's.
+    /// Connects from the host; returns both ends.
     fn connected(&self, pair: &Pair) -> Result<(TcpStream, TcpStream)> {
         let own = pair.server.enter(|| {
             let own = TcpStream::connect_timeout(&self.address, PATIENCE)?;
@@ -58,11 +58,11 @@ impl Peer {
         Ok((own, peer))
     }
 
-    /// Has the host fetch some bytes within a time; returns how many it got.
+    /// Fetches data from the peer within a time; returns the number of bytes.
     fn fetch(&self, pair: &Pair, within: Duration) -> Result<usize> {
         let (mut own, mut peer) = self.connected(pair)?;
         thread::scope(|scope| {
-            // It fails when the host gives up.
+            // The write fails once the host gives up.
             scope.spawn(move || peer.write_all(&vec![7; BYTES]));
             let begun = Instant::now();
             let mut buffer = vec![0; 1 << 16];
@@ -76,13 +76,13 @@ impl Peer {
                     Err(error) => return Err(error.into()),
                 }
             }
-            // It resets the connection, so that the peer gives up, too.
+            // Dropping resets the connection, so that the peer gives up, too.
             drop(own);
             Ok(got)
         })
     }
 
-    /// Sends forged segments of the peer, from one port to another, which open no connection.
+    /// Sends forged segments of the peer, between these ports, that open no connection.
     fn forge(&self, pair: &Pair, from: u16, to: u16) -> Result<()> {
         let source: IpAddr = self.address.ip();
         let segment = Frame::new(source, server_for(source)?).tcp_ack(from, to, 1, 1)?;
@@ -98,13 +98,13 @@ fn packets(limiter: &Limiter, reason: &str) -> Result<u64> {
     Ok(status["reasons"][reason].as_u64().unwrap_or_default())
 }
 
-/// Waits until so many more packets than before have a reason.
+/// Waits until this many more packets have a reason.
 fn wait(limiter: &Limiter, reason: &str, wanted: u64) -> Result<()> {
     let is_so = crate::wait(|| Ok(packets(limiter, reason)? >= wanted));
     is_so.with_context(|| format!("{wanted} packets are not {reason}"))
 }
 
-/// A download goes on as if there were no limit, and nobody who forges its source gains by it.
+/// A download runs at full speed, and forging its source gains nothing.
 #[test]
 fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
     for address in PEERS {
@@ -123,7 +123,7 @@ fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
         }
         wait(&limiter, "over_limit", before + 3 * FORGED as u64 - BURST)?;
 
-        // Whoever knows both ports of an open connection passes; not when it has ended.
+        // A forger who knows both ports of an open connection passes, but only until it closes.
         let before = packets(&limiter, "own_connection")?;
         peer.forge(&pair, PORT, port)?;
         wait(&limiter, "own_connection", before + FORGED as u64 - BURST)?;
@@ -139,7 +139,7 @@ fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
     Ok(())
 }
 
-/// Returns whether this namespace has no connection of that port, but perhaps one in `TIME_WAIT`.
+/// Returns whether this namespace has no connection of this port, except perhaps in `TIME_WAIT`.
 fn is_gone(port: u16) -> Result<bool> {
     let filter = format!("( sport = :{port} )");
     let mut ss = std::process::Command::new("ss");
@@ -173,7 +173,7 @@ fn a_download_is_limited_where_the_configuration_says_so() -> Result<()> {
     Ok(())
 }
 
-/// A peer that connects to the host is limited, also once the host's listener is gone.
+/// A peer's connection to the host is limited, even after the host's listener is closed.
 #[test]
 fn what_the_host_accepts_is_limited() -> Result<()> {
     for address in PEERS {
@@ -197,7 +197,8 @@ fn what_the_host_accepts_is_limited() -> Result<()> {
     Ok(())
 }
 
-/// `limiter explain` counts those open to the address alone, and says what does not spare them.
+/// `limiter explain` counts the connections that the host opened to this address, and names the rules that still apply
+/// to them.
 #[test]
 fn what_is_exempt_is_explained() -> Result<()> {
     for address in PEERS {
@@ -219,7 +220,7 @@ fn what_is_exempt_is_explained() -> Result<()> {
         let other = explained("10.77.0.99")?;
         ensure!(!other.contains("exempt"), "{other}");
 
-        // What the peer opens is not the host's own.
+        // A connection that the peer opens is not the host's own.
         let listener = pair.server.enter(|| {
             let own = server_for(address.parse()?)?;
             Ok(TcpListener::bind((own, PORT))?)
@@ -246,7 +247,7 @@ fn what_is_exempt_is_explained() -> Result<()> {
     Ok(())
 }
 
-/// What a reload changes, and what it does not: a connection stays the host's own.
+/// A reload keeps the list of the host's own connections.
 #[test]
 fn a_reload_forgets_no_connection() -> Result<()> {
     let pair = pair()?;

@@ -15,7 +15,7 @@ use crate::{PATIENCE, pair, start, wait};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// Twice what the limit of bytes admits at once.
+/// Twice the burst of the limit on bytes.
 const DOWNLOAD: usize = 40_000_000;
 
 #[test]
@@ -26,13 +26,13 @@ fn what_the_host_fetches_is_not_limited_and_its_services_are() -> Result<()> {
         let before = pair.received()?;
         ensure!(download(&pair, peer.parse()?)? == DOWNLOAD);
         let arrived = pair.received()? - before;
-        // Far more than any limit admits at once, or in the time that it took.
+        // Far more than any limit admits at once, or in the download's time.
         ensure!(arrived > 600, "{arrived} packets from {peer}");
     }
     let none = Vec::<(&str, u64)>::new();
     ensure!(dropped(&limiter)? == none, "{:?}", dropped(&limiter)?);
 
-    // A service of the host is limited: these exceed the burst and a second's packets.
+    // A service of the host is limited: these packets exceed the burst and a second's count.
     let frame = Frame::new("10.77.0.3".parse()?, "10.77.0.1".parse()?).udp(40_000, 53, b"?")?;
     let before = pair.received()?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 2_000])?;

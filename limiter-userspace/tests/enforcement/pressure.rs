@@ -13,16 +13,16 @@ use crate::{networks, start};
 const BUSY: u32 = 1_000;
 const QUIET: u32 = 10_000;
 
-/// Packets a second of all busy sources: 40 of each.
+/// Packets per second of all busy sources: 40 of each.
 const BUSY_PER_SECOND: u32 = 40_000;
 
-/// Packets a second of all quiet sources: one of each in five seconds.
+/// Packets per second of all quiet sources: one of each in five seconds.
 const QUIET_PER_SECOND: u32 = 2_000;
 
 const ATTACK: Duration = Duration::from_secs(12);
 
-/// The entry list holds 2 048 addresses: enough to know all busy sources when they send again, too
-/// few for any quiet one. The lists below hold as many again.
+/// The entry list holds 2 048 addresses: enough to recognise all busy sources when they send again,
+/// too few for any quiet one. The lists below have the same size.
 const CONFIGURATION: &str = "
 ip-rep:
   - name: main
@@ -76,7 +76,7 @@ fn the_busy_lose_their_packets_and_the_quiet_do_not() -> Result<()> {
 }
 
 fn sources(first: u32, count: u32) -> Vec<Ipv4Addr> {
-    // All over a /8, as those of a botnet are.
+    // Spread over a /8, like a botnet's sources.
     (0..count)
         .map(|number| Ipv4Addr::from(first + number * 1_663))
         .collect()

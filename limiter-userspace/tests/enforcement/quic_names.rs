@@ -1,5 +1,5 @@
-//! Limits by server name on QUIC: flows count by the name in their clients' first datagrams, of which Chromium has
-//! sent some; and what a flood of forged ones does.
+//! Limits by server name on QUIC: flows count under the name in their clients' first datagrams, some of them recorded
+//! from Chromium. Floods of forged datagrams do not evict names.
 
 use std::{
     io::Write as _,
@@ -16,11 +16,11 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Load, Pair, RawSender, SERVER_IN
 
 use crate::pair;
 
-/// The first that Chromium sent when it was told to talk to quic.example, in two datagrams.
+/// Chromium's first two datagrams to quic.example.
 const CHROMIUM: &[u8] = include_bytes!("../../../limiter-names/tests/names/hellos/chromium.quic");
 const DATAGRAM: usize = 1250;
 
-/// How often what comes from a client passes by a limit, which has no more for an hour.
+/// How many datagrams of a client pass the limit; no token comes back within the hour.
 const BURST: usize = 3;
 
 /// A limit on a name.
@@ -38,7 +38,7 @@ fn start(pair: &Pair, configuration: &str, mode: &str) -> Result<Limiter> {
     Limiter::start(binary, &pair.server, configuration, &arguments)
 }
 
-/// A server that takes datagrams, and a client of it.
+/// A server that accepts datagrams, and its client.
 struct Scene<'p> {
     pair: &'p Pair,
     server: UdpSocket,
@@ -57,7 +57,7 @@ impl<'p> Scene<'p> {
         })
     }
 
-    /// Returns a client with a port of its own.
+    /// Returns a client with its own port.
     fn client(&self) -> Result<UdpSocket> {
         let any: SocketAddr = if self.address.is_ipv4() {
             "0.0.0.0:0".parse()?
@@ -71,7 +71,7 @@ impl<'p> Scene<'p> {
         })
     }
 
-    /// Has a client send ten datagrams as they come after a handshake; returns how many arrive.
+    /// Sends ten datagrams of a client in the form used after a handshake; returns how many arrive.
     fn send_ten(&self, client: &UdpSocket) -> Result<usize> {
         self.arrived();
         for _ in 0..10 {
@@ -88,13 +88,13 @@ impl<'p> Scene<'p> {
     }
 }
 
-/// Waits until so many QUIC flows got names.
+/// Waits until this many QUIC flows have names.
 fn wait_for_names(limiter: &Limiter, named: u64) -> Result<()> {
     let is_so = || Ok(limiter.status()?["server_names"]["quic"]["named"] == named);
     crate::wait(is_so).with_context(|| format!("not {named} names"))
 }
 
-/// Returns the datagrams of a hello for a name: of one if all fits, or of two, of which the second has the name.
+/// Returns a hello's datagrams for a name: one if all fits, otherwise two, with the name in the second.
 fn hello(version: Version, name: &str, key_share: usize) -> Vec<Vec<u8>> {
     let message = Hello {
         name: Some(name.as_bytes()),
@@ -139,11 +139,11 @@ fn a_limit_holds_for_the_flows_of_its_name_alone() -> Result<()> {
             }
             named += 1;
             wait_for_names(&limiter, named)?;
-            // The bucket is the same for both families.
+            // Both families share the bucket.
             let expected = if named == 2 { BURST } else { 0 };
             let arrived = scene.send_ten(&counted)?;
             ensure!(arrived == expected, "{mode} {address}: {arrived}");
-            // A later hello of the client's, or of somebody else's in its name, changes nothing.
+            // A later hello, from the client or forged with its address, changes nothing.
             for datagram in hello(Version::One, "other.example", 0) {
                 counted.send(&datagram)?;
             }
@@ -201,7 +201,7 @@ fn a_flow_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(scene.send_ten(&client)? == 10);
     limiter.configure(&limit("b.example", ""))?;
     limiter.show(&["reload"])?;
-    // Until it is written down again: then one token is spent.
+    // Until the daemon has entered the name again: then one token is spent.
     crate::wait(|| {
         client.send(b"\x40 as if it were encrypted")?;
         Ok(limiter.status()?["limits"]["B"]["passed_packets"] == 1)
@@ -220,7 +220,7 @@ fn forged() -> Result<Vec<Vec<u8>>> {
     frames.collect()
 }
 
-/// Connects to a web server and asks for a file by a name.
+/// Connects to a web server and requests a file under a name.
 fn ask_by_tcp(pair: &Pair, name: &str) -> Result<TcpStream> {
     let address: SocketAddr = "10.77.0.1:80".parse()?;
     let mut stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
@@ -232,7 +232,8 @@ fn names_by_tcp(status: &Value) -> Result<u64> {
     status["server_names"]["named"].as_u64().context("no names")
 }
 
-/// Forged hellos take neither names from connections nor from flows that live, and are read within a bound.
+/// Forged hellos evict neither connections' names nor names of live flows, and the daemon reads a bounded number of
+/// them.
 #[test]
 fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
     let pair = pair()?;
@@ -283,14 +284,14 @@ fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
         lost.values().filter_map(Value::as_u64).sum::<u64>() > 0,
         "{quic:#}"
     );
-    // The flow is still counted by its name.
+    // The flow is still counted under its name.
     ensure!(scene.send_ten(&client)? == 0);
     drop((web, connections));
     ensure!(limiter.stop()?.success());
     Ok(())
 }
 
-/// Where nobody takes datagrams, forged ones name nothing.
+/// Forged datagrams to a port without a socket name no flow.
 #[test]
 fn a_port_without_a_socket_has_no_flows() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! Answers in native mode: over veth they arrive only where the other end has a native program, and
+//! Answers in native mode: over veth they arrive only if the other end has a native program, and
 //! the daemon says so.
 
 use std::{
@@ -19,7 +19,7 @@ const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x0
 const ANSWERING: &str = "limits: {All: {id: total, cost: packets, match: {destination-port: 53}, \
                          burst: 1, count: 1, period: 1h, deny: truncate}}\n";
 
-/// Limits nothing.
+/// Never refuses a packet.
 const PASSING: &str = "limits: {All: {id: total, cost: packets, burst: 1000000, count: 1000000, \
                        period: 1s}}\n";
 
@@ -31,13 +31,13 @@ fn limiter(namespace: &Namespace, interface: &str, mode: &str, text: &str) -> Re
     Limiter::start(program, namespace, text, &["-i", interface, "--mode", mode])
 }
 
-/// Whether a query of the client is answered; the first is passed, and nobody listens.
+/// Returns whether a query of the client is answered. The first one passes, but the port is closed.
 fn is_answered(pair: &Pair) -> Result<bool> {
     let socket = pair.client.enter(|| Ok(UdpSocket::bind("10.77.0.2:0")?))?;
     socket.set_read_timeout(Some(Duration::from_millis(300)))?;
     let mut answer = [0; 512];
     for _ in 0..2 {
-        // Not connected, so that it hears nothing of the port that is closed.
+        // Unconnected, so that the socket gets no error about the closed port.
         socket.send_to(QUERY, "10.77.0.1:53")?;
         if socket.recv(&mut answer).is_ok() {
             return Ok(true);
@@ -46,7 +46,7 @@ fn is_answered(pair: &Pair) -> Result<bool> {
     Ok(false)
 }
 
-/// Waits until the status tells, or does not tell, that answers are lost.
+/// Waits until the status reports that answers are lost, or no longer does.
 fn wait(limiter: &Limiter, lost: bool) -> Result<()> {
     crate::wait(|| Ok(limiter.show(&["status"])?.contains(LOST) == lost))
 }
@@ -58,7 +58,7 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     let server = limiter(&pair.server, SERVER_INTERFACE, "native", ANSWERING)?;
     wait(&server, true)?;
     assert!(!is_answered(&pair)?);
-    // It is told once.
+    // It is logged once.
     let client = limiter(&pair.client, CLIENT_INTERFACE, "native", PASSING)?;
     wait(&server, false)?;
     assert!(is_answered(&pair)?);
@@ -67,7 +67,7 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     assert_eq!(log.matches(LOST).count(), 1, "{log}");
     assert!(client.stop()?.success());
     wait(&server, true)?;
-    // Nothing is told of a policy that answers nothing.
+    // A policy without answers causes no warning.
     server.configure(PASSING)?;
     server.show(&["reload"])?;
     wait(&server, false)?;
@@ -75,13 +75,14 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Another driver with native mode: nobody knows whether answers leave, and here they do.
+/// Another driver with native mode: the limiter does not know whether answers leave, and here they
+/// do.
 #[test]
 fn a_tap_interface_sends_back() -> Result<()> {
     const UNKNOWN: &str = "tap0: it is not known whether answers leave";
     let namespace = Namespace::new()?;
     let mut tap = Tap::new(&namespace, "tap0")?;
-    // That of the frames' destination: nothing is answered in another host's name.
+    // The frames' destination address, because the limiter never answers for another host.
     namespace.ip(&["link", "set", "tap0", "address", "02:00:00:00:00:02"])?;
     let limiter = limiter(&namespace, "tap0", "native", ANSWERING)?;
     crate::wait(|| Ok(limiter.show(&["status"])?.contains(UNKNOWN)))?;
@@ -91,10 +92,10 @@ fn a_tap_interface_sends_back() -> Result<()> {
     ] {
         let frame = Frame::new(pair[0].parse()?, pair[1].parse()?);
         let query = frame.udp(4321, 53, QUERY)?;
-        // The first takes the limit's token.
+        // The first query takes the limit's token.
         tap.send(&query)?;
         tap.send(&query)?;
-        // To the sender, with QR and TC set; the interface sends other things, too.
+        // To the sender, with QR and TC set. The interface also sends other frames.
         let is_answer = |frame: &[u8]| {
             frame.len() == query.len()
                 && frame.ends_with(&QUERY[12..])

@@ -1,4 +1,4 @@
-//! Several sources under one policy: ranges, overrides, tags.
+//! Several sources under one policy: ranges, overrides, VLAN tags.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,7 +17,7 @@ use crate::{Rate, Window, assert_exact, pair, server_for, start};
 const PORT: u16 = 7000;
 const DURATION: Duration = Duration::from_millis(800);
 
-/// Sends from all clients at once, each at its load.
+/// Sends from all clients at once, each with its load.
 fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {
     let sink = UdpSink::new(&pair.server, PORT)?;
     let sent = thread::scope(|scope| {
@@ -46,7 +46,8 @@ fn steady(per_second: u32) -> Result<Load> {
     Ok(Load::steady(per_second, DURATION))
 }
 
-/// Together they exceed the /48's limit, alone none exceeds its own; another /48 is unaffected.
+/// Together the addresses exceed the /48's limit, alone none exceeds its own. Another /48 is
+/// unaffected.
 #[test]
 fn addresses_of_one_48_share_its_budget() -> Result<()> {
     let range = Rate {
@@ -159,7 +160,7 @@ fn an_override_holds_for_its_id_alone() -> Result<()> {
     Ok(())
 }
 
-/// A packet is charged to the same bucket under any tags.
+/// A packet is charged to the same bucket under any VLAN tags.
 #[test]
 fn two_vlan_tags_do_not_hide_a_packet() -> Result<()> {
     let pair = pair()?;

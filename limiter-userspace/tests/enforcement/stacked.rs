@@ -1,4 +1,4 @@
-//! Devices above others, and devices on which no frame arrives.
+//! Devices above other devices, and devices on which no frame arrives.
 
 use std::path::Path;
 
@@ -61,13 +61,13 @@ fn a_bridge_and_its_port_are_refused_together() -> Result<()> {
     let limiter = start(&namespace, &["p1", "br0"])?;
     let told = |text: &str| Ok(limiter.show(&["status"])?.contains(text));
     assert!(!told(TWICE)?);
-    // One that joins later is told.
+    // A warning for a port that joins later.
     namespace.ip(&["link", "set", "p1", "master", "br0"])?;
     wait(|| told(TWICE))?;
     limiter.wait_for_log(TWICE)?;
     namespace.ip(&["link", "set", "p1", "nomaster"])?;
     wait(|| Ok(!told(TWICE)?))?;
-    // One that is back as a port is not attached to, and the reason is told.
+    // A port that returns is not limited, and the daemon gives the reason.
     namespace.ip(&["link", "delete", "p1"])?;
     wait(|| told("vanished"))?;
     namespace.ip_batch("link add p1 master br0 type veth peer name far1\n")?;
@@ -103,7 +103,7 @@ fn a_bridge_alone_is_told_to_see_only_frames_to_the_host() -> Result<()> {
         status.contains(UNSEEN) && status.contains(PORTS),
         "{status}"
     );
-    // It is as the operator may want it.
+    // The operator may want it this way, so the status is healthy.
     let checked = limiter.command(&["status", "--check"]).output()?;
     ensure!(checked.status.success());
     let file = tempfile::NamedTempFile::new()?;

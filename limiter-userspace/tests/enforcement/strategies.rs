@@ -11,7 +11,7 @@ const PORT: u16 = 7000;
 const FIRST: &str = "PacketsPerIPAddress";
 const SECOND: &str = "PacketsPerIPAddress#2";
 
-/// Admits twenty in each of the first two seconds, then the minute's remaining five.
+/// Admits twenty packets in each of the first two seconds, then the remaining five of the minute.
 const CONFIGURATION: &str =
     "limits: {PacketsPerIPAddress: {strategy: moving-window, rate: 20/second; 45 per 1 minute}}\n";
 const IN_A_MINUTE: u64 = 45;
@@ -33,7 +33,7 @@ fn both_rates_of_a_moving_window_hold() -> Result<()> {
 
         let arrived = tally.of(client);
         assert_eq!(arrived.packets, IN_A_MINUTE);
-        // The last packet passes when two windows are over.
+        // The last packet passes after two windows.
         let took = Duration::from_nanos(arrived.last_ns - sent.first_ns);
         assert!(took >= Duration::from_secs(2), "{took:?}");
 

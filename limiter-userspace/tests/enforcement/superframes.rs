@@ -1,4 +1,4 @@
-//! Superframes (GSO), which carry many packets, in generic mode.
+//! Superframes (GSO), each with many packets, in generic mode.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ const PORT: u16 = 7000;
 /// The headers of a packet, in bytes: Ethernet, IPv4 and UDP.
 const HEADERS: u64 = 42;
 
-/// Superframes of so many packets, each with a payload of `size` bytes.
+/// Superframes of this many packets, each with a payload of `size` bytes.
 #[derive(Clone, Copy)]
 struct Sent {
     superframes: u64,
@@ -29,8 +29,7 @@ struct Sent {
     size: u16,
 }
 
-/// Sends superframes to a server behind a limit, and returns the counts of the limit, once the server has
-/// got as many packets as passed.
+/// Sends superframes to a server behind a limit; returns the limit's counts once all passed packets have arrived.
 fn send(limit: &str, sent: Sent) -> Result<Value> {
     let pair = pair()?;
     let configuration = format!("limits: {{Each: {{id: ipAddress, period: 1h, {limit}}}}}\n");
@@ -71,7 +70,7 @@ fn each_packet_of_a_superframe_counts() -> Result<()> {
     let counts = send("cost: packets, burst: 100, count: 1", large)?;
     assert_eq!(counts["passed_packets"], 2 * 45, "{counts}");
     assert_eq!(counts["dropped_packets"], 45, "{counts}");
-    // The least payload that a sender can have in each.
+    // The smallest payload of a packet.
     let small = Sent {
         superframes: 2,
         packets: 60,
@@ -107,8 +106,8 @@ fn the_headers_of_each_count_as_bytes() -> Result<()> {
     Ok(())
 }
 
-/// Its packets could come one by one, and a full bucket would let the first of them pass: it cannot let a
-/// part of the superframe pass, so it lets the whole pass, and owes the rest.
+/// Sent one by one, the first of its packets would pass a full bucket. The limiter cannot pass a part of a superframe,
+/// so it passes the whole, and the bucket owes the rest.
 #[test]
 fn a_superframe_above_the_burst_passes_a_full_bucket_which_owes_the_rest() -> Result<()> {
     let sent = Sent {
@@ -124,14 +123,14 @@ fn a_superframe_above_the_burst_passes_a_full_bucket_which_owes_the_rest() -> Re
         assert_eq!(counts["passed_packets"], 45, "{counts}");
         assert_eq!(counts["dropped_packets"], 2 * 45, "{counts}");
     }
-    // A window counts what passes in it, and can owe nothing.
+    // A window only counts packets within it, and cannot owe any.
     let counts = send("cost: packets, strategy: fixed-window, count: 20", sent)?;
     assert_eq!(counts["passed_packets"], 0, "{counts}");
     Ok(())
 }
 
-/// Superframes of a connection reach a bridge whole, whether the sender left them so (TSO) or the card
-/// below merged them (GRO): each segment that the client sent counts.
+/// Superframes of a connection reach a bridge whole, left by the sender (TSO) or merged by the card below (GRO): each
+/// of the client's segments counts.
 #[test]
 fn each_segment_of_a_connection_counts_on_a_bridge() -> Result<()> {
     for merged_by in [CLIENT_INTERFACE, SERVER_INTERFACE] {
@@ -195,7 +194,7 @@ fn upload(client: &Namespace, server: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Returns the segments that a namespace sent, each one that a card would.
+/// Returns how many segments a namespace sent, counted as a card would send them.
 fn sent_segments(namespace: &Namespace) -> Result<u64> {
     let counters = namespace.enter(|| Ok(fs::read_to_string("/proc/thread-self/net/snmp")?))?;
     let mut lines = counters
@@ -221,7 +220,7 @@ fn offload(namespace: &Namespace, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Superframes of a virtual machine reach a native program as well, without notes: they are estimated.
+/// Superframes of a virtual machine reach a native program without metadata, so their packet counts are estimates.
 #[test]
 fn the_packets_of_a_virtual_machines_superframe_are_estimated() -> Result<()> {
     let namespace = Namespace::new()?;

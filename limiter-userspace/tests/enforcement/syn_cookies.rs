@@ -1,5 +1,5 @@
-//! SYN cookies: clients connect through a limit that refuses all their SYNs, while forged ones keep
-//! the listening socket's queue full.
+//! SYN cookies: clients connect through a limit that refuses all their SYNs, while forged SYNs keep the listening
+//! socket's queue full.
 
 mod options;
 
@@ -33,30 +33,30 @@ const PORT: u16 = 7001;
 /// The flag in a TCP header.
 const ACK: u8 = 0x10;
 
-/// The SYNs that wait at the socket before it is full.
+/// How many SYNs fill the socket's queue.
 const BACKLOG: i32 = 16;
 
-/// Connections of each family for each setting.
+/// Connections for each family and setting.
 const CONNECTIONS: usize = 10;
 
-/// What each client sends and gets back; some send the large one.
+/// The number of bytes that a client sends and gets back; some clients use the large one.
 const SMALL: usize = 3000;
 const LARGE: usize = 10 << 20;
 
-/// The server sends more than it gets. Otherwise the numbers of a last ACK differ as those of the
-/// first one do, and the network stack takes it, if it comes twice, for one that brings a cookie.
+/// The server sends this much more than it gets. Otherwise a connection's last ACK differs from its first one by the
+/// same amount in both numbers, and the network stack takes a repeated one for a cookie.
 const MORE: usize = 1000;
 
-/// Of more connections than tests usually make, `ss` is asked of one in so many.
+/// In larger runs, `ss` is called for one connection in this many.
 const SHOWN: usize = 50;
 
-/// Far below the second after which a client would send its SYN again.
+/// Well below the second after which a client repeats its SYN.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-/// As many answers as anybody wants.
+/// A limit of answers that is never reached.
 const MANY: &str = "{burst: 1000000, count: 1000000, period: 1s}";
 
-/// A limit with one token, and limits of answers.
+/// Starts a limiter with one token, and these limits of answers.
 fn start(pair: &Pair, rate: &str) -> Result<Limiter> {
     start_with(pair, rate, &[])
 }
@@ -89,7 +89,7 @@ pub(crate) fn set(namespace: &Namespace, name: &str, value: &str) -> Result<()> 
     namespace.enter(|| Ok(fs::write(format!("/proc/sys/net/ipv4/{name}"), value)?))
 }
 
-/// Returns a number of connections: as many as the environment asks for, or else so many.
+/// Returns the number of connections: from the environment, or else `usual`.
 pub(crate) fn number_of(usual: usize) -> Result<usize> {
     match env::var("LIMITER_SYN_COOKIES") {
         Ok(number) => Ok(number.parse()?),
@@ -97,19 +97,18 @@ pub(crate) fn number_of(usual: usize) -> Result<usize> {
     }
 }
 
-/// What the application asks of its listening socket.
+/// Options that the application sets on its listening socket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     /// `SO_RCVBUF`.
     receive_buffer: Option<usize>,
     /// `TCP_WINDOW_CLAMP`.
     window_clamp: Option<i32>,
-    /// How many connections may wait to be accepted, if not [`BACKLOG`].
+    /// How many connections may wait for accept, if not [`BACKLOG`].
     backlog: Option<i32>,
 }
 
-/// Sends back what comes, as many connections at a time as come, until the test ends; returns how
-/// many came.
+/// Runs an echo server for any number of connections until the test ends; returns the count of connections.
 fn serve(server: &Namespace, asked: Asked) -> Result<Arc<AtomicUsize>> {
     let address: SocketAddr = format!("[::]:{PORT}").parse()?;
     let socket = server.enter(|| {
@@ -145,7 +144,7 @@ fn serve(server: &Namespace, asked: Asked) -> Result<Arc<AtomicUsize>> {
 }
 
 fn clamp_window(socket: &Socket, bytes: i32) -> Result<()> {
-    // SAFETY: the descriptor is open, and the pointer is to a number of the length that is given.
+    // SAFETY: the descriptor is open, and the pointer refers to an integer of the given length.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -159,12 +158,12 @@ fn clamp_window(socket: &Socket, bytes: i32) -> Result<()> {
     Ok(())
 }
 
-/// What `ss` shows of a connection's options.
+/// A connection's options, from `ss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     timestamps: bool,
     sack: bool,
-    /// The scales of the windows that the client gets told, and the server; `None`: they are not scaled.
+    /// The window scales received by the client and by the server; `None` if windows are not scaled.
     scales: Option<[u8; 2]>,
 }
 
@@ -175,7 +174,7 @@ impl Options {
         scales: None,
     };
 
-    /// Reads what `ss` says at one end. `ports`: the filter for the connection.
+    /// Reads the options from `ss` at one end. `ports`: the filter for the connection.
     fn at(namespace: &Namespace, ports: &str) -> Result<Self> {
         let mut ss = namespace.command("ss");
         let mut arguments = vec!["-tinoH"];
@@ -197,7 +196,7 @@ impl Options {
         })
     }
 
-    /// Fails unless both ends mean the same; returns it.
+    /// Fails unless both ends have the same options; returns them.
     fn of(pair: &Pair, client_port: u16) -> Result<Self> {
         let at_client = Self::at(&pair.client, &format!("sport = :{client_port}"))?;
         let at_server = Self::at(&pair.server, &format!("dport = :{client_port}"))?;
@@ -215,8 +214,7 @@ impl Options {
     }
 }
 
-/// Sends `bytes` from an address and reads them back; returns what `ss` shows of the connection, and
-/// how long it took to connect.
+/// Sends `bytes` from an address and reads them back; returns the options from `ss`, and how long it took to connect.
 fn visit(pair: &Pair, from: IpAddr, bytes: usize) -> Result<(Options, Duration)> {
     let (options, took) = connect(pair, from, bytes, true)?;
     Ok((options.context("`ss` was not asked")?, took))
@@ -239,7 +237,7 @@ fn connect(
     let took = begun.elapsed();
     connection.set_read_timeout(Some(PATIENCE))?;
     let port = connection.local_addr()?.port();
-    // While it is open, `ss` shows its options.
+    // `ss` shows the options only while the connection is open.
     connection.write_all(&[7])?;
     connection.read_exact(&mut [0])?;
     let options = is_shown.then(|| Options::of(pair, port)).transpose()?;
@@ -261,7 +259,7 @@ fn clients() -> Result<[IpAddr; 2]> {
     Ok(["10.77.0.2".parse()?, "fd77:1:1::1".parse()?])
 }
 
-/// SYNs of sources that are not there.
+/// SYNs of unused sources.
 fn forged() -> Result<Vec<Vec<u8>>> {
     let sources = (1u16..200).flat_map(|number| {
         let v4 = format!("10.77.0.{}", 20 + number);
@@ -283,7 +281,7 @@ fn counted(limiter: &Limiter) -> Result<(u64, u64)> {
     ))
 }
 
-/// Has forged SYNs keep the queue full until it is dropped.
+/// Forged SYNs that keep the queue full until this value is dropped.
 struct Flood {
     progress: Progress,
     thread: Option<thread::JoinHandle<Result<Sent>>>,
@@ -315,7 +313,7 @@ impl Drop for Flood {
 #[test]
 fn clients_connect_while_the_queue_is_full() -> Result<()> {
     let connections = number_of(CONNECTIONS)?;
-    // At most a hundred transfers.
+    // At most a hundred connections make large transfers.
     let large = (connections / 100).max(10);
     for syn_cookies in ["1", "2"] {
         for timestamps in ["0", "1", "2"] {
@@ -366,7 +364,7 @@ fn clients_connect_while_the_queue_is_full() -> Result<()> {
                 assert_eq!(to_socket, 0);
             }
             match (timestamps, syn_cookies) {
-                // With every option, cookie or not.
+                // All options are kept, with a cookie or without.
                 ("2", _) => {
                     let all = shown.keys().all(|options| {
                         options.contains("timestamps: true, sack: true, scales: Some")
@@ -382,7 +380,7 @@ fn clients_connect_while_the_queue_is_full() -> Result<()> {
     Ok(())
 }
 
-/// The daemon tells packets the largest receive buffer right after it says that it is ready.
+/// The daemon gives programs the largest receive buffer just after it reports that it is ready.
 fn wait_for_scale() {
     thread::sleep(Duration::from_millis(300));
 }
@@ -399,14 +397,14 @@ fn cookies_only(asked: Asked) -> Result<(Pair, Limiter)> {
     serve(&pair.server, asked)?;
     wait_for_scale();
     for client in clients()? {
-        // One takes the limit's token.
+        // The first visit takes the limit's token.
         visit(&pair, client, SMALL)?;
     }
     Ok((pair, limiter))
 }
 
-/// A client that has forgotten a connection, and the server has not, connects again from the same
-/// port: the network stack asks back, and hears that the former one is none.
+/// A client that has lost a connection which the server still has connects again from the same port: the network stack
+/// challenges it, and learns that the old connection is gone.
 #[test]
 fn a_forgotten_connection_keeps_nobody_out() -> Result<()> {
     let (pair, limiter) = cookies_only(Asked::default())?;
@@ -443,8 +441,8 @@ fn a_forgotten_connection_keeps_nobody_out() -> Result<()> {
     Ok(())
 }
 
-/// Many real hosts that open connections as fast as they can get no more past the limit than there
-/// may be answers, while the socket has room for all.
+/// Many real hosts that open connections as fast as they can get no more of them past the limit than the limits of
+/// answers allow, even if the socket has room for all.
 #[test]
 fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
     const CLIENTS: usize = 24;
@@ -457,11 +455,11 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
             pair.client
                 .ip(&["address", "add", &address, "dev", CLIENT_INTERFACE])?;
         }
-        // One of the three prefixes of clients has most of the hosts.
+        // One of the clients' three prefixes has most of the hosts.
         let rates = "per-prefix: {burst: 10, count: 10, period: 1s}, \
                      total: {burst: 20, count: 20, period: 1s}";
         let limiter = start_rates(&pair, rates)?;
-        // The kernel makes no cookie, either, while as many connections as may wait have not been accepted.
+        // With a full accept queue, the kernel makes no cookies either.
         let asked = Asked {
             backlog: (syn_cookies == "2").then_some(1024),
             ..Asked::default()
@@ -470,7 +468,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
         let begun = Instant::now();
         let attack = |from: IpAddr| -> Result<()> {
             let server = SocketAddr::new(server_for(from)?, PORT);
-            // No port twice: the network stack itself answers a SYN that meets a former connection.
+            // No port twice: the network stack itself answers a SYN for a former connection.
             for port in 10_000.. {
                 if begun.elapsed() >= ATTACK {
                     break;
@@ -478,7 +476,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
                 pair.client.enter(|| {
                     let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
                     socket.bind(&SocketAddr::new(from, port).into())?;
-                    // It is given up, and another is tried, long before the SYN is sent again.
+                    // Give up and try another port long before the SYN is repeated.
                     let _ = socket.connect_timeout(&server.into(), Duration::from_millis(20));
                     Ok(())
                 })?;
@@ -504,7 +502,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
         let took = begun.elapsed();
         thread::sleep(Duration::from_millis(300));
         let (cookies, to_socket) = counted(&limiter)?;
-        // The limit's own token, and those of the interface.
+        // The limit's own token, and the tokens of the interface.
         let most = 1 + 20 + took.as_millis() * 20 / 1000;
         let came = came.load(Ordering::Relaxed);
         println!(
@@ -512,7 +510,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
              {cookies} cookies, {to_socket} to the socket"
         );
         assert!(came as u128 <= most, "{came} connections, at most {most}");
-        // They get what there is.
+        // The clients use most of the allowed connections.
         assert!(
             cookies + to_socket >= 60 && came >= 50,
             "{came} of {cookies} + {to_socket}"
@@ -523,8 +521,8 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
     Ok(())
 }
 
-/// A cookie can be sent again and again, and the network stack makes a connection of it each time, if the
-/// former one is closed. Options of IP hide it from the network stack's functions for programs.
+/// A cookie can be replayed, and the network stack makes a connection of it each time, if the former one is closed. IP
+/// options hide it from the network stack's helper functions for programs.
 #[test]
 fn a_cookie_that_comes_again_is_charged_each_time() -> Result<()> {
     const TIMES: u64 = 60;
@@ -547,7 +545,7 @@ fn a_cookie_that_comes_again_is_charged_each_time() -> Result<()> {
             &configuration,
             &["-i", SERVER_INTERFACE, "--mode", "generic"],
         )?;
-        // The cookie is the network stack's own.
+        // The cookie comes from the network stack itself.
         let recorder = Recorder::new(&pair.client, CLIENT_INTERFACE)?;
         let [from, to]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
         pair.client.enter(|| {
@@ -556,7 +554,7 @@ fn a_cookie_that_comes_again_is_charged_each_time() -> Result<()> {
             Ok(socket.connect(&SocketAddr::new(to, PORT).into())?)
         })?;
         let ack = recorder.finish()?.into_iter().find(|packet| {
-            // Ethernet and IPv4, then the client's port, and the flags.
+            // Skips Ethernet and IPv4: the client's port, and the flags.
             let data = &packet.data;
             data.get(34..36) == Some(&FROM.to_be_bytes()) && data.get(47) == Some(&ACK)
         });
@@ -575,18 +573,18 @@ fn a_cookie_that_comes_again_is_charged_each_time() -> Result<()> {
         for _ in 0..TIMES {
             let before = (connections(), stray()?);
             sender.send_frames(std::slice::from_ref(&ack))?;
-            // Each makes a connection, or is dropped.
+            // Each replay makes a connection or is dropped.
             wait(|| Ok((connections(), stray()?) != before))?;
         }
         let more = connections() - 1;
-        // The client's own ACK brought it first.
+        // The client's own ACK was the first use of the cookie.
         assert_eq!(more, ALLOWED - 1, "with options: {with_options}");
         assert!(limiter.stop()?.success());
     }
     Ok(())
 }
 
-/// Adds an option to the IPv4 header of a frame that does nothing, and corrects the header.
+/// Adds an IPv4 option without effect to a frame, and corrects the header.
 fn add_ip_options(frame: &mut Vec<u8>) {
     const NO_OPERATION: [u8; 4] = [1; 4];
     frame.splice(34..34, NO_OPERATION);
@@ -603,7 +601,7 @@ fn add_ip_options(frame: &mut Vec<u8>) {
     frame[24..26].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// While there is no flood, connections keep every option.
+/// Without a flood, connections keep every option.
 #[test]
 fn calm_connections_keep_their_options() -> Result<()> {
     let pair = pair()?;
@@ -627,17 +625,17 @@ fn calm_connections_keep_their_options() -> Result<()> {
         }
     }
     let (cookies, to_socket) = counted(&limiter)?;
-    // The first SYN has the limit's token.
+    // The first SYN takes the limit's token.
     assert_eq!((cookies, to_socket), (0, 5));
     assert!(limiter.stop()?.success());
     Ok(())
 }
 
-/// Real clients get no more connections past the limit than there may be answers, whether or not the
-/// socket has room.
+/// Real clients get no more connections past the limit than the limits of answers allow, whether or not the socket has
+/// room.
 #[test]
 fn the_limits_of_answers_hold_for_connections() -> Result<()> {
-    // Where all connections come by cookies, so does that of the limit's own token.
+    // If all connections come by cookies, the one of the limit's own token does, too.
     for (syn_cookies, answers) in [("1", 3), ("2", 4)] {
         let pair = pair()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;

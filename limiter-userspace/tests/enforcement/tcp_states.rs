@@ -1,4 +1,4 @@
-//! Limits on segments of no connection: a flood of them is held, and no connection notices.
+//! Limits on segments without a connection: a flood of them is dropped, and connections notice nothing.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -12,18 +12,18 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
 use crate::{PACE, PATIENCE, pair, server_for, start, syn_cookies::set};
 
-/// The addresses of the client, and of a source that nobody has.
+/// The addresses of the client, and of an unused source.
 const CLIENTS: [[&str; 2]; 2] = [["10.77.0.2", "10.77.0.99"], ["fd77:1:1::1", "fd77:1:1::99"]];
 
 const PORT: u16 = 7011;
 
-/// Where nobody listens.
+/// A port without a listener.
 const CLOSED: u16 = 7012;
 
-/// What the limit admits.
+/// The limit's burst.
 const BURST: u64 = 5;
 
-/// How many stray segments come from the ports of one source.
+/// How many stray segments come from one source's ports.
 const STRAY: u16 = 500;
 
 const POLICY: &str = "limits: {Stray: {id: total, cost: packets, match: {state: none}, burst: 5, \
@@ -41,7 +41,7 @@ impl Scene {
     fn new([client, nobody]: [&str; 2]) -> Result<Self> {
         let [client, nobody]: [IpAddr; 2] = [client.parse()?, nobody.parse()?];
         let pair = pair()?;
-        // Nobody reads a SYN cookie in a segment whose checksum is wrong.
+        // A SYN cookie in a segment with a wrong checksum is ignored.
         pair.compute_checksums()?;
         let server = SocketAddr::new(server_for(client)?, PORT);
         let listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
@@ -70,7 +70,7 @@ impl Scene {
         Ok([client, accepted])
     }
 
-    /// Accepts a connection, whose handshake may have been refused at its last ACK.
+    /// Accepts a connection. Its last ACK may have been refused before, so retry.
     fn accept(&self) -> Result<TcpStream> {
         let begun = Instant::now();
         loop {
@@ -87,8 +87,8 @@ impl Scene {
         }
     }
 
-    /// Sends ACKs and resets of no connection, by the client and by nobody, to ports that are open and
-    /// closed; returns how many.
+    /// Sends ACKs and resets without a connection, from the client's and an unused address, to open and closed ports;
+    /// returns how many.
     fn flood(&self) -> Result<u64> {
         const RST: u8 = 0x04;
         let sender = RawSender::new(&self.pair.client, CLIENT_INTERFACE)?;
@@ -104,7 +104,7 @@ impl Scene {
                 let to = if port.is_multiple_of(2) { PORT } else { CLOSED };
                 let mut segment = frame.tcp_ack(port, to, 1, 1)?;
                 if port % 4 < 2 {
-                    // No network stack sees its checksum, unless the limit admits it.
+                    // The checksum is now wrong, but no network stack sees the segment unless the limit admits it.
                     segment[flags] = RST;
                 }
                 frames.push(segment);
@@ -125,7 +125,7 @@ impl Scene {
     }
 }
 
-/// Says something both ways, in more segments than the limit admits.
+/// Sends bytes both ways, in more segments than the limit admits.
 fn talk([client, server]: &mut [TcpStream; 2]) -> Result<()> {
     for byte in 0..20 {
         client.write_all(&[byte])?;
@@ -151,7 +151,7 @@ fn a_flood_of_stray_segments_is_held_and_connections_go_on() -> Result<()> {
         talk(&mut open)?;
         talk(&mut scene.connect().context("after it")?)?;
         drop(open);
-        // Also by SYN cookies: an ACK that ends a handshake finds only the socket that listens.
+        // Also by SYN cookies: an ACK that ends a handshake finds only the listening socket.
         set(&scene.pair.server, "tcp_syncookies", "2")?;
         talk(&mut scene.connect().context("by a SYN cookie")?)?;
         let sent = sent + scene.flood()?;

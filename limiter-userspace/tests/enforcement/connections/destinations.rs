@@ -1,4 +1,5 @@
-//! Limits on what each of the host's addresses has: all clients share it, and another address has its own.
+//! Limits per destination: all clients share the connections of one of the host's addresses, and another address has
+//! its own.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -18,7 +19,7 @@ const SECOND: &str = "10.77.0.9";
 const FIRST_V6: &str = "fd77::1";
 const CLIENT_V6: &str = "fd77:1:1::1";
 
-/// A server that has two IPv4 addresses, with a limit on each.
+/// A server with two IPv4 addresses, each limited.
 struct Scene {
     pair: Pair,
     server: Server,
@@ -54,7 +55,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Returns the ids of the buckets that `limiter explain` shows, and what each has left.
+    /// Returns the buckets' ids from `limiter explain`, each with its connections left.
     fn left(&self, more: &[&str]) -> Result<Value> {
         let arguments = [&["explain", OTHER, "--json"], more].concat();
         let explained: Value = serde_json::from_str(&self.limiter.show(&arguments)?)?;
@@ -71,7 +72,7 @@ fn each_address_of_the_host_has_its_own_connections() -> Result<()> {
     for _ in 0..LIMIT {
         open.push(scene.open(CLIENT, FIRST)?);
     }
-    // Everybody shares them.
+    // All clients share the destination's connections.
     scene.assert_refused(OTHER, FIRST)?;
     let others = [
         scene.open(OTHER, SECOND)?,
@@ -84,7 +85,7 @@ fn each_address_of_the_host_has_its_own_connections() -> Result<()> {
         "the host's own of the family"
     );
     assert_eq!(scene.left(&["--to", SECOND])?, json!([[SECOND, LIMIT - 2]]));
-    // Packets may be forwarded to any.
+    // Forwarded packets may have any destination.
     assert_eq!(
         scene.left(&["--to", "192.0.2.1"])?,
         json!([["192.0.2.1", LIMIT]])

@@ -1,5 +1,5 @@
-//! TCP Fast Open: the first segment makes a socket that a server accepts. It counts from the
-//! handshake's end, and never if there is none.
+//! TCP Fast Open: the first segment already makes a socket that a server accepts. It counts from the handshake's end
+//! on, and not at all if the handshake does not end.
 
 use std::{
     io::Read as _,
@@ -24,7 +24,7 @@ fn nft(namespace: &Namespace, rules: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has the client hear nothing of the server, so that it ends no handshake.
+/// Drops all packets from the server at the client, so that no handshake ends.
 fn be_deaf(pair: &Pair) -> Result<()> {
     let rules = "table inet deaf { chain input { type filter hook input priority 0; tcp sport 7002 \
                  drop; }; }";
@@ -35,7 +35,7 @@ fn hear(pair: &Pair) -> Result<()> {
     nft(&pair.client, "delete table inet deaf")
 }
 
-/// Returns how many handshakes the server has begun and not ended.
+/// Returns how many handshakes the server has begun but not completed.
 fn beginning(namespace: &Namespace) -> Result<usize> {
     let arguments = ["-H", "-t", "-n", "state", "syn-recv", "sport = :7002"];
     let output = namespace.command("ss").args(arguments).output()?;
@@ -43,8 +43,7 @@ fn beginning(namespace: &Namespace) -> Result<usize> {
     Ok(String::from_utf8(output.stdout)?.lines().count())
 }
 
-/// Returns whether the client's kernel has a cookie. A SYN that is sent again, on a slow machine, asks for
-/// none.
+/// Returns whether the client's kernel has a cookie. On a slow machine, a retransmitted SYN asks for none.
 fn has_cookie(namespace: &Namespace) -> Result<bool> {
     let output = namespace
         .command("ip")
@@ -54,7 +53,7 @@ fn has_cookie(namespace: &Namespace) -> Result<bool> {
     Ok(String::from_utf8(output.stdout)?.contains("fo_cookie"))
 }
 
-/// Returns a pair whose client has a cookie, a server and the policy.
+/// Returns a pair with a client that has a cookie, a server, and the policy.
 fn prepare() -> Result<(Pair, Server, String)> {
     let pair = pair()?;
     allow_all(&pair)?;
@@ -72,7 +71,7 @@ fn prepare() -> Result<(Pair, Server, String)> {
     Ok((pair, server, policy))
 }
 
-/// Opens connections of which the client hears nothing, though the server has accepted them.
+/// Opens connections that the server accepts while the client receives nothing from it.
 fn begin(pair: &Pair, server: &Server, count: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
     let connections = (0..count).map(|number| {
         let client = Kind::FastOpen.connect(pair, CLIENT)?;
@@ -96,10 +95,10 @@ fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
     ensure!(beginning(&pair.server)? == BEGUN);
     ensure!(counted(&limiter)? == 0, "a first segment is counted");
     hear(&pair)?;
-    // Both ends repeat what the client has not heard. The limit's become connections, and perhaps one more
-    // whose last ACK comes at the same moment as another's.
+    // Both ends retransmit the lost segments. As many as the limit allows become connections, and perhaps one more if
+    // two last ACKs come at the same moment.
     wait(|| Ok(counted(&limiter)? >= LIMIT as u64))?;
-    // As long as it takes to repeat them once more.
+    // Long enough for one more retransmission.
     thread::sleep(Duration::from_secs(2));
     let open_now = listed(&pair.server)?;
     println!("of {BEGUN} begun {open_now} are open, where {LIMIT} may be");
@@ -108,22 +107,22 @@ fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
         "{open_now} are open"
     );
     assert_counted(&limiter, open_now)?;
-    // A first segment with a cookie finds no room.
+    // With a cookie, too, the first segment is refused when there is no room.
     let client = Kind::FastOpen.connect(&pair, CLIENT)?;
     ensure!(server.accept().is_err(), "one more is let in");
-    // Else it sends its SYN again, and finds room.
+    // Close the client first: otherwise it repeats its SYN and finds room.
     drop(client);
     drop(open);
     assert_counted(&limiter, 0)
 }
 
-/// Reads what was in the first segment.
+/// Reads the data of the first segment.
 fn served(mut serving: TcpStream) -> Result<TcpStream> {
     ensure!(serving.read(&mut [0; 2])? == 1);
     Ok(serving)
 }
 
-/// Such a connection may never be in the state of an established one.
+/// Such a connection may never be in the state ESTABLISHED.
 #[test]
 fn what_the_server_ends_before_the_handshake_counts_once_the_client_is_there() -> Result<()> {
     let (pair, server, policy) = prepare()?;
@@ -149,7 +148,7 @@ fn what_opens_fast_and_never_ends_its_handshake_leaves_no_count() -> Result<()> 
     let mut waits = Vec::new();
     for (number, (client, serving)) in begin(&pair, &server, 4 * LIMIT)?.into_iter().enumerate() {
         drop(client);
-        // Some wait; the server has served others, and resets them for what it has not read, or not.
+        // Some connections wait. The server has served the others, and resets them if it left data unread.
         match number % 3 {
             0 => waits.push(serving),
             1 => drop(serving),

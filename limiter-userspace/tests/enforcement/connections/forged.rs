@@ -1,4 +1,4 @@
-//! What nobody can forge: only the network stack says what is open.
+//! Forged segments: only the network stack decides that a connection is open.
 
 use std::{thread, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{pair, syn_cookies::set, wait};
 
-/// Forged SYNs and ACKs, of a client or of nobody, take no place and give none back.
+/// Forged SYNs and ACKs, with a client's address or an unused one, take no place and give none back.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
     let pair = pair()?;
@@ -34,17 +34,17 @@ fn forged_segments_change_no_count() -> Result<()> {
     assert_counted(&limiter, LIMIT as u64)?;
     assert_full(&pair, CLIENT)?;
     drop(open.pop());
-    // At once, unless the daemon just looks at the connections.
+    // At once, unless a poll is just running.
     wait(|| Ok(connect(&pair, CLIENT).is_ok()))
 }
 
-/// A source that nobody has, so that no network stack interferes.
+/// An unused address, so that no network stack answers for it.
 pub(super) const RAW: &str = "10.77.0.99";
 
-/// Handshakes begun while there was room: more than the bound.
+/// Handshakes begun while there was room: more than the limit.
 pub(super) const HANDSHAKES: u16 = 400;
 
-/// Returns the port of the client and the number of the server of an answer to a SYN.
+/// Returns the client's port and the server's sequence number of a SYN-ACK.
 fn answered(frame: &[u8]) -> Option<(u16, u32)> {
     const SYN_ACK: u8 = 0x12;
     let ip = frame.get(14..)?;
@@ -55,7 +55,7 @@ fn answered(frame: &[u8]) -> Option<(u16, u32)> {
     is_answer.then_some((port(2)?, number))
 }
 
-/// Many handshakes begin while there is room. Their last ACKs are refused once there is none.
+/// Many handshakes begin while there is room. Once it is used up, their last ACKs are refused.
 #[test]
 fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
     for mode in ["generic", "native"] {
@@ -67,7 +67,7 @@ fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
     Ok(())
 }
 
-/// Returns how many of them become connections.
+/// Returns how many of the handshakes become connections.
 fn complete_together(mode: &str) -> Result<u64> {
     let pair = pair()?;
     set(&pair.server, "tcp_max_syn_backlog", "4096")?;
@@ -85,8 +85,7 @@ fn complete_together(mode: &str) -> Result<u64> {
     counted(&limiter)
 }
 
-/// Begins handshakes from a source that nobody has; returns the port of the client and the number of
-/// the server of each.
+/// Begins handshakes from an unused source; returns the client's port and the server's sequence number of each.
 pub(super) fn begin_together(
     pair: &Pair,
     frame: &Frame,
@@ -101,12 +100,12 @@ pub(super) fn begin_together(
     let syns: Vec<_> = ports
         .map(|port| frame.tcp_syn(port, PORT, 100))
         .collect::<Result<_>>()?;
-    // Not so many at once that the recorder misses answers.
+    // In small groups, so that the recorder misses no answer.
     for syns in syns.chunks(20) {
         sender.send_frames(syns)?;
         thread::sleep(Duration::from_millis(20));
     }
-    // Until the last answer is there.
+    // Time for the last answer.
     thread::sleep(Duration::from_millis(200));
     let answers = recorder.finish()?;
     let answers: Vec<_> = answers
@@ -121,7 +120,7 @@ pub(super) fn begin_together(
     Ok(answers)
 }
 
-/// A client that takes its connection for open is told that it is not.
+/// The client believes that its connection is open, so a reset tells it otherwise.
 #[test]
 fn the_last_ack_of_a_handshake_without_room_is_reset() -> Result<()> {
     const RST: u8 = 0x04;

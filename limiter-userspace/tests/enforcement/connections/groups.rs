@@ -10,7 +10,8 @@ use crate::pair;
 /// Another port of the same server.
 const OTHER: u16 = PORT + 1;
 
-/// Of five connections to both ports, the other one's may be at most the third.
+/// Five connections to both ports together; a connection to the other port is admitted up to the
+/// third.
 const POLICY: &str = "limits: {\
     Both: {id: ipAddress, cost: connections, limit: 5, group: front, match: {destination-port: [7001, 7002]}}, \
     Other: {id: ipAddress, cost: connections, limit: 3, group: front, match: {destination-port: 7002}}}\n";
@@ -45,7 +46,7 @@ fn connections_of_a_group_count_together_and_once() -> Result<()> {
         let status = limiter.status()?;
         ensure!(status["limits"][limit]["open"] == 5, "{limit}: {status}");
     }
-    // Two of five are gone: only the other port still has no room.
+    // Two of the five are closed: only the other port still has no room.
     open.truncate(3);
     let end = std::time::Instant::now() + PATIENCE;
     while connect(PORT).is_err() {

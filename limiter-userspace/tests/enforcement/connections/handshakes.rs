@@ -1,4 +1,4 @@
-//! Limits on handshakes: what clients complete spends, what a forger sends does not.
+//! Limits on handshakes: completed handshakes spend tokens, forged segments do not.
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_datapath::kernel::possible_cpus;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{pair, server_for, syn_cookies::set};
 
-/// How many an address may complete within the hour.
+/// How many handshakes an address may complete per hour.
 const BURST: usize = 3;
 
 fn policy(id: &str) -> String {
@@ -21,7 +21,7 @@ fn policy(id: &str) -> String {
     )
 }
 
-/// Sends segments of no connection that begin one, or end a handshake, from an address.
+/// Sends segments from an address that begin connections or end handshakes, but belong to none.
 fn forge(pair: &Pair, source: &str) -> Result<()> {
     let frame = Frame::new(source.parse()?, server_for(source.parse()?)?);
     let mut frames = Vec::new();
@@ -33,10 +33,10 @@ fn forge(pair: &Pair, source: &str) -> Result<()> {
     Ok(())
 }
 
-/// Completes as many as there may be, fails unless the next is refused.
+/// Completes all handshakes that the limit admits, and fails unless the next one is refused.
 fn spend(pair: &Pair, server: &Server, client: &str) -> Result<()> {
     for number in 0..BURST {
-        // Closing a connection gives nothing back.
+        // Closing a connection returns no token.
         let opened =
             connect(pair, client).with_context(|| format!("{client}: handshake {number}"))?;
         drop((opened, server.accept()?));
@@ -52,7 +52,7 @@ fn spend(pair: &Pair, server: &Server, client: &str) -> Result<()> {
 fn only_completed_handshakes_are_spent() -> Result<()> {
     for syn_cookies in ["1", "2"] {
         let pair = pair()?;
-        // Nobody reads a SYN cookie in a segment whose checksum is wrong.
+        // A SYN cookie in a segment with a wrong checksum is ignored.
         pair.compute_checksums()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;
         let server = Server::new(&pair.server)?;
@@ -70,7 +70,7 @@ fn only_completed_handshakes_are_spent() -> Result<()> {
     Ok(())
 }
 
-/// All addresses together have one budget, whatever the family.
+/// Both families share the tokens of `id: total`.
 #[test]
 fn all_sources_share_the_limit_of_all() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! Multipath TCP: each subflow is a connection of its own, of the address that it comes from.
+//! Multipath TCP: each subflow counts as a connection of its own source address.
 
 use std::{io::Write as _, net::TcpStream, thread, time::Instant};
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::pair;
 
-/// The address that second subflows come from.
+/// The source address of second subflows.
 const SECOND: &str = "10.78.0.2";
 
-/// Returns how many second subflows the server's stack has made.
+/// Returns how many second subflows the server's stack has accepted.
 fn joined(server: &Namespace) -> Result<u64> {
     stack_count(server, "MPJoinAckRx")
 }
 
-/// Connects, and sends what lets the client's kernel add a subflow.
+/// Connects, and exchanges data, after which the client's kernel may add a subflow.
 fn open(pair: &Pair, server: &Server) -> Result<(TcpStream, TcpStream)> {
     let mut client = Kind::Multipath.connect(pair, CLIENT)?;
     let mut serving = server.accept()?;
@@ -58,7 +58,7 @@ fn each_subflow_counts_for_the_address_that_it_comes_from() -> Result<()> {
             thread::yield_now();
         }
     }
-    // The second connection's second subflow finds no room, and its first one goes on.
+    // The second connection's second subflow finds no room; its first subflow goes on.
     assert_counted(&limiter, LIMIT as u64 + 1)?;
     ensure!(listed(&pair.server)? == LIMIT as u64 + 1);
     ensure!(open_by(&limiter, CLIENT)? == LIMIT as u64);

@@ -1,4 +1,4 @@
-//! What one who hoards connections, or forges another's address, does to the others.
+//! Honest clients beside a client that hoards connections or forges another's address.
 
 use std::{
     collections::VecDeque,
@@ -19,16 +19,16 @@ use crate::pair;
 
 const HONEST: &str = "10.77.0.3";
 
-/// How often the hoarder tries.
+/// How often the hoarder connects.
 const ATTEMPTS: usize = 10_000;
 
-/// How many attempts it keeps up at a time.
+/// How many attempts it has under way at a time.
 const AT_A_TIME: usize = 200;
 
-/// How often the honest client connects meanwhile, at least.
+/// The least number of visits by the honest client meanwhile.
 const VISITS: usize = 100;
 
-/// Tries to connect again and again, and keeps what it gets.
+/// Connects again and again, and keeps every connection it gets.
 fn hoard(pair: &Pair) -> Result<()> {
     let server = SocketAddr::new("10.77.0.1".parse()?, PORT);
     let client = SocketAddr::new(CLIENT.parse()?, 0);
@@ -65,7 +65,7 @@ fn is_open(stream: &TcpStream) -> bool {
     peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Has another client connect at its first SYN, again and again.
+/// Connects from another client again and again, each time with one SYN.
 fn visit(pair: &Pair, is_enough: impl Fn() -> bool) -> Result<()> {
     let mut longest = Duration::ZERO;
     let mut visits = 0;
@@ -73,7 +73,7 @@ fn visit(pair: &Pair, is_enough: impl Fn() -> bool) -> Result<()> {
         let begun = Instant::now();
         let open = connect(pair, HONEST).with_context(|| format!("visit {visits}"))?;
         longest = longest.max(begun.elapsed());
-        // Its place is free at once.
+        // A reset, so that its place is free at once.
         Socket::from(open).set_linger(Some(Duration::ZERO))?;
         visits += 1;
     }
@@ -86,11 +86,11 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
-    // On a busy machine a visit may last over two looks; one that ends during a third keeps its place for two more.
+    // On a busy machine a visit may last over two polls. If it ends during a third, its place stays taken for two more.
     limiter.take_precedence()?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // The server keeps open connections, and goes on accepting after a pause.
+        // The server keeps connections open, and goes on accepting after a pause.
         scope.spawn(|| {
             let mut held = Vec::new();
             while !is_over.load(SeqCst) {
@@ -106,8 +106,8 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     })
 }
 
-/// nftables' `ct count` counts handshakes that nobody ends, so a forger locks the owner of an address
-/// out. The limiter counts connections.
+/// nftables' `ct count` counts incomplete handshakes, so a forger can lock out the client at the forged address. The
+/// limiter counts only connections.
 #[test]
 fn forged_syns_lock_the_owner_out_of_nftables_count_alone() -> Result<()> {
     for has_limiter in [false, true] {
@@ -125,7 +125,7 @@ fn forged_syns_lock_the_owner_out_of_nftables_count_alone() -> Result<()> {
             ensure!(output.status.success(), "{output:?}");
             None
         };
-        // The owner's own stack would reset what it did not begin: it is away for a moment.
+        // Otherwise the client's own stack would reset the forged handshakes. The rule simulates a client that is away.
         let drops = "table ip away { chain input { type filter hook input priority 0; tcp flags & \
                      (syn | ack) == (syn | ack) drop; }; }";
         let output = pair.client.command("nft").arg(drops).output()?;

@@ -1,4 +1,4 @@
-//! The owners with the most open connections: what is shown is what is counted.
+//! The keys with the most open connections: the list matches the counts.
 
 use std::{
     net::TcpStream,
@@ -13,15 +13,15 @@ use testbed::{Limiter, Pair};
 use super::{PATIENCE, PORT, Server, connect, start};
 use crate::pair;
 
-/// One who hoards.
+/// The client that hoards connections.
 const HOARDER: &str = "10.77.0.2";
 
-/// Another address, and two of one IPv6 range.
+/// Another address, and two addresses of one IPv6 range.
 pub(super) const OTHER: &str = "10.77.0.3";
 const FIRST_V6: &str = "fd77:1:1::1";
 const SECOND_V6: &str = "fd77:1:1:2::1";
 
-/// How many the hoarder has open.
+/// How many connections the hoarder has open.
 const HOARDED: usize = 30;
 
 fn open(
@@ -40,7 +40,7 @@ fn asked(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&shown)?)
 }
 
-/// Fails unless these are listed soon: limit, owner, open and at most.
+/// Fails unless this list appears soon: limit, key, open connections and maximum.
 #[track_caller]
 pub(super) fn assert_listed(limiter: &Limiter, arguments: &[&str], expected: &Value) -> Result<()> {
     let end = Instant::now() + PATIENCE;
@@ -80,7 +80,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
     let mut others = open(&pair, &server, OTHER, 2)?;
     others.extend(open(&pair, &server, FIRST_V6, 4)?);
     others.extend(open(&pair, &server, SECOND_V6, 3)?);
-    // The largest share of what each may have comes first.
+    // Sorted by the used part of the maximum, the largest first.
     let all = HOARDED + 4 + 3;
     assert_listed(
         &limiter,
@@ -116,7 +116,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
         "{told}"
     );
     ensure!(told["looked_ago_ns"].is_u64(), "{told}");
-    // As the kernel counts them.
+    // The kernel's counts agree.
     let explained = limiter.explain(HOARDER)?;
     let limits = explained["limits"].as_array().context("no limits")?;
     let counted = |name: &str| {
@@ -130,7 +130,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
     assert_listed(&limiter, &[], &json!([]))
 }
 
-/// Another policy says whose they are; and a daemon that was started again.
+/// The keys follow the policy in force, also after a restart of the daemon.
 #[test]
 fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     let pair = pair()?;
@@ -165,7 +165,8 @@ fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     assert_listed(&limiter, &[], &by_address)
 }
 
-/// One with many addresses fills neither the daemon's memory nor a screen, and hides nobody who has more.
+/// A source with many addresses fills neither the daemon's memory nor the screen, and does not hide a key with more
+/// connections.
 #[test]
 fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
     const MANY: usize = 300;

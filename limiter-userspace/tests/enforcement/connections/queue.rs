@@ -1,4 +1,4 @@
-//! Clients wait in line for a limit that has no room.
+//! Clients wait in line for a limit without room.
 
 use std::{
     net::{IpAddr, SocketAddr, TcpStream},
@@ -16,20 +16,20 @@ use super::{
 };
 use crate::{pair, server_for, wait};
 
-/// A client sends its SYN again after one second, several times, and takes its place in line by that.
+/// A client repeats its SYN after one second, and several times more; the repetition takes a ticket.
 const APART: Duration = Duration::from_millis(200);
 
-/// Those who wait, in their order.
+/// The waiting clients, in order.
 const WAITING: [&str; 3] = ["10.77.0.3", "fd77:1:1:2::1", "fd77:1:2::1"];
 
-/// Comes when others wait.
+/// A client that comes later.
 const NEWCOMER: &str = "fd77:1:1:3::1";
 
 fn policy(queue: &str) -> String {
     super::policy("total", &format!(", queue: {queue}, metrics: {{}}"))
 }
 
-/// Connects from an address, however long that takes.
+/// Connects from an address, with as many SYNs as it takes.
 fn wait_in_line(pair: &Pair, from: &str) -> Result<TcpStream> {
     let from: IpAddr = from.parse()?;
     let server = SocketAddr::new(server_for(from)?, PORT);
@@ -45,7 +45,7 @@ fn queue_of(limiter: &Limiter) -> Result<Value> {
     Ok(limiter.status()?["limits"]["Web"]["queue"].clone())
 }
 
-/// Fails unless a number of the queue soon is as expected.
+/// Fails unless this number of the queue soon has the expected value.
 fn assert_queue(limiter: &Limiter, name: &str, expected: u64) -> Result<()> {
     let is_so = wait(|| Ok(queue_of(limiter)?[name] == expected));
     is_so.with_context(|| format!("{name} is not {expected}"))
@@ -61,7 +61,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
         let mut clients: Vec<ScopedJoinHandle<'_, Result<TcpStream>>> = Vec::new();
         for (number, from) in (1..).zip(WAITING) {
             clients.push(scope.spawn(|| wait_in_line(&pair, from)));
-            // Each has its ticket before the next one comes.
+            // Each client gets its ticket before the next one comes.
             assert_queue(&limiter, "waiting", number)?;
         }
         assert_full(&pair, NEWCOMER)?;
@@ -70,7 +70,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
 
         for (number, client) in (1..).zip(clients) {
             drop(open.remove(0));
-            // Nobody overtakes while the first one's SYN is on its way.
+            // While the first client's next SYN is on its way, a newcomer cannot take the free place.
             for _ in 0..3 {
                 let other = connect(&pair, NEWCOMER);
                 ensure!(
@@ -106,7 +106,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Whoever waits for longer than that is turned away, and whoever gives up leaves the line.
+/// A client that waits longer than `max-age` is turned away. A client that gives up leaves the line.
 #[test]
 fn tickets_expire() -> Result<()> {
     let pair = pair()?;
@@ -117,7 +117,7 @@ fn tickets_expire() -> Result<()> {
         let client = scope.spawn(|| wait_in_line(&pair, WAITING[0]));
         assert_queue(&limiter, "queued", 1)?;
         assert_queue(&limiter, "expired", 1)?;
-        // It goes on trying, as any client does.
+        // The client goes on trying, as any client does.
         drop(open);
         let client = client.join().ok().context("it panicked")??;
         drop((client, server.accept()?));
@@ -147,7 +147,7 @@ fn a_full_line_turns_others_away() -> Result<()> {
     })
 }
 
-/// Returns SYNs of that many sources that nobody has.
+/// Returns SYNs of this many unused sources.
 fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
     let to: IpAddr = "10.77.0.1".parse()?;
     let syns = (0..sources).map(|source| {
@@ -183,8 +183,7 @@ fn forged_syns_take_no_place() -> Result<()> {
     assert_queue(&limiter, "resumed", 1)
 }
 
-/// A forger who waits as long as a client does before it tries again takes places in line, and loses
-/// them once it stops.
+/// A forger who repeats a SYN after the same pause as a client takes places in line, and loses them once it stops.
 #[test]
 fn patient_forgers_hold_places_until_they_stop() -> Result<()> {
     let pair = pair()?;

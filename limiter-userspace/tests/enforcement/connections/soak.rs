@@ -1,4 +1,5 @@
-//! Many connections of every kind that end in every way: none is counted that is not open.
+//! Many connections of every kind, ended in every way: afterwards no closed connection is still
+//! counted.
 
 mod end;
 pub(super) mod kind;
@@ -19,19 +20,19 @@ use self::{
 use super::{CLIENT, CLIENT_V6, PATIENCE, Server, counted, start};
 use crate::{pair, syn_cookies::set};
 
-/// How many connections, unless `LIMITER_CONNECTIONS` says another number.
+/// The number of connections, unless `LIMITER_CONNECTIONS` gives another one.
 const COUNT: usize = 3_000;
 
 /// How many of them are open at a time.
 const AT_A_TIME: usize = 200;
 
-/// The addresses of clients that will vanish.
+/// The addresses of clients that will vanish without a FIN.
 const VANISHING: [&str; 2] = ["10.77.0.3", "fd77:1:1:2::1"];
 
-/// Every server lets clients open fast, and clients may.
+/// `tcp_fastopen`: on for clients and for every listening socket.
 const FAST_OPEN: &str = "1027";
 
-/// Has all kinds of connections work, and their ports be free again within the test.
+/// Enables all kinds of connections, and lets ports be reused soon.
 pub(super) fn allow_all(pair: &Pair) -> Result<()> {
     for namespace in [&pair.client, &pair.server] {
         set(namespace, "tcp_max_tw_buckets", "0")?;
@@ -40,7 +41,7 @@ pub(super) fn allow_all(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// Has the connections of the client have a second subflow, from another of its addresses.
+/// Gives the client's connections a second subflow, from another of its addresses.
 pub(super) fn add_subflows(pair: &Pair, from: &str) -> Result<()> {
     let endpoint = ["mptcp", "endpoint", "add", from, "subflow"];
     pair.client.ip(&endpoint)?;
@@ -62,7 +63,7 @@ pub(super) fn listed(namespace: &Namespace) -> Result<u64> {
     Ok(text.lines().filter(open).count() as u64)
 }
 
-/// Fails unless as many are counted soon as `ss` lists; returns the number.
+/// Fails unless the limiter soon counts as many connections as `ss` lists; returns the number.
 fn assert_as_listed(limiter: &Limiter, pair: &Pair) -> Result<u64> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -141,12 +142,12 @@ fn no_connection_is_counted_that_is_not_open() -> Result<()> {
     Ok(())
 }
 
-/// Opens a connection of one of the kinds and families.
+/// Opens a connection; `number` selects the kind and the family.
 fn connect(pair: &Pair, servers: &[(Kind, Server)], number: usize) -> Result<Open> {
     let (kind, server) = &servers[number / WAYS % servers.len()];
     let family = number / WAYS / servers.len() % 2;
     let (from, port) = if number % WAYS == VANISHES {
-        // Not again while the server has not given up the one before.
+        // No port twice while the server may still have its former connection.
         let port = 10_000 + number / WAYS % 50_000;
         (VANISHING[family], u16::try_from(port)?)
     } else {

@@ -1,4 +1,4 @@
-//! Clients that a limit turns away, by standing and by how busy they are, and what they are told.
+//! Clients that a limit turns away, by standing and by a sieve, and the answers to them.
 
 use std::{io::ErrorKind, thread, time::Duration};
 
@@ -37,7 +37,7 @@ fn whoever_finds_no_room_is_told_so() -> Result<()> {
     Ok(())
 }
 
-/// A client that waits gives up if it is told anything; so only the one without a place in line is.
+/// An answer would make a waiting client give up, so only clients without a place in line get one.
 #[test]
 fn whoever_waits_in_line_is_told_nothing() -> Result<()> {
     let pair = pair()?;
@@ -75,7 +75,8 @@ fn places_are_kept_for_who_is_known() -> Result<()> {
     Ok(())
 }
 
-/// As in Traffic Server's plugin: the more is open, the more of those are rejected who come often.
+/// As in Traffic Server's plugin: the more connections are open, the more of the busiest clients
+/// are rejected.
 #[test]
 fn a_sieve_presses_by_what_is_open() -> Result<()> {
     const MOST: usize = 10;
@@ -94,7 +95,8 @@ fn a_sieve_presses_by_what_is_open() -> Result<()> {
         open.push((client, server.accept()?));
         thread::sleep(MEASURED);
     }
-    // It is scored from half of the limit on, and rejected the sooner the more is open.
+    // Sources are scored once half of the limit is used, and rejected sooner the more connections
+    // are open.
     ensure!((MOST / 2 + 1..MOST).contains(&open.len()), "{}", open.len());
     open.push((connect(&pair, OTHER)?, server.accept()?));
     let status = limiter.status()?;

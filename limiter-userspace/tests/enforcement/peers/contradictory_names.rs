@@ -1,5 +1,4 @@
-//! A client with a network stack of its own, which would have the server take another name than the one that is
-//! counted.
+//! A client with its own network stack that tries to make the server see another name than the limiter counts.
 
 use std::{thread, time::Duration};
 
@@ -14,14 +13,12 @@ use super::{
 };
 use crate::{pair, wait};
 
-/// Longer than it takes to read a name.
+/// Longer than the daemon takes to read a name.
 const SOON: Duration = Duration::from_millis(300);
 
-/// How many segments of a client are dropped before the test looks for an answer: the client sends lost
-/// segments again and again.
+/// How many segments of a client must be dropped before the test looks for an answer: the client keeps retransmitting.
 const DROPPED: u64 = 3;
 
-/// Returns how many connections have got a name.
 fn named(limiter: &Limiter) -> Result<u64> {
     let status = limiter.status()?;
     let named = status["server_names"]["named"].as_u64();
@@ -40,7 +37,8 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), mode)?;
         for by in [By::Http, By::Tls] {
             let [one, other] = ["a.example", "b.example"].map(|name| by.ask(name));
-            // The server gets nothing that is held; else it drops the first segments for its own reasons.
+            // Held data does not reach the server. Data that passes must make the server drop it: it acknowledges
+            // unsent bytes.
             let ahead = until_known == "pass";
             let (before, names) = (contradicted(&limiter)?, named(&limiter)?);
             let mut honest = Connection::new(&pair, by)?;
@@ -60,7 +58,7 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
     Ok(())
 }
 
-/// Segments may reach the server before the name is read, but none after two different bytes.
+/// Segments may reach the server before the name is read, but none after two different versions of a byte.
 #[test]
 fn a_connection_of_two_names_is_over() -> Result<()> {
     let pair = pair()?;
@@ -69,7 +67,7 @@ fn a_connection_of_two_names_is_over() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), "native")?;
         let [one, other] = ["a.example", "b.example"].map(|name| By::Http.ask(name));
         let client = Connection::new(&pair, By::Http)?;
-        // The names differ before this place, but end behind it.
+        // The names differ before this place; their ends come after it.
         let middle = other.len() - 10;
         client.forge(0, &one[..middle], true)?;
         client.forge(0, &other[..middle], false)?;
@@ -88,7 +86,7 @@ fn a_connection_of_two_names_is_over() -> Result<()> {
     Ok(())
 }
 
-/// Has the programs forget all bytes that were read, as they do when too many others come.
+/// Deletes all first bytes that the programs remember, as an eviction by many other connections would.
 fn forget(pins: &PinDirectory) -> Result<()> {
     let files = pins.files()?;
     let file = files.iter().find(|file| file.ends_with("FIRST_BYTES_READ"));
@@ -102,8 +100,8 @@ fn forget(pins: &PinDirectory) -> Result<()> {
     Ok(())
 }
 
-/// Segments are told again if the programs have forgotten the bytes: a client that sends the same goes on, and no
-/// other.
+/// If the programs have evicted the bytes, segments go to the daemon again: a client that sends the same bytes goes on,
+/// any other client does not.
 #[test]
 fn what_the_programs_have_forgotten_is_compared_by_the_daemon() -> Result<()> {
     let pair = pair()?;

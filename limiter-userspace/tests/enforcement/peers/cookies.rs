@@ -1,5 +1,6 @@
-//! A client that has a DNS cookie of the server is served at its first try in a flood, although
-//! nobody knows it; one with a wrong or stale cookie is not. The secrets roll over meanwhile.
+//! During a flood, a client with a DNS cookie of the server is served at its first try, though its
+//! source is unknown. A client with a wrong or stale cookie is not. The secrets roll over
+//! meanwhile.
 
 use std::{
     fs,
@@ -23,13 +24,13 @@ use crate::{pair, server_for, wait};
 const OLD: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
 
-/// How many packets pass before the unknown must leave what is left.
+/// How many packets pass before the rest of the burst is reserved.
 const FOR_ALL: u32 = 500;
 
-/// The flood: more packets than that.
+/// The size of the flood, in packets.
 const FLOOD: u32 = 700;
 
-/// The file with the secrets is beside no configuration, so its path is whole.
+/// The path of the secrets is absolute, because no configuration lies beside the file.
 fn configuration(secrets: &Path) -> String {
     format!(
         "\
@@ -44,7 +45,7 @@ limits:
     )
 }
 
-/// A program that asks with a cookie, once.
+/// A DNS client program that sends one query with a cookie.
 struct Client<'p> {
     pair: &'p Pair,
     program: &'static str,
@@ -52,7 +53,7 @@ struct Client<'p> {
 }
 
 impl Client<'_> {
-    /// Asks once; returns what the program prints.
+    /// Sends one query; returns the program's output.
     fn ask(&self, cookie: &str) -> Result<String> {
         let server = server_for(self.from)?;
         let mut command = program::command(&self.pair.client, self.program)?;
@@ -66,7 +67,7 @@ impl Client<'_> {
         Ok(self.ask(&format!("+cookie={cookie}"))?.contains(ADDRESS))
     }
 
-    /// Learns a server cookie, and returns it with the client's.
+    /// Gets a server cookie; returns it together with the client's.
     fn learn(&self) -> Result<String> {
         let told = self.ask("+cookie")?;
         ensure!(told.contains(ADDRESS), "{told}");
@@ -80,7 +81,7 @@ impl Client<'_> {
     }
 }
 
-/// Makes the cookie of a client as a server with that secret did so many seconds ago.
+/// Makes a client's cookie as a server with this secret did this many seconds ago.
 fn made(secret: &str, client: IpAddr, age: u64) -> Result<String> {
     let bytes = u128::from_str_radix(secret, 16)?.to_be_bytes();
     let secret = Secret::new(bytes).context("no secret")?;
@@ -91,7 +92,7 @@ fn made(secret: &str, client: IpAddr, age: u64) -> Result<String> {
     Ok(digits.concat())
 }
 
-/// Sends queries of many sources that nobody knows.
+/// Sends queries of many unknown sources.
 fn flood(pair: &Pair) -> Result<()> {
     let frames = (0..FLOOD).map(|number| {
         let source = Ipv4Addr::from(0xc612_0000 + number);
@@ -119,17 +120,17 @@ fn write(secrets: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The client has learned its cookie, and is served with it alone.
+/// The client has a cookie, and is served with it alone.
 fn assert_served(limiter: &Limiter, client: &Client<'_>, cookie: &str) -> Result<()> {
     let before = known(limiter, client.from)?;
-    // Who asked before may be retried, which ranks as low here.
+    // A source that asked before may be `retried`, which ranks equally low here.
     let is_known = before["standing"] != "unknown" && before["standing"] != "retried";
     ensure!(!is_known, "{before:#}");
     let valid = checks(limiter, "valid")?;
     ensure!(client.is_served(cookie)?, "{} is not served", client.from);
     assert_eq!(checks(limiter, "valid")?, valid + 1);
     let known = known(limiter, client.from)?;
-    // During a shortage, as here, whoever becomes proven ranks as fresh.
+    // During a shortage, as here, a newly proven source ranks as fresh.
     ensure!(
         known["why"] == "handshake" && known["standing"] == "fresh",
         "{known:#}"
@@ -166,7 +167,8 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
     ensure!(
         limiter.status()?["limits"]["Queries"]["passed_packets"].as_u64() >= Some(FOR_ALL.into())
     );
-    // Neither without a cookie, nor with one of another client, of another server, or too old.
+    // Not served: without a cookie, or with another client's, another server's, or an expired
+    // cookie.
     ensure!(!others.ask("+nocookie")?.contains(ADDRESS));
     for (cookie, check) in [
         (cookies[0].clone(), "wrong"),
@@ -181,14 +183,14 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
     assert_served(limiter, &first, &cookies[0])?;
     assert_served(limiter, &second, &cookies[1])?;
 
-    // A bad file changes nothing, and is told.
+    // An invalid file changes nothing, and the status reports it.
     write(&secrets, "no secret\n")?;
     wait(|| Ok(limiter.status()?["daemon"]["secrets_error"].is_string()))
         .context("a bad file is told")?;
     limiter.show(&["untrust", &first.from.to_string()])?;
     assert_served(limiter, &first, &cookies[0])?;
 
-    // Both are valid while they roll over.
+    // During the roll-over both secrets are valid.
     write(&secrets, &format!("{NEW}\n{OLD}\n"))?;
     wait(|| Ok(limiter.status()?["daemon"]["secrets_error"].is_null()))
         .context("a good file is read")?;
@@ -200,7 +202,7 @@ fn a_cookie_of_the_server_proves_its_client_in_a_flood() -> Result<()> {
     limiter.show(&["untrust", &first.from.to_string()])?;
     assert_served(limiter, &first, &renewed)?;
 
-    // Then only the new one is.
+    // Then only the new secret is valid.
     write(&secrets, &format!("{NEW}\n"))?;
     let third = client("kdig", "10.78.0.2")?;
     let (old, new) = (made(OLD, third.from, 0)?, made(NEW, third.from, 0)?);

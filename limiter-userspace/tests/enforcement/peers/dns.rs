@@ -1,4 +1,4 @@
-//! Resolvers that nobody knows are told to come over TCP, come, and are known from then on.
+//! Unknown resolvers are told to retry over TCP; they do, and are known from then on.
 
 use std::{net::IpAddr, thread, time::Instant};
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{PACE, PATIENCE, pair, server_for};
 
-/// Once a token is spent, queries over UDP from those who have proven nothing are refused; others
-/// have tokens enough.
+/// After one token is spent, UDP queries of unproven sources are refused; other sources still have
+/// tokens.
 const CONFIGURATION: &str = "\
 standing: {capacity: 4096, proven-by: handshake}
 limits:
@@ -23,7 +23,7 @@ limits:
     reserve: {familiar: 10%, fresh: 20%, retried: 99%, unknown: 99%}}
 ";
 
-/// A program that asks one server over UDP, then over TCP if it is told so.
+/// A DNS client program that queries one server over UDP, and over TCP if told to.
 struct Client<'p> {
     pair: &'p Pair,
     program: &'static str,
@@ -31,7 +31,7 @@ struct Client<'p> {
 }
 
 impl Client<'_> {
-    /// Asks for a name; returns what the program prints.
+    /// Asks for a name; returns the program's output.
     fn ask(&self, name: &str, options: &[&str]) -> Result<String> {
         let server = server_for(self.from)?;
         let mut command = program::command(&self.pair.client, self.program)?;
@@ -41,12 +41,12 @@ impl Client<'_> {
     }
 }
 
-/// Whether the program says that its answer came over a transport.
+/// Returns whether the output says that the answer came over this transport.
 fn is_over(printed: &str, transport: &str) -> bool {
     printed.contains(&format!("({transport})"))
 }
 
-/// Whether the header that the program prints has the flag for a truncated answer.
+/// Returns whether the printed header has the flag for a truncated answer.
 fn is_truncated(printed: &str) -> bool {
     let mut flags = printed.lines().filter_map(|line| {
         let line = line.to_ascii_lowercase();
@@ -62,7 +62,7 @@ fn assert_proven(limiter: &Limiter, source: IpAddr) -> Result<()> {
     loop {
         let known = limiter.show(&["trusted", &source.to_string(), "--json"])?;
         let known: Value = serde_json::from_str(&known)?;
-        // During a shortage, as here, whoever becomes proven ranks as fresh.
+        // During a shortage, as here, a newly proven source ranks as fresh.
         if known["why"] == "handshake" {
             ensure!(known["standing"] == "fresh", "{known:#}");
             return Ok(());
@@ -72,7 +72,7 @@ fn assert_proven(limiter: &Limiter, source: IpAddr) -> Result<()> {
     }
 }
 
-/// Returns how many packets of sources that have proven themselves passed the limit.
+/// Returns how many packets of proven sources passed the limit.
 fn passed_fresh(limiter: &Limiter) -> Result<u64> {
     let status = limiter.status()?;
     let of_each = status["standing"]["limits"]["Queries"].as_array();
@@ -84,7 +84,7 @@ fn passed_fresh(limiter: &Limiter) -> Result<u64> {
     passed.with_context(|| format!("no fresh sources in {status:#}"))
 }
 
-/// A program is told, asks again, and is proven.
+/// A program gets a truncated answer, asks over TCP, and is proven.
 fn assert_comes_over_tcp(defence: &Defence, client: &Client<'_>) -> Result<()> {
     let limiter = &defence.limiter;
     let before = sent(limiter, "Queries", "truncate")?;
@@ -113,7 +113,7 @@ fn assert_comes_over_tcp(defence: &Defence, client: &Client<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A resolver's own clients never notice.
+/// A resolver's own clients notice nothing.
 fn assert_resolves(pair: &Pair, defence: &Defence, from: IpAddr) -> Result<()> {
     let limiter = &defence.limiter;
     let (_unbound, port) = Server::unbound(pair, server_for(from)?, from)?;
@@ -142,7 +142,7 @@ fn assert_serves(start: fn(&Pair, &str) -> Result<Defence>) -> Result<()> {
     let _nsd = Server::nsd(&pair)?;
     let defence = start(&pair, CONFIGURATION)?;
     spend(&pair, |frame| frame.udp(1, 53, b"x"))?;
-    // A source of IPv6 is a /64.
+    // An IPv6 source is a whole /64.
     for (program, from) in [
         ("dig", ["10.77.0.2", "fd77:1:1::1"]),
         ("kdig", ["10.77.0.3", "fd77:1:1:2::1"]),

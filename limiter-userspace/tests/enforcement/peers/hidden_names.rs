@@ -1,4 +1,4 @@
-//! A client with a network stack of its own, which would have its connection count by no name.
+//! A client with its own network stack that tries to keep its connection from counting by name.
 
 use std::{
     io::{Read as _, Write as _},
@@ -19,24 +19,24 @@ use super::{
 };
 use crate::{pair, syn_cookies::set, wait};
 
-/// Longer than data is held while nobody reads its connection's name.
+/// Longer than data is held if the daemon does not read the connection's name.
 const LONG: Duration = Duration::from_millis(1500);
 
-/// More segments than are read of a connection, also if the daemon notes something of it meanwhile.
+/// More segments than the limiter reads of a connection, even if the daemon processes some meanwhile.
 const MANY: usize = 40;
 
-/// How a client hides the name that it asks for.
+/// How a client hides the requested name.
 #[derive(Clone, Copy, Debug)]
 enum Hides {
-    /// In more segments than are read, at one moment.
+    /// In more segments than are read, all at once.
     InPieces,
     /// The same, after the first byte and a pause.
     InPiecesLater,
-    /// Behind segments that the server drops, since their checksums are wrong, and a pause.
+    /// Behind segments with wrong checksums, which the server drops, and a pause.
     BehindDamaged,
-    /// Behind the first byte, sent again and again, and a pause.
+    /// Behind many copies of the first byte, and a pause.
     BehindRepeated,
-    /// Behind a byte past the bytes that are read, and a pause.
+    /// Behind a byte past the end of the read range, and a pause.
     BehindFar,
     /// Behind a byte before the first one, and a pause.
     BehindProbe,
@@ -52,7 +52,7 @@ impl Hides {
         Self::BehindProbe,
     ];
 
-    /// Sends segments that hide the first bytes, and nearly all of these. Returns how many segments that are.
+    /// Sends segments that hide the name, and nearly all of `bytes`. Returns the number of segments.
     fn send(self, client: &Connection<'_>, bytes: &[u8]) -> Result<usize> {
         let pieces = |place| client.segments(place, &bytes[place..], bytes.len() / MANY, false);
         let first = client.segments(0, &bytes[..1], 1, false)?;
@@ -77,10 +77,9 @@ impl Hides {
     }
 }
 
-/// Behind the headers of Ethernet and IPv4.
+/// The checksum's offset, after the headers of Ethernet and IPv4.
 const TCP_CHECKSUM: usize = 14 + 20 + 16;
 
-/// Returns how many packets the limit has counted.
 fn counted(limiter: &Limiter) -> Result<u64> {
     let [passed, dropped] = server_names::counted(limiter, "B")?;
     Ok(passed + dropped)
@@ -102,7 +101,7 @@ fn a_client_that_hides_its_name_is_not_served() -> Result<()> {
                 anyhow::Ok((client, sent))
             };
             let hidden = in_turn(Hides::ALL, hide)?;
-            // The network stack's own segment, with the whole name, is received after these.
+            // The network stack's own segment with the whole name comes after these.
             let sent: usize = hidden.iter().map(|(_, sent)| sent).sum();
             wait(|| Ok(reason(&limiter, "name_awaited")? >= before + sent as u64))?;
             let answered = in_turn(hidden, |(mut client, _)| client.is_answered(&bytes))?;
@@ -114,7 +113,7 @@ fn a_client_that_hides_its_name_is_not_served() -> Result<()> {
     Ok(())
 }
 
-/// Does something with each of some values at one time; returns the results in turn.
+/// Runs `act` on all values at the same time; returns the results in order.
 fn in_turn<V: Send, R: Send>(
     values: impl IntoIterator<Item = V>,
     act: impl Fn(V) -> Result<R> + Sync,
@@ -143,7 +142,7 @@ fn urgent_data_makes_no_other_name_of_the_one_that_is_read() -> Result<()> {
         client.urge(b'x')?;
         client.answer(b".example\r\n\r\n")
     };
-    // The server does not read on behind urgent data that is there when it first reads.
+    // If urgent data is there at the server's first read, the server stops before it.
     wait(|| Ok(String::from_utf8(ask()?)?.contains("X-Name: b.example")))?;
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
@@ -155,7 +154,8 @@ fn urgent_data_makes_no_other_name_of_the_one_that_is_read() -> Result<()> {
     Ok(())
 }
 
-/// A server may put data of multipath TCP elsewhere than where it comes. A client of a server without it uses plain TCP.
+/// A server may place multipath TCP's data elsewhere than where it arrives. A client of a server without it uses plain
+/// TCP.
 #[test]
 fn data_of_multipath_tcp_does_not_reach_a_server_that_takes_it() -> Result<()> {
     let pair = pair()?;
@@ -198,7 +198,7 @@ fn data_of_multipath_tcp_does_not_reach_a_server_that_takes_it() -> Result<()> {
 #[test]
 fn a_request_in_the_first_segment_is_held_and_counted() -> Result<()> {
     let pair = pair()?;
-    // Without cookies: data in every SYN, for every socket that begins to listen.
+    // Without cookies: data in every SYN, for every newly listening socket.
     set(&pair.client, "tcp_fastopen", "5")?;
     set(&pair.server, "tcp_fastopen", "1539")?;
     let (_server, _directory) = server(&pair)?;
@@ -228,7 +228,7 @@ fn a_request_in_the_first_segment_is_held_and_counted() -> Result<()> {
     Ok(())
 }
 
-/// Also if its hello takes several segments, and comes slowly.
+/// Even if the hello takes several segments and comes slowly.
 #[test]
 fn whoever_says_its_name_in_several_segments_is_served_and_counted() -> Result<()> {
     let pair = pair()?;
@@ -250,7 +250,7 @@ fn whoever_says_its_name_in_several_segments_is_served_and_counted() -> Result<(
     Ok(())
 }
 
-/// Returns first bytes of which the name lies among those that are read, or behind.
+/// Returns first bytes with the name inside the read range, or behind it.
 fn long(by: By, is_behind: bool) -> Vec<u8> {
     const LONG: usize = 4200;
     let padding = "x".repeat(LONG);
@@ -274,7 +274,7 @@ fn long(by: By, is_behind: bool) -> Vec<u8> {
     }
 }
 
-/// Servers read hellos and requests of any length; what is not read may have the name.
+/// Servers read hellos and requests of any length, so the name may be in the unread part.
 #[test]
 fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<()> {
     let pair = pair()?;
@@ -282,20 +282,20 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
         limiter.take_precedence()?;
-        // The last packets of a connection that is served are counted a little later: these come after.
+        // A served connection's last packets are counted a little later; wait for them.
         for is_behind in [true, false] {
             for by in [By::Http, By::Tls] {
                 let before = counted(&limiter)?;
                 let is_answered = Connection::new(&pair, by)?.is_answered(&long(by, is_behind))?;
                 let is_counted = counted(&limiter)? > before;
                 println!("{until_known} {by:?} {is_behind}: {is_answered} {is_counted}");
-                // Behind a hello that is not read to its end nobody sees a second one.
+                // If a hello's end is not read, a second hello would go unnoticed.
                 let is_held = is_behind || matches!(by, By::Tls);
                 ensure!(is_answered == (until_known == "pass" || !is_held));
                 ensure!(is_counted != is_behind || until_known == "pass");
             }
         }
-        // Where data passes, the server may close the connection before it is read.
+        // If data passes, the server may close the connection before its data is read.
         if until_known == "hold" {
             wait(|| {
                 let status = limiter.status()?;
@@ -307,8 +307,8 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
     Ok(())
 }
 
-/// What no standard allows, and nginx takes all the same, but for the hello with an alert between its records and
-/// the two hosts.
+/// Requests that no standard allows but nginx accepts, except the hello with an alert between its records and the two
+/// hosts.
 #[test]
 fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
     const REQUESTS: [&str; 6] = [
@@ -348,7 +348,7 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
     Ok(())
 }
 
-/// Neither while no name is read, nor with other bytes than those that were read.
+/// Neither before a name is read, nor with other bytes than the ones read.
 #[test]
 fn a_request_in_fragments_does_not_reach_the_server() -> Result<()> {
     let pair = pair()?;

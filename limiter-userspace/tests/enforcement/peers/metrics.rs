@@ -1,4 +1,4 @@
-//! The metrics in both formats, as Prometheus' own checker reads them.
+//! The metrics in both formats, checked by Prometheus' own tool.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -8,7 +8,7 @@ use testbed::{Limiter, Pair, SERVER_INTERFACE};
 use super::{binary, program, spend, succeed};
 use crate::pair;
 
-/// Something of each kind that has metrics.
+/// One of everything that has metrics.
 const CONFIGURATION: &str = "\
 lists: [{name: ours, cidr: [192.0.2.1, '2001:db8::1']}]
 never-ban: ours
@@ -22,7 +22,7 @@ limits:
 
 const OPEN_METRICS: &str = "Accept: application/openmetrics-text";
 
-/// Returns the media type and the text of the metrics, asked for with these fields.
+/// Returns the media type and the text of the metrics, for a request with these header fields.
 fn metrics(pair: &Pair, fields: &[&str]) -> Result<(String, String)> {
     let mut curl = pair.server.command("curl");
     curl.args(["--silent", "--fail", "--noproxy", "*", "--write-out"]);

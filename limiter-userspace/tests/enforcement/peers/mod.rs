@@ -1,6 +1,6 @@
-//! Answers as real programs take them: a DNS server and a web server behind the limiter; dig, kdig,
-//! unbound and curl in front of them. Bans as fail2ban and CrowdSec's bouncer make them. And metrics,
-//! rules and the dashboard, as Prometheus' promtool takes them; and the page, as Chromium shows it.
+//! The limiter with real programs. Answers: a DNS server and a web server behind the limiter, with dig, kdig, unbound
+//! and curl as clients. Bans: fail2ban and CrowdSec's bouncer. Metrics, rules and the dashboard: Prometheus' promtool.
+//! The page: Chromium.
 
 mod bans;
 mod contradictory_names;
@@ -32,19 +32,19 @@ use std::{path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-/// Refuses nothing: a program on the peer's interface, without which a veth pair loses what the
-/// driver sends back.
+/// Refuses nothing. A program on the peer's interface, without which a veth pair loses frames that the driver sends
+/// back.
 const PASSES: &str =
     "limits: {All: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}}";
 
-/// A limiter before the server, and what the clients' interface takes to get its answers.
+/// The server's limiter, and the peer's limiter that lets the answers arrive.
 struct Defence {
     limiter: Limiter,
     peer: Option<Limiter>,
 }
 
 impl Defence {
-    /// Answers from the kernel's network stack, which reach any peer.
+    /// Answers sent by the kernel's network stack, which reach any peer.
     fn generic(pair: &Pair, configuration: &str) -> Result<Self> {
         Ok(Self {
             limiter: start(pair, configuration, "generic")?,
@@ -52,7 +52,7 @@ impl Defence {
         })
     }
 
-    /// Answers from the driver, to a peer with a native program.
+    /// Answers sent by the driver, to a peer with a native program.
     fn native(pair: &Pair, configuration: &str) -> Result<Self> {
         let arguments = ["-i", CLIENT_INTERFACE, "--mode", "native"];
         let peer = Limiter::start(binary(), &pair.client, PASSES, &arguments)?;
@@ -80,7 +80,7 @@ fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_limiter"))
 }
 
-/// Sends a frame of a source that never asks.
+/// Sends a frame of a source that sends nothing else.
 fn spend(pair: &Pair, frame: impl FnOnce(Frame) -> Result<Vec<u8>>) -> Result<()> {
     let frame = frame(Frame::new("10.77.0.9".parse()?, "10.77.0.1".parse()?))?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&[frame])?;
@@ -94,7 +94,7 @@ fn sent(limiter: &Limiter, limit: &str, answer: &str) -> Result<u64> {
     sent.with_context(|| format!("no {answer} of {limit} in {status:#}"))
 }
 
-/// Runs a command, and returns what it says on stdout.
+/// Runs a command, and returns its stdout.
 fn succeed(command: &mut Command) -> Result<String> {
     let output = command
         .output()

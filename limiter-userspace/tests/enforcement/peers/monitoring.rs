@@ -1,4 +1,4 @@
-//! The rules, the dashboard and the mixin of `dist/monitoring/`, as promtool and Jsonnet take them.
+//! The rules, the dashboard and the mixin of `dist/monitoring/`, checked by promtool and Jsonnet.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/monitoring")
 }
 
-/// Adds all strings under a key.
+/// Collects all strings with this key.
 fn collect<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v str>) {
     match value {
         Value::Object(fields) => {
@@ -49,7 +49,7 @@ fn promtool_takes_the_dashboard_s_queries() -> Result<()> {
     collect(&dashboard, "expr", &mut queries);
     ensure!(queries.len() > 15, "{} queries", queries.len());
     let rules = queries.iter().enumerate().map(|(number, query)| {
-        // Grafana puts a time in.
+        // Grafana substitutes a time here.
         let query = query
             .replace("$__rate_interval", "5m")
             .replace("$__interval", "1m");

@@ -1,5 +1,5 @@
-//! Connections open at once by server name before nginx: OpenSSL's client has its TLS connection only while there is
-//! room for the name that it asks for.
+//! Limits on open connections by server name, with nginx: OpenSSL's client gets its TLS connection only while the
+//! requested name has room.
 
 use std::{
     fs,
@@ -19,10 +19,10 @@ use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE};
 use super::{binary, own_client::server_with, server::Server, start};
 use crate::{PATIENCE, pair, wait};
 
-/// Longer than a client takes that is let in at once: a held hello is sent again after 200 ms.
+/// Longer than an admitted client takes: a held hello is retransmitted after 200 ms.
 const WHILE: Duration = Duration::from_millis(1_500);
 
-/// A web server with TLS, that keeps what is open.
+/// A web server with TLS that keeps connections open.
 fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     server_with(pair, "client_header_timeout 300s; keepalive_timeout 300s;")
 }
@@ -30,11 +30,11 @@ fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
 /// A client that holds its connection.
 struct Client {
     openssl: Child,
-    /// The connection ends with it.
+    /// Closing the pipe ends the connection.
     _held: ChildStdin,
-    /// What it says of its handshake, once.
+    /// The client's line about its handshake.
     said: Receiver<String>,
-    /// How long the handshake took.
+    /// When the handshake began.
     began: Instant,
 }
 
@@ -64,18 +64,18 @@ impl Client {
         })
     }
 
-    /// Returns whether its connection is established within a time, and how long after it began.
+    /// Returns how long after its begin the connection was established, if within `time`.
     fn within(&self, time: Duration) -> Option<Duration> {
         let said = self.said.recv_timeout(time).ok()?;
         said.contains("ESTABLISHED").then(|| self.began.elapsed())
     }
 
-    /// Fails unless its connection is soon established.
+    /// Fails unless the connection is soon established.
     fn is_in(&self) -> Result<Duration> {
         self.within(PATIENCE).context("not established")
     }
 
-    /// Fails if its connection is established at once.
+    /// Fails if the connection is established at once.
     fn waits(&self) -> Result<()> {
         ensure!(self.within(WHILE).is_none(), "established");
         Ok(())
@@ -84,13 +84,13 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The client may have ended by itself.
         let _ = self.openssl.kill();
         let _ = self.openssl.wait();
     }
 }
 
-/// Returns the line that says that the handshake is over, or the last.
+/// Returns a channel for the line about the end of the handshake, or for the last line.
 fn listen(errors: ChildStderr) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -101,7 +101,7 @@ fn listen(errors: ChildStderr) -> Receiver<String> {
                 break;
             }
         }
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = sender.send(last);
     });
     receiver
@@ -114,7 +114,7 @@ fn open(limiter: &Limiter, limit: &str) -> Result<u64> {
     open.with_context(|| format!("no count in {status:#}"))
 }
 
-/// Fails unless a limit soon counts so many.
+/// Fails unless the limit soon counts this many.
 fn assert_open(limiter: &Limiter, limit: &str, expected: u64) -> Result<()> {
     let counted = wait(|| Ok(open(limiter, limit)? == expected));
     counted.with_context(|| format!("{limit} does not count {expected}"))
@@ -140,7 +140,7 @@ fn a_name_has_only_so_many_connections() -> Result<()> {
             println!("{mode} {rest}: {:?}", client.is_in()?);
             open.push(client);
         }
-        // Without holding, what the client says last may come before its name is known.
+        // Without `hold`, the client's last segment may arrive before its name is known.
         if !rest.is_empty() {
             assert_open(&limiter, "B", 2)?;
             let third = Client::new(&pair, "b.example")?;
@@ -244,7 +244,7 @@ fn a_client_without_a_place_is_told_so() -> Result<()> {
     Ok(())
 }
 
-/// Connections that are open count by whatever policy comes, and are turned away by none.
+/// Open connections count under any later policy, and none turns them away.
 #[test]
 fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
     let pair = pair()?;
@@ -261,7 +261,7 @@ fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
     for client in &open {
         client.is_in()?;
     }
-    // More than it allows: they stay, and nobody else comes.
+    // More than the limit allows: they stay, and no other connection is admitted.
     limiter.configure(&policy("", HOLD))?;
     limiter.show(&["reload"])?;
     assert_open(&limiter, "B", 3)?;
@@ -280,7 +280,7 @@ fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// Asks a server that is no TLS server for a file; returns how long it took.
+/// Requests a file from a server that has no TLS; returns how long it took.
 fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
     let began = Instant::now();
     let address: SocketAddr = "10.77.0.1:80".parse()?;
@@ -292,7 +292,7 @@ fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Nothing is held for ever that surely has no name, or because no daemon runs.
+/// Data that certainly has no name is held only for a time, and so is any data without a daemon.
 #[test]
 fn what_cannot_be_read_is_held_for_a_time() -> Result<()> {
     let pair = pair()?;
@@ -327,7 +327,7 @@ fn queue_of(limiter: &Limiter, limit: &str) -> Result<Value> {
     Ok(limiter.status()?["limits"][limit]["queue"].clone())
 }
 
-/// Traffic Server's file, as its documentation has it, with smaller numbers.
+/// The file from Traffic Server's documentation, with smaller numbers.
 #[test]
 fn traffic_servers_file_does_what_it_says() -> Result<()> {
     let pair = pair()?;
@@ -391,7 +391,7 @@ lists:
     Ok(())
 }
 
-/// Fails unless the checked file names the limits.
+/// Fails unless `limiter check` of the file names the limits.
 fn assert_example(directory: &Path, limiter: &Limiter) -> Result<()> {
     let copy = directory.join("copy.yaml");
     fs::copy(limiter.configuration(), &copy)?;

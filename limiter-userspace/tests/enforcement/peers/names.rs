@@ -1,5 +1,5 @@
-//! The names that real clients ask for, as `limiter names` reads them from what they send: curl,
-//! `openssl s_client`, and Chromium over TCP and QUIC, before nginx.
+//! Server names in real clients' traffic, as `limiter names` reads them: curl, `openssl s_client`, and Chromium over
+//! TCP and QUIC, with nginx.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{PATIENCE, pair, wait};
 
 const FILE: (&str, usize) = ("small", 100);
 
-/// More datagrams than Chromium's hello has over QUIC: without an answer Chromium sends them again.
+/// More datagrams than Chromium's QUIC hello has: without an answer, Chromium retransmits them.
 const HELLO: usize = 4;
 
 /// Makes a certificate and its key.
@@ -49,7 +49,7 @@ fn start(pair: &Pair, directory: &Path) -> Result<Server> {
     Server::nginx_with(pair, &[FILE], &options)
 }
 
-/// Has curl fetch the file at an address, by whatever name.
+/// Fetches the file at an address with curl, under any name.
 pub(super) fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
     let mut curl = pair.client.command("curl");
     curl.args([
@@ -80,8 +80,8 @@ pub(super) fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Has Chromium fetch the file from both names, the second one over QUIC, of which it only sends its
-/// first packets, to a socket that does not answer: it does not end by itself.
+/// Fetches the file under both names with Chromium. The second one goes over QUIC to a silent socket, which only gets
+/// the first packets, so Chromium does not end by itself.
 fn chromium(pair: &Pair, directory: &Path, silent: &UdpSocket) -> Result<()> {
     let fonts = directory.join("fonts.conf");
     fs::write(&fonts, program::fonts())?;
@@ -95,7 +95,7 @@ fn chromium(pair: &Pair, directory: &Path, silent: &UdpSocket) -> Result<()> {
             ],
         ),
     ] {
-        // With it end all of its processes.
+        // Killing it ends all of its processes.
         let mut chromium = program::command(&pair.client, "unshare")?;
         chromium.args(["--pid", "--fork", "--kill-child=KILL"]);
         chromium.arg(program::chromium()?).args([
@@ -134,7 +134,7 @@ fn chromium(pair: &Pair, directory: &Path, silent: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
-/// Runs `limiter names` for a capture.
+/// Runs `limiter names` on a capture.
 fn names(capture: &[u8], directory: &Path, arguments: &[&str]) -> Result<String> {
     let file = directory.join("names.pcapng");
     fs::write(&file, capture)?;
@@ -154,10 +154,10 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let pair = pair()?;
-    // Without them a hello of Chromium's would be one long frame here.
+    // Otherwise offloading would make Chromium's hello one long frame here.
     pair.compute_checksums()?;
     let _server = start(&pair, directory)?;
-    // Takes what comes over QUIC, and does not answer.
+    // Takes the QUIC datagrams, and does not answer.
     let silent = pair
         .server
         .enter(|| Ok(UdpSocket::bind("10.77.0.1:443")?))?;
@@ -170,7 +170,7 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
         "http://prior.example:8080",
         &["--http2-prior-knowledge"],
     )?;
-    // It has an address, so curl names none.
+    // curl gets an address, so it sends no name.
     curl(&pair, "https://10.77.0.1", &[])?;
     s_client(&pair, &["-servername", "client.example"])?;
     s_client(&pair, &["-noservername"])?;
@@ -192,7 +192,7 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     ] {
         ensure!(row(&document, name)?["how"] == how, "{document:#}");
     }
-    // Chromium sends what looks like ECH to everybody.
+    // Chromium sends a fake ECH extension (GREASE) to every server.
     for (name, application) in [("chromium.example", "http2"), ("quic.example", "http3")] {
         let row = row(&document, name)?;
         ensure!(row["may_be_outer"] == row["flows"], "{row}");
@@ -206,7 +206,7 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     let malformed = unread.iter().any(|row| row["reason"] == "malformed");
     ensure!(!malformed, "{document:#}");
 
-    // The same, for people.
+    // The same as text.
     let text = names(&capture, directory, &[])?;
     println!("{text}");
     ensure!(

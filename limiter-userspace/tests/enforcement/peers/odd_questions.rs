@@ -1,4 +1,4 @@
-//! Odd queries before real servers: each answered query was counted by the name that the server answered for.
+//! Odd queries to real servers: each answered query is counted under the name that the server answered.
 
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -11,12 +11,12 @@ use testbed::Pair;
 use super::{server::Server, start, zones::query};
 use crate::{pair, wait};
 
-/// How long an answer may take that there may not be.
+/// How long to wait for an answer that may not come.
 const WHILE: Duration = Duration::from_millis(300);
 
 const NAME: &str = "www.example.test";
 
-/// The odd queries for the name; some servers answer them.
+/// Odd queries for the name; some servers answer them.
 fn odd() -> Vec<(&'static str, Vec<u8>)> {
     let plain = || query(7, NAME);
     let end = plain().len() - 5;
@@ -60,7 +60,7 @@ fn is_answered(pair: &Pair, query: &[u8]) -> Result<bool> {
     Ok(length > 12 && answer[3] % 16 == 0 && answer[7] == 1)
 }
 
-/// Starts a server.
+/// A function that starts a server.
 type Start = fn(&Pair) -> Result<Server>;
 
 #[test]

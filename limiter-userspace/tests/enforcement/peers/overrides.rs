@@ -1,5 +1,4 @@
-//! A DNS server's zones, of which some have another rate, for everybody or for one client; and a reload that
-//! changes one.
+//! A DNS server's zones, some with other rates, for all clients or for one; and a reload that changes one rate.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -21,10 +20,10 @@ overrides:
   Zones:fd77:1:1::/64:a.test: {burst: 4, count: 1, period: 10h}
 ";
 
-/// Most queries that a test asks at once.
+/// The most queries that a test sends at once.
 const QUERIES: u16 = 7;
 
-/// Asks a zone's server so often, from an address; returns how often it answers.
+/// Sends this many queries to a zone's server from an address; returns how many it answers.
 fn answers(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
     let from: IpAddr = from.parse()?;
     let server = SocketAddr::new(server_for(from)?, 53);
@@ -34,7 +33,7 @@ fn answers(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
     for number in 0..QUERIES {
         socket.send(&query(number, &format!("n{number}.{zone}")))?;
     }
-    // No limit is on the last one, and the server answers in turn: when it has, it has answered all.
+    // No limit counts the last query, and the server answers in order: after its answer, no other one comes.
     socket.send(&query(QUERIES, "of.no.zone"))?;
     for answered in 0.. {
         let mut answer = [0; 512];
@@ -71,7 +70,7 @@ fn zones_have_rates_of_their_own_and_clients_for_them() -> Result<()> {
         let found = answers(&pair, from, zone)?;
         ensure!(found == expected, "{from} {zone}: {found}");
     }
-    // Buckets stay; what they owe counts by the new rate.
+    // Buckets stay; their debts are judged by the new rate.
     let changed = CONFIGURATION.replace("b.test: {burst: 5", "b.test: {burst: 7");
     limiter.configure(&changed)?;
     limiter.show(&["reload"])?;

@@ -1,4 +1,4 @@
-//! A client with a network stack of its own before a real server.
+//! A client with its own network stack, connected to a real server.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -13,10 +13,10 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
 
 use super::{names, server::Server};
 
-/// Longer than a client takes whose data was held, or sent several times.
+/// Longer than any client takes, even after held or retransmitted data.
 const WHILE: Duration = Duration::from_secs(4);
 
-/// So far ahead no server has sent anything: it drops a segment that acknowledges this.
+/// Beyond all data that the server has sent: the server drops a segment that acknowledges this.
 const AHEAD: u32 = 1_000_000;
 
 /// A web server with and without TLS.
@@ -24,7 +24,7 @@ pub(super) fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     server_with(pair, "")
 }
 
-/// The same, with more of nginx's directives.
+/// The same, with extra nginx directives.
 pub(super) fn server_with(pair: &Pair, more: &str) -> Result<(Server, tempfile::TempDir)> {
     let directory = tempfile::tempdir()?;
     names::certificate(directory.path())?;
@@ -41,7 +41,7 @@ pub(super) fn server_with(pair: &Pair, more: &str) -> Result<(Server, tempfile::
     ))
 }
 
-/// How a client asks for a name.
+/// How a client names the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
     Http,
@@ -57,7 +57,7 @@ impl By {
         }
     }
 
-    /// Returns the first bytes, as many for each name of the same length.
+    /// Returns the first bytes; their number is equal for names of equal length.
     pub(super) fn ask(self, name: &str) -> Vec<u8> {
         match self {
             Self::Http => format!("GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n").into_bytes(),
@@ -75,12 +75,12 @@ impl By {
     }
 }
 
-/// An open connection, and the means to forge its segments.
+/// An open connection, with a way to forge its segments.
 pub(super) struct Connection<'p> {
     pair: &'p Pair,
     stream: TcpStream,
     by: By,
-    /// The numbers of the first bytes of the client and of the server.
+    /// The sequence numbers of the first bytes of the client and of the server.
     first: [u32; 2],
 }
 
@@ -89,7 +89,7 @@ impl<'p> Connection<'p> {
         let address = SocketAddr::new("10.77.0.1".parse()?, by.port());
         let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
         stream.set_read_timeout(Some(WHILE))?;
-        // Once dropped, it sends no lost segment again.
+        // A reset on drop, so that no lost segment is retransmitted.
         SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         Ok(Self {
             first: next_numbers(&stream)?,
@@ -99,13 +99,13 @@ impl<'p> Connection<'p> {
         })
     }
 
-    /// Sends bytes at a place of the stream, of which the client's network stack knows nothing. `ahead`: the
-    /// server drops them.
+    /// Sends bytes at a place of the stream, unknown to the client's network stack. With `ahead`, the server drops
+    /// them.
     pub(super) fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
         self.send(&self.segments(place, bytes, 1000, ahead)?)
     }
 
-    /// Returns frames with bytes at a place of the stream, as many in each. `ahead`: as above.
+    /// Returns frames with bytes at a place of the stream, split into pieces of `length` bytes. `ahead`: as above.
     pub(super) fn segments(
         &self,
         place: usize,
@@ -128,7 +128,7 @@ impl<'p> Connection<'p> {
             .collect()
     }
 
-    /// Returns a frame with a byte before the first one, as one that asks whether the connection lives.
+    /// Returns a frame with a byte before the first one, like a keep-alive probe.
     pub(super) fn probe(&self) -> Result<Vec<u8>> {
         let [client, server]: [IpAddr; 2] = ["10.77.0.2".parse()?, "10.77.0.1".parse()?];
         let [next, expected] = self.first;
@@ -143,18 +143,18 @@ impl<'p> Connection<'p> {
         Ok(())
     }
 
-    /// Sends frames, of which the client's network stack knows nothing.
+    /// Sends frames, unknown to the client's network stack.
     pub(super) fn send(&self, frames: &[Vec<u8>]) -> Result<()> {
         RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(frames)?;
         Ok(())
     }
 
-    /// Sends bytes as every client does.
+    /// Sends bytes through the socket.
     pub(super) fn ask(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.stream.write_all(bytes)?)
     }
 
-    /// Returns whether the server has said anything by now.
+    /// Returns whether the server has sent anything by now.
     pub(super) fn has_answer(&self) -> Result<bool> {
         self.stream.set_nonblocking(true)?;
         let peeked = self.stream.peek(&mut [0]);
@@ -165,12 +165,12 @@ impl<'p> Connection<'p> {
         }
     }
 
-    /// Sends bytes as every client does; returns whether the server says anything.
+    /// Sends bytes through the socket; returns whether the server sends anything.
     pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
         Ok(!self.answer(bytes)?.is_empty())
     }
 
-    /// Sends bytes as every client does; returns what the server says.
+    /// Sends bytes through the socket; returns the server's response.
     pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.ask(bytes)?;
         let mut answer = vec![0; 4096];
@@ -183,7 +183,7 @@ impl<'p> Connection<'p> {
     }
 }
 
-/// Returns the two IPv4 fragments of a frame with a TCP segment. The first one has the header and some data.
+/// Splits a frame with a TCP segment into two IPv4 fragments. The first one has the header and some data.
 pub(super) fn fragments(frame: &[u8]) -> Result<[Vec<u8>; 2]> {
     const IP: usize = 14;
     const TCP: usize = IP + 20;
@@ -213,14 +213,13 @@ pub(super) fn fragments(frame: &[u8]) -> Result<[Vec<u8>; 2]> {
     ])
 }
 
-/// Returns how many packets had a reason.
 pub(super) fn reason(limiter: &Limiter, reason: &str) -> Result<u64> {
     let status = limiter.status()?;
     let count = status["reasons"][reason].as_u64();
     count.with_context(|| format!("no count in {status:#}"))
 }
 
-/// Returns a policy that counts packets by one name, and refuses none.
+/// Returns a policy that counts packets by one name and refuses none.
 pub(super) fn policy(until_known: &str) -> String {
     format!(
         "limits:\n  B: {{id: total, cost: packets, burst: 1000, count: 1, period: 1h, \

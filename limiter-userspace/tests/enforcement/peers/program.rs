@@ -1,4 +1,4 @@
-//! The programs: installed, or unpacked by `cargo xtask setup` below target/.
+//! Finds the programs: installed ones, or ones unpacked below target/ by `cargo xtask setup`.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use super::binary;
 /// Where `xtask/src/peers.rs` unpacks Debian's packages, below target/.
 const UNPACKED: &str = "peers/root";
 
-/// The directories of programs, Python's modules and libraries in them.
+/// The directories of programs, of Python's modules, and of libraries in the packages.
 const PROGRAMS: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 const MODULES: [&str; 1] = ["usr/lib/python3/dist-packages"];
 const LIBRARIES: [&str; 3] = [
@@ -24,7 +24,7 @@ const LIBRARIES: [&str; 3] = [
     "usr/lib/x86_64-linux-gnu/pulseaudio",
 ];
 
-/// Where Chromium itself is, which a script starts that only finds an installed one; and fonts.
+/// Chromium's own directory, because its start script only finds an installed one; and the fonts.
 const CHROMIUM: [&str; 1] = ["usr/lib/chromium"];
 const FONTS: [&str; 1] = ["usr/share/fonts"];
 
@@ -45,7 +45,7 @@ pub(super) fn local(name: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Returns a command that runs a program written in Python in a namespace.
+/// Returns a command that runs a Python program in a namespace.
 pub(super) fn python(namespace: &Namespace, name: &str) -> Result<Command> {
     let mut command = command(namespace, "python3")?;
     let modules = env::join_paths(unpacked(&MODULES)).context("a strange path")?;
@@ -53,8 +53,8 @@ pub(super) fn python(namespace: &Namespace, name: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Returns a command that runs a server in a namespace: with it end all of its processes, and it
-/// ends with the thread that starts it.
+/// Returns a command that runs a server in a namespace. Killing it ends all of its processes, and
+/// it ends with the thread that starts it.
 pub(super) fn server(namespace: &Namespace, name: &str) -> Result<Command> {
     let mut command = command(namespace, "unshare")?;
     command.args(["--pid", "--fork", "--kill-child=KILL"]);
@@ -80,7 +80,7 @@ pub(super) fn public_suffixes() -> Result<PathBuf> {
     found.context("the public suffix list is missing: run `cargo xtask setup`")
 }
 
-/// Returns the configuration of fontconfig that finds all fonts.
+/// Returns a fontconfig configuration that finds all fonts.
 pub(super) fn fonts() -> String {
     let places = [PathBuf::from("/usr/share/fonts")].into_iter();
     let places = places.chain(unpacked(&FONTS));
@@ -109,7 +109,7 @@ pub(super) fn find(name: &str) -> Result<PathBuf> {
     found.with_context(|| format!("{name} is missing: run `cargo xtask setup`"))
 }
 
-/// Returns the path of libraries with the unpacked ones behind the others.
+/// Returns the library path, with the unpacked libraries last.
 fn libraries() -> Result<OsString> {
     let others = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let others = env::split_paths(&others).filter(|place| place.is_absolute());

@@ -1,4 +1,4 @@
-//! The public suffix list as Mozilla publishes it, of Debian's package.
+//! Mozilla's public suffix list, from Debian's package.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn the_published_list_is_read_whole() -> Result<()> {
         let name: DnsName = name.parse()?;
         ensure!(labels.domain(&name).to_string() == domain, "{name}");
     }
-    // The datapath has room for it.
+    // The datapath's table has room for the list.
     let tables = CompiledPolicy::new(&policy, 4)?;
     ensure!(tables.name_slots.len() >= policy.public_suffixes.len());
     Ok(())

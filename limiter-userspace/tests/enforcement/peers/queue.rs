@@ -1,5 +1,5 @@
-//! nginx behind a limit on connections, and five hundred clients: the two rules of the documentation of
-//! Traffic Server's plugin, 128 connections with a queue of 256, and 256 without one.
+//! nginx behind a limit on connections, and five hundred clients: the two rules in the documentation of Traffic
+//! Server's plugin, 128 connections with a queue of 256, and 256 connections without a queue.
 
 use std::{
     io::{ErrorKind::TimedOut, Read as _, Write as _},
@@ -19,14 +19,14 @@ use crate::pair;
 
 const CLIENTS: usize = 500;
 
-/// nginx sends it in about a second, at this rate.
+/// At this rate, nginx takes about a second for the file.
 const FILE: (&str, usize) = ("page", 6000);
 const SLOWLY: &str = "limit_rate 3000;";
 
 /// Far longer than all clients together take.
 const LONG: Duration = Duration::from_mins(3);
 
-/// The stack of a thread that is one client.
+/// The stack size of a client's thread.
 const STACK: usize = 64 << 10;
 
 fn policy(limit: u64, more: &str) -> String {
@@ -36,7 +36,7 @@ fn policy(limit: u64, more: &str) -> String {
     )
 }
 
-/// Connects, waits for the gate to open and fetches the file; returns how long that took.
+/// Connects, waits for the gate to open, and fetches the file; returns how long that took.
 fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration> {
     let (name, bytes) = FILE;
     let began = Instant::now();
@@ -45,7 +45,7 @@ fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration>
             .client
             .enter(|| Ok(TcpStream::connect_timeout(&server, LONG)))?
         {
-            // Its kernel gives up after two minutes: whoever wants the file tries again.
+            // The client's kernel gives up after two minutes, so the client tries again.
             Err(error) if error.kind() == TimedOut && began.elapsed() < LONG => {}
             connected => break connected?,
         }
@@ -60,8 +60,8 @@ fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration>
     Ok(began.elapsed())
 }
 
-/// Has all clients come at once, and fetch the file as soon as there are too many of them. Returns the
-/// longest time, and the most connections that were open at once.
+/// Starts all clients at once. They fetch the file as soon as there are too many of them. Returns the longest time, and
+/// the largest number of open connections.
 fn crowd(
     pair: &Pair,
     limiter: &Limiter,
@@ -85,7 +85,7 @@ fn crowd(
             if closed.is_some() && are_too_many(most, &stats(limiter)?) {
                 closed = None;
             }
-            // A look at so many connections costs something.
+            // Listing this many connections takes CPU time.
             thread::sleep(Duration::from_millis(250));
         }
         let took = clients
@@ -96,7 +96,7 @@ fn crowd(
     })
 }
 
-/// Returns the numbers of the plugin's metrics.
+/// Returns the values of the plugin's metrics.
 fn stats(limiter: &Limiter) -> Result<Value> {
     let stats = limiter.show(&["stats", "--flat", "--json"])?;
     Ok(serde_json::from_str(&stats)?)
@@ -125,7 +125,7 @@ fn the_plugins_rule_with_a_queue() -> Result<()> {
         most <= 128 + 64 * u64::from(possible_cpus()),
         "{most} at once"
     );
-    // Five hundred come for 128 places and 256 tickets: most wait, and some have to try again for that.
+    // Five hundred clients come for 128 places and 256 tickets: most wait, and some have to try again to get a ticket.
     ensure!(queued >= 256 && rejected > 0, "{stats}");
     ensure!(resumed >= queued / 2 && resumed <= queued, "{stats}");
     Ok(())

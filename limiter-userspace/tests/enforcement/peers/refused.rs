@@ -1,4 +1,4 @@
-//! A client that is refused knows at once, as curl says.
+//! A refused client learns it at once, as curl reports.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
@@ -8,14 +8,14 @@ use testbed::Pair;
 use super::{Defence, sent, spend};
 use crate::{connections::stack_count, pair, server_for};
 
-/// One token in an hour, which is spent.
+/// One token per hour, which is spent.
 const CONFIGURATION: &str = "\
 limits:
   Web: {id: total, cost: packets, match: {protocol: tcp, destination-port: 80},
     burst: 1, count: 1, period: 1h, deny: reset}
 ";
 
-/// What curl says to a refused connection (curl(1), "EXIT CODES").
+/// curl's exit code for a refused connection (curl(1), "EXIT CODES").
 const COULD_NOT_CONNECT: i32 = 7;
 
 /// Fails unless curl is refused at once.
@@ -30,7 +30,7 @@ fn assert_refused(pair: &Pair, from: IpAddr) -> Result<()> {
         output.status.code() == Some(COULD_NOT_CONNECT),
         "{output:?}"
     );
-    // At its first try.
+    // At its first SYN.
     ensure!(
         stack_count(&pair.client, "TCPSynRetrans")? == 0,
         "{output:?}"
@@ -45,7 +45,7 @@ fn assert_is_refused(start: fn(&Pair, &str) -> Result<Defence>) -> Result<()> {
         let address = SocketAddr::new(address.parse()?, 80);
         pair.server.enter(|| Ok(TcpListener::bind(address)?))
     };
-    // Without the limiter they would take it.
+    // Without the limiter, these listeners would accept.
     let _listeners = [listen("10.77.0.1")?, listen("fd77::1")?];
     spend(&pair, |frame| frame.tcp_ack(1, 80, 1, 1))?;
     for from in ["10.77.0.2", "fd77:1:1::1"] {

@@ -1,4 +1,4 @@
-//! Names by which a server of TLS goes behind the first hello: of a second hello, and of a session.
+//! Other sources of a name that a TLS server may use instead of the first hello: a second hello, and a resumed session.
 
 use anyhow::{Result, ensure};
 use limiter_names::testing::{Hello, KEY_SHARE, records};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::pair;
 
-/// Extensions that a server of TLS 1.3 wants beside a key: a curve, and ways to sign.
+/// Extensions that a TLS 1.3 server needs besides a key share: a curve, and signature algorithms.
 const CURVE: (u16, &[u8]) = (10, &[0, 2, 0, 0x1d]);
 const SIGNATURES: (u16, &[u8]) = (13, &[0, 4, 4, 3, 8, 4]);
 
@@ -21,12 +21,12 @@ const KEY: &[u8] = &{
     key
 };
 
-/// By default nginx speaks older versions only.
+/// By default, nginx allows only older versions.
 const TLS_13: &str = "ssl_protocols TLSv1.2 TLSv1.3;";
 
 const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
 
-/// Returns a hello of TLS 1.3 in a record. Without a key the server asks for a second one.
+/// Returns a TLS 1.3 hello in a record. Without a key share, the server asks for a second one.
 fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     let hello = Hello {
         name: Some(name.as_bytes()),
@@ -39,8 +39,8 @@ fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Has a client send a first hello, and parts of what follows it, each once more is acknowledged. Returns whether the
-/// server asks for a second hello, and whether it goes on.
+/// Sends a first hello, then each of the parts after the previous one is acknowledged. Returns whether the server asks
+/// for a second hello, and whether it continues the handshake.
 fn answers(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
     let mut client = Connection::new(pair, By::Tls)?;
     let asks_again = client.is_answered(&hello("a.example", &[0, 0]))?;
@@ -91,7 +91,7 @@ fn a_second_hello_with_another_name_does_not_reach_the_server() -> Result<()> {
     Ok(())
 }
 
-/// As of a client whose first hello has no key for the only curve of the server.
+/// The client's first hello has no key share for the server's only curve.
 #[test]
 fn a_client_that_is_asked_for_a_second_hello_is_served_and_counted() -> Result<()> {
     let pair = pair()?;
@@ -110,7 +110,7 @@ fn a_client_that_is_asked_for_a_second_hello_is_served_and_counted() -> Result<(
     Ok(())
 }
 
-/// A server may go by the name of the session, or by one behind early data.
+/// The server may use the session's name, or a name after early data.
 #[test]
 fn a_hello_that_does_not_bind_the_server_is_held() -> Result<()> {
     const TICKET: (u16, &[u8]) = (35, &[7; 100]);

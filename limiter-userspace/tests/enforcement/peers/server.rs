@@ -1,5 +1,5 @@
-//! The servers: NSD with one zone or many; unbound, which asks it; BIND and dnsmasq with the same zone; and nginx with
-//! two files.
+//! Starts the servers: NSD with one zone or many; unbound, which queries NSD; BIND and dnsmasq with the same zone; and
+//! nginx with two files.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use testbed::{Namespace, Pair};
 use super::program;
 use crate::{PACE, PATIENCE};
 
-/// Each name of the zone `example.test` has this address.
+/// The address of every name in the zone `example.test`.
 pub(super) const ADDRESS: &str = "192.0.2.80";
 
 const ZONE: &str = "\
@@ -28,17 +28,16 @@ ns IN A 10.77.0.1
 * IN A 192.0.2.80
 ";
 
-/// Where unbound listens, in the clients' namespace.
+/// unbound's address, in the clients' namespace.
 pub(super) const RESOLVER: &str = "127.0.0.1";
 
-/// A running server. It ends on drop, and soon after that all of its processes.
+/// A running server. On drop it ends, and soon afterwards all of its processes.
 pub(super) struct Server {
     child: Child,
     directory: TempDir,
 }
 
 impl Server {
-    /// Starts NSD.
     pub(super) fn nsd(pair: &Pair) -> Result<Self> {
         Self::nsd_with(pair, "", &["example.test".to_owned()])
     }
@@ -48,7 +47,7 @@ impl Server {
         Self::nsd_with(pair, "", zones)
     }
 
-    /// Starts NSD, which answers cookies with server cookies by a secret.
+    /// Starts NSD with server cookies by this secret.
     pub(super) fn nsd_with_secret(pair: &Pair, secret: &str) -> Result<Self> {
         let options = format!("  answer-cookie: yes\n  cookie-secret: \"{secret}\"\n");
         Self::nsd_with(pair, &options, &["example.test".to_owned()])
@@ -89,7 +88,6 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts BIND.
     pub(super) fn bind(pair: &Pair) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
@@ -113,7 +111,6 @@ zone \"example.test\" {{ type primary; file \"zone\"; }};
         Ok(server)
     }
 
-    /// Starts dnsmasq.
     pub(super) fn dnsmasq(pair: &Pair) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let configuration = format!(
@@ -137,8 +134,8 @@ address=/example.test/{ADDRESS}
         Ok(server)
     }
 
-    /// Starts unbound, which asks a server from one address; also returns its port. Each family
-    /// has its own, since another unbound may still be ending.
+    /// Starts unbound, which queries a server from one address; also returns its port. Each family has its own port,
+    /// because another unbound may still be ending.
     pub(super) fn unbound(pair: &Pair, server: IpAddr, from: IpAddr) -> Result<(Self, u16)> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
@@ -146,7 +143,7 @@ address=/example.test/{ADDRESS}
             IpAddr::V4(_) => (5304, "yes", "no"),
             IpAddr::V6(_) => (5306, "no", "yes"),
         };
-        // Names in random case must come back as they were.
+        // unbound sends names in random case, and the server must echo them.
         let configuration = format!(
             "server:
   interface: {RESOLVER}@{port}
@@ -182,12 +179,12 @@ remote-control:
         Ok((unbound, port))
     }
 
-    /// Starts nginx, which serves files of these names and lengths.
+    /// Starts nginx with files of these names and lengths.
     pub(super) fn nginx(pair: &Pair, files: &[(&str, usize)]) -> Result<Self> {
         Self::nginx_with(pair, files, "")
     }
 
-    /// Starts nginx with more options of the server.
+    /// Starts nginx with extra options in its server section.
     pub(super) fn nginx_with(pair: &Pair, files: &[(&str, usize)], options: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let place = directory.path().display();
@@ -224,7 +221,7 @@ http {{
         Ok(server)
     }
 
-    /// Starts a server that these arguments keep in the foreground; the last one is followed by a file.
+    /// Starts a server in the foreground with these arguments; the path of a file follows the last one.
     fn start(
         name: &str,
         arguments: &[&str],
@@ -243,7 +240,7 @@ http {{
         Ok(Self { child, directory })
     }
 
-    /// Waits until it takes TCP connections.
+    /// Waits until the server accepts TCP connections.
     fn wait_until_up(&mut self, namespace: &Namespace, address: (&str, u16)) -> Result<()> {
         let address = SocketAddr::new(address.0.parse()?, address.1);
         let deadline = Instant::now() + PATIENCE;
@@ -261,7 +258,7 @@ http {{
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails if it has ended already.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

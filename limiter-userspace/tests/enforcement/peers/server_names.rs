@@ -1,4 +1,4 @@
-//! Limits by server name before nginx: who uploads by one name is slowed, and by another is not.
+//! Limits by server name with nginx: uploads under one name are slowed, under another they are not.
 
 use std::{
     fs,
@@ -14,16 +14,16 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, PinDirectory, RawSender, S
 use super::{binary, names, server::Server, start, succeed};
 use crate::{PATIENCE, pair, wait};
 
-/// The number of bytes that are uploaded.
+/// The number of bytes of an upload.
 const UPLOAD: usize = 500_000;
 
-/// How fast it is sent at most: without TLS it would come at once, before anybody has read the name.
+/// The maximum speed: without TLS, the upload would otherwise be complete before the daemon has read the name.
 const PACE: [&str; 2] = ["--limit-rate", "1M"];
 
-/// The limit drops packets of it, also if half of it came before the name was known.
+/// The limit drops packets of an upload, even if half of it comes before the name is known.
 const LIMIT: &str = "cost: bytes, burst: 50k, count: 300k, period: 1s";
 
-/// A server that takes uploads, by TLS, and by HTTP of both kinds.
+/// A server that accepts uploads by TLS, HTTP/1 and HTTP/2.
 fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     let directory = tempfile::tempdir()?;
     names::certificate(directory.path())?;
@@ -44,7 +44,7 @@ fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     ))
 }
 
-/// A client's curl, which finds any name at the server.
+/// A client's curl that resolves any name to the server.
 struct Client<'p> {
     pair: &'p Pair,
     directory: &'p tempfile::TempDir,
@@ -52,8 +52,8 @@ struct Client<'p> {
 }
 
 impl Client<'_> {
-    /// Uploads by a name; returns how long it took. Debian 12's curl and nginx do not always understand each
-    /// other in HTTP/2 without TLS: then the server says 400, and the client tries again.
+    /// Uploads under a name; returns how long it took. Without TLS, Debian 12's curl and nginx do not always agree in
+    /// HTTP/2: the server answers 400, and the client tries again.
     fn upload(&self, address: &str, arguments: &[&str]) -> Result<Duration> {
         for _ in 0..5 {
             let began = Instant::now();
@@ -66,7 +66,7 @@ impl Client<'_> {
         bail!("{address} {arguments:?}: the server always says 400")
     }
 
-    /// Returns what the server says.
+    /// Returns the server's response.
     fn try_to_upload(&self, address: &str, arguments: &[&str]) -> Result<String> {
         let mut curl = self.pair.client.command("curl");
         curl.args(["--silent", "--show-error", "--noproxy", "*", "--insecure"]);
@@ -79,7 +79,7 @@ impl Client<'_> {
         succeed(curl.args(arguments).arg(format!("{address}/uploaded")))
     }
 
-    /// Uploads by a name whose packets a limit drops.
+    /// Uploads under a name, and fails unless the limit drops packets.
     fn is_slowed(&self, by: Limited<'_>, address: &str, arguments: &[&str]) -> Result<()> {
         let [_, before] = by.counted()?;
         let took = self.upload(address, arguments)?;
@@ -89,12 +89,12 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Uploads by a name whose packets a limit does not count.
+    /// Uploads under a name, and fails if the limit counts its packets.
     fn is_free(&self, of: Limited<'_>, address: &str, arguments: &[&str]) -> Result<()> {
         let before = of.bytes()?;
         let took = self.upload(address, arguments)?;
         println!("{address} {arguments:?} by {}: {took:?}", self.server);
-        // The ends of earlier connections may come late.
+        // Closing segments of earlier connections may come late.
         let counted = of.bytes()? - before;
         ensure!(
             counted < UPLOAD as u64 / 100,
@@ -109,12 +109,12 @@ impl Client<'_> {
 struct Limited<'l>(&'l Limiter, &'l str);
 
 impl Limited<'_> {
-    /// Returns how many packets it has passed and dropped.
+    /// Returns how many packets the limit has passed and dropped.
     fn counted(self) -> Result<[u64; 2]> {
         counted(self.0, self.1)
     }
 
-    /// Returns how many bytes it has counted.
+    /// Returns how many bytes the limit has counted.
     fn bytes(self) -> Result<u64> {
         let status = self.0.status()?;
         let count = |what: &str| status["limits"][self.1][what].as_u64();
@@ -123,7 +123,6 @@ impl Limited<'_> {
     }
 }
 
-/// Returns how many packets a limit has passed and dropped.
 pub(super) fn counted(limiter: &Limiter, limit: &str) -> Result<[u64; 2]> {
     let status = limiter.status()?;
     let count = |what: &str| status["limits"][limit][what].as_u64();
@@ -218,7 +217,6 @@ fn each_name_has_a_bucket_that_outlives_a_reload() -> Result<()> {
     Ok(())
 }
 
-/// Connects to the web server.
 fn connect(pair: &Pair) -> Result<TcpStream> {
     let address: SocketAddr = "10.77.0.1:80".parse()?;
     let stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
@@ -226,7 +224,7 @@ fn connect(pair: &Pair) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Asks for a file by a name.
+/// Requests a file under a name.
 fn ask(stream: &mut TcpStream, name: &str) -> Result<()> {
     write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
     let mut answer = [0; 4096];
@@ -235,7 +233,7 @@ fn ask(stream: &mut TcpStream, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks ten times by a name that no limit is on; returns how many more packets the limit has passed.
+/// Sends ten requests under a name without a limit; returns how many more packets the limit has passed.
 fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
     let [before, _] = counted(limiter, "B")?;
     for _ in 0..10 {
@@ -245,8 +243,8 @@ fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
     Ok(passed - before)
 }
 
-/// The pinned programs count connections by their names without a daemon, and the next daemon reads what began
-/// meanwhile.
+/// The pinned programs count connections by name without a daemon. The next daemon reads the names of connections
+/// opened meanwhile.
 #[test]
 fn names_outlive_the_daemon() -> Result<()> {
     let pair = pair()?;
@@ -268,14 +266,14 @@ fn names_outlive_the_daemon() -> Result<()> {
     ensure!(asked_ten_times(&limiter, &mut new)? == 0);
     limiter.restart()?;
     for stream in [&mut old, &mut new] {
-        // Until it is written down again, or read.
+        // Until the daemon has entered or read the name again.
         wait(|| Ok(asked_ten_times(&limiter, stream)? >= 10))?;
     }
     ensure!(limiter.stop()?.success());
     Ok(())
 }
 
-/// OpenSSL's own client says a name in one segment, or none.
+/// OpenSSL's own client sends a name in one segment, or none.
 #[test]
 fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
     let pair = pair()?;
@@ -287,7 +285,7 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
         names::s_client(&pair, arguments)?;
         ensure!(counted(&limiter, "B")? == [0, 0], "{arguments:?}");
     }
-    // On a busy machine a connection may be over before the daemon has read its name.
+    // On a busy machine, a connection may close before the daemon has read its name.
     for attempt in 0.. {
         names::s_client(&pair, &["-servername", "B.Example"])?;
         let [passed, _] = counted(&limiter, "B")?;
@@ -300,7 +298,7 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
     Ok(())
 }
 
-/// A connection that is open keeps its name, whatever the policy becomes.
+/// An open connection keeps its name under any later policy.
 #[test]
 fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     let pair = pair()?;
@@ -317,13 +315,13 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     ensure!(counted(&limiter, "B")? == [0, 0]);
     limiter.configure(&configuration("b.example"))?;
     limiter.show(&["reload"])?;
-    // Another name in the same connection changes nothing, once its own is written down again.
+    // Once the name is entered again, another name in the same connection changes nothing.
     wait(|| Ok(asked_ten_times(&limiter, &mut stream)? >= 10))?;
     ensure!(limiter.stop()?.success());
     Ok(())
 }
 
-/// Nobody names a connection but its client, and nobody without one.
+/// A connection's name comes from its client alone, and segments without a connection set no name.
 #[test]
 fn segments_of_no_connection_name_nothing() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,5 @@
-//! Limits for a DNS server as dig asks it: from a capture, from the interface, and in force.
+//! Limits for a DNS server that dig queries: suggested from a capture and from the interface, then
+//! enforced.
 
 use std::{
     fs,
@@ -28,7 +29,7 @@ use crate::{CLIENTS, PATIENCE, pair, server_for, wait};
 
 const ASKING: Duration = Duration::from_secs(6);
 
-/// How long no packet comes when all is over.
+/// All traffic is over after this long without a packet.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Waits until a command watches the server's interface.
@@ -36,7 +37,7 @@ fn wait_for_a_watcher(pair: &Pair) -> Result<()> {
     wait(|| Ok(watchers(pair)? > 0))
 }
 
-/// Waits until no packet has come for a while: the last connections end after their clients.
+/// Waits until no packet has come for a while: the last connections outlive their clients.
 fn wait_for_silence(pair: &Pair) -> Result<()> {
     let mut received = pair.received()?;
     loop {
@@ -49,17 +50,17 @@ fn wait_for_silence(pair: &Pair) -> Result<()> {
     }
 }
 
-/// Returns how many packet sockets of the server's namespace get packets.
+/// Returns how many packet sockets of the server's namespace receive all packets.
 fn watchers(pair: &Pair) -> Result<usize> {
     let sockets =
         (pair.server).enter(|| Ok(fs::read_to_string("/proc/thread-self/net/packet")?))?;
-    // A line for each, behind the titles; the fourth column is what it gets, in hexadecimal.
+    // A header line, then a line per socket; the fourth column is its protocol in hexadecimal.
     let lines = sockets.lines().skip(1);
     let gets = lines.filter(|line| line.split_whitespace().nth(3) == Some("0003"));
     Ok(gets.count())
 }
 
-/// Asks from each client's address, each at its own pace, sometimes over TCP.
+/// Sends queries from each client's address, at different paces, sometimes over TCP.
 fn ask(pair: &Pair) -> Result<()> {
     thread::scope(|scope| {
         let clients: Vec<_> = (CLIENTS.iter().enumerate())
@@ -143,7 +144,7 @@ fn limits_of_a_dns_server() -> Result<()> {
     ask(&pair)?;
     wait_for_silence(&pair)?;
     let packets = recorder.finish()?;
-    // Ctrl-C ends it, with what was seen.
+    // Ctrl-C ends it with a result.
     kill(Pid::from_raw(watching.id().try_into()?), Signal::SIGINT)?;
     let watched = watching.wait_with_output()?;
     ensure!(watched.status.success(), "{watched:?}");
@@ -170,7 +171,7 @@ fn limits_of_a_dns_server() -> Result<()> {
         }
     }
 
-    // With head room the limits observe, and would drop nobody who asks as before.
+    // With head room the limits observe, and would drop no client that keeps its pace.
     let configuration = succeed(&mut suggest(&[capture]))?;
     let limiter = Limiter::start(
         binary(),
@@ -196,7 +197,7 @@ fn limits_of_a_dns_server() -> Result<()> {
     Ok(())
 }
 
-/// What cannot be watched is told in a line.
+/// An interface that cannot be watched causes an error of one line.
 #[test]
 fn an_interface_that_cannot_be_watched() -> Result<()> {
     let pair = pair()?;
@@ -215,7 +216,7 @@ fn an_interface_that_cannot_be_watched() -> Result<()> {
             "{stderr}"
         );
     }
-    // Silence is no suggestion, and the time is bounded.
+    // Without packets there is no suggestion, and the command still ends in time.
     let begun = Instant::now();
     let mut command = pair.server.command(binary());
     let output = command

@@ -12,10 +12,10 @@ use crate::{
 const SMALL: (&str, usize) = ("small", 3000);
 const LARGE: (&str, usize) = ("large", 10 << 20);
 
-/// Far below the second after which a client would send its SYN again.
+/// Well below the second after which a client repeats its SYN.
 const AT_ONCE: f64 = 0.7;
 
-/// No SYN passes but the first; each other one gets a cookie.
+/// Only the first SYN passes; each other one gets a cookie.
 const CONFIGURATION: &str = "\
 limits:
   Syns: {id: total, cost: packets, burst: 1, count: 1, period: 1h, deny: syn-cookie,
@@ -25,7 +25,7 @@ answers:
   total: {burst: 100000, count: 100000, period: 1s}
 ";
 
-/// Has curl fetch a file so many times, each over a connection of its own.
+/// Fetches a file this many times with curl, each time over a new connection.
 fn fetch(pair: &Pair, server: &str, (name, bytes): (&str, usize), times: usize) -> Result<()> {
     let mut curl = pair.client.command("curl");
     curl.args([
@@ -55,7 +55,7 @@ fn fetch(pair: &Pair, server: &str, (name, bytes): (&str, usize), times: usize) 
     Ok(())
 }
 
-/// Whatever timestamps are: none, those of the kernel with a random offset, those without.
+/// With every setting of timestamps: none, the kernel's with a random offset, and without the offset.
 #[test]
 fn nginx_and_curl_connect_through_cookies() -> Result<()> {
     let connections = number_of(50)?;
@@ -75,8 +75,8 @@ fn nginx_and_curl_connect_through_cookies() -> Result<()> {
             fetch(&pair, address, SMALL, connections).with_context(context)?;
             fetch(&pair, address, LARGE, transfers).with_context(context)?;
         }
-        // The first SYN of all has the token. A port that comes again, of a connection that waits for
-        // its end, goes to the socket.
+        // The very first SYN takes the token. A port that is reused while its connection waits in TIME_WAIT goes to the
+        // socket.
         let cookies = sent(&limiter, "Syns", "syn-cookie")?;
         let again = limiter.status()?["reasons"]["listener_has_room"].as_u64();
         let again = again.context("no such reason")?;

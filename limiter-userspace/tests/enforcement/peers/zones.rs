@@ -1,4 +1,4 @@
-//! Water torture: a forged flood of random names below one zone of a server that has a thousand.
+//! Water torture: a forged flood of random names in one zone of a server that has a thousand zones.
 
 use std::{
     collections::BTreeSet,
@@ -20,28 +20,28 @@ use crate::pair;
 
 const ZONES: usize = 1_000;
 
-/// The attacked one.
+/// The attacked zone.
 const ATTACKED: usize = 7;
 
-/// How many queries of each zone pass a second.
+/// How many queries of each zone pass per second.
 const RATE: u64 = 500;
 
-/// How many new names of each zone pass a second, where limits count these.
+/// How many new names of each zone pass per second, under a limit on new names.
 const NEW_RATE: u64 = 50;
 
 /// How many names of the attacked zone its clients ask for.
 const KNOWN_NAMES: u64 = 100;
 
-/// How many packets the attacker sends a second, and for how long.
+/// The attacker's packets per second, and for how long.
 const ATTACK_RATE: NonZeroU32 = NonZeroU32::new(50_000).unwrap();
 const ATTACK: Duration = Duration::from_secs(3);
 
-/// How many queries the client asks meanwhile, each of another zone than the one before, and how often: it
-/// waits for no answer, so what is lost slows it as little as it does many clients.
+/// The client's queries meanwhile, and the pause between them; consecutive queries are for different zones. The client
+/// does not wait for answers, so a lost one slows it no more than it would slow many clients.
 const QUERIES: u16 = 600;
 const PACE: Duration = Duration::from_millis(3);
 
-/// How long an answer may take, on a machine whose two CPUs the attack keeps busy.
+/// How long an answer may take while the attack keeps both of the machine's CPUs busy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 fn zone(number: usize) -> String {
@@ -60,7 +60,7 @@ pub(super) fn query(id: u16, name: &str) -> Vec<u8> {
     query
 }
 
-/// Returns the attacker's frames: so many random names below the attacked zone, each from a source of its own.
+/// Returns the attacker's frames: this many random names in the attacked zone, each from another source.
 fn flood(names: u32) -> Result<Vec<Vec<u8>>> {
     let mut random = fastrand::Rng::with_seed(1);
     let frames = (0..names).map(|number| {
@@ -72,7 +72,7 @@ fn flood(names: u32) -> Result<Vec<Vec<u8>>> {
     frames.collect()
 }
 
-/// Returns a name of each of the other zones in turn, so many in all.
+/// Returns this many names, from each of the other zones in turn.
 fn names_of_others(count: usize) -> impl Iterator<Item = String> {
     let zones = (0..ZONES).cycle().filter(|number| *number != ATTACKED);
     zones
@@ -80,7 +80,7 @@ fn names_of_others(count: usize) -> impl Iterator<Item = String> {
         .map(|number| format!("www.{}", zone(number)))
 }
 
-/// Asks for names in turn; returns the positions of those of which the first try was answered.
+/// Asks for names in turn; returns the positions of the names answered at the first try.
 fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
     let server: SocketAddr = "10.77.0.1:53".parse()?;
     let socket = pair.client.enter(|| {
@@ -109,15 +109,15 @@ fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
     })
 }
 
-/// Sends the attacker's frames, and asks for names meanwhile; returns what was sent, and the positions of the
-/// names of which the first try was answered.
+/// Sends the attacker's frames and asks for names meanwhile; returns the frames sent, and the positions of the names
+/// answered at the first try.
 fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BTreeSet<u16>)> {
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let load = Load::steady(ATTACK_RATE, ATTACK);
             RawSender::new(&pair.client, CLIENT_INTERFACE)?.send(load, frames)
         });
-        // The burst is spent.
+        // By now the burst is spent.
         thread::sleep(ATTACK / 20);
         let answered = answered(pair, names);
         let sent = sending.join().expect("it does not panic");
@@ -125,11 +125,11 @@ fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BT
     })
 }
 
-/// Starts a server with all zones, and the limiter with these limits before it, pinned.
+/// Starts a server with all zones, and a pinned limiter with these limits in front of it.
 fn serve(pair: &Pair, pins: &PinDirectory, limits: &str) -> Result<(Server, Limiter)> {
     let zones: Vec<String> = (0..ZONES).map(zone).collect();
-    // The attacker's names are answered, too: NSD sends several answers at once, and loses those behind one
-    // that has nowhere to go.
+    // Lets answers to the attacker leave: NSD sends several answers at once, and loses the ones behind an unroutable
+    // answer.
     let anywhere = ["route", "add", "default", "via", "10.77.0.2"];
     pair.server.ip(&anywhere)?;
     let nsd = Server::nsd_with_zones(pair, &zones)?;
@@ -162,10 +162,10 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     let passed = count("passed_packets").context("no count")?;
     let dropped = count("dropped_packets").context("no count")?;
     println!("{answered} of {QUERIES} answered; of the attack {sent:?} {dropped} dropped");
-    // One in a hundred may be lost by a busy machine.
+    // A busy machine may lose one in a hundred.
     let wanted = usize::from(QUERIES) * 99 / 100;
     ensure!(answered >= wanted, "{answered} of {QUERIES}");
-    // The attack's bound: a burst and the rate, for as long as it took.
+    // The attack's bound: a burst, and the rate for the attack's duration.
     let others = u64::from(QUERIES);
     let seconds = 2 + (sent.last_ns - sent.first_ns) / 1_000_000_000;
     ensure!(
@@ -177,7 +177,7 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     Ok(())
 }
 
-/// With a limit on new names alone: known names of the attacked zone are answered, too.
+/// With a limit on new names alone, even known names of the attacked zone are answered.
 #[test]
 fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result<()> {
     let pair = pair()?;
@@ -190,22 +190,22 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
         .map(|number| format!("host{number}.{}", zone(ATTACKED)))
         .collect();
     let half = usize::from(QUERIES) / 2;
-    // Each was asked for before the attack.
+    // All of them were queried before the attack.
     let before: Vec<String> = (known.iter().cloned())
         .chain(names_of_others(ZONES - 1))
         .collect();
     let learned = answered(&pair, &before)?.len();
     ensure!(learned == before.len(), "{learned} of {}", before.len());
-    // The next daemon and another policy know the same names.
+    // Known names survive a restart of the daemon and a reload.
     limiter.kill()?;
     limiter.restart()?;
     let text = fs::read_to_string(limiter.configuration())?;
     let text = text.replace("1s}", "1000ms, mode: enforce, deny: drop}");
     limiter.configure(&text)?;
     limiter.show(&["reload"])?;
-    // So many that hardly any is repeated: what has passed once is known.
+    // Enough names that hardly any is repeated, because a name that has passed once is known.
     let frames = flood(150_000)?;
-    // Those of the attacked zone have even positions.
+    // Names of the attacked zone have even positions.
     let names: Vec<String> = (known.iter().cycle().take(half).cloned())
         .zip(names_of_others(half))
         .flat_map(<[String; 2]>::from)
@@ -221,13 +221,13 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
         "of {half} each: {attacked} of the attacked zone's known names answered, {others} of the others; of the \
          attack {sent:?} {dropped} dropped; {passed} new names in all"
     );
-    // One in a hundred may be lost by a busy machine.
+    // A busy machine may lose one in a hundred.
     let wanted = half * 99 / 100;
     ensure!(
         attacked >= wanted && others >= wanted,
         "{attacked}, {others} of {half}"
     );
-    // The attack's bound: a burst and the rate, for as long as it took.
+    // The attack's bound: a burst, and the rate for the attack's duration.
     let seconds = 2 + (sent.last_ns - sent.first_ns) / 1_000_000_000;
     let bound = before.len() as u64 + KNOWN_NAMES + NEW_RATE * seconds;
     ensure!(

@@ -1,4 +1,4 @@
-//! The options of connections that begin with a cookie: each that is promised is kept.
+//! Options of connections made by a cookie: each promised option is kept.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,8 +16,7 @@ use super::{
 };
 use crate::{pair, server_for, wait};
 
-/// Both ends mean the same from one connection to the next, whatever settings become meanwhile; and
-/// connections that there are go on.
+/// From the next connection on, both ends agree under any changed settings. Open connections go on.
 #[test]
 fn settings_hold_from_the_next_connection_on() -> Result<()> {
     let (pair, limiter) = cookies_only(Asked::default())?;
@@ -46,7 +45,7 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
         // Below and above net.core.rmem_max.
         ("tcp_rmem", "4096 131072 200000", all),
         ("tcp_rmem", "4096 131072 1000000000", all),
-        // Larger than anything else that counts.
+        // Larger than every other value that counts.
         ("tcp_rmem", "4096 131072 131072", all),
     ] {
         set(&pair.server, setting, value)?;
@@ -54,7 +53,7 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
             let (options, took) = visit(&pair, client, LARGE)
                 .with_context(|| format!("{client} with {setting} {value}"))?;
             assert!(took < AT_ONCE, "{client} with {setting} {value}: {took:?}");
-            // Whichever they are, both ends say the same.
+            // Both ends report equal scales of any value.
             let scales = options.scales.map(|_| [0, 0]);
             assert_eq!(Options { scales, ..options }, wanted, "{setting} {value}");
         }
@@ -67,8 +66,8 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
     Ok(())
 }
 
-/// Where the application or a route decides on the window, no scale is promised; the rest is. One of
-/// the buffers is as large as those of applications that ask for none.
+/// If the application or a route determines the window, no scale is promised, but all other options are. One of the
+/// buffers has the size that applications get without asking.
 #[test]
 fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
     let buffer = |bytes| Asked {
@@ -113,7 +112,7 @@ fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
     Ok(())
 }
 
-/// Without a daemon, pinned programs soon promise no scale. All else they read for themselves.
+/// Without a daemon, pinned programs soon promise no scale. They read all other settings themselves.
 #[test]
 fn without_a_daemon_no_scale_is_promised() -> Result<()> {
     let pins = PinDirectory::new()?;

@@ -16,7 +16,6 @@ use testbed::Pair;
 use super::kind::Kind;
 use crate::syn_cookies::set;
 
-/// A connection that is open.
 pub(super) struct Open {
     pub(super) number: usize,
     pub(super) kind: Kind,
@@ -24,20 +23,20 @@ pub(super) struct Open {
     pub(super) serving: TcpStream,
 }
 
-/// How many ways to end there are.
+/// The number of ways to end.
 pub(super) const WAYS: usize = 8;
 
-/// Those in which the client sends nothing any more, and the process of the server is killed.
+/// Two of the ways: the client vanishes, and the server's process is killed.
 pub(super) const VANISHES: usize = 6;
 const KILLED: usize = 7;
 
-/// How many of those whose client has vanished may wait for their time-out.
+/// How many connections of vanished clients may wait for their time-out.
 const MOST_WAITING: usize = 100;
 
-/// The mark of what the client's firewall drops.
+/// The client's firewall drops packets with this mark.
 const MARK: u32 = 77;
 
-/// After this time the subflows of a multipath connection have ended, of which its socket does not tell.
+/// After this time, the subflows of a closed multipath connection have ended. Its socket does not show them.
 const SUBFLOWS_END: Duration = Duration::from_secs(4);
 
 /// Ends connections, and counts them by way.
@@ -48,7 +47,7 @@ pub(super) struct Ends {
     to_be_killed: Vec<(TcpStream, TcpStream)>,
 }
 
-/// Has clients that vanish be silent, and the server give up soon. `addresses`: those of such clients.
+/// Silences the clients that vanish, at these `addresses`, and makes the server give up soon.
 pub(super) fn prepare(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
     let [v4, v6] = addresses;
     let rules = format!(
@@ -71,7 +70,6 @@ pub(super) fn prepare(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
 }
 
 impl Ends {
-    /// Ends a connection.
     pub(super) fn end(&mut self, open: Open) -> Result<()> {
         let Open {
             number,
@@ -92,7 +90,7 @@ impl Ends {
             }
             5 => {
                 serving.shutdown(Shutdown::Both)?;
-                // The other end may be quicker.
+                // The other end may have closed first.
                 let _ = client.shutdown(Shutdown::Both);
             }
             VANISHES => self.vanish(number / WAYS, kind, client, serving)?,
@@ -107,7 +105,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Has the client vanish. The server sends, or asks whether the client lives, or ends the connection.
+    /// Makes the client vanish. The server then sends data, or probes the client, or closes the connection.
     fn vanish(
         &mut self,
         number: usize,
@@ -119,7 +117,7 @@ impl Ends {
         client.set_mark(MARK)?;
         client.set_linger(Some(Duration::ZERO))?;
         drop(client);
-        // In a long run more vanish than may wait.
+        // In a long run, more clients vanish than may wait.
         match number / Kind::ALL.len() % 3 {
             0 if self.has_room()? => serving.write_all(b"?")?,
             1 if self.has_room()? => {
@@ -134,7 +132,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Drops those that have timed out; returns whether another may wait.
+    /// Drops connections that have timed out; returns whether another one may wait.
     fn has_room(&mut self) -> Result<bool> {
         while let Some((since, kind, serving)) = self.timing_out.front_mut() {
             if !has_timed_out(*since, *kind, serving)? {
@@ -145,7 +143,7 @@ impl Ends {
         Ok(self.timing_out.len() < MOST_WAITING)
     }
 
-    /// Kills a process that alone holds the server's ends.
+    /// Kills a process that holds the only descriptors of the server's ends.
     fn kill(&mut self) -> Result<()> {
         let mut command = Command::new("sleep");
         command.arg("60");
@@ -160,15 +158,15 @@ impl Ends {
             clients.push(client);
         }
         let mut server = command.spawn()?;
-        // It has copies.
+        // The process has its own copies of the descriptors.
         drop(command);
         server.kill()?;
         server.wait()?;
         Ok(())
     }
 
-    /// Ends what has only begun to end. Last, clients are back that know nothing of their connections:
-    /// else the kernel keeps those of multipath for a minute that the server has ended.
+    /// Finishes connections that have only begun to end. Finally the clients answer again, without their connections:
+    /// otherwise the kernel keeps closed multipath connections for a minute.
     pub(super) fn finish(&mut self, pair: &Pair) -> Result<()> {
         self.kill()?;
         crate::wait(|| Ok(!self.has_room()? || self.timing_out.is_empty()))?;
@@ -185,7 +183,7 @@ fn reset(resets: TcpStream, other: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the connection of a client that vanished has timed out; fails if it ends otherwise.
+/// Returns whether a vanished client's connection has timed out; fails if it ended in another way.
 fn has_timed_out(since: Instant, kind: Kind, serving: &mut TcpStream) -> Result<bool> {
     if kind == Kind::Multipath {
         return Ok(since.elapsed() > SUBFLOWS_END);
@@ -195,7 +193,7 @@ fn has_timed_out(since: Instant, kind: Kind, serving: &mut TcpStream) -> Result<
         match serving.read(&mut sent) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(true),
-            // What was in the SYN.
+            // The byte in the SYN.
             Ok(1) => {}
             Ok(length) => bail!("a client that vanished has sent {length} bytes"),
             Err(error) => return Err(error).context("of a client that vanished"),

@@ -1,4 +1,4 @@
-//! The kinds of connections, each to a port of its own.
+//! The kinds of connections, each with its own port.
 
 use std::{
     io::{ErrorKind, Write as _},
@@ -13,13 +13,12 @@ use testbed::{Namespace, Pair};
 use super::super::{PATIENCE, Server};
 use crate::server_for;
 
-/// A kind of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     Plain,
-    /// With a byte in the SYN, once the client has a cookie.
+    /// With one byte in the SYN, once the client has a cookie.
     FastOpen,
-    /// Multipath TCP, of one subflow or more.
+    /// Multipath TCP, with one subflow or more.
     Multipath,
 }
 
@@ -38,7 +37,7 @@ impl Kind {
         (self == Self::Multipath).then_some(Protocol::MPTCP)
     }
 
-    /// Makes a server; `None`: the kernel does not know connections of the kind.
+    /// Makes a server, or returns `None` if the kernel lacks this kind of connections.
     pub(in super::super) fn serve(self, namespace: &Namespace) -> Result<Option<Server>> {
         match Server::at(namespace, self.port(), self.protocol()) {
             Err(error) if is_unknown(&error) => Ok(None),
@@ -51,7 +50,7 @@ impl Kind {
         self.connect_at(pair, from, 0)
     }
 
-    /// Connects from an address and a port; 0: any.
+    /// Connects from an address and a port; port 0 means any.
     pub(super) fn connect_at(self, pair: &Pair, from: &str, port: u16) -> Result<TcpStream> {
         let from: IpAddr = from.parse()?;
         let server = SocketAddr::new(server_for(from)?, self.port());
@@ -66,7 +65,7 @@ impl Kind {
             setsockopt(&socket, TcpFastOpenConnect, &true)?;
             socket.connect(&server.into())?;
             let mut client = TcpStream::from(socket);
-            // Nobody may answer.
+            // The server might not answer.
             client.set_nonblocking(true)?;
             match client.write(b"!") {
                 Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}

@@ -1,4 +1,4 @@
-//! How far the bound may be passed, and what holds it.
+//! How far simultaneous handshakes can exceed the limit, and how to bound that.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -13,10 +13,10 @@ use super::{
     SERVER, Scene, assert_tracked, tracked,
 };
 
-/// How many a client begins to open at one moment.
+/// How many connections a client opens at one moment.
 const TOGETHER: usize = 100;
 
-/// A limit of new connections beside that of those open.
+/// Adds a limit on new connections.
 fn with_new_connections() -> String {
     let limit = format!(
         "limits: {{New: {{id: ipAddress, cost: new-connections, burst: {LIMIT}, count: 1, period: 10s, \
@@ -25,7 +25,7 @@ fn with_new_connections() -> String {
     tracked("ipAddress").replacen("limits: {", &limit, 1)
 }
 
-/// Begins to open all at one moment; returns those that are open soon.
+/// Begins to open all connections at one moment; returns the ones that are soon open.
 fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
     let (from, to): (IpAddr, IpAddr) = (CLIENT.parse()?, SERVER.parse()?);
     let sockets = scene.forwarding.pair.client.enter(|| {
@@ -34,7 +34,7 @@ fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
             socket.bind(&SocketAddr::new(from, 0).into())?;
             socket.set_nonblocking(true)?;
-            // The connection is on its way.
+            // The error means that the handshake is under way.
             let _ = socket.connect(&SocketAddr::new(to, PORT).into());
             sockets.push(socket);
         }
@@ -46,8 +46,7 @@ fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
     Ok(sockets.into_iter().filter(is_open).collect())
 }
 
-/// Handshakes that began while there was room all become connections; a limit of new connections bounds
-/// how many those are.
+/// All handshakes that began while there was room become connections. A limit on new connections bounds their number.
 #[test]
 fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Result<()> {
     for is_bounded in [false, true] {
@@ -67,7 +66,7 @@ fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Resu
         ensure!(open.len() >= LIMIT, "only {} are open", open.len());
         ensure!(!is_bounded || open.len() <= LIMIT + 1, "{}", open.len());
         assert_tracked(&limiter, open.len() as u64)?;
-        // Nobody else comes in until enough have gone.
+        // No other connection is admitted until enough have closed.
         scene.assert_full(CLIENT)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What nobody can forge, and what it takes.
+//! Forged segments against connection tracking, and the effort that a successful forgery takes.
 
 use std::{
     io::{ErrorKind, Read as _},
@@ -19,16 +19,16 @@ use crate::{
     forwarding::{nft, set},
 };
 
-/// A source that nobody has, so that nobody answers the server with a reset.
+/// An unused address, so that no host answers the server with a reset.
 const NOBODY: &str = "10.77.0.99";
 
-/// How often to send what is forged.
+/// How often the forged segments are sent.
 const ROUNDS: usize = 5;
 
-/// For as long no count may change: two looks come in it.
+/// No count may change in this time, in which the daemon polls twice.
 const LOOKS: Duration = Duration::from_millis(2_500);
 
-/// Fails if another number than this is counted at any time in two looks.
+/// Fails if the count differs from this number at any time during two polls.
 fn assert_stays(limiter: &Limiter, expected: u64) -> Result<()> {
     let begun = Instant::now();
     while begun.elapsed() < LOOKS {
@@ -38,8 +38,8 @@ fn assert_stays(limiter: &Limiter, expected: u64) -> Result<()> {
     Ok(())
 }
 
-/// Forged SYNs and mid-stream ACKs, of a client and of nobody, take no place and give none back, whether
-/// or not the kernel takes up connections mid-stream.
+/// Forged SYNs and mid-stream ACKs, with a client's address or an unused one, take no place and give none back, even if
+/// the kernel tracks connections mid-stream.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
     for loose in ["1", "0"] {
@@ -55,7 +55,7 @@ fn forged_segments_change_no_count() -> Result<()> {
             for port in 1000..1200 {
                 frames.push(frame.tcp_syn(port, PORT, 1)?);
                 frames.push(frame.tcp_ack(port, PORT, 2, 3)?);
-                // Of no handshake at all, and to a port where nobody listens.
+                // ACKs without any handshake, and to a port without a listener.
                 frames.push(frame.tcp_ack(port + 1000, PORT, 2, 3)?);
                 frames.push(frame.tcp_ack(port, PORT + 1, 2, 3)?);
             }
@@ -80,10 +80,10 @@ fn forged_segments_change_no_count() -> Result<()> {
     Ok(())
 }
 
-/// How far the number of an ACK may be from what connection tracking expects.
+/// How far an ACK's number may be from the number that connection tracking expects.
 const WINDOW: u32 = 60_000;
 
-/// The server answers nothing with a reset.
+/// Drops the server's resets.
 const SILENT: &str = "\
 table inet silent {
   chain output {
@@ -93,8 +93,8 @@ table inet silent {
 }
 ";
 
-/// A forger who sees no answer has to send some 70 000 last ACKs for one handshake to be believed, and
-/// the server's reset ends it; without that, it stays.
+/// A forger who cannot see the answers has to send about 70 000 last ACKs until one handshake is believed. The server's
+/// reset then ends it; without the reset it stays.
 #[test]
 fn a_guessed_last_ack_is_reset() -> Result<()> {
     let frame = Frame::new(NOBODY.parse()?, SERVER.parse()?);
@@ -125,7 +125,7 @@ fn a_guessed_last_ack_is_reset() -> Result<()> {
     Ok(())
 }
 
-/// Drops what would not get any further, before it is tracked.
+/// Drops packets at their last hop before they are tracked.
 const NO_FURTHER: &str = "\
 table inet near {
   chain prerouting {
@@ -136,8 +136,8 @@ table inet near {
 }
 ";
 
-/// A client's reset that expires behind the host takes a connection off that the server still has,
-/// unless such packets are dropped before they are tracked.
+/// A client's reset that expires behind the host makes the host uncount a connection that the server still has, unless
+/// such packets are dropped before they are tracked.
 #[test]
 fn an_end_that_the_server_does_not_see() -> Result<()> {
     for is_dropped in [false, true] {

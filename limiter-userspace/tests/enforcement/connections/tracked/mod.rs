@@ -1,4 +1,4 @@
-//! Limits on connections where the host forwards: the kernel's connection tracking says what is open.
+//! Limits on forwarded connections: the kernel's connection tracking decides which ones are open.
 
 mod bound;
 mod forged;
@@ -26,11 +26,11 @@ use crate::{
     forwarding::{Forwarding, nft},
 };
 
-/// The server behind the host, by the clients' addresses.
+/// The server behind the host, by the clients' family.
 const SERVER: &str = "10.99.0.2";
 const SERVER_V6: &str = "fd99::2";
 
-/// Has the host track what it forwards.
+/// Makes the host track forwarded connections.
 const TRACK: &str = "\
 table inet tracked {
   chain forward {
@@ -76,7 +76,7 @@ impl Scene {
         Ok((self.connect(from)?, self.server.accept()?))
     }
 
-    /// Opens as many connections as are let in, and both ends of them.
+    /// Opens as many connections as the limit admits; returns both ends of each.
     fn fill(&self, from: &str) -> Result<Vec<(TcpStream, TcpStream)>> {
         let opened = (0..LIMIT).map(|number| {
             let opened = self.open(from);
@@ -93,7 +93,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Fails unless one more connection is let in soon.
+    /// Fails unless one more connection is soon admitted.
     fn assert_room(&self, from: &str) -> Result<(TcpStream, TcpStream)> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -106,7 +106,7 @@ impl Scene {
     }
 }
 
-/// Fails unless so many are counted soon, none of them by a socket.
+/// Fails unless this many are soon counted, all of them by tracking and none by a socket.
 fn assert_tracked(limiter: &Limiter, expected: u64) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -145,7 +145,7 @@ fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
         drop(open);
         assert_tracked(&limiter, 0)?;
     }
-    // Others are not affected.
+    // Other addresses are not affected.
     let _open = scene.fill(CLIENT)?;
     assert_tracked(&limiter, LIMIT as u64)?;
     scene.assert_full(CLIENT)?;
@@ -160,7 +160,7 @@ fn what_is_forwarded_has_only_so_many_open() -> Result<()> {
     Ok(())
 }
 
-/// The kernel tells of each at once: a look comes once a second.
+/// The kernel reports each connection at once; polls come only once a second.
 #[test]
 fn they_count_as_soon_as_they_are_established() -> Result<()> {
     let scene = Scene::new()?;
@@ -168,11 +168,11 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
     assert_tracked(&limiter, 0)?;
     let mut each = Vec::new();
     for _ in 0..10 {
-        // At any moment between two looks.
+        // Begin at any moment between two polls.
         thread::sleep(Duration::from_millis(fastrand::u64(..1500)));
         let begun = Instant::now();
         let mut open = Vec::new();
-        // As fast as a client can, one after the other.
+        // One connection after the other, as fast as a client can.
         while let (true, Ok(client)) = (begun.elapsed() < AT_ONCE, scene.connect(CLIENT)) {
             open.push((client, scene.server.accept()?));
         }
@@ -183,8 +183,8 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
     println!("{each:?} were let in one after the other, where {LIMIT} may be open");
     each.sort_unstable();
     ensure!(each[0] >= LIMIT, "{each:?}");
-    // A busy machine may be late now and then. A look alone is three times in ten within the few
-    // milliseconds of so few connections about once in ten thousand runs.
+    // A busy machine may report late now and then. Polls alone would fall into the few milliseconds of three of ten
+    // rounds about once in ten thousand runs.
     ensure!(each[2] <= LIMIT + 2, "{each:?}");
     Ok(())
 }
@@ -196,7 +196,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     let mut open = scene.fill(CLIENT)?;
     assert_tracked(&limiter, LIMIT as u64)?;
 
-    // The client has said all it has to say: half-closed ones hold their places.
+    // The client has sent all of its data: half-closed connections hold their places.
     let (mut client, mut serving) = open.pop().context("it is open")?;
     client.shutdown(Shutdown::Write)?;
     ensure!(serving.read(&mut [0])? == 0, "the server sees the end");
@@ -209,7 +209,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     open.push(scene.assert_room(CLIENT)?);
     assert_tracked(&limiter, LIMIT as u64)?;
 
-    // The server ends it first; either end resets it.
+    // The server closes first; either end may reset.
     let (client, serving) = open.pop().context("it is open")?;
     drop(serving);
     drop(client);
@@ -232,7 +232,7 @@ fn each_end_gives_the_place_back() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// The kernel tells nothing of connections from before, so looks find them and their end.
+/// The kernel sends no events about earlier connections, so polls find them and their ends.
 #[test]
 fn connections_from_before_count() -> Result<()> {
     let scene = Scene::new()?;
@@ -247,8 +247,8 @@ fn connections_from_before_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// A reload counts anew by the new limits, or none of them; and a daemon counts what came and went
-/// without it.
+/// A reload recounts by the new limits, or by none. A restarted daemon counts the connections that were opened and
+/// closed without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
     let scene = Scene::new()?;
@@ -279,7 +279,7 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
     assert_tracked(&limiter, LIMIT as u64)?;
 
     limiter.kill()?;
-    // The pinned programs go on, with the counts as they were.
+    // The pinned programs go on with the old counts.
     scene.assert_full(CLIENT)?;
     drop(open.pop());
     limiter.restart()?;

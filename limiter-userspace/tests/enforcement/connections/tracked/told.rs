@@ -1,4 +1,5 @@
-//! What the kernel does not tell, or tells in vain, is found by looks; what cannot be known is told.
+//! Lost events: polls find the changes that the kernel does not report, and the status reports the cases that stay
+//! unknown.
 
 use std::{
     fs, thread,
@@ -18,16 +19,16 @@ use crate::{
     wait,
 };
 
-/// Connections to open and close while the daemon does not listen: four events each, of a kilobyte, are
-/// more than the eight megabytes that may wait.
+/// Connections that open and close while the daemon is stopped. Four events each, of a kilobyte, exceed the socket's
+/// eight megabytes.
 const UNHEARD: usize = 4000;
 
-/// The client that opens them.
+/// The client of these connections.
 const MANY: &str = "fd77:1:1:2::1";
 
 const OTHER: &str = "10.77.0.3";
 
-/// Returns what the status says against counting what is forwarded.
+/// Returns the problem that the status reports with counting forwarded connections.
 fn trouble(limiter: &Limiter, which: &str) -> Result<Option<String>> {
     let status = limiter.status()?;
     let told = status["daemon"]["tracking"][which].as_str();
@@ -44,11 +45,11 @@ fn await_trouble(limiter: &Limiter, which: &str, expected: Option<&str>) -> Resu
     wait(is_so).with_context(|| format!("not {expected:?}"))
 }
 
-/// The daemon's socket for events, which is alone in its namespace.
+/// The daemon's socket for events, the only one in its namespace.
 struct EventSocket {
-    /// How many bytes wait in it.
+    /// How many bytes are queued in it.
     waiting: u64,
-    /// How many events the kernel had to drop.
+    /// How many events the kernel has dropped.
     lost: u64,
 }
 
@@ -71,7 +72,7 @@ impl EventSocket {
     }
 }
 
-/// Fails unless addresses soon have so many open.
+/// Fails unless these addresses soon have these numbers open.
 fn assert_open(limiter: &Limiter, expected: &[(&str, usize)]) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -95,11 +96,11 @@ fn lost_events_leave_no_count() -> Result<()> {
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut held = scene.fill(CLIENT)?;
     assert_tracked(&limiter, LIMIT as u64)?;
-    // The first packet of the family waits for the neighbours to be found.
+    // The family's first packet waits for neighbour discovery.
     drop(scene.assert_room(MANY)?);
     assert_tracked(&limiter, LIMIT as u64)?;
     limiter.signal(Signal::SIGSTOP)?;
-    // One of those counted ends, and one more begins, from another address, amid very many.
+    // Among very many connections, a counted one ends, and another address opens one.
     drop(held.pop());
     let other = scene.open(OTHER)?;
     for number in 0..UNHEARD {
@@ -118,7 +119,7 @@ fn lost_events_leave_no_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// The kernel tells only of what is established, so a flood of SYNs fills nothing.
+/// The kernel reports only established connections, so a flood of SYNs does not fill the socket.
 #[test]
 fn forged_syns_are_no_events() -> Result<()> {
     const SYNS: u16 = 4000;
@@ -146,7 +147,7 @@ fn forged_syns_are_no_events() -> Result<()> {
         "{} wait",
         events.waiting
     );
-    // What is established is heard of.
+    // Established connections are reported.
     limiter.signal(Signal::SIGSTOP)?;
     let _other = scene.open(OTHER)?;
     let events = EventSocket::look(&scene)?;
@@ -155,7 +156,7 @@ fn forged_syns_are_no_events() -> Result<()> {
     assert_tracked(&limiter, LIMIT as u64 + 1)
 }
 
-/// Without events, looks count once a second, and the daemon says so.
+/// Without events, polls count once a second, and the daemon says so.
 #[test]
 fn without_events_looks_count() -> Result<()> {
     let scene = Scene::new()?;
@@ -188,7 +189,7 @@ fn without_events_looks_count() -> Result<()> {
     await_trouble(&limiter, "late", None)
 }
 
-/// Where no rule has the kernel track anything, the daemon says so.
+/// Without a rule that makes the kernel track connections, the daemon says so.
 #[test]
 fn nothing_tracked_is_told() -> Result<()> {
     let forwarding = Forwarding::new()?;
@@ -212,7 +213,7 @@ fn nothing_tracked_is_told() -> Result<()> {
     await_trouble(&limiter, "error", None)
 }
 
-/// `limiter check` names the remedy where the host forwards.
+/// `limiter check` names the remedy on a host that forwards.
 #[test]
 fn check_names_the_remedy() -> Result<()> {
     const TOLD: &str = "only connections of its own sockets count: with 'connections: tracked'";

@@ -1,4 +1,4 @@
-//! Addresses that are translated, and connections of the host's own.
+//! Translated addresses, and the host's own connections.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::forwarding::{nft, synproxy};
 
-/// Where clients find the server behind the host.
+/// The port at which clients reach the server behind the host.
 const PUBLISHED: u16 = 7002;
 
 /// As for a container: the host's port leads to the server, which sees the host as its client.
@@ -31,7 +31,7 @@ table ip nat {
 }
 ";
 
-/// Tracks everything that comes to the host itself, or goes from it.
+/// Tracks all packets to and from the host itself.
 const TRACK_OWN: &str = "\
 table inet own {
   chain input {
@@ -59,7 +59,7 @@ fn published() -> Result<SocketAddr> {
     Ok(SocketAddr::new("10.77.0.1".parse()?, PUBLISHED))
 }
 
-/// A published port counts for its client, under the addresses and ports that the client uses.
+/// A connection to a published port counts for its client, by the addresses and ports that the client uses.
 #[test]
 fn translated_connections_count_as_their_packets_are() -> Result<()> {
     let scene = Scene::new()?;
@@ -85,17 +85,17 @@ fn translated_connections_count_as_their_packets_are() -> Result<()> {
     assert_tracked(&limiter, LIMIT as u64)?;
     ensure!(connect_to(pair, CLIENT, published()?).is_err());
     ensure!(limiter.explain(CLIENT)?["limits"][0]["connections"] == LIMIT);
-    // Straight to the server is another destination, which the limit does not count.
+    // A connection straight to the server has another destination, which the limit does not count.
     let _straight = scene.open(CLIENT)?;
     assert_tracked(&limiter, LIMIT as u64)?;
     drop(held);
     assert_tracked(&limiter, 0)
 }
 
-/// Fails unless so many are counted soon and then on, all of them by their sockets.
+/// Fails unless this many are soon counted, stay so, and are all counted by their sockets.
 fn tracked_by_none(limiter: &Limiter, expected: u64) -> Result<()> {
     assert_counted(limiter, expected)?;
-    // Two looks later nothing else has been found.
+    // Two polls later the count is the same.
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert_counted(limiter, expected)?;
     let status = limiter.status()?;
@@ -103,7 +103,7 @@ fn tracked_by_none(limiter: &Limiter, expected: u64) -> Result<()> {
     Ok(())
 }
 
-/// A connection of the host's own sockets counts once: its socket counts it.
+/// A connection of the host's own sockets counts once, by its socket.
 #[test]
 fn own_connections_count_once() -> Result<()> {
     let scene = Scene::new()?;
@@ -118,15 +118,15 @@ fn own_connections_count_once() -> Result<()> {
         drop(open);
         assert_counted(&limiter, 0)?;
     }
-    // One that the host opens counts for its peer only where `match` counts what comes in: no port of its
-    // own is the limit's.
+    // A connection that the host opens counts for its peer only if the host's port is in `match`, and this one's is
+    // not.
     let server = SocketAddr::new(SERVER.parse()?, PORT);
     let opened = pair.server.enter(|| Ok(TcpStream::connect(server)?))?;
     let _held = (opened, scene.server.accept()?);
     tracked_by_none(&limiter, 0)
 }
 
-/// One that the host redirects to itself counts by its socket, under the port of that.
+/// A connection that the host redirects to itself counts by its socket, with the socket's port.
 #[test]
 fn redirected_connections_count_once() -> Result<()> {
     let scene = Scene::new()?;
@@ -148,7 +148,7 @@ fn redirected_connections_count_once() -> Result<()> {
     Ok(())
 }
 
-/// One whose handshake nftables' synproxy makes counts as others do.
+/// Connections through nftables' synproxy count like others.
 #[test]
 fn connections_of_a_synproxy_count() -> Result<()> {
     let scene = Scene::new()?;
@@ -156,7 +156,7 @@ fn connections_of_a_synproxy_count() -> Result<()> {
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut clients = Vec::new();
     for _ in 0..LIMIT {
-        // The proxy takes its time to connect to the server: so nobody waits for that.
+        // The proxy connects to the server with a delay, so do not wait for the server's accept.
         clients.push(scene.connect(CLIENT)?);
     }
     assert_tracked(&limiter, LIMIT as u64)?;
@@ -168,8 +168,8 @@ fn connections_of_a_synproxy_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// An address that only a route makes local is none of the host's interfaces: once looks have found the
-/// socket, it counts alone.
+/// An address that only a route makes local belongs to no interface of the host. Once polls have found its socket, only
+/// the socket counts.
 #[test]
 fn what_a_route_makes_local_counts_once_in_the_end() -> Result<()> {
     const LOCAL: &str = "10.99.1.5";

@@ -1,4 +1,4 @@
-//! Clients that find no room are told so, or wait in line.
+//! Clients that find no room are refused with an answer, or wait in line.
 
 use std::{
     io::ErrorKind,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::PACE;
 
-/// Connects with as many SYNs as that takes.
+/// Connects with as many SYNs as it takes.
 fn connect_within(scene: &Scene, patience: Duration) -> Result<TcpStream> {
     let (from, to): (IpAddr, IpAddr) = (CLIENT.parse()?, SERVER.parse()?);
     scene.forwarding.pair.client.enter(|| {

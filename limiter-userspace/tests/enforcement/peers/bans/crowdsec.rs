@@ -1,4 +1,4 @@
-//! CrowdSec's custom bouncer, with `dist/crowdsec/limiter-bouncer`, and decisions as CrowdSec's
+//! CrowdSec's custom bouncer with `dist/crowdsec/limiter-bouncer`, and decisions as CrowdSec's
 //! local API streams them.
 
 use std::{
@@ -27,7 +27,7 @@ use crate::{
     peers::{binary, program},
 };
 
-/// A local API, which answers each question for news with what was decided since the last.
+/// A local API. It answers each poll with the decisions since the last one.
 struct Api {
     address: String,
     news: Arc<Mutex<Value>>,
@@ -51,7 +51,7 @@ impl Api {
                 if end.load(Ordering::Relaxed) {
                     break;
                 }
-                // The bouncer asks again.
+                // After an error, the bouncer asks again.
                 let _ = stream
                     .map_err(Into::into)
                     .and_then(|stream| answer(stream, &told));
@@ -65,7 +65,7 @@ impl Api {
         })
     }
 
-    /// Decides something, `new` or `deleted`, about an address.
+    /// Adds a decision about an address to `new` or to `deleted`.
     fn decide(&self, what: &str, address: &str) {
         let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
         let decision = json!({
@@ -81,7 +81,7 @@ impl Api {
 impl Drop for Api {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // Wakes it.
+        // Wakes the thread.
         let _ = TcpStream::connect(&self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -113,7 +113,7 @@ fn answer(mut stream: TcpStream, news: &Mutex<Value>) -> Result<()> {
     Ok(())
 }
 
-/// Starts the bouncer, which asks every second.
+/// Starts the bouncer, which polls every second.
 fn run(directory: &Path, api: &Api, limiter: &Limiter) -> Result<Process> {
     let configuration = directory.join("bouncer.yaml");
     fs::write(

@@ -29,7 +29,7 @@ use crate::{
 struct Fail2ban<'t> {
     pair: &'t Pair,
     directory: tempfile::TempDir,
-    /// It ends before the directory.
+    /// Dropped before the directory.
     server: Option<Process>,
 }
 
@@ -40,7 +40,7 @@ impl Drop for Fail2ban<'_> {
 }
 
 impl<'t> Fail2ban<'t> {
-    /// Starts jails, and waits until they run. `origin` may set another origin than the package.
+    /// Starts jails, and waits until they run. `origin` may replace the package's origin.
     fn start(
         pair: &'t Pair,
         limiter: &Limiter,
@@ -67,7 +67,7 @@ impl<'t> Fail2ban<'t> {
         succeed(Command::new("cp").arg("-rT").arg(stock).arg(self.path()))?;
         let action = self.path().join("action.d/limiter.conf");
         fs::copy(dist("fail2ban/limiter.conf"), action)?;
-        // Logs fail2ban's calls.
+        // A wrapper that logs fail2ban's calls.
         let program = self.path().join("limiter");
         let calls = self.path().join("calls");
         let binary = binary().display();
@@ -100,13 +100,13 @@ dbfile = {place}/database
         ] {
             fs::write(self.path().join(file), content)?;
         }
-        // Debian's, which would start another jail.
+        // Debian's folder would start another jail.
         fs::remove_dir_all(self.path().join("jail.d"))?;
         let mut local = "[DEFAULT]\nbanaction = limiter\nbanaction_allports = limiter\n".to_owned();
         for jail in jails {
             File::create(self.log(jail))?;
             let own = match *jail {
-                // Its section in the stock configuration names an action.
+                // This jail's section in the stock configuration names an action.
                 "xinetd-fail" => "banaction = limiter\n",
                 _ => "",
             };
@@ -134,7 +134,7 @@ ignorecommand =
         self.path().join(format!("log-of-{jail}"))
     }
 
-    /// Returns a command that runs one of its programs.
+    /// Returns a command that runs one of fail2ban's programs.
     fn command(&self, name: &str) -> Result<Command> {
         let mut command = program::python(&self.pair.server, name)?;
         command.arg("-c").arg(self.path());
@@ -171,7 +171,7 @@ ignorecommand =
         }
     }
 
-    /// Returns its calls of a subcommand of the limiter.
+    /// Returns fail2ban's calls of a subcommand of the limiter.
     fn calls(&self, subcommand: &str) -> Result<Vec<String>> {
         let calls = fs::read_to_string(self.path().join("calls"))?;
         let calls = calls
@@ -180,7 +180,7 @@ ignorecommand =
         Ok(calls.map(ToOwned::to_owned).collect())
     }
 
-    /// Has a jail see a failure of each address.
+    /// Writes a failure of each address into a jail's log.
     fn fail(&self, jail: &str, addresses: &[&str]) -> Result<()> {
         let mut log = File::options().append(true).open(self.log(jail))?;
         for address in addresses {
@@ -195,13 +195,13 @@ ignorecommand =
         succeed(client.args(["set", jail, "unbanip", address])).map(drop)
     }
 
-    /// Stops it as its service does.
+    /// Stops fail2ban as its service does.
     fn stop(&self) -> Result<()> {
         succeed(self.command("fail2ban-client")?.arg("stop")).map(drop)
     }
 }
 
-/// The short ban of one jail ends or is lifted, and the long one of another holds.
+/// The short ban of one jail ends or is lifted; the long one of another jail stays.
 #[test]
 fn fail2ban_lifts_its_own_bans() -> Result<()> {
     let pair = pair()?;
@@ -237,19 +237,19 @@ fn fail2ban_lifts_its_own_bans() -> Result<()> {
     Ok(())
 }
 
-/// A second ban is made as long as the first, and then prolonged: at once if it is at most five
-/// seconds longer, otherwise up to ten seconds later.
+/// fail2ban first makes a second ban as long as the first one and then prolongs it: at once if it
+/// is at most five seconds longer, otherwise up to ten seconds later.
 #[test]
 fn fail2ban_prolongs_the_bans_of_repeated_offenders() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair)?;
     let options = "bantime = 4\nbantime.increment = true\nbantime.multipliers = 1 2";
-    // A name for each node, as in a fleet.
+    // An origin for each node, as in a fleet.
     let origin = "origin = <name>.<sh-hostname>";
     let fail2ban = Fail2ban::start(&pair, &limiter, &["sshd"], options, origin)?;
     let mut failures = 0;
     wait(|| {
-        // Again, since fail2ban remembers no ban that was over before it looked.
+        // Fail again, because fail2ban remembers no ban that was over before its next check.
         if fail2ban.said()?.matches(&format!("Unban {ONE}")).count() == failures {
             fail2ban.fail("sshd", &[ONE])?;
             failures += 1;
@@ -263,7 +263,7 @@ fn fail2ban_prolongs_the_bans_of_repeated_offenders() -> Result<()> {
         ensure!(origin.starts_with("sshd."), "{origin}");
         let time = |field: &str| anyhow::Ok(ban[field].as_str().context("a time")?.parse()?);
         let (since, until): (Timestamp, Timestamp) = (time("since")?, time("until")?);
-        // Sometimes fail2ban knows the longer time before it bans, and prolongs all the same.
+        // Sometimes fail2ban knows the longer time before it bans, and prolongs anyway.
         let is_prolonged = fail2ban.calls("ban")?.len() > failures;
         Ok(is_prolonged && until.duration_since(since).as_secs() >= 6)
     })?;
@@ -272,8 +272,8 @@ fn fail2ban_prolongs_the_bans_of_repeated_offenders() -> Result<()> {
     Ok(())
 }
 
-/// Each jail of the stock configuration bans by its name, and lifts all of its bans at once when
-/// fail2ban stops.
+/// Each jail of the stock configuration bans under its own name, and lifts all of its bans at once
+/// when fail2ban stops.
 #[test]
 fn the_stock_jails_ban_by_their_names_and_flush_as_one() -> Result<()> {
     let stock = fs::read_to_string(program::etc("fail2ban")?.join("jail.conf"))?;
@@ -296,7 +296,7 @@ fn the_stock_jails_ban_by_their_names_and_flush_as_one() -> Result<()> {
         let said = fail2ban.said()?;
         ensure!(!said.contains("ERROR"), "{said}");
         let made = bans(&limiter, &[])?;
-        // Some jails have an action for TCP and another for UDP, with a name for each.
+        // Some jails have one action for TCP and one for UDP, each with its own name.
         let of = |jail: &str| {
             let made = made.iter().map(|(origin, _)| origin);
             made.filter(|origin| *origin == jail || **origin == format!("{jail}-tcp"))

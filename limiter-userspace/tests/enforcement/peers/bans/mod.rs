@@ -1,5 +1,5 @@
-//! fail2ban and CrowdSec's custom bouncer ban and unban with what `dist/` has for them; each lifts
-//! its own bans only, and an operator lifts all.
+//! fail2ban and CrowdSec's custom bouncer ban and unban with the files in `dist/`. Each lifts only
+//! its own bans; an operator lifts all.
 
 mod crowdsec;
 mod fail2ban;
@@ -19,7 +19,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 use super::{PASSES, binary};
 use crate::{PACE, PATIENCE};
 
-/// The client that an operator bans as well, and the one that only the program bans.
+/// A client that an operator bans as well, and a client that only the program bans.
 const BOTH: &str = "198.51.100.7";
 const ONE: &str = "198.51.100.8";
 
@@ -28,7 +28,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails if it has ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -94,8 +94,8 @@ fn is_banned(pair: &Pair, limiter: &Limiter, source: &str) -> Result<bool> {
     }
 }
 
-/// Checks that the operator's ban and the program's of one address stand side by side, the longer
-/// first.
+/// Checks that both the operator's ban and the program's ban of one address are listed, the longer
+/// one first.
 fn assert_both_ban(limiter: &Limiter, origin: &str) -> Result<()> {
     let found = bans(limiter, &[BOTH])?;
     let expected = ["operator", origin].map(|origin| (origin.to_owned(), format!("{BOTH}/32")));
@@ -103,7 +103,7 @@ fn assert_both_ban(limiter: &Limiter, origin: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has an operator lift whatever bans an address.
+/// Checks that an operator's unban lifts all bans of an address.
 fn assert_operator_lifts_all(limiter: &Limiter, origins: &str) -> Result<()> {
     let lifted = limiter.show(&["unban", BOTH])?;
     let bans = if origins.contains(',') {

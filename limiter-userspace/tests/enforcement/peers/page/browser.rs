@@ -1,4 +1,4 @@
-//! Chromium without a window, led by its driver, which takes WebDriver's commands as JSON over HTTP.
+//! Headless Chromium, controlled by its driver, which takes WebDriver commands as JSON over HTTP.
 
 use std::{
     fs,
@@ -17,16 +17,16 @@ use testbed::Namespace;
 use super::super::program;
 use crate::{PACE, PATIENCE};
 
-/// Where the driver listens, in the namespace.
+/// The driver's address in the namespace.
 const DRIVER: &str = "http://127.0.0.1:9515";
 
-/// A browser in a namespace, with a page in it. It ends with this.
+/// A browser in a namespace, with a page loaded. Dropping it ends the browser.
 pub(super) struct Browser {
     namespace: Namespace,
     driver: Child,
-    /// Its session's path at the driver.
+    /// The session's path at the driver.
     session: String,
-    /// Its profile and its fonts.
+    /// The browser's profile and fonts.
     _directory: TempDir,
 }
 
@@ -38,7 +38,7 @@ impl Browser {
         let driver = program::server(namespace, "chromedriver")?
             .arg("--port=9515")
             .env("FONTCONFIG_FILE", &fonts)
-            // It asks nobody on this machine.
+            // It must not contact other programs on this machine.
             .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -80,31 +80,31 @@ impl Browser {
         Ok(())
     }
 
-    /// Shows the page at an address, once it is loaded.
+    /// Loads the page at an address.
     pub(super) fn go(&self, address: &str) -> Result<()> {
         self.command("url", &json!({"url": address}))?;
         Ok(())
     }
 
-    /// Runs the body of a function in the page; returns its result.
+    /// Runs a function's body in the page; returns its result.
     pub(super) fn run(&self, script: &str) -> Result<Value> {
         self.command("execute/sync", &json!({"script": script, "args": []}))
     }
 
-    /// Does the same, and waits until it has called `done` with its result.
+    /// Does the same, and waits until the script has called `done` with its result.
     pub(super) fn run_until_done(&self, script: &str) -> Result<Value> {
         let script = format!("const done = arguments[0]; {script}");
         self.command("execute/async", &json!({"script": script, "args": []}))
     }
 
-    /// Sets how wide the screen is, in pixels, and whether it is that of a phone.
+    /// Sets the screen's width in pixels, and whether it is a phone's screen.
     pub(super) fn resize(&self, width: u32, is_phone: bool) -> Result<()> {
         let screen =
             json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone});
         self.development("Emulation.setDeviceMetricsOverride", &screen)
     }
 
-    /// Sets whether its user likes pages `dark` or `light`.
+    /// Sets the user's preferred colour scheme: `dark` or `light`.
     pub(super) fn prefer(&self, scheme: &str) -> Result<()> {
         let preference = json!({"name": "prefers-color-scheme", "value": scheme});
         self.development(
@@ -113,13 +113,13 @@ impl Browser {
         )
     }
 
-    /// Sets whether pages may run scripts of their own.
+    /// Sets whether pages may run their own scripts.
     pub(super) fn run_scripts(&self, may: bool) -> Result<()> {
         let disabled = json!({"value": !may});
         self.development("Emulation.setScriptExecutionDisabled", &disabled)
     }
 
-    /// Returns what the browser complained of since the last call.
+    /// Returns the browser's warnings and errors since the last call.
     pub(super) fn complaints(&self) -> Result<Vec<Value>> {
         let log = self.command("se/log", &json!({"type": "browser"}))?;
         Ok(log.as_array().context("a log")?.clone())
@@ -136,7 +136,7 @@ impl Browser {
         self.ask("POST", &path, Some(parameters))
     }
 
-    /// Asks the driver, by curl.
+    /// Sends a request to the driver, by curl.
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let mut curl = self.namespace.command("curl");
         curl.args(["--silent", "--max-time", "60", "--request", method]);
@@ -170,13 +170,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // With the driver end all of its processes.
+        // Killing the driver ends all of its processes.
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
 
-/// Returns a script's text from the tests' own files.
+/// Returns the text of a script in the tests' files.
 pub(super) fn script(name: &str) -> Result<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = directory

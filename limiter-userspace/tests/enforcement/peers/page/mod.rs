@@ -1,4 +1,4 @@
-//! The page in Chromium: people with any eyes, screens and hands can use it, and it stays quick.
+//! The page in Chromium: it is accessible on screens of any size, and stays fast.
 
 mod browser;
 
@@ -25,7 +25,7 @@ block: bad
 ip-rep: [{name: main, buckets: 3, size: 10}]
 ";
 
-/// The width of a phone's screen, and of a desk's.
+/// The screen widths of a phone and of a desktop.
 const WIDTHS: [(u32, bool); 2] = [(360, true), (1280, false)];
 
 fn start(pair: &Pair) -> Result<Limiter> {
@@ -37,7 +37,7 @@ fn start(pair: &Pair) -> Result<Limiter> {
     )
 }
 
-/// Sends packets of so many sources, five each.
+/// Sends packets from this many sources, five each.
 fn send(pair: &Pair, sources: u32) -> Result<()> {
     let destination = "10.77.0.1".parse()?;
     let mut frames = Vec::new();
@@ -50,7 +50,7 @@ fn send(pair: &Pair, sources: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns what axe finds wrong with the page.
+/// Returns the problems that axe finds on the page.
 fn violations(browser: &Browser, axe: &str) -> Result<Vec<Value>> {
     browser.run(axe)?;
     let report = browser.run_until_done(
@@ -96,17 +96,17 @@ fn everybody_can_use_the_page() -> Result<()> {
             }
         }
     }
-    // The policy of content has let everything be, and nothing failed.
+    // The content security policy has blocked nothing, and nothing failed.
     let complaints = browser.complaints()?;
     ensure!(complaints.is_empty(), "{complaints:#?}");
-    // What axe looks for, it finds.
+    // Counter-check: axe finds a problem after this change.
     browser.run("document.querySelector('label').remove()")?;
     ensure!(!violations(&browser, &axe)?.is_empty());
     limiter.stop()?;
     Ok(())
 }
 
-/// Fails unless the plot is drawn and the numbers come.
+/// Fails unless the plot is drawn and the numbers are updated.
 fn assert_moves(browser: &Browser) -> Result<()> {
     for _ in 0..100 {
         let is_drawn = "return document.querySelector('#chart canvas') !== null &&
