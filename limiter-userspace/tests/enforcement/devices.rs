@@ -95,7 +95,7 @@ fn a_device_whose_frames_cannot_be_read_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// A frame larger than the burst never passes. The warning comes whichever of the two is set first.
+/// A frame larger than the burst never passes. The warning does not depend on which of the two is set first.
 #[test]
 fn an_mtu_above_a_burst_is_told() -> Result<()> {
     const BYTES: &str =
