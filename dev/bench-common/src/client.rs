@@ -2,11 +2,11 @@
 
 use crate::layout::Source;
 
-/// The most clients.
+/// The largest number of clients.
 pub const CLIENTS: u32 = 16;
 
-/// The first client's UDP source port; the others follow. The ports identify clients where they are
-/// counted.
+/// The first client's UDP source port; the other clients have the next ones. Counters tell clients
+/// apart by these ports.
 pub const FIRST_PORT: u16 = 20_000;
 
 /// The last client's UDP source port.
@@ -17,7 +17,7 @@ pub const LAST_PORT: u16 = FIRST_PORT + CLIENTS as u16 - 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Client {
-    /// Nanoseconds between two of its packets; 0: no such client.
+    /// Nanoseconds between two of its packets; 0 if there is no such client.
     pub interval_ns: u64,
     /// The time of its next packet, on the kernel's monotonic clock.
     pub due_ns: u64,
@@ -30,7 +30,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns the words that a map holds.
+    /// Returns the map's words.
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         [
@@ -42,7 +42,7 @@ impl Client {
         ]
     }
 
-    /// Parses the words that a map holds.
+    /// Parses the map's words.
     #[must_use]
     pub const fn of_words([interval_ns, due_ns, sent, first_ns, last_ns]: [u64; 5]) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Returns whether a packet is due, which then counts as sent.
+    /// Returns whether a packet is due, and counts it as sent.
     #[inline(always)]
     pub fn sends(&mut self, now: u64) -> bool {
         if self.interval_ns == 0 || now < self.due_ns {
@@ -70,7 +70,7 @@ impl Client {
     }
 }
 
-/// Returns a client's address: 192.0.2.1 and those after it, which no [`crate::Layout`] contains.
+/// Returns a client's address: 192.0.2.1 or a following one, which no [`crate::Layout`] contains.
 #[must_use]
 #[inline(always)]
 pub const fn client_source(client: u32) -> Source {

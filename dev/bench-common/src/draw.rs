@@ -5,36 +5,36 @@ use crate::{
     layout::{Layout, Source},
 };
 
-/// The sources to draw from, and the progress of drawing; one for each CPU.
+/// The sources to draw from, and the progress of drawing, for one CPU.
 ///
 /// Userspace writes it as four words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Draw {
-    /// The generator's state, which begins with the seed.
+    /// The random generator's state, which begins with the seed.
     pub state: u64,
     /// One less than the number of sources, a power of two.
     pub mask: u64,
-    /// A [`Layout`]; 0: draw nothing, and leave the frame as it is.
+    /// A [`Layout`]; with 0, no source is drawn and the frame stays as it is.
     pub layout: u64,
     /// A [`Sink`].
     pub sink: u64,
 }
 
-/// The passed packets to drop, so that the network stack is not measured.
+/// Which passed packets are dropped at once, so that the network stack is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Sink {
-    /// No packet.
+    /// None.
     Nothing = 0,
     /// All but the clients' packets.
     Flood = 1,
-    /// All packets.
+    /// All.
     Everything = 2,
 }
 
 impl Draw {
-    /// Returns the words that a map holds.
+    /// Returns the map's words.
     #[must_use]
     pub const fn words(&self) -> [u64; 4] {
         [self.state, self.mask, self.layout, self.sink]
@@ -53,11 +53,11 @@ impl Draw {
         }
     }
 
-    /// Returns the next source; `None`: draw nothing.
+    /// Returns the next source, or `None` to draw nothing.
     #[inline(always)]
     pub fn next_source(&mut self) -> Option<Source> {
         let layout = Layout::of_number(self.layout)?;
-        // Knuth's MMIX generator; its upper bits are the good ones.
+        // Knuth's MMIX generator: its upper bits are the most random ones.
         self.state = self
             .state
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -1,4 +1,4 @@
-//! A flood at a server: when its packets are sent, from which sources, and their bytes.
+//! A flood at a server: the times, sources and bytes of its packets.
 
 use crate::{
     frame::{Frame, fold},
@@ -17,7 +17,7 @@ const V6_SOURCE: usize = 22;
 const V4_TRANSPORT: usize = 34;
 const V6_TRANSPORT: usize = 54;
 
-/// In a transport header.
+/// Offsets in a transport header.
 const TCP_SEQUENCE: usize = 4;
 const TCP_CHECKSUM: usize = 16;
 const TCP_END: usize = 20;
@@ -28,10 +28,10 @@ const UDP_END: usize = 8;
 const DNS_ID: usize = UDP_END;
 const DNS_ID_END: usize = DNS_ID + 2;
 
-/// The ports below this are not used by clients.
+/// Clients do not use ports below this.
 const FIRST_PORT: u64 = 1024;
 
-/// A flood, and its progress. One CPU sends it.
+/// A flood and its progress, sent by one CPU.
 ///
 /// Userspace writes it as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,27 +43,27 @@ pub struct Forge {
     pub sent: u64,
     /// The number of sources drawn.
     drawn: u64,
-    /// Of these, the number that have sent again.
+    /// How many of these sources have sent again.
     repeated: u64,
-    /// After how many nanoseconds each source sends again; 0: never.
+    /// After how many nanoseconds each source sends again; 0 means never.
     again_after_ns: u64,
     /// An [`Origin`].
     origin: u64,
     /// The IP protocol.
     protocol: u64,
-    /// The sum of the IPv4 header's words but for the source; 0 for IPv6.
+    /// The sum of the IPv4 header's words, except the source; 0 for IPv6.
     network_sum: u64,
-    /// The sum of the words under the transport's checksum, but for those that change.
+    /// The sum of the words under the transport's checksum, except the changing ones.
     transport_sum: u64,
 }
 
-/// When sources were first used, in as many places as a power of two.
+/// A table of the times at which sources were first used. Its size is a power of two.
 pub trait Times {
     /// Returns the number of places.
     fn places(&self) -> u64;
-    /// Returns the time of the source with that index, in nanoseconds.
+    /// Returns the first use of the source with this index, in nanoseconds.
     fn at(&self, index: u64) -> u64;
-    /// Sets it, in place of that of an earlier source.
+    /// Sets the first use of a source, in place of an earlier source's.
     fn set(&self, index: u64, now_ns: u64);
 }
 
@@ -74,8 +74,8 @@ pub const FORGE_WORDS: usize = 10;
 pub const FORGE_SENT: usize = 2;
 
 impl Forge {
-    /// Makes a flood of frames like this one, whose checksums are right; `None`: it is neither TCP
-    /// nor DNS over UDP, over IPv4 without options or IPv6 without extension headers.
+    /// Makes a flood of frames like `frame`, which has valid checksums. Returns `None` if it is
+    /// neither TCP nor DNS over UDP, or has IPv4 options or IPv6 extension headers.
     #[must_use]
     pub fn new(frame: &Frame, origin: Origin, pace: Pace, again_after_ns: u64) -> Option<Self> {
         const ETHERTYPE: usize = 12;
@@ -99,7 +99,7 @@ impl Forge {
         if !frame.has(transport + end) {
             return None;
         }
-        // Taking a word out of a sum in one's complement is adding its complement.
+        // In one's complement, subtracting a word means adding its complement.
         let without = |offset: usize| u64::from(!frame.read(offset));
         let address: u64 = source.step_by(2).map(without).sum();
         let rest: u64 = changing
@@ -123,7 +123,7 @@ impl Forge {
         })
     }
 
-    /// Returns the words that a map holds.
+    /// Returns the map's words.
     #[must_use]
     pub const fn words(&self) -> [u64; FORGE_WORDS] {
         let [interval, due] = self.pace.words();
@@ -141,7 +141,7 @@ impl Forge {
         ]
     }
 
-    /// Makes the frame the next packet, if one is due; returns whether it is to be sent.
+    /// Turns the frame into the next packet, if one is due; returns whether to send it.
     #[inline(always)]
     pub fn makes(&mut self, frame: &Frame, now_ns: u64, times: &impl Times) -> bool {
         if !self.pace.sends(now_ns) {
@@ -152,11 +152,11 @@ impl Forge {
         };
         let source = origin.source(random(self.next_source(now_ns, times)));
         self.sent += 1;
-        // Another sequence than that of the sources.
+        // An independent random sequence from the sources'.
         self.write(frame, source, random(!self.sent))
     }
 
-    /// Returns the index of the source whose turn it is.
+    /// Returns the index of the next source.
     #[inline(always)]
     fn next_source(&mut self, now_ns: u64, times: &impl Times) -> u64 {
         if self.again_after_ns != 0 {
@@ -176,7 +176,8 @@ impl Forge {
         self.drawn - 1
     }
 
-    /// Writes what is a packet's own, and the checksums; returns whether there was room.
+    /// Writes the bytes that differ between packets, and the checksums; returns whether there was
+    /// room.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "parts of a random number")]
     fn write(&self, frame: &Frame, source: Source, random: u64) -> bool {
@@ -218,7 +219,7 @@ impl Forge {
         frame.write(transport, port);
         frame.write(transport + DNS_ID, id);
         let sum = self.transport_sum + source + u64::from(port) + u64::from(id);
-        // 0 would say that there is no checksum (RFC 768).
+        // 0 would mean that there is no checksum (RFC 768).
         let checksum = match !fold(sum) {
             0 => 0xffff,
             checksum => checksum,

@@ -34,8 +34,8 @@ impl Frame {
         Self { start, end }
     }
 
-    /// Replaces the source address, and updates IPv4's header checksum; leaves a frame that is too
-    /// short as it is.
+    /// Replaces the source address, and updates IPv4's header checksum. A frame that is too short
+    /// stays as it is.
     #[inline(always)]
     pub fn set_source(&self, source: Source) {
         match source {
@@ -82,7 +82,6 @@ impl Frame {
         self.write(V4_SOURCE + 2, low);
     }
 
-    /// Returns whether the frame has that many bytes.
     #[inline(always)]
     pub(crate) const fn has(&self, bytes: usize) -> bool {
         self.start + bytes <= self.end
@@ -104,7 +103,7 @@ impl Frame {
         self.write(offset + 2, second);
     }
 
-    /// Reads 16 bits, to which the headers are aligned: BPF's compiler splits larger or possibly
+    /// Reads 16 bits, to which the headers are aligned: the BPF compiler splits larger or possibly
     /// unaligned reads into bytes.
     ///
     /// The caller has checked that the frame is long enough.

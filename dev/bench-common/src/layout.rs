@@ -22,7 +22,7 @@ pub enum Source {
 }
 
 /// An odd number permutes the residues of a power of two: no two indices share an address, and
-/// neighbouring indices do not get neighbouring ones.
+/// neighbouring indices have distant addresses.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const V4_PREFIX: u32 = 0x1000_0000;
@@ -32,7 +32,7 @@ const FAR_PREFIX: u64 = 0x2a00_0000_0000_0000;
 const FAR_BITS: u32 = 40;
 
 impl Layout {
-    /// Returns the layout with that number.
+    /// Returns the layout with this number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u64) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Layout {
         }
     }
 
-    /// Returns the source with that index; all indices below 2^28 have different ones.
+    /// Returns the source with this index; all indices below 2^28 have different sources.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "28 bits of it are kept")]

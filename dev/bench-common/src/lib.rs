@@ -1,7 +1,7 @@
-//! What the benchmark's two sides, in the kernel and in userspace, share.
+//! Code shared by the benchmark's kernel and userspace sides.
 //!
-//! Also compiled for BPF: into the generator, the programs to compare with, and the benchmark's
-//! build of the limiter. All of them draw their sources by the same code.
+//! Also compiled for BPF: into the generator, the programs for comparison, and the benchmark's
+//! build of the limiter. All of them draw sources by the same code.
 
 #![cfg_attr(not(test), no_std)]
 

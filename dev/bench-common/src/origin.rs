@@ -1,17 +1,17 @@
-//! The addresses in the measurement of the service: clients', a botnet's, and forged ones.
+//! The addresses of clients, of a botnet, and of forged packets when the service is measured.
 
 use crate::layout::Source;
 
-/// The bots.
+/// The number of bots.
 pub const BOTS: u32 = 10_000;
 
-/// The known clients.
+/// The number of known clients.
 pub const KNOWN: u32 = 100;
 
 /// How many known clients, the first ones, have addresses that a forger knows.
 pub const VICTIMS: u32 = 10;
 
-/// Those who have addresses of their own, in networks that random forged addresses leave out.
+/// A group of hosts with its own network, which random forged addresses leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Group {
@@ -38,8 +38,8 @@ const V6_SITE: u32 = 0xfc;
 
 const MEMBER_BITS: u32 = 20;
 
-/// Returns whether an address is one of the clients' or their router's, and not a forged one, by its
-/// first four bytes in host byte order.
+/// Returns whether an address belongs to the clients or their router instead of a forger, judged by its first four
+/// bytes in host byte order.
 #[must_use]
 #[inline(always)]
 pub const fn is_near(start: u32, is_v6: bool) -> bool {
@@ -51,14 +51,14 @@ pub const fn is_near(start: u32, is_v6: bool) -> bool {
 }
 
 impl Group {
-    /// Returns a member's IPv4 address, in host byte order; all below 2^20 have different ones.
+    /// Returns a member's IPv4 address, in host byte order; all members below 2^20 have different ones.
     #[must_use]
     #[inline(always)]
     pub const fn v4(self, member: u32) -> u32 {
         V4_NETWORK | (self as u32) << MEMBER_BITS | spread(member)
     }
 
-    /// Returns the upper half of a member's IPv6 addresses, in host byte order: its /64.
+    /// Returns a member's /64: the upper half of its IPv6 addresses, in host byte order.
     #[must_use]
     #[inline(always)]
     pub const fn v6(self, member: u32) -> u64 {
@@ -66,17 +66,17 @@ impl Group {
     }
 }
 
-/// Puts neighbours into different ranges. An odd number permutes the residues of a power of two.
+/// Puts neighbours into different ranges: an odd number permutes the residues of a power of two.
 #[inline(always)]
 const fn spread(member: u32) -> u32 {
     member.wrapping_add(1).wrapping_mul(0x9e37_79b1) & ((1 << MEMBER_BITS) - 1)
 }
 
-/// Where a flood's packets say that they come from.
+/// The source addresses of a flood's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Origin {
-    /// All of IPv4 from which packets can come, but the clients' network.
+    /// All IPv4 addresses that packets can come from, except the clients' network.
     AnyV4 = 1,
     /// All of one IPv6 /32.
     OneV6Prefix = 2,
@@ -84,12 +84,12 @@ pub enum Origin {
     Bots = 3,
     /// The IPv4 addresses of known clients that the forger knows.
     KnownV4 = 4,
-    /// All of their /64s.
+    /// The /64s of the same known clients.
     KnownV6 = 5,
 }
 
 impl Origin {
-    /// Returns the origin with that number.
+    /// Returns the origin with this number.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u64) -> Option<Self> {
@@ -146,13 +146,13 @@ const fn any_v4(random: u64) -> u32 {
     (octet << 24) as u32 | random as u32 & 0x00ff_ffff
 }
 
-/// Returns a number below `count`, by the upper half of a random one.
+/// Returns a number below `count`, computed from the upper half of `random`.
 #[inline(always)]
 const fn one_of(count: u32, random: u64) -> u32 {
     (((random >> 32) * count as u64) >> 32) as u32
 }
 
-/// Returns the random number with that index (SplitMix64).
+/// Returns the random number with this index (SplitMix64).
 #[must_use]
 #[inline(always)]
 pub const fn random(index: u64) -> u64 {
@@ -188,7 +188,7 @@ mod tests {
         assert!(!is_near(0x0808_0808, false) && !is_near(0x2001_0db9, true));
         assert!(v4.iter().all(|address| address >> 22 == V4_NETWORK >> 22));
         assert!(v6.iter().all(|half| half >> 32 == V6_NETWORK >> 32));
-        // As real clients are: nearly each in a /24 of its own.
+        // Like real clients, nearly each has its own /24.
         let ranges: HashSet<_> = (0..KNOWN)
             .map(|member| Group::Known.v4(member) >> 8)
             .collect();

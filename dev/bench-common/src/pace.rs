@@ -1,8 +1,8 @@
 //! When a flood's next packet is due.
 
-/// How far behind its time a flood may be, in nanoseconds. What it is late by more than that is
-/// never sent, so that no burst is longer: up to a million packets a second, none fills the ring of
-/// a veth pair, which takes 256.
+/// How many nanoseconds a flood may be behind schedule. Packets that are later than this are never
+/// sent, which bounds a burst: up to a million packets per second, no burst fills the ring of a
+/// veth pair, which takes 256.
 pub const LONGEST_BURST_NS: u64 = 200_000;
 
 /// Fractions of a nanosecond, as a power of two: 300 000 packets a second are 3333.33 ns apart.
@@ -14,20 +14,20 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pace {
-    /// 256ths of a nanosecond between two packets; 0: no pause between them.
+    /// 256ths of a nanosecond between two packets; 0 means no pause.
     interval: u64,
-    /// When the next one is due, on the kernel's monotonic clock in 256ths of a nanosecond.
+    /// When the next packet is due, on the kernel's monotonic clock in 256ths of a nanosecond.
     due: u64,
 }
 
 impl Pace {
-    /// As fast as the machine makes them.
+    /// As fast as the machine can.
     pub const UNBOUNDED: Self = Self {
         interval: 0,
         due: 0,
     };
 
-    /// Makes a pace of that many packets a second, which is not 0.
+    /// Makes a pace of this many packets per second, which must not be 0.
     #[must_use]
     pub const fn per_second(packets: u64) -> Self {
         Self {
@@ -36,13 +36,13 @@ impl Pace {
         }
     }
 
-    /// Returns the words that a map holds.
+    /// Returns the map's words.
     #[must_use]
     pub const fn words(&self) -> [u64; 2] {
         [self.interval, self.due]
     }
 
-    /// Returns whether a packet is due, which then counts as sent.
+    /// Returns whether a packet is due, and counts it as sent.
     #[inline(always)]
     pub const fn sends(&mut self, now_ns: u64) -> bool {
         const MOST: u64 = LONGEST_BURST_NS << FRACTION;
@@ -62,8 +62,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns how many are sent if the clock is read every `step` nanoseconds, from `from` to
-    /// `to`.
+    /// Returns how many packets are sent if the clock is read every `step` nanoseconds, from `from`
+    /// to `to`.
     fn sent(pace: &mut Pace, from: u64, to: u64, step: usize) -> u64 {
         let times = (from..to).step_by(step);
         times.map(|now| u64::from(pace.sends(now))).sum()
@@ -74,7 +74,7 @@ mod tests {
         const START: u64 = 1 << 50;
         for rate in [100_000, 300_000, 950_000] {
             let mut pace = Pace::per_second(rate);
-            // The first is late by more than a burst.
+            // The first packet is late by more than a burst.
             while pace.sends(START) {}
             let sent = sent(&mut pace, START, START + SECOND_NS, 100);
             // The interval is rounded down to a fraction of a nanosecond.

@@ -1,4 +1,4 @@
-//! The counters of the benchmark's own contenders: as little as a program can count.
+//! The counters of the benchmark's own programs: the least that a program can count.
 
 use aya_ebpf::{
     bindings::xdp_action::{self, XDP_DROP, XDP_PASS},
@@ -12,14 +12,13 @@ const DROPPED: u32 = 1;
 #[btf_map]
 static COUNTED: PerCpuArray<u64, 2> = PerCpuArray::new();
 
-/// Counts a frame, and drops it.
 #[inline(always)]
 pub(crate) fn drop_it() -> xdp_action::Type {
     count(DROPPED);
     XDP_DROP
 }
 
-/// Counts a frame, and passes it unless nothing may reach the network stack.
+/// Counts a frame, and passes it unless `sink` is set.
 #[inline(always)]
 pub(crate) fn pass_it(sink: bool) -> xdp_action::Type {
     count(PASSED);

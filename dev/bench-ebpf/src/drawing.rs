@@ -6,7 +6,7 @@ use bench_common::{Draw, Frame};
 #[btf_map]
 static DRAW: PerCpuArray<Draw, 1> = PerCpuArray::new();
 
-/// Gives the frame a source; returns whether to drop it even if it may pass.
+/// Sets the frame's source; returns whether to drop it even if it may pass.
 #[inline(always)]
 pub(crate) fn draw_source(context: &XdpContext) -> bool {
     let Some(draw) = DRAW.get_ptr_mut(0) else {
@@ -21,9 +21,8 @@ pub(crate) fn draw_source(context: &XdpContext) -> bool {
     draw.sinks(&frame)
 }
 
-/// Returns the frame's bytes.
 #[inline(always)]
 pub(crate) fn frame(context: &XdpContext) -> Frame {
-    // SAFETY: the frame is the program's while it runs.
+    // SAFETY: the program owns the frame while it runs.
     unsafe { Frame::new(context.data(), context.data_end()) }
 }

@@ -1,4 +1,4 @@
-//! Floors: no limiter can be faster than these programs.
+//! Floors: programs that no limiter can beat.
 
 use aya_ebpf::{
     Global,
@@ -26,7 +26,7 @@ fn drop_all(context: XdpContext) -> u32 {
     drop_it()
 }
 
-/// Lines like those of the table of buckets. The loader sets their number.
+/// Lines the size of the bucket table's. The loader sets their number.
 #[btf_map]
 static LINES: Array<[u64; 8], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -44,8 +44,8 @@ fn parse_and_clock(context: XdpContext) -> u32 {
     parse_then(&context, |_| 0)
 }
 
-/// Does the same, and reads the source's line in a table as large as that of the buckets, as any
-/// limiter with state for each source must.
+/// Does the same, and reads the source's line in a table as large as the buckets', as any limiter with a state for each
+/// source must.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -53,7 +53,7 @@ fn parse_and_clock(context: XdpContext) -> u32 {
 )]
 fn parse_clock_and_line(context: XdpContext) -> u32 {
     parse_then(&context, |facts| {
-        // Fibonacci hashing, with Knuth's multiplier: the upper bits are the good ones.
+        // Fibonacci hashing, with Knuth's multiplier: the upper bits are the most random ones.
         let hash = (facts.source.high ^ facts.source.low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let index = hash >> 32 & LINE_MASK.load();
         LINES.get(index as u32).map_or(0, |line| line[0])
@@ -67,7 +67,7 @@ fn parse_then(context: &XdpContext, read: impl FnOnce(&Facts) -> u64) -> u32 {
     let good = bench_parse(context.ctx, &raw mut facts);
     // SAFETY: the helper takes no argument and may be called anywhere.
     let now = unsafe { bpf_ktime_get_ns() };
-    // Always false; it uses the time, the facts and the words read, so that none is optimised away.
+    // Always false. It uses the time, the facts and the words read, so that the compiler removes none of them.
     if good == 0 || now < u64::from(facts.length) + read(&facts) {
         return pass_it(true);
     }
@@ -91,13 +91,13 @@ extern "C" fn bench_parse(context: *mut xdp_md, facts: *mut Facts) -> u32 {
     u32::from(packet::parse(&frame, facts).is_ok())
 }
 
-/// No parsed header begins beyond this: the verifier needs bounded offsets.
+/// No parsed header begins beyond this offset: the verifier needs a bound.
 const MAX_OFFSET: usize = 0x3fff;
 
 struct Bytes {
     start: usize,
     end: usize,
-    /// Kept, as in the limiter: LLVM would add differences of ends to pointers, which the verifier refuses.
+    /// A length as in the limiter: LLVM would add differences of ends to pointers, which the verifier refuses.
     length: usize,
 }
 

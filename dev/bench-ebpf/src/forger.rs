@@ -1,5 +1,5 @@
-//! Makes a flood at a server, at its pace: each live frame that is due gets a source and is sent
-//! on; the others are made in vain, as a way to wait.
+//! Makes a flood at a server, at its pace. The program runs on live frames: a frame that is due
+//! gets a source and is sent on; the others are discarded, which is a way to wait.
 
 use aya_ebpf::{
     Global,
@@ -16,11 +16,11 @@ use crate::{drawing::frame, generator::INTERFACE};
 #[btf_map]
 static FORGE: Array<Forge, 1> = Array::new();
 
-/// When sources were first used. The loader sets the number of places, a power of two.
+/// When sources were first used. The loader sets the size, a power of two.
 #[btf_map]
 static FIRST_USED: Array<u64, 1> = Array::new();
 
-/// One less than that number.
+/// One less than that size.
 #[unsafe(no_mangle)]
 static FIRST_USED_MASK: Global<u64> = Global::new(0);
 
@@ -42,7 +42,7 @@ impl Times for FirstUsed {
 
     #[inline(always)]
     fn at(&self, index: u64) -> u64 {
-        // SAFETY: the element stays mapped; one CPU alone uses the map.
+        // SAFETY: the element stays mapped; only one CPU uses the map.
         Self::place(index).map_or(0, |place| unsafe { *place })
     }
 
@@ -65,7 +65,8 @@ fn forge(context: XdpContext) -> u32 {
     let Some(forge) = FORGE.get_ptr_mut(0) else {
         return XDP_ABORTED;
     };
-    // SAFETY: one CPU alone sends the flood; userspace writes before, and reads words.
+    // SAFETY: only one CPU sends the flood; userspace writes before that, and only reads words
+    // meanwhile.
     let forge = unsafe { &mut *forge };
     // SAFETY: the helper takes no argument and may be called anywhere.
     let now = unsafe { bpf_ktime_get_ns() };

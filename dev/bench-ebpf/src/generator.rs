@@ -37,8 +37,8 @@ fn flood(context: XdpContext) -> u32 {
     send()
 }
 
-/// Sends the flood, and in between the clients' packets, each by the clock. As one program does
-/// both, no client's packet queues behind the flood and is lost before the limiter.
+/// Sends the flood, and in between the clients' packets, each by the clock. Because one program
+/// sends both, no client's packet queues behind the flood and gets lost before the limiter.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -48,7 +48,7 @@ fn flood_and_clients(context: XdpContext) -> u32 {
     let frame = frame(&context);
     if let Some(client) = next_client() {
         frame.set_source(client_source(client));
-        // There are few clients.
+        // There are fewer clients than this mask allows.
         frame.set_source_port(FIRST_PORT + (client & 0xff) as u16);
     } else {
         draw_source(&context);
@@ -57,7 +57,7 @@ fn flood_and_clients(context: XdpContext) -> u32 {
     send()
 }
 
-/// Returns the client whose turn it is, if its packet is due.
+/// Returns the next client in turn, if its packet is due.
 #[inline(always)]
 fn next_client() -> Option<u32> {
     let turn = TURN.get_ptr_mut(0)?;

@@ -1,5 +1,5 @@
 //! The ideal: passes the packets of a fixed list of sources, and drops all others. No limiter can
-//! know better who is good, or find out faster.
+//! have better knowledge, or decide faster.
 
 use aya_ebpf::{
     bindings::xdp_action::{XDP_DROP, XDP_PASS},
@@ -10,9 +10,9 @@ use aya_ebpf::{
 
 use crate::window::{ETHERNET, TYPE_IPV4, TYPE_IPV6, load};
 
-/// The good: IPv4 addresses, or the upper halves of IPv6 addresses, as in the packet. No address of
-/// one kind is one of the other, since an IPv4 address leaves the last four bytes 0 and no /64 of a
-/// client does. The loader sets the capacity.
+/// The good sources: IPv4 addresses, or the upper halves of IPv6 addresses, as in the packet. The
+/// two kinds never coincide: an IPv4 key's last four bytes are 0, and no client's /64 has that. The
+/// loader sets the capacity.
 #[btf_map]
 static GOOD: HashMap<[u32; 2], u32, 1> = HashMap::new();
 
@@ -30,7 +30,7 @@ fn ideal(context: XdpContext) -> u32 {
     let Some(source) = source else {
         return XDP_DROP;
     };
-    // SAFETY: nobody changes the list while the program is attached.
+    // SAFETY: the list does not change while the program is attached.
     if unsafe { GOOD.get(source) }.is_some() {
         XDP_PASS
     } else {

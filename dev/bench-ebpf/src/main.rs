@@ -1,9 +1,8 @@
 //! The benchmark's programs. The daemon loads none of them.
 //!
-//! [`generator`] makes the flood, [`floors`] are the least that any program costs, [`window`] is a
-//! limiter like the public ones, and [`sink`] counts what reaches the application. At a real server,
-//! [`forger`] makes the flood, [`ideal`] is the best that can be in front of it, and [`wire`] takes
-//! what is sent back.
+//! [`generator`] makes the flood, [`floors`] has the lowest costs of any program, [`window`] is a limiter like the
+//! public ones, and [`sink`] counts packets that reach the application. At a real server, [`forger`] makes the flood,
+//! [`ideal`] is the best possible defence, and [`wire`] receives packets that the server's program sends back.
 
 #![no_std]
 #![no_main]
@@ -18,7 +17,7 @@ mod sink;
 mod window;
 mod wire;
 
-/// Nothing here panics, and BPF could not unwind: the linker removes the loop.
+/// Nothing here panics, and BPF cannot unwind: the linker removes the loop.
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}

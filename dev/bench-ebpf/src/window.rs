@@ -1,5 +1,5 @@
-//! A limiter like the public XDP ones: a fixed window of a second for each source, in the kernel's
-//! LRU hash map, whose counters ignore races with other CPUs.
+//! A limiter like the public XDP ones: a fixed window of one second for each source, in the
+//! kernel's LRU hash map. Its counters ignore races with other CPUs.
 
 use aya_ebpf::{
     Global,
@@ -35,11 +35,11 @@ static WINDOWS_V4: LruHashMap<u32, Window, 1> = LruHashMap::new();
 #[btf_map]
 static WINDOWS_V6: LruHashMap<[u32; 4], Window, 1> = LruHashMap::new();
 
-/// The packets that a source may send in a window.
+/// How many packets a source may send in a window.
 #[unsafe(no_mangle)]
 static MOST_IN_WINDOW: Global<u64> = Global::new(0);
 
-/// Drops what a source sends beyond its packets of a second.
+/// Drops a source's packets beyond its number per second.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,
@@ -71,7 +71,7 @@ fn count<K>(windows: &LruHashMap<K, Window, 1>, source: &K) -> bool {
             packets: 1,
             since: now,
         };
-        // Without room the packet passes, as in the public ones.
+        // Without room the packet passes, as in the public limiters.
         let _ = windows.insert(source, window, u64::from(BPF_ANY));
         return true;
     };

@@ -1,5 +1,5 @@
-//! The wire beyond the clients' interface: what is sent back to forged addresses is dropped, as if
-//! it had left for them. A veth end needs a program to take frames that another program sends back.
+//! The wire beyond the clients' interface: drops packets sent back to forged addresses, as if they
+//! had left. A veth end needs a program to accept frames that the other end's program sends back.
 
 use aya_ebpf::{
     bindings::xdp_action::{XDP_DROP, XDP_PASS},
@@ -16,7 +16,7 @@ use crate::window::{ETHERNET, TYPE_IPV4, TYPE_IPV6, load};
     reason = "the macro's entry point hands the context over"
 )]
 fn wire(context: XdpContext) -> u32 {
-    // Enough of the destination to tell its network.
+    // Enough of the destination to recognise its network.
     let (start, is_v6) = match load::<u16>(&context, ETHERNET - 2) {
         Some(TYPE_IPV4) => (load::<u32>(&context, ETHERNET + 16), false),
         Some(TYPE_IPV6) => (load::<u32>(&context, ETHERNET + 24), true),

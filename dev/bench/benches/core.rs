@@ -1,4 +1,4 @@
-//! The decision core compiled for this machine, over plain memory: shows what a change to it costs,
+//! The decision core compiled for this machine, over plain memory: shows the cost of a change,
 //! without a kernel. `cargo bench -p bench`.
 
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use limiter_datapath::{
 use limiter_policy::{config, policy::CompiledPolicy};
 use testbed::Frame;
 
-/// So many that their buckets exceed the first-level cache, but fit the second-level one: this
+/// Enough that their buckets exceed the first-level cache but fit the second-level one: this
 /// measures the core, not the memory.
 const SOURCES: u64 = 1 << 12;
 

@@ -1,7 +1,7 @@
-//! Measures what a refusal costs in the kernel, and what looking for a DNS cookie adds. Needs root.
+//! Measures the kernel cost of a refusal, and of looking for a DNS cookie. Needs root.
 //!
-//! A test run repeats one frame, so all that it needs is in the cache: this shows instructions, not
-//! cache misses. The least of some runs counts, since other processes use the machine, too.
+//! A test run repeats one frame, so all of its data is in the cache: this shows instructions, not
+//! cache misses. The minimum of several runs counts, because other processes use the machine, too.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -24,14 +24,14 @@ use limiter_policy::{
 };
 use testbed::{Frame, dns_cookie, dns_cookie_query};
 
-/// Unknown sources are refused once a packet has passed, and stay unknown: none comes again so late
-/// that it is retried, and the table has room for few.
+/// Unknown sources are refused after one packet, and stay unknown: none comes again late enough to
+/// be retried, and the table has room for few.
 const POLICY: &str = "\
 limits: {All: {id: total, cost: packets, burst: 100, count: 1, period: 10h, reserve: {fresh: 99, retried: 99, unknown: 99}}}
 standing: {capacity: 1024, retry: {after: 11950ms, within: 12s}}
 ";
 
-/// How many sources fill that table, so that nobody is remembered.
+/// Enough trusted sources to fill that table, so that no other source is remembered.
 const VOUCHED: u32 = 20_000;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
@@ -57,12 +57,12 @@ fn query(number: u8) -> Result<Vec<u8>> {
 /// The program with a policy, in which unknown sources are refused.
 struct Scene {
     instance: Instance,
-    /// The instance's maps, which it does not keep.
+    /// The instance's maps, kept alive here.
     _maps: ReputationMaps,
 }
 
 impl Scene {
-    /// Looks for cookies by as many secrets, if there are any.
+    /// Loads the program with this many secrets; with none, it does not look for cookies.
     fn new(secrets: u8) -> Result<Self> {
         let config = config::parse(POLICY, "policy").map_err(|errors| anyhow!("{errors}"))?;
         let mut policy = config.policy;
@@ -91,7 +91,7 @@ impl Scene {
         })
     }
 
-    /// Returns how long a frame with that content takes, in nanoseconds.
+    /// Returns the nanoseconds for a frame with this payload.
     fn cost(&self, payload: &[u8]) -> Result<u128> {
         let frame = Frame::new(CLIENT.into(), [198, 51, 100, 1].into()).udp(4321, 53, payload)?;
         let mut least = Duration::MAX;

@@ -1,11 +1,11 @@
 //! Measures classification by large sets of prefixes on this machine: compiling, loading and
 //! look-ups. Needs root.
 //!
-//! Native look-ups are timed in a loop over 65 536 sources drawn beforehand, in which each look-up
-//! waits for the one before. The best of 30 loops counts, since other processes use the machine's
-//! cache, too. In the kernel, a test run has a single frame, so many frames have short runs each.
-//! These find their part of the tables in the cache, and so show a look-up's instructions rather
-//! than its cache misses.
+//! Native look-ups are timed in a loop over 65 536 sources drawn beforehand; each look-up waits for
+//! the previous one. The best of 30 loops counts, because other processes use the machine's cache,
+//! too. In the kernel, a test run has a single frame, so many frames get short runs each. They find
+//! their part of the tables in the cache, and so show a look-up's instructions, not its cache
+//! misses.
 
 use std::{
     hint::black_box,
@@ -54,7 +54,7 @@ impl Random {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 
-    /// Draws a prefix inside the prefix of the first `outer` bits of `bits`.
+    /// Draws a prefix inside the prefix made of the first `outer` bits of `bits`.
     fn v6(&mut self, bits: u128, outer: u32, length: u8) -> IpNet {
         let inner = u128::MAX.checked_shr(outer).unwrap_or(0);
         let address = Ipv6Addr::from_bits(bits & !inner | self.wide() & inner);
@@ -177,7 +177,7 @@ fn native(tables: &CompiledPolicy, sources: &[IpAddr]) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..30 {
         let start = Instant::now();
-        // Always 0, but computed from the class, so that the next look-up waits for it.
+        // Always 0, but computed from the class, so that the next look-up must wait.
         let mut chain = 0;
         for source in &sources {
             let source = Address {

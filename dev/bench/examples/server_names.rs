@@ -1,4 +1,4 @@
-//! Measures what limits by server names add in the kernel, by kind of packet. Needs root.
+//! Measures the kernel cost of limits by server names, by kind of packet. Needs root.
 
 mod scene;
 
@@ -15,10 +15,10 @@ use testbed::Frame;
 
 use self::scene::Scene;
 
-/// How a limit goes on, which refuses no packet.
+/// The rest of a limit that refuses no packet.
 const NEVER: &str = "cost: packets, burst: 1000000000, count: 1000000000, period: 1s";
 
-/// The limits by names, of which each policy has one.
+/// The limits by names. Each policy has one.
 const LIMITS: [(&str, &str); 2] = [
     (
         "a name",
@@ -30,18 +30,18 @@ const LIMITS: [(&str, &str); 2] = [
 const CLIENT: &str = "192.0.2.7";
 const SERVER: &str = "198.51.100.1";
 
-/// How many first bytes were read, and each of them.
+/// The number of first bytes that were read, and their value.
 const HEARD: u32 = 1500;
 const BYTE: u8 = 7;
 
-/// The ports of clients, the names that they ask for, and how many first bytes have to come again as they were.
+/// The clients' ports, the names they ask for, and how many first bytes must be equal when they are sent again.
 const NAMED: [(u16, &str, u32); 3] = [
     (4001, "www.shop.example", HEARD),
     (4002, "www.other.test", HEARD),
     (4004, "www.shop.example", 0),
 ];
 
-/// Notes the connections with their names.
+/// Enters the connections with their names.
 fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     let [client, server] = [CLIENT.parse::<IpAddr>()?, SERVER.parse()?];
     let names = &tables.server_names;
@@ -58,7 +58,7 @@ fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // The first counts what the others do, but not by names.
+    // The first limit counts the same packets as the others, but not by names.
     let plain = "id: total, match: {protocol: tcp, destination-port: 443}";
     let mut scenes = vec![Scene::new(
         "port 443",

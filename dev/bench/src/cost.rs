@@ -1,4 +1,4 @@
-//! Nanoseconds a packet, by `BPF_PROG_TEST_RUN` with sources drawn inside the program: without a
+//! Nanoseconds per packet, by `BPF_PROG_TEST_RUN` with sources drawn inside the program: without a
 //! driver and a generator.
 
 use std::{
@@ -19,13 +19,13 @@ use crate::{
     stats::Spread,
 };
 
-/// No source ever exceeds this limit, so every packet is charged: the most work possible.
+/// No source exceeds this limit, so every packet is charged: the most work possible.
 const PER_SECOND: u64 = 1_000_000_000;
 
-/// The program's runs in one system call.
+/// Runs of the program in one system call.
 const TIMES: u32 = 100_000;
 
-/// The longest time to get to know every source.
+/// The longest time until every source has been seen.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
 
 /// Measures the contenders that are programs under one flood, in turns.
@@ -102,7 +102,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it on every CPU; returns the nanoseconds of a run, as the mean of the CPUs.
+    /// Runs the program on every CPU; returns the nanoseconds per run, averaged over the CPUs.
     fn until(&self, time: Duration, times: u64) -> Result<f64> {
         let costs: Vec<Result<f64>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..self.cpus)
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::contender::CONTENDERS;
 
-    /// A verifier that refuses a program is found out here, and not when somebody measures.
+    /// Finds a program that the verifier refuses before a measurement does.
     #[test]
     fn every_program_loads_and_runs() -> Result<()> {
         let scenario = Scenario::new(Layout::V4, 0);

@@ -1,4 +1,4 @@
-//! Keeps a thread on one CPU, and lets it come first there.
+//! Pins threads to CPUs, and raises or lowers their priority.
 
 use std::{fs, io, path::PathBuf};
 
@@ -8,13 +8,12 @@ use nix::{
     unistd::Pid,
 };
 
-/// The nice value of threads and sessions that hurry: they get 28 times the share of others.
+/// The nice value of threads and sessions that hurry. They get 28 times the share of others.
 pub(crate) const HURRY: i32 = -15;
 
 /// The nice value of a thread that comes last.
 const LAST: i32 = 19;
 
-/// Keeps the calling thread on the CPU with that number.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)
@@ -22,13 +21,13 @@ pub(crate) fn pin(cpu: usize) -> Result<()> {
         .with_context(|| format!("cannot stay on CPU {cpu}"))
 }
 
-/// Lets a thread run before those of other programs on the machine; 0 is the calling one. It gives
-/// way to the others that hurry.
+/// Lets a thread run before other programs' threads; 0 is the calling thread. It shares the CPU
+/// with other threads that hurry.
 pub(crate) fn hurry(thread: u32) -> Result<()> {
     nice(thread, HURRY).context("cannot hurry a thread")
 }
 
-/// Gives a thread a nice value; 0 is the calling one.
+/// Sets a thread's nice value; 0 is the calling thread.
 fn nice(thread: u32, value: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, value) } {
@@ -37,15 +36,15 @@ fn nice(thread: u32, value: i32) -> io::Result<()> {
     }
 }
 
-/// A session that hurries as its threads do: the kernel shares a CPU among sessions first. It does
-/// so until the value is dropped.
+/// A session that hurries like its threads, because the kernel shares a CPU among sessions first.
+/// Dropping the value ends that.
 pub(crate) struct HurryingSession {
     file: PathBuf,
     before: String,
 }
 
 impl HurryingSession {
-    /// Takes the session of a process.
+    /// Raises the priority of a process's session.
     pub(crate) fn of(process: u32) -> Result<Option<Self>> {
         let file = PathBuf::from(format!("/proc/{process}/autogroup"));
         // Other kernels do not share CPUs among sessions.
@@ -69,13 +68,13 @@ impl Drop for HurryingSession {
     }
 }
 
-/// Lets a thread run before all others that are not the kernel's own; 0 is the calling one.
+/// Lets a thread run before all threads except the kernel's own; 0 is the calling thread.
 pub(crate) fn come_first(thread: i32) -> Result<()> {
     schedule(thread, libc::SCHED_FIFO, 1).context("cannot let a thread come before others")
 }
 
-/// Lets the calling thread run only while no other would. What it takes counts as the time of a
-/// program of a low priority, which the limiter takes for time that is left.
+/// Lets the calling thread run only while no other thread wants to. Its time counts as low-priority
+/// time, which the limiter treats as idle.
 pub(crate) fn come_last() -> Result<()> {
     nice(0, LAST).context("cannot lower a thread's priority")?;
     schedule(0, libc::SCHED_IDLE, 0).context("cannot let a thread come after others")

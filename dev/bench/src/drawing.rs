@@ -11,19 +11,19 @@ use bench_common::{Draw, Layout, Sink};
 /// Any number: CPUs only need different ones.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// Which sources to draw, and what may pass on.
+/// The sources to draw, and the packets that may pass on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawing {
-    /// `None`: draw nothing.
+    /// `None` draws nothing.
     pub(crate) layout: Option<Layout>,
     /// The number of sources, as a power of two.
     pub(crate) sources_log2: u32,
-    /// What to drop although it may pass.
+    /// Which packets to drop although they may pass.
     pub(crate) sink: Sink,
 }
 
 impl Drawing {
-    /// Writes it to a program's map, with another seed for each CPU.
+    /// Writes the settings to a program's map, with another seed for each CPU.
     pub(crate) fn apply(&self, ebpf: &mut Ebpf) -> Result<()> {
         let map = ebpf.map_mut("DRAW").context("the object has no DRAW")?;
         let mut map = PerCpuArray::<_, [u64; 4]>::try_from(map)?;

@@ -1,4 +1,4 @@
-//! The limiter's use of an idle machine: kernel memory, and time to start.
+//! The limiter's footprint on an idle machine: kernel memory, and time to start.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,13 @@ use crate::{
     map_memory,
 };
 
-/// The limiter's use of the machine.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Footprint {
     /// Bytes of kernel memory with room for a million buckets.
     pub(crate) million_buckets_bytes: u64,
     /// The additional bytes with 100 000 overrides.
     pub(crate) overrides_bytes: u64,
-    /// The time to read, compile and load these.
+    /// The time to read, compile and load the overrides.
     pub(crate) overrides_seconds: f64,
 }
 

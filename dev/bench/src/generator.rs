@@ -14,14 +14,14 @@ use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
 use crate::{cpu, drawing::Drawing, float::to_f64, objects, scenario::Scenario};
 
-/// Frames in flight: what the receiver takes at once (NAPI's budget), and a quarter of the veth
-/// pair's ring.
+/// Frames in flight: as many as the receiver takes at once (NAPI's budget), and a quarter of the
+/// veth pair's ring.
 const BATCH: u32 = 64;
 
-/// The frames of the first system call, and the least of any.
+/// The number of frames in the first system call, and the least number in any.
 const FIRST_CHUNK: u32 = 1 << 14;
 
-/// The target duration of a system call, without the kernel's set-up and tear-down of some twenty
+/// The target duration of a system call, without the kernel's set-up and tear-down of about twenty
 /// milliseconds.
 const CHUNK_TIME: Duration = Duration::from_secs(1);
 
@@ -35,20 +35,20 @@ pub(crate) struct Generator {
     interrupt: Interrupt,
 }
 
-/// The frames sent.
+/// The number of frames sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) frames: u64,
-    /// Frames a second, of all CPUs together.
+    /// Frames per second, of all CPUs together.
     pub(crate) rate: f64,
 }
 
-/// When to end.
+/// When to stop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Until {
     /// The generator's running time.
     pub(crate) time: Duration,
-    /// The frames of all CPUs together.
+    /// The number of frames of all CPUs together.
     pub(crate) frames: u64,
 }
 
@@ -144,11 +144,10 @@ impl Generator {
         })
     }
 
-    /// Sends `frames` frames; returns the time that this took, without the times when another
-    /// process had the CPU.
+    /// Sends `frames` frames; returns the time taken, except when another process had the CPU.
     ///
-    /// It includes the receiver's work: each batch goes through the veth pair and everything behind
-    /// it on this CPU before the next batch is made.
+    /// This includes the receiver's work: each batch goes through the veth pair and everything
+    /// behind it on this CPU before the next batch is made.
     fn send_chunk(&self, frames: u32) -> Result<Duration> {
         let program: &Xdp = self
             .ebpf
@@ -172,7 +171,7 @@ impl Generator {
         }
     }
 
-    /// Sets the clients' pace; they start at once.
+    /// Sets the clients' pace. They start at once.
     pub(crate) fn set_clients(&mut self, clients: &[Client]) -> Result<()> {
         let map = self.ebpf.map_mut("CLIENT").context("no map CLIENT")?;
         let mut map = Array::<_, [u64; 5]>::try_from(map)?;
@@ -192,8 +191,8 @@ impl Generator {
     }
 }
 
-/// Returns as many frames as will take `time`, judging by the last chunk; at most eight times as
-/// many.
+/// Returns as many frames as will take `time`, judging by the last chunk, and at most eight times
+/// as many as in it.
 fn next_chunk(chunk: u32, took: Duration, time: Duration) -> u32 {
     let wanted = u128::from(chunk) * time.as_nanos() / took.as_nanos().max(1);
     let most = chunk.saturating_mul(8).max(FIRST_CHUNK);

@@ -17,7 +17,7 @@ use crate::{
     tool,
 };
 
-/// The longest time for a contender to get to know every source.
+/// The longest time until a contender has seen every source.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(40);
 
 /// The longest time for the last frames to arrive.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A contender at work. It is removed with its namespaces on drop.
 pub(crate) struct Lane {
-    /// Keeps the program attached, if it is one.
+    /// Keeps a program attached.
     _at_work: Option<Loaded>,
     generator: Generator,
     pair: Pair,
@@ -34,9 +34,9 @@ pub(crate) struct Lane {
 /// The result of one measurement on a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flood {
-    /// Packets a second on which the contender decided.
+    /// Packets per second that the contender decided.
     pub(crate) rate: f64,
-    /// The frames that the veth pair lost, of a million.
+    /// Frames that the veth pair lost, per million.
     pub(crate) lost_ppm: f64,
 }
 
@@ -81,7 +81,7 @@ impl Lane {
     }
 
     /// Returns how many frames the contender has seen and the veth pair has lost since `seen` and
-    /// `lost`. Together these are all that were sent, once the last of them has arrived.
+    /// `lost`. Once the last frame has arrived, these add up to all sent frames.
     fn account(&self, sent: u64, seen: u64, lost: u64) -> Result<(u64, u64)> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -101,8 +101,8 @@ impl Lane {
     }
 }
 
-/// Makes a pair whose ends have a queue for each CPU: frames are received on the CPU that sent
-/// them.
+/// Makes a pair with a queue for each CPU at both ends: a frame is received on the CPU that sent
+/// it.
 pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
     let server = [
         format!("{}/32", Ipv4Addr::from(SERVER_V4)).parse()?,

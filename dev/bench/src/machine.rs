@@ -11,8 +11,8 @@ pub(crate) struct Machine {
     pub(crate) cpus: usize,
     pub(crate) kernel: String,
     pub(crate) date: String,
-    /// The number of other processes that ran in the minute before; the lower, the better the
-    /// figures.
+    /// The number of other processes that ran in the previous minute: the lower, the better the
+    /// results.
     pub(crate) load: String,
 }
 

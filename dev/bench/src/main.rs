@@ -1,7 +1,7 @@
 //! The benchmark: compares the limiter with the alternatives, on one machine in one run.
 //!
-//! `cargo xtask bench` builds and runs it. Everything happens in its own network namespaces, which
-//! are removed with the process.
+//! `cargo xtask bench` builds and runs it. Everything happens in separate network namespaces, which
+//! vanish with the process.
 
 mod contender;
 mod cost;
@@ -50,16 +50,16 @@ struct Arguments {
     /// Also write all results to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the documents of what is measured as a whole into a directory.
+    /// Write the documents of complete measurements into a directory.
     #[arg(long, value_name = "DIRECTORY")]
     docs: Option<PathBuf>,
-    /// Measure only contenders and defences whose names contain one of these.
+    /// Measure only contenders and defences with one of these in their names.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
     /// Measure only this; without it, all but real servers.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<Measure>,
-    /// Measure the service only under floods whose names contain one of these.
+    /// Measure the service only under floods with one of these in their names.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     floods: Vec<String>,
     /// Measure the service this many times.
@@ -89,7 +89,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 }
 
 fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
-    // Contenders that lack a command are left out, but every pair of interfaces may need this one.
+    // Contenders that lack a command are left out, but every pair of interfaces may need this
+    // command.
     if let Some(missing) = tool::missing(&["ethtool"]) {
         bail!("{missing}: `cargo xtask bench` installs it");
     }

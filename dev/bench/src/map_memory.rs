@@ -15,7 +15,7 @@ const DESCRIPTORS: &str = "/proc/self/fdinfo";
 pub(crate) fn of_all() -> Result<u64> {
     let mut maps = BTreeMap::new();
     for entry in fs::read_dir(DESCRIPTORS)? {
-        // The descriptor may be closed by now; that of the directory is.
+        // The descriptor may be closed by now, as the directory's own is.
         let Ok(info) = fs::read_to_string(entry?.path()) else {
             continue;
         };

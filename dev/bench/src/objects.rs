@@ -2,7 +2,7 @@
 
 use aya::include_bytes_aligned;
 
-/// The limiter, which draws sources and passes nothing on.
+/// The limiter, in a build that draws sources and passes no packet on.
 pub(crate) static LIMITER: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/limiter-bench.o"));
 

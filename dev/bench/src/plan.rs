@@ -1,4 +1,4 @@
-//! What to measure, and for how long.
+//! The measurements of a run, and their durations.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -19,35 +19,34 @@ use crate::{
 /// 1, 1 k, 64 k, 1 M and 16 M sources.
 pub(crate) const SOURCES_LOG2: [u32; 5] = [0, 10, 16, 20, 24];
 
-/// Limits that refuse nearly everything are measured with at most this many sources, as a power of
-/// two.
+/// The most sources, as a power of two, for limits that refuse nearly all packets.
 const FEW_LOG2: u32 = 10;
 
-/// Limits that must know every source are measured with at most this many, as a power of two: the
-/// table of known sources has room for them.
+/// The most sources, as a power of two, for limits that must know every source: the table of known
+/// sources has room for them.
 const KNOWN_LOG2: u32 = 20;
 
-/// The rounds with real servers, unless another number is asked for.
+/// The default number of rounds with real servers.
 const SERVICE_ROUNDS: usize = 3;
 
 /// The flood that exceeds every store.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
 
-/// What to measure, and for how long.
+/// The measurements of a run.
 pub(crate) struct Plan {
-    /// The floods for packets a second.
+    /// The floods for packets per second.
     pub(crate) rates: Vec<Scenario>,
-    /// The floods for nanoseconds a packet.
+    /// The floods for nanoseconds per packet.
     pub(crate) costs: Vec<Scenario>,
     pub(crate) rounds: usize,
-    /// The duration of a run of either.
+    /// The duration of a run of either kind.
     pub(crate) time: Duration,
     /// How long the clients send.
     pub(crate) quality_time: Duration,
     pub(crate) quality_rounds: usize,
-    /// Rounds with real servers; 0: they are not measured.
+    /// Rounds with real servers; 0 if they are not measured.
     pub(crate) service_rounds: usize,
-    /// How long their clients ask.
+    /// How long clients of real servers ask.
     pub(crate) service_time: Duration,
     /// Whether the course of a flood is measured.
     pub(crate) course: bool,
@@ -55,40 +54,39 @@ pub(crate) struct Plan {
     only: Vec<String>,
 }
 
-/// How often and how long was measured.
+/// The number and length of the runs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Effort {
     /// Runs of each contender under each flood.
     pub(crate) rounds: usize,
-    /// The seconds of a run.
+    /// The seconds of one run.
     pub(crate) seconds: f64,
     /// Runs of each contender with clients.
     pub(crate) clients_rounds: usize,
-    /// The seconds of such a run.
+    /// The seconds of one run with clients.
     pub(crate) clients_seconds: f64,
     /// Runs of each defence under each flood at a real server.
     pub(crate) service_rounds: usize,
-    /// The seconds in which the clients of such a run ask.
+    /// The seconds in which the clients of a service run ask.
     pub(crate) service_seconds: f64,
 }
 
 /// A kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
-    /// Packets a second over veth.
+    /// Packets per second over veth.
     Rates,
-    /// Nanoseconds a packet.
+    /// Nanoseconds per packet.
     Costs,
     /// Clients under the largest flood.
     Clients,
-    /// What good clients get from real servers during a flood.
+    /// Good clients' answers from real servers during a flood.
     Service,
-    /// What they get before a flood, in it, and after it: a picture.
+    /// The same before, during and after a flood, as a picture.
     Course,
 }
 
 impl Plan {
-    /// Returns the effort of the plan.
     pub(crate) fn effort(&self) -> Effort {
         Effort {
             rounds: self.rounds,
@@ -100,13 +98,13 @@ impl Plan {
         }
     }
 
-    /// Returns the plan with as many rounds of the service; `None`: with those it has.
+    /// Returns the plan with this many rounds of the service; `None` keeps its number.
     pub(crate) fn with_service_rounds(mut self, rounds: Option<usize>) -> Self {
         self.service_rounds = rounds.unwrap_or(self.service_rounds);
         self
     }
 
-    /// Returns the plan with only `measures`; if empty, with all but real servers: the
+    /// Returns the plan with only `measures`; if empty, with all but real servers, because the
     /// service takes hours.
     pub(crate) fn restricted_to(mut self, measures: &[Measure]) -> Self {
         let left_out = |measure| !measures.is_empty() && !measures.contains(&measure);
@@ -126,20 +124,19 @@ impl Plan {
         self
     }
 
-    /// Returns whether it measures all that `benchmarks.md` shows.
+    /// Returns whether it measures everything in `benchmarks.md`.
     pub(crate) fn is_whole(&self) -> bool {
         let measures_all =
             !self.rates.is_empty() && !self.costs.is_empty() && self.quality_rounds > 0;
         measures_all && self.is_thorough()
     }
 
-    /// Returns whether it leaves out nothing of what it measures.
+    /// Returns whether its measurements leave out no contender.
     fn is_thorough(&self) -> bool {
         !self.quick && self.only.is_empty()
     }
 
-    /// Returns the full plan. `only` names contenders, or parts of their names; if empty, all take
-    /// part.
+    /// Returns the full plan. `only` contains parts of contenders' names; if empty, all take part.
     pub(crate) fn full(only: Vec<String>) -> Self {
         let floods = || {
             [V4, V6Near, V6Far]
@@ -167,7 +164,7 @@ impl Plan {
         }
     }
 
-    /// Returns a plan of three minutes: enough to see whether a change is an improvement.
+    /// Returns a plan of three minutes, enough to see whether a change is an improvement.
     pub(crate) fn quick(only: Vec<String>) -> Self {
         let floods = |layout: Layout, powers: &[u32]| -> Vec<_> {
             powers
@@ -191,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// Returns the contenders for packets a second under a flood.
+    /// Returns the contenders for packets per second under a flood.
     pub(crate) fn in_rate(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted: &[_] = match scenario {
@@ -208,7 +205,7 @@ impl Plan {
         })
     }
 
-    /// Returns the contenders for nanoseconds a packet under a flood.
+    /// Returns the contenders for nanoseconds per packet under a flood.
     pub(crate) fn in_cost(&self, scenario: &Scenario) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted = [
@@ -228,7 +225,7 @@ impl Plan {
             let is_special = contender.is_of_strategy() || contender.is_of_standing();
             let is_of_v4 = is_special || of_v4.contains(&contender.name);
             let applies = (!is_of_v4 || scenario.layout == V4)
-                // With more sources, not each has been refused before the measurement begins.
+                // With more sources, some would not be refused yet when the measurement begins.
                 && (!contender.refuses() || scenario.sources_log2 <= FEW_LOG2)
                 && (!contender.knows_all() || scenario.sources_log2 <= KNOWN_LOG2);
             let is_wanted = is_special || wanted.contains(&contender.name);
@@ -236,7 +233,6 @@ impl Plan {
         })
     }
 
-    /// Returns the contenders for the measurement with clients.
     pub(crate) fn in_quality(&self) -> Vec<Contender> {
         self.contenders(|contender| {
             let wanted = [TABLE_1, HASH_1, WINDOW, NFTABLES, HASHLIMIT];
@@ -244,8 +240,8 @@ impl Plan {
         })
     }
 
-    /// Returns the measurement with real servers, under floods whose names contain one of these; if
-    /// empty, under all. Fails if that leaves nothing to measure.
+    /// Returns the measurement with real servers, under floods with one of these in their names; if
+    /// empty, under all. Fails if no flood is left.
     pub(crate) fn service(
         &self,
         floods: &[String],
@@ -275,7 +271,7 @@ impl Plan {
         Ok(measurement)
     }
 
-    /// Returns whether the one with that name takes part.
+    /// Returns whether the contender or defence with this name takes part.
     fn is_named(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part))
     }
@@ -294,7 +290,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Returns whether these arguments write `benchmarks.md`, and the document of the service.
+    /// Returns whether these arguments write `benchmarks.md` and the document of the service.
     fn writes(quick: bool, measures: &[Measure], only: &[&str], floods: &[&str]) -> [bool; 2] {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let plan = if quick { Plan::quick } else { Plan::full };
@@ -318,7 +314,7 @@ mod tests {
         assert_eq!(writes(true, &all, &[], &[]), [false, false]);
         assert_eq!(writes(false, &tables[1..], &[], &[]), [false, false]);
 
-        // The document says how often it was measured.
+        // The document says how many rounds there were.
         let plan = Plan::full(Vec::new()).restricted_to(&[Service]);
         let plan = plan.with_service_rounds(Some(1));
         assert!(plan.service(&[], None).unwrap().is_whole);

@@ -1,10 +1,10 @@
 //! Measures clients during a flood.
 //!
-//! The generator itself makes the clients' packets, by the clock, in between those of the flood. So
-//! they reach the limiter whatever else is lost, and the limiter dropped those that are missing at
-//! the application's socket, behind the limiter and all of the network stack. The flood's packets
-//! that pass are dropped right behind the limiter. Otherwise the stack would slow the flood down,
-//! and the limiter would see little of it.
+//! The generator itself sends the clients' packets, by the clock, between the flood's. They
+//! therefore reach the limiter even when other packets get lost, and any client packet missing at
+//! the application's socket was dropped by the limiter. Passing packets of the flood are dropped
+//! directly behind the limiter: otherwise the network stack would slow the flood down, and the
+//! limiter would see little of it.
 
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -27,22 +27,22 @@ use crate::{
     stats::Spread,
 };
 
-/// The packets that a source may send in a second, and in a burst.
+/// How many packets a source may send per second, and in a burst.
 pub(crate) const PER_SECOND: u64 = 1000;
 
-/// The number of clients within the limit, and what each sends in a second.
+/// The number of clients within the limit, and the packets that each sends per second.
 pub(crate) const GOOD_CLIENTS: usize = 10;
 pub(crate) const GOOD_PER_SECOND: u64 = PER_SECOND * 8 / 10;
 
-/// What the one client over the limit sends in a second.
+/// The packets per second of the one client over the limit.
 pub(crate) const OVER_PER_SECOND: u64 = PER_SECOND * 5;
 
-/// The packets a minute of one more client's override, which allows no two at once.
+/// The packets per minute of another client's override, which allows no two at once.
 pub(crate) const SLOW_PER_MINUTE: u64 = 12;
 
-/// What that client sends in a minute: a packet every two seconds. Stores only forget clients that
-/// pause. In two seconds the flood fills a store of a million sources more than once, while the
-/// bucket is in debt for three seconds more. (The kernel's LRU map keeps an entry for long if it
+/// The packets per minute of that client: one every two seconds. Stores forget only clients that
+/// pause. In two seconds, the flood fills a store of a million sources more than once, while the
+/// bucket stays in debt for three more seconds. (The kernel's LRU map keeps an entry for long if it
 /// was looked up twice before its turn: any store limits a client that sends faster.)
 pub(crate) const SLOW_SENDS_PER_MINUTE: u64 = 30;
 
@@ -61,13 +61,13 @@ pub(crate) struct Quality {
     pub(crate) contender: &'static str,
     /// The lost packets of the good clients, in percent.
     pub(crate) good_lost: Spread,
-    /// The packets admitted of the client over its limit, in percent of those allowed.
+    /// The admitted packets of the client over its limit, in percent of the allowed ones.
     pub(crate) over: Spread,
-    /// The same for the slow client; `None`: the contender has no overrides.
+    /// The same for the slow client; `None` if the contender has no overrides.
     pub(crate) slow: Option<Spread>,
-    /// Frames a second, of the flood and the clients.
+    /// Frames per second, of the flood and the clients.
     pub(crate) flood: Spread,
-    /// The frames lost before the contender, of a million; the worst run.
+    /// Frames lost before the contender, per million, in the worst run.
     pub(crate) lost_ppm: f64,
 }
 
@@ -154,7 +154,7 @@ fn run(
     let admitted = |number: usize, burst: u64, count: u64, period_ns: u64| -> Result<f64> {
         let client = &clients[number];
         ensure!(client.sent > 0, "client {number} sent nothing");
-        // In whole packets: the bucket's first tokens, and those that came back since.
+        // In whole packets: the bucket's first tokens, and the tokens added since.
         let allowed = burst + (client.last_ns - client.first_ns) * count / period_ns;
         Ok(to_f64(received[number]) / to_f64(allowed) * 100.0)
     };
@@ -181,7 +181,7 @@ fn run(
 const OVER: usize = GOOD_CLIENTS;
 const SLOW: usize = OVER + 1;
 
-/// Returns the good clients and the other two; they start one after the other.
+/// Returns the good clients and the other two. They start one after the other.
 fn clients(now_ns: u64) -> Vec<Client> {
     [SECOND_NS / GOOD_PER_SECOND; GOOD_CLIENTS]
         .into_iter()
@@ -208,7 +208,7 @@ fn slow_override() -> Result<Override> {
     })
 }
 
-/// A UDP socket on the server, whose filter counts what arrives and drops it.
+/// A UDP socket on the server, with a filter that counts and drops the arriving packets.
 struct Application {
     ebpf: Ebpf,
     _socket: UdpSocket,
@@ -232,7 +232,7 @@ impl Application {
         })
     }
 
-    /// Returns what arrived from each client.
+    /// Returns the number of packets that arrived from each client.
     fn received(&self) -> Result<Vec<u64>> {
         let map = self.ebpf.map("RECEIVED").context("no map RECEIVED")?;
         let map = PerCpuArray::<_, u64>::try_from(map)?;

@@ -1,4 +1,4 @@
-//! Packets a second over veth.
+//! Packets per second over veth.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::{
     stats::Spread,
 };
 
-/// The packets that a source may send in a second: a common limit, which a flood from few sources
-/// exceeds, but one from many does not.
+/// How many packets a source may send per second: a usual limit, which a flood from few sources
+/// exceeds and one from many does not.
 const PER_SECOND: u64 = 1000;
 
 /// Measures contenders under one flood, in turns.

@@ -20,28 +20,27 @@ pub(crate) struct Figure {
     pub(crate) contender: &'static str,
     pub(crate) scenario: Scenario,
     pub(crate) spread: Spread,
-    /// The frames lost before the contender, of a million; the worst run.
+    /// Frames lost before the contender, per million, in the worst run.
     pub(crate) lost_ppm: f64,
-    /// What the limiter's store holds afterwards; `None`: for other contenders, or not measured.
+    /// The limiter's store afterwards; `None` for other contenders, or if not measured.
     pub(crate) kept: Option<Found>,
 }
 
-/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
-    /// A shortened run, with rough figures.
+    /// A shortened run, with rough results.
     pub(crate) quick: bool,
     pub(crate) effort: Effort,
-    /// Packets a second over veth.
+    /// Packets per second over veth.
     pub(crate) rates: Vec<Figure>,
-    /// Nanoseconds a packet by `BPF_PROG_TEST_RUN`.
+    /// Nanoseconds per packet by `BPF_PROG_TEST_RUN`.
     pub(crate) costs: Vec<Figure>,
     /// Clients under the largest flood.
     pub(crate) qualities: Vec<Quality>,
     /// Good clients of real servers.
     pub(crate) services: Vec<Under>,
-    /// What they get before a flood, in it and after it; `None`: not measured.
+    /// Good clients before, during and after a flood; `None` if not measured.
     pub(crate) course: Option<Courses>,
     pub(crate) footprint: Footprint,
     /// Contenders that could not take part, and why.
@@ -49,17 +48,17 @@ pub(crate) struct Results {
     /// Defences that could not take part, and why.
     pub(crate) missing_defences: Vec<(&'static str, String)>,
     pub(crate) targets: Vec<Target>,
-    /// The targets of the service, for each flood and each configuration that was measured.
+    /// The targets of the service, for each flood and each measured configuration.
     pub(crate) service_targets: Vec<Target>,
 }
 
 impl Results {
-    /// Returns a contender's packets a second under a flood.
+    /// Returns a contender's packets per second under a flood.
     pub(crate) fn rate(&self, contender: &str, scenario: &Scenario) -> Option<f64> {
         find(&self.rates, contender, scenario).map(|figure| figure.spread.median)
     }
 
-    /// Returns a contender's nanoseconds a packet under a flood.
+    /// Returns a contender's nanoseconds per packet under a flood.
     pub(crate) fn cost(&self, contender: &str, scenario: &Scenario) -> Option<f64> {
         find(&self.costs, contender, scenario).map(|figure| figure.spread.median)
     }

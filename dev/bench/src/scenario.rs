@@ -1,4 +1,4 @@
-//! A flood's properties.
+//! The properties of a flood.
 
 use std::{fmt, net::IpAddr};
 
@@ -20,7 +20,6 @@ pub(crate) const SMALL: usize = 64;
 /// The largest frame, in bytes, without jumbo frames.
 pub(crate) const LARGE: usize = 1500;
 
-/// A flood's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Scenario {
     /// The layout of its sources.
@@ -63,14 +62,14 @@ impl Scenario {
         1 << self.sources_log2
     }
 
-    /// Returns the number of packets after which a contender is in its steady state: it has seen
-    /// nearly every source, or its smaller store has been filled more than once.
+    /// Returns the number of packets until a contender is in its steady state: it has seen nearly
+    /// every source, or its smaller store has been filled more than once.
     pub(crate) fn warm_up(&self, room: Option<u32>) -> u64 {
         let known = room.map_or(self.sources(), |room| self.sources().min(room.into()));
         (2 * known).max(1 << 17)
     }
 
-    /// Returns the number of sources, for people.
+    /// Returns the number of sources in readable form.
     pub(crate) fn sources_name(&self) -> String {
         match self.sources_log2 {
             power @ 20.. => format!("{} M", 1 << (power - 20)),
@@ -119,7 +118,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// Returns the layout's name, for people.
+/// Returns the layout's name in readable form.
 pub(crate) const fn layout_name(layout: Layout) -> &'static str {
     match layout {
         Layout::V4 => "IPv4",

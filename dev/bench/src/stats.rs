@@ -2,21 +2,18 @@
 
 use serde::Serialize;
 
-/// The results of several runs for one figure.
+/// The results of several runs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spread {
-    /// The median.
     pub(crate) median: f64,
-    /// The minimum.
     pub(crate) min: f64,
-    /// The maximum.
     pub(crate) max: f64,
     /// Every run, in order.
     pub(crate) runs: Vec<f64>,
 }
 
 impl Spread {
-    /// Sums up the runs; `None`: there are none.
+    /// Summarises the runs; returns `None` without any.
     pub(crate) fn new(runs: Vec<f64>) -> Option<Self> {
         let mut sorted = runs.clone();
         sorted.sort_by(f64::total_cmp);
@@ -35,7 +32,7 @@ impl Spread {
         })
     }
 
-    /// Returns the difference of the extremes, in percent of the median.
+    /// Returns the difference between the maximum and the minimum, in percent of the median.
     pub(crate) fn percent(&self) -> f64 {
         if self.median == 0.0 {
             return 0.0;

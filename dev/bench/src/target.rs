@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 
-/// A target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Target {
     pub(crate) what: String,
     pub(crate) bound: Bound,
     pub(crate) unit: &'static str,
-    /// `None`: not measured.
+    /// `None` if not measured.
     pub(crate) measured: Option<f64>,
     pub(crate) met: Option<bool>,
 }

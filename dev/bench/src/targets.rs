@@ -25,11 +25,11 @@ const TWO: &str = TABLE_2;
 const RANGE: &str = TABLE_RANGE;
 const LISTS: &str = TABLE_LISTS;
 
-/// A client over its limit gets all that this allows, and no more, except for a packet or two: the
-/// clock is read when they are sent, not when they are judged.
+/// A client over its limit gets all that the limit allows, and no more, except for a packet or two:
+/// the clock is read when packets are sent, not when they are judged.
 const ADMITTED: Bound = Within(99.0, 100.1);
 
-/// Returns every target but those of the service, with its measurement.
+/// Returns every target with its measurement, except the targets of the service.
 pub(crate) fn judge(results: &Results) -> Vec<Target> {
     [
         rates(results),
@@ -101,8 +101,8 @@ fn costs(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// The bounds on standing were 15 ns with one source and 60 ns with many, on a machine where two
-/// limits took some 130 and 265.
+/// The bounds on standing correspond to 15 ns with one source and 60 ns with many, on a machine
+/// where two limits took about 130 and 265.
 fn standing(results: &Results) -> Vec<Target> {
     let beside_none = |scenario: Scenario, most| {
         Target::new(
@@ -180,12 +180,12 @@ fn clients(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// Known clients answered at the first try, in percent, and their slowest answers but one in a
-/// hundred, in milliseconds: where nobody can do better than this, the limiter must do as well.
+/// Known clients answered at the first try, in percent, and the 99th percentile of their answers'
+/// times in milliseconds. If no defence can do better than this, the limiter must do as well.
 const ALL: f64 = 99.9;
 const PROMPT_MS: f64 = 5.0;
 
-/// Returns the targets of the limiter at real servers, by each configuration that was measured.
+/// Returns the limiter's targets at real servers, for each measured configuration.
 pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
     let measured = services.iter().flat_map(|under| {
         let names = under.outcomes.iter().map(|outcome| outcome.defence);
@@ -201,7 +201,7 @@ fn of_limiter(under: &Under, name: &str) -> Vec<Target> {
     let [limiter, ideal, nothing] = [name, IDEAL, NOTHING].map(|defence| under.of(defence));
     let first = |outcome: Option<&Outcome>| Some(outcome?.known[0].median);
     let p99 = |outcome: Option<&Outcome>| Some(outcome?.p99_ms.median);
-    // A defence that is slower to receive slows the flood, too.
+    // A defence that receives more slowly slows the flood down, too.
     let beside = |other: Option<&'_ Outcome>| other?.is_comparable(limiter?).then_some(());
     let less_than = |other| {
         beside(other)?;
@@ -271,7 +271,7 @@ fn of_answers(under: &Under, limiter: Option<&Outcome>) -> Vec<Target> {
         Target::new(format!("{flood}, {ANSWERS}: {what}"), bound, "%", measured)
     };
     match under.flood.attack {
-        // The connection of a resolver whose query got a truncated answer counts with that query.
+        // A resolver's connection after a truncated answer counts with its query.
         Attack::Queries => vec![target(
             "new within one retry over TCP",
             AtLeast(99.0),

@@ -1,4 +1,4 @@
-//! The commands that set up the contenders that are not programs of ours.
+//! The external commands that set up contenders.
 
 use std::{
     io::Write as _,
@@ -49,7 +49,7 @@ pub(crate) fn take_live_frames(server: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Names the missing ones of these commands.
+/// Names the missing commands.
 pub(crate) fn missing(commands: &[&str]) -> Option<String> {
     let missing: Vec<_> = commands
         .iter()

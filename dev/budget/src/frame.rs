@@ -1,9 +1,9 @@
-//! Finds how much of the stack a function uses, from its instructions.
+//! Finds a function's stack use from its instructions.
 
 /// An instruction's length in bytes.
 pub(super) const INSTRUCTION: usize = 8;
 
-/// The register that points to the end of the function's stack, which grows down from there.
+/// The register that points to the end of the function's stack. The stack grows down from there.
 const FRAME_POINTER: usize = 10;
 
 /// The registers that a called function may change.
@@ -35,12 +35,12 @@ pub(super) struct Instruction {
     destination: usize,
     source: usize,
     offset: i64,
-    /// Its constant; a call's is the target, unless the object's relocations name one.
+    /// The constant. In a call it is the target, unless the object's relocations name one.
     pub(super) immediate: i64,
 }
 
 impl Instruction {
-    /// Decodes an instruction in this machine's byte order, for which the objects are built.
+    /// Decodes an instruction in this machine's byte order, which the objects have.
     pub(super) fn new(bytes: [u8; INSTRUCTION]) -> Self {
         let [code, registers, o1, o2, i1, i2, i3, i4] = bytes;
         let (low, high) = ((registers & 15).into(), (registers >> 4).into());
@@ -67,10 +67,10 @@ impl Instruction {
 /// Returns how far below its frame pointer a function reaches, in bytes.
 ///
 /// Goes through the instructions once, and follows every register that holds an address on the
-/// stack. An address counts when it is computed, even if it is not used there: a callee may use it,
-/// upwards from there.
+/// stack. An address counts when it is computed, even if this function does not use it: a callee
+/// may use it, upwards from there.
 pub(super) fn depth(function: &[Instruction]) -> u32 {
-    // The offset from the frame pointer to which each register points, if it points to the stack.
+    // The offset from the frame pointer for each register that points to the stack.
     let mut places: [Option<i64>; 16] = [None; 16];
     let mut lowest = 0;
     for instruction in function {

@@ -1,4 +1,4 @@
-//! The policy that demands most of the verifier.
+//! The policy that costs the verifier most.
 
 use std::path::PathBuf;
 
@@ -21,15 +21,14 @@ use limiter_policy::policy::{
     Reserved, Sieve, TcpFlags, UntilKnown,
 };
 
-/// The ids of each family that each limit overrides. With `MAX_LIMITS` limits they make some eight
-/// thousand ranges in each family: work repeated for each range would exceed the verifier's
-/// million.
+/// How many ids of each family each limit overrides. With `MAX_LIMITS` limits they make about eight thousand ranges in
+/// each family: work repeated for each range would exceed the verifier's million.
 const OVERRIDES: u32 = 64;
 
-/// Returns a policy with as many limits as possible, of every kind, half of them observing. Each
-/// but one has all that a limit can match on, a default, overrides for its own ids in both families, and a
-/// reserve if its strategy can keep one. The rate of the first is automatic; a fleet has all others in common
-/// that it can. They take `strategies` in turn, each in both modes.
+/// Returns a policy with as many limits as possible, of every kind, half of them observing. Each but one has everything
+/// that a limit can match on, a default, overrides for its own ids in both families, and a reserve if its strategy can
+/// have one. The first limit has an automatic rate; a fleet shares all others that it can. They take `strategies` in
+/// turn, each in both modes.
 #[must_use]
 pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     let kinds = BUILT_IN.iter().cycle();
@@ -66,7 +65,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 ip_rep: Some(sieve(0).name),
                 reserve: strategy.why_no_reserve().is_none().then_some(RESERVE),
                 strategy,
-                // The stage of names leaves it out if it has no override for the name.
+                // Without a default, the stage of names skips this limit if it has no override for the name.
                 ..Limit::of_built_in(kind, (limit_index != 2).then(|| rate(strategy)))
             })
             .collect(),
@@ -79,9 +78,9 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     }
 }
 
-/// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, which
-/// share a count and for which clients wait, those before them on handshakes, and one on new names.
+/// Returns the policy with fewer limits, as many as there may be beside answers' limits. They answer, by standing, and
+/// DNS cookies are on. The last limits count connections, as many as may be, with one shared count and a queue; the
+/// ones before them count handshakes, and one counts new names.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -117,7 +116,7 @@ pub fn answering(mut policy: Policy) -> Policy {
         limit.cost = Cost::Handshakes;
         limit.strategy = Strategy::Gcra;
     }
-    // The first has an automatic rate.
+    // The first limit has an automatic rate.
     if let Some(limit) = policy.limits.get_mut(1) {
         limit.cost = Cost::NewNames;
     }
@@ -137,12 +136,12 @@ fn possible(strategy: Strategy, cost: Cost) -> Strategy {
     }
 }
 
-/// Returns whether a fleet has the limit with that index in common.
+/// Returns whether a fleet shares the limit with this index.
 fn is_in_common(limit_index: u32, strategy: Strategy) -> bool {
     limit_index != 0 && limit_index.is_multiple_of(2) && strategy == Strategy::Gcra
 }
 
-/// Returns a sieve; all limits use the first, the whole interface the others.
+/// Returns a sieve. All limits use the first sieve, the whole interface uses the others.
 fn sieve(number: u32) -> Sieve {
     Sieve {
         name: format!("sieve{number}"),
@@ -160,7 +159,7 @@ fn sieve(number: u32) -> Sieve {
     }
 }
 
-/// Returns a zone; each has another number of labels.
+/// Returns a zone. Each has another number of labels.
 fn zone(number: u32) -> DnsName {
     let labels = vec!["z"; number as usize % 63 + 1].join(".");
     labels.parse().unwrap_or_default()
@@ -193,7 +192,7 @@ fn matching(limit_index: u32) -> Match {
     }
 }
 
-/// Of [`RATE`].
+/// Tokens of [`RATE`].
 const RESERVE: Reserve = Reserve {
     familiar: Reserved::Tokens(1_000),
     fresh: Reserved::Tokens(2_000),
@@ -201,20 +200,20 @@ const RESERVE: Reserve = Reserve {
     unknown: Reserved::Tokens(5_000),
 };
 
-/// How many nodes a fleet has.
+/// The number of nodes in a fleet.
 const NODES: u32 = 3;
 
-/// In tokens a second.
+/// In tokens per second.
 const CEILING: u64 = 1_000_000;
 
-/// Not a whole number of nanoseconds per token, so counted in ticks.
+/// The interval per token is no whole number of nanoseconds, so it is counted in ticks.
 const RATE: Rate = Rate {
     burst: 10_000,
     count: 7_777,
     period_ns: 1_000_000_000,
 };
 
-/// The most that a moving window may count; the other windows allow it, too.
+/// The largest count of a moving window; the other windows allow it, too.
 const RATE_OF_WINDOWS: Rate = Rate {
     burst: moving_window::STAMPS,
     count: moving_window::STAMPS,
@@ -229,10 +228,10 @@ const fn rate(strategy: Strategy) -> Rate {
     }
 }
 
-/// Returns an override by name of each limit whose owners are names.
+/// Returns an override by name of each limit that counts by name.
 fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
     let name = OverriddenName {
-        // A registered domain, too.
+        // The zone is also a registered domain.
         name: zone(1),
         question: (limit_index == 2).then_some((1, 1)),
     };
@@ -248,8 +247,7 @@ fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
     })
 }
 
-/// Returns overrides of every second /24 and /48 from those of the index on, so that none are
-/// adjacent.
+/// Returns overrides of every second /24 and /48 from the index on, so that no two are adjacent.
 fn overrides(limit_index: u32, rate: Rate) -> impl Iterator<Item = Override> {
     (limit_index * OVERRIDES..(limit_index + 1) * OVERRIDES)
         .flat_map(|number| [v4(number), v6(number)])
@@ -293,13 +291,13 @@ mod tests {
                     .iter()
                     .all(|start| start.as_node().is_some() && !start.is_unused())
             );
-            // Each limit's own in each family, the subscriber's, and those of all other addresses.
+            // Each limit's own parameters in each family, the subscriber's, and the ones for all other addresses.
             assert_eq!(
                 tables.sieve_uses.len(),
                 (MAX_LIMITS + MAX_SIEVES - 1) as usize
             );
-            // And by name: of the overridden zone, its question and names in other zones of the domain, with
-            // and without the source; and of the server name.
+            // And by name: the overridden zone, its question and names in other zones of the domain, with and without
+            // the source; and the server name.
             let by_name = 3 * 2 + 1;
             assert_eq!(
                 tables.classes.len(),

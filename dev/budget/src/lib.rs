@@ -26,21 +26,21 @@ pub use self::{
 };
 
 /// The most instructions of one program that the verifier may walk: less than a sixth of the
-/// million at which it gives up, since kernels prune differently.
+/// million at which it gives up, because kernels prune differently.
 pub const MOST_VERIFIED: u32 = 150_000;
 
-/// The most bytes of stack in use by one program and its callees: three quarters of the verifier's
+/// The most bytes of stack used by one program and its callees: three quarters of the verifier's
 /// 512, which leaves room for another compiler's spills and for changes.
 pub const MOST_STACK: u32 = 384;
 
-/// The largest policies, by the strategies of their limits: the verifier skips the code of
-/// strategies that no limit has.
+/// The largest policies, by their limits' strategies: the verifier skips the code of unused
+/// strategies.
 const POLICIES: [(&str, &[Strategy]); 2] = [
     (Strategy::Gcra.name(), &[Strategy::Gcra]),
     ("all strategies", &Strategy::ALL),
 ];
 
-/// The name of the policy with all strategies whose limits answer.
+/// The name of the policy with all strategies and with limits that answer.
 const ANSWERING: &str = "all strategies, answers";
 
 /// A build of the programs.
@@ -48,15 +48,15 @@ const ANSWERING: &str = "all strategies, answers";
 pub enum Object {
     /// Without log statements.
     Plain,
-    /// With them.
+    /// With log statements.
     WithLog,
 }
 
 impl Object {
-    /// Both.
+    /// Both builds.
     pub const ALL: [Self; 2] = [Self::Plain, Self::WithLog];
 
-    /// Returns its file's name and contents, and the level at which it logs.
+    /// Returns the build's file name, contents, and log level.
     fn parts(self) -> (&'static str, &'static [u8], LogLevel) {
         match self {
             Self::Plain => ("limiter.o", OBJECT, LogLevel::Off),
@@ -74,9 +74,9 @@ pub struct Cost {
     pub program: String,
     /// The cost under each of the largest policies, in each store.
     pub verifications: Vec<Verification>,
-    /// The most bytes of stack in use, under any policy.
+    /// The most bytes of stack used under any policy.
     pub stack: u32,
-    /// The entry point, and after it every function that it calls.
+    /// The entry point, followed by every function that it calls.
     pub functions: Vec<Function>,
 }
 
@@ -85,18 +85,18 @@ pub struct Cost {
 pub struct Verification {
     /// The strategies of the policy's limits.
     pub policy: &'static str,
-    /// The store of the buckets: the verifier skips the code of the other one.
+    /// The store of the buckets: the verifier skips the other store's code.
     pub store: Store,
-    /// Instructions that the verifier walked, each as often as it did.
+    /// Instructions that the verifier walked, counted each time.
     pub verified_instructions: u32,
-    /// Instructions of the program in the kernel, without those that this policy never reaches.
+    /// Instructions of the program in the kernel, without the ones that this policy never reaches.
     pub translated_instructions: u32,
-    /// The time in which the kernel verified and compiled it, in nanoseconds.
+    /// The kernel's time to verify and compile it, in nanoseconds.
     pub verification_ns: u64,
 }
 
 impl Cost {
-    /// Describes each bound that it exceeds.
+    /// Describes each exceeded bound.
     #[must_use]
     pub fn excesses(&self) -> Vec<String> {
         let program = format!("{} in {}", self.program, self.object);
@@ -122,8 +122,8 @@ impl Cost {
     }
 }
 
-/// Measures each program of an object with each of the largest policies, in each store: loads it,
-/// attaches it to nothing, and unloads it. One set of maps serves all programs, as the maps take
+/// Measures each program of an object with each of the largest policies, in each store: loads it
+/// without attaching it, and unloads it. One set of maps serves all programs, because maps take
 /// longer than the verifier.
 pub fn measure(object: Object) -> Result<Vec<Cost>> {
     let mut policies = Vec::new();
@@ -161,7 +161,7 @@ pub fn measure(object: Object) -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
-/// Measures those programs of an object with one policy, in their order.
+/// Measures these programs of an object with one policy, in their order.
 fn verify(
     log: LogLevel,
     programs: &[String],

@@ -1,6 +1,6 @@
 //! Prints the XDP program's cost to the kernel's verifier, for `cargo xtask build-ebpf --budget`.
 //!
-//! A program of its own instead of a command of `limiter`, since only developers of the XDP program
+//! A separate program instead of a command of `limiter`, because only developers of the XDP program
 //! need it.
 
 use std::{fs, process::ExitCode, time::Duration};

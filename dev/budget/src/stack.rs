@@ -2,7 +2,7 @@
 //!
 //! Computed from the object's instructions: the verifier shows it only in its log, which grows to
 //! megabytes, and which aya keeps only for a refused program. For the largest policy, the numbers
-//! equal those of the log, as compared by hand, function by function.
+//! equal the log's, as compared by hand, function by function.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::frame::{self, INSTRUCTION, Instruction};
 
-/// The unit to which the verifier rounds a frame; newer ones with a JIT use half of it.
+/// The unit to which the verifier rounds a frame; newer verifiers with a JIT use half of it.
 const ROUNDED_TO: u32 = 32;
 
 /// A function of the program.
@@ -25,14 +25,14 @@ pub struct Function {
     pub name: String,
     /// The number of its instructions in the object.
     pub instructions: usize,
-    /// The bytes of stack that it uses itself.
+    /// The bytes of stack that the function itself uses.
     pub stack: u32,
-    /// The same with the functions that it calls, along the deepest path, with each frame rounded
-    /// as the verifier does.
+    /// The same including the functions that it calls, along the deepest path, with each frame
+    /// rounded as in the verifier.
     pub stack_with_callees: u32,
 }
 
-/// A function's section, and its offset in it.
+/// A function's section, and its offset in the section.
 type FunctionAddress = (SectionIndex, u64);
 
 /// The code of a function.
@@ -55,7 +55,7 @@ pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
     Ok(functions)
 }
 
-/// Adds a function after those that it calls; returns the bytes that they use together.
+/// Adds a function after its callees; returns the bytes that they use together.
 fn visit(
     address: FunctionAddress,
     codes: &HashMap<FunctionAddress, Code>,

@@ -1,4 +1,4 @@
-//! The work of the workspace's build scripts.
+//! The shared code of the workspace's build scripts.
 
 use std::{
     env,
@@ -9,8 +9,8 @@ use std::{
 
 use crate::Builder;
 
-/// The sources of the XDP program, from the workspace's root; all that the benchmark builds has
-/// them, too.
+/// The sources of the XDP program, relative to the workspace's root. Everything that the benchmark
+/// builds has them, too.
 const SOURCES: [&str; 5] = [
     "limiter-ebpf",
     "limiter-common/src",
@@ -19,8 +19,8 @@ const SOURCES: [&str; 5] = [
     "Cargo.lock",
 ];
 
-/// Lets `build` put objects into the build script's output directory, and tells cargo to repeat
-/// this when the XDP program's sources change, or one of `more`, from the workspace's root.
+/// Lets `build` put objects into the build script's output directory, and makes cargo repeat this
+/// when the XDP program's sources change, or one of `more`, relative to the workspace's root.
 pub fn build_script<T>(
     more: &[&str],
     build: impl FnOnce(&Builder, &Path) -> Result<T, crate::Error>,
@@ -28,7 +28,7 @@ pub fn build_script<T>(
     match run(more, build) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Cargo would print a returned error by `Debug`, which is not for people.
+            // Cargo would print a returned error by `Debug`, which is not readable.
             eprintln!("{error}");
             ExitCode::FAILURE
         }

@@ -79,8 +79,7 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Returns whether a compiler can build the workspace: cargo refuses 1.85, which Debian 12 had before
-/// 1.96.
+/// Returns whether a compiler can build the workspace: cargo refuses 1.85, which Debian 12 had before 1.96.
 fn is_recent(version: &str) -> bool {
     let found = version.split_whitespace().nth(1).and_then(release);
     found.is_some() && found >= release(env!("CARGO_PKG_RUST_VERSION"))
@@ -145,8 +144,8 @@ mod tests {
         }
     }
 
-    // A single test: a script that one thread writes does not start (ETXTBSY) while another
-    // thread's child still has it open for writing.
+    // A single test: a script that one thread writes does not start (ETXTBSY) while another thread's child still has it
+    // open for writing.
     #[test]
     fn takes_a_complete_nightly_before_the_distribution_and_nothing_else() {
         let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! The environment that a cargo inside a cargo must not inherit.
+//! Removes the environment variables that a nested cargo must not inherit.
 
 use std::{env, process::Command};
 

@@ -1,28 +1,27 @@
 //! Lets builds wait for tools that are being installed.
 //!
-//! Installing bpf-linker takes as long as compiling the crates that need no object, so both happen at
-//! once; a build script that comes too early waits here.
+//! Installing bpf-linker takes as long as compiling the crates that need no object, so both happen at once; a build
+//! script that comes too early waits here.
 
 use std::{fs, fs::File, io, path::Path};
 
 use crate::{Builder, error::Error};
 
-/// An installation under way. Builds of the same workspace wait until it is dropped, also by the death
-/// of its process.
+/// An installation in progress. Builds of the same workspace wait until it is dropped or its process dies.
 #[derive(Debug)]
 pub struct Installation {
     _lock: File,
 }
 
 impl Installation {
-    /// Begins, after earlier installations and builds that wait have ended.
+    /// Begins, after earlier installations and waiting builds have ended.
     pub fn begin(workspace: &Path) -> Result<Self, Error> {
         let lock = locked(&Builder::directory(workspace), File::lock)?;
         Ok(Self { _lock: lock })
     }
 }
 
-/// Waits for the end of an installation, if one is under way.
+/// Waits for the end of an installation, if one is in progress.
 pub(crate) fn wait(target_dir: &Path) -> Result<(), Error> {
     locked(target_dir, File::lock_shared).map(drop)
 }
@@ -54,7 +53,7 @@ mod tests {
                 sender.send(()).unwrap();
             }
         });
-        // The lock is held, so nothing can have been sent.
+        // The lock is held, so the thread cannot have sent its message.
         assert!(ended.try_recv().is_err());
         drop(installation);
         ended.recv().unwrap();

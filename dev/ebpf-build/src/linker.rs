@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::places::Places;
 
-/// The program's name, by which rustc calls it, too.
+/// The program's name, under which rustc also calls it.
 pub(crate) const NAME: &str = "bpf-linker";
 
 /// Returns the path of bpf-linker, if it is installed.

@@ -23,7 +23,7 @@ pub struct Objects {
 /// The objects for the benchmark alone.
 #[derive(Debug, Clone)]
 pub struct BenchObjects {
-    /// The XDP program, which draws sources and passes nothing on.
+    /// The XDP program, in a build that draws sources and passes no packet on.
     pub limiter: PathBuf,
     /// The benchmark's own programs.
     pub bench: PathBuf,
@@ -67,8 +67,8 @@ pub struct Builder {
 const PROFILE: &str = "bpf";
 
 impl Builder {
-    /// Finds a toolchain for the workspace at that path, after waiting for an
-    /// [`Installation`](crate::Installation) under way.
+    /// Finds a toolchain for the workspace at this path, after waiting for an
+    /// [`Installation`](crate::Installation) in progress.
     pub fn new(workspace: &Path) -> Result<Self, Error> {
         let target_dir = Self::directory(workspace);
         installation::wait(&target_dir)?;
@@ -91,8 +91,8 @@ impl Builder {
         &self.toolchain
     }
 
-    /// Returns cargo's directory for BPF builds. It is beside that of the outer cargo, which holds
-    /// its directory's lock while a build script waits for us.
+    /// Returns cargo's directory for BPF builds. It is separate from the outer cargo's, which stays
+    /// locked while a build script waits for us.
     #[must_use]
     pub fn target_dir(&self) -> &Path {
         &self.target_dir
@@ -183,7 +183,7 @@ fn target_dir(workspace: &Path, set_by_user: Option<PathBuf>) -> PathBuf {
 }
 
 /// Returns the byte order of the machine that will run the object: in a build script the target,
-/// else this machine.
+/// otherwise this machine.
 fn build_endian() -> String {
     let own = if cfg!(target_endian = "big") {
         "big"
@@ -202,7 +202,7 @@ fn target(endian: &str) -> &'static str {
 }
 
 fn run(mut command: Command, name: &'static str, variant: &Variant) -> Result<(), Error> {
-    // Cargo reads a build script's output as instructions: keep its child's output out.
+    // Cargo reads a build script's output as instructions, so keep its child's output out of it.
     let status = command.stdout(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),

@@ -30,7 +30,7 @@ impl Places {
         Self { path, system }
     }
 
-    /// Returns the first file with that name.
+    /// Returns the first file with this name.
     #[must_use]
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         self.path

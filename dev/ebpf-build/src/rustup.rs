@@ -12,7 +12,7 @@ pub(crate) struct Installed {
     pub(crate) sysroot: PathBuf,
 }
 
-/// Asks rustup for its toolchains; none if it does not answer.
+/// Asks rustup for its toolchains; returns none if it fails.
 pub(crate) fn toolchains(rustup: &Path) -> Vec<Installed> {
     Command::new(rustup)
         .args(["toolchain", "list", "--verbose"])

@@ -1,4 +1,4 @@
-//! Strips objects of what no loader reads.
+//! Strips objects of sections that no loader reads.
 
 use object::{
     Endianness, U64,
@@ -10,17 +10,16 @@ use object::{
     },
 };
 
-/// The beginnings of the names of sections for debuggers, and of their relocations: four fifths of an
-/// object. What the kernel's verifier shows of the source is in other sections, which begin with
-/// `.BTF`.
+/// The beginnings of the names of debug sections and of their relocations: four fifths of an object. The source lines
+/// in the verifier's log come from other sections, which begin with `.BTF`.
 const FOR_DEBUGGERS: [&[u8]; 2] = [b".debug_", b".rel.debug_"];
 
 /// The alignment of the table of sections.
 const ALIGNMENT: u64 = 8;
 
-/// Returns an object without the content of its sections for debuggers. They stay as empty sections, so
-/// that nothing that names a section by its number has to change. Their names and types stay, too:
-/// libbpf skips sections by their names, and takes none of another type without content.
+/// Returns an object without the content of its debug sections. They stay as empty sections, so that section numbers
+/// stay valid. Their names and types stay, too: libbpf skips debug sections by name, and refuses other types without
+/// content.
 pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>, Error> {
     let mut header = *FileHeader64::<Endianness>::parse(object)?;
     let endian = header.endian()?;
@@ -78,7 +77,7 @@ mod tests {
         }
     }
 
-    /// An object of a section each with these names and contents, and one for the names.
+    /// Returns an object with one section for each name and content, and one for the names.
     fn object(sections: &[(&str, &[u8])]) -> Vec<u8> {
         let endian = Endianness::Little;
         let mut names = vec![0];

@@ -90,7 +90,7 @@ impl Toolchain {
         cargo
     }
 
-    /// Returns the search path, by which cargo finds `cargo-clippy`, and rustc bpf-linker.
+    /// Returns the search path on which cargo finds `cargo-clippy`, and rustc finds bpf-linker.
     fn search_path(&self) -> OsString {
         let own = [Some(self.compiler.bin.as_path()), self.linker.parent()];
         before(own.into_iter().flatten(), "PATH")

@@ -1,4 +1,5 @@
-//! Any bytes as a capture: reading ends at the end or an error, the same however they arrive.
+//! Any bytes as a capture: reading stops at the end or at an error, the same for any splitting of
+//! the bytes.
 
 use std::io::{self, Read};
 
@@ -11,7 +12,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(at_once, read(Pieces(data)));
 }
 
-/// The result of reading.
+/// The packets and the error of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Content {
     /// Time, bytes, and length on the wire.

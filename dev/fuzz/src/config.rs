@@ -1,4 +1,4 @@
-//! Any text as a configuration: it is refused with errors that have a place, or it is valid.
+//! Any text as a configuration: it is valid, or it is refused with errors that have a place.
 
 use limiter_policy::{
     config::{self, Diagnostics, Position},
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     match config::parse(text, NAME) {
-        // Nothing checks the configuration again.
+        // The datapath relies on a valid configuration, so its policy must compile.
         Ok(config) => {
             drop(CompiledPolicy::new(&config.policy, CPUS).expect("a policy that compiles"));
         }
@@ -38,8 +38,8 @@ fn check(text: &str, diagnostics: &Diagnostics) {
     }
 }
 
-/// Checks for a place in the text, or just behind its end. YAML breaks lines at carriage returns,
-/// too.
+/// Checks that a place is inside the text, or just behind its end. YAML also breaks lines at
+/// carriage returns.
 fn assert_in(text: &str, at: Position) {
     let lines = text.split(['\n', '\r']).count() as u64;
     assert!((1..=lines + 1).contains(&at.line), "{at} of {lines} lines");

@@ -15,7 +15,7 @@ use limiter_common::{
 };
 use limiter_datapath::native::{BytesFrame, answer_frame};
 
-/// Extends the frame, so that every header may end before its end.
+/// Appended to the frame, so that every header may end before the frame does.
 const PADDING: [u8; 64] = [0xff; 64];
 
 /// The most VLAN tags of a frame, and the length of one.
@@ -29,10 +29,10 @@ const FIRST_TAG: usize = 12;
 const IPV6: usize = 40;
 const FRAGMENT: u8 = 44;
 
-/// Every parsed header ends before this, except in the longest chains of extensions.
+/// Every parsed header ends before this offset, except in the longest chains of extensions.
 const CUTS: usize = 160;
 
-/// Parses a frame, whole, padded and cut short.
+/// Parses a frame: whole, padded and truncated.
 pub fn run(data: &[u8]) {
     let facts = parse(data);
     if let Ok(facts) = facts {
@@ -54,7 +54,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A DNS cookie that is found stands in the frame, behind its option's code and length.
+/// A DNS cookie that the parser finds is in the frame, behind its option's code and length.
 fn cookies_are_there(data: &[u8]) {
     let (mut exchange, mut cookie) = (Exchange::EMPTY, DnsCookie::default());
     if !exchange.read(&BytesFrame(data))
@@ -67,7 +67,7 @@ fn cookies_are_there(data: &[u8]) {
     assert!(data.windows(option.len()).any(|bytes| bytes == option));
 }
 
-/// An answer to DNS is never longer than the frame, another hardly; and only an ICMP error answers
+/// A DNS answer is never longer than the frame, other answers hardly. Only an ICMP error may answer
 /// an answer.
 fn answers_are_short(data: &[u8]) {
     let on_wire = |frame: &[u8]| frame.len().max(SHORTEST_FRAME as usize);
@@ -91,8 +91,8 @@ fn answers_are_short(data: &[u8]) {
     }
 }
 
-/// A SYN-ACK has no option that the SYN has not, but for the largest segment, and
-/// all that it has are whole.
+/// A SYN-ACK has no option that the SYN lacks, except the largest segment size, and all of its
+/// options are whole.
 fn offers_nothing_new(syn: &[u8], answer: &[u8]) {
     let options = |frame: &[u8]| {
         let packet = LaxSlicedPacket::from_ethernet(frame).expect("an Ethernet header");
@@ -125,7 +125,7 @@ fn offers_nothing_new(syn: &[u8], answer: &[u8]) {
     }
 }
 
-/// Returns the answer to a frame; nothing: it gets none.
+/// Returns the answer to a frame; empty if it gets none.
 fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
     let mut exchange = Exchange::EMPTY;
     if !exchange.read(&BytesFrame(frame)) {
@@ -144,7 +144,7 @@ fn parse(data: &[u8]) -> Result<Facts, Reason> {
     Ok(facts)
 }
 
-/// Up to the bound, tags leave the facts as they are without them.
+/// Up to the largest number, tags do not change the facts.
 fn tags_hide_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     if data.len() < FIRST_TAG + 2 {
         return;
@@ -178,7 +178,7 @@ fn tags(data: &[u8]) -> usize {
         .count()
 }
 
-/// A later IPv6 fragment's next header, which may be a lie, changes no fact.
+/// A later IPv6 fragment's next header may be wrong, and changes no fact.
 fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     let unknown = |facts: &Facts| facts.transport == Transport::UnknownProtocol;
     if !facts.as_ref().is_ok_and(unknown) {
@@ -188,8 +188,8 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     let fragment = header + IPV6;
     let offset = |at: usize| u16::from_be_bytes([data[at + 2], data[at + 3]]) >> 3;
     if data[header + 6] != FRAGMENT || offset(fragment) == 0 {
-        // The later fragment's header is behind others, even behind that of a first fragment, whose
-        // next header counts. Those without are enough.
+        // The fragment header comes after other headers, perhaps even after a first fragment's, and
+        // their next header counts. Frames without them are enough for this test.
         return;
     }
     for next in [0, 6, 17, FRAGMENT, 58, 59, 60, 255] {
@@ -199,7 +199,7 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     }
 }
 
-/// Compares facts except for the length; the other frame's headers begin a number of bytes later.
+/// Compares facts except for the length. The other frame's headers begin `later` bytes later.
 fn assert_same(one: Result<Facts, Reason>, other: Result<Facts, Reason>, later: u32) {
     let without_length = |facts: Facts| Facts { length: 0, ..facts };
     let moved = |mut facts: Facts| {
@@ -214,7 +214,7 @@ fn assert_same(one: Result<Facts, Reason>, other: Result<Facts, Reason>, later: 
     );
 }
 
-/// Compares the facts with those of another parser, as far as that one finds any.
+/// Compares the facts with the ones of another parser, as far as it finds any.
 fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
     let Ok(other) = LaxSlicedPacket::from_ethernet(data) else {
         return;
@@ -245,7 +245,7 @@ fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
         Some(LaxNetSlice::Ipv6(ip)) => Some(ip.header().hop_limit()),
         _ => None,
     };
-    // It accepts fewer extension headers, each in its place, and finds nothing behind others.
+    // It accepts fewer extension headers, each in its place, and finds no transport behind others.
     match (&other.transport, &other.stop_err) {
         (Some(TransportSlice::Tcp(tcp)), _) => {
             assert_eq!(facts.transport, Transport::Tcp);

@@ -1,4 +1,5 @@
-//! Any bytes as the beginning of a flow: what is read of it is the same however it comes.
+//! Any bytes as the beginning of a flow: the result does not depend on how the bytes are split and
+//! ordered.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,11 +9,11 @@ use limiter_names::{
     testing::{Hello, Initial, Version, crypto, records},
 };
 
-/// What a client sends.
+/// A client's first bytes.
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     kind: Kind,
-    /// Decides where the bytes are split, and in which order the pieces come.
+    /// Determines where the bytes are split, and the order of the pieces.
     seed: u64,
     /// The sequence number of a connection's first byte.
     first: u32,
@@ -25,15 +26,15 @@ struct Input<'a> {
 
 #[derive(Arbitrary, Debug)]
 enum Kind {
-    /// The bytes as they are, over TCP.
+    /// The bytes themselves, over TCP.
     Stream,
-    /// A hello with them as its name, over TCP and QUIC.
+    /// A hello with the bytes as its name, over TCP and QUIC.
     Name,
-    /// A hello with them as its extensions' rest, over TCP and QUIC.
+    /// A hello with the bytes as the rest of its extensions, over TCP and QUIC.
     Extensions,
-    /// A request of HTTP/1 with them as its host.
+    /// An HTTP/1 request with the bytes as its host.
     Host,
-    /// The header block of a request of HTTP/2.
+    /// The header block of an HTTP/2 request.
     HeaderBlock,
     /// A datagram.
     Datagram,
@@ -41,10 +42,10 @@ enum Kind {
     Frames,
 }
 
-/// The most bytes of a flow; more take longer and show nothing else.
+/// The most bytes of a flow; more take longer and find no other bugs.
 const LONGEST: usize = 1 << 12;
 
-/// Reads what a client sends.
+/// Reads a client's first bytes.
 pub fn run(data: &[u8]) {
     let Ok(mut input) = Input::arbitrary_take_rest(Unstructured::new(data)) else {
         return;
@@ -78,7 +79,8 @@ fn message(input: &Input<'_>) -> Vec<u8> {
     };
     let mut message = hello.message();
     if !is_name {
-        // The lengths of the message and of all extensions, which begin behind the compression.
+        // The lengths of the message and of all extensions, which begin behind the compression
+        // methods.
         message.extend(input.bytes);
         let length = |value: usize| u16::try_from(value).expect("a short hello").to_be_bytes();
         let all = length(message.len() - 4);
@@ -121,7 +123,7 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
         Some(Outcome::Name(found)) => Some(Outcome::Name(Found { how, ..found })),
         outcome => outcome,
     };
-    // Over TCP come the records' headers beside.
+    // TCP adds the records' headers.
     let is_long = |outcome: &Option<Outcome>| {
         matches!(outcome, None | Some(Outcome::NoName(NoName::TooLong)))
     };
@@ -157,7 +159,7 @@ fn reader(input: &Input<'_>) -> Reader {
     })
 }
 
-/// A name is what a terminal, a file or a command line can take.
+/// A name must be safe for terminals, files and command lines.
 fn is_harmless(outcome: Option<&Outcome>) {
     if let Some(Outcome::Name(found)) = outcome {
         let name = found.name.as_str();
@@ -173,7 +175,7 @@ fn stream(input: &Input<'_>, bytes: &[u8]) {
     stream_read(input, bytes);
 }
 
-/// Reads a stream at once, and in pieces in any order that overlap.
+/// Reads a stream at once, and in overlapping pieces in any order.
 fn stream_read(input: &Input<'_>, bytes: &[u8]) -> Option<Outcome> {
     let flow = flow(Protocol::Tcp);
     let first = input.first;

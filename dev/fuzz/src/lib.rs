@@ -1,8 +1,8 @@
 //! Invariants for any input: a module for each fuzz target.
 //!
-//! A target is a function of bytes that panics when an invariant fails. It is here instead of in
-//! `fuzz_targets/`, which only turns it into a program, so that an ordinary test can run it on
-//! inputs that once failed (`regressions/`).
+//! A target is a function of bytes that panics when an invariant fails. It is here, and
+//! `fuzz_targets/` only turns it into a program, so that an ordinary test can run it on inputs that
+//! once failed (`regressions/`).
 
 #![expect(
     clippy::missing_panics_doc,
@@ -23,7 +23,7 @@ mod regressions;
 
 pub use program::run_on_files;
 
-/// A target's name, which is that of its file in `fuzz_targets/`, and its function.
+/// A target's name, which is also its file's name in `fuzz_targets/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.

@@ -1,4 +1,4 @@
-//! Any bytes as a DNS message: limits count it as a plain reading says.
+//! Any bytes as a DNS message: limits count it exactly as a simple reference parser does.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use limiter_policy::{
 
 use crate::decision::question::{Question, counts};
 
-/// Limits with every part of a match, and names inside each other.
+/// Limits with every part of a match, and names nested in each other.
 const CONFIGURATION: &str = "
 zones: [., a, b.a, c.b.a]
 limits:
@@ -23,7 +23,7 @@ limits:
   Others: {id: total, cost: packets, rate: 1/s, match: {dns-opcode: [notify, 15], edns: false}}
 ";
 
-/// Reads a message.
+/// Reads a message, and compares the result with the reference.
 pub fn run(data: &[u8]) {
     static POLICY: OnceLock<(Policy, CompiledPolicy)> = OnceLock::new();
     let (policy, tables) = POLICY.get_or_init(|| {
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     });
     let mut message = Message::EMPTY;
     let length = data.len().min(MOST_BYTES);
-    // What an earlier message left behind.
+    // Remains of an earlier message.
     message.begin(0).fill(1);
     message.begin(length as u64)[..length].copy_from_slice(&data[..length]);
     let asked = ask_message(tables, &mut message);
@@ -54,7 +54,7 @@ pub fn run(data: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Every name of the policy, others, each flag and type, whole and cut anywhere.
+    /// Every name of the policy, other names, each flag and type, whole and truncated anywhere.
     #[test]
     fn messages_that_limits_tell_apart() {
         for name in [

@@ -1,4 +1,4 @@
-//! Inputs that once failed do not fail again.
+//! Inputs that once failed must not fail again.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use crate::TARGETS;
 fn what_failed_once_holds_now() -> io::Result<()> {
     for (name, run) in TARGETS {
         for input in files(&here().join("regressions").join(name))? {
-            // Shown on failure.
+            // Shown if the test fails.
             println!("{}", input.display());
             run(&fs::read(input)?);
         }

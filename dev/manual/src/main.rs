@@ -1,6 +1,6 @@
 //! Writes the manual pages to a directory, for `cargo xtask dist`.
 //!
-//! A program of its own instead of a command of `limiter`, since the package contains the pages.
+//! A separate program instead of a command of `limiter`, because the package contains the pages.
 
 mod pages;
 

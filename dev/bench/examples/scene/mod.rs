@@ -1,7 +1,7 @@
-//! What packets of several kinds cost under several policies, side by side.
+//! Compares the cost of packets of several kinds under several policies.
 //!
-//! A test run repeats one frame, so all that it needs is in the cache: this shows instructions, not
-//! cache misses. The least of some runs counts, since other processes use the machine, too.
+//! A test run repeats one frame, so all of its data is in the cache: this shows instructions, not
+//! cache misses. The minimum of several runs counts, because other processes use the machine, too.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use limiter_policy::{
     policy::CompiledPolicy,
 };
 
-/// Beside the limits that are measured: a limit that charges each packet, and refuses none.
+/// A limit beside the measured ones that charges each packet and refuses none.
 const PACKETS: &str = "PacketsPerIPAddress: {burst: 1000000000, count: 1000000000, period: 1s}";
 
 const RUNS: u32 = 100_000;
@@ -25,17 +25,17 @@ const REPEATS: usize = 40;
 pub(crate) struct Scene {
     name: &'static str,
     instance: Instance,
-    /// The instance's maps, which it does not keep.
+    /// The instance's maps, kept alive here.
     _maps: ReputationMaps,
 }
 
 impl Scene {
-    /// Loads the program with a policy: what more there is of limits, and behind them.
+    /// Loads the program with a policy: additional `limits`, and `more` sections after them.
     pub(crate) fn new(name: &'static str, limits: &str, more: &str) -> Result<Self> {
         Self::with(name, limits, more, |_, _| Ok(()))
     }
 
-    /// Does the same, and then fills the maps by what the tables say.
+    /// Does the same, and then fills the maps according to the tables.
     pub(crate) fn with(
         name: &'static str,
         limits: &str,
@@ -58,7 +58,7 @@ impl Scene {
     }
 }
 
-/// Prints what each of the frames costs under each policy, and how much more than under the first.
+/// Prints the cost of each frame under each policy, and the difference from the first policy.
 pub(crate) fn compare(scenes: &[Scene], frames: &[(&str, Vec<u8>)]) -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -66,7 +66,7 @@ pub(crate) fn compare(scenes: &[Scene], frames: &[(&str, Vec<u8>)]) -> Result<()
     table.set_header(["nanoseconds a packet"].into_iter().chain(names));
     for (kind, frame) in frames {
         let mut least = vec![Duration::MAX; scenes.len()];
-        // In turns, so that what else the machine does meets all.
+        // In turns, so that other load on the machine affects all policies alike.
         for _ in 0..REPEATS {
             for (least, scene) in least.iter_mut().zip(scenes) {
                 *least = (*least).min(scene.instance.hammer(frame, RUNS)?);

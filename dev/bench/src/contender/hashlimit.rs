@@ -10,7 +10,7 @@ use super::{
 };
 use crate::tool;
 
-/// Sets it up on the server's end; it is removed with the namespace.
+/// Sets the rules up on the server's end. They vanish with the namespace.
 pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     tool::take_live_frames(&pair.server)?;
     for rule in rules(terms) {
@@ -20,14 +20,14 @@ pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-/// Returns the commands, none of which has an argument with a space.
+/// Returns the commands. No argument contains a space.
 pub(super) fn rules(terms: &Terms) -> Vec<String> {
     let iptables = match terms.layout {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
     let rule = |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
-    // Nothing expires during the measurement, as in the others.
+    // Nothing expires during the measurement, as with the other contenders.
     let limit = |name: &str, what: &str| {
         format!(
             "-m hashlimit --hashlimit-name {name} --hashlimit-mode srcip \

@@ -26,7 +26,7 @@ pub(crate) struct Found {
 }
 
 impl Kept {
-    /// Takes an instance with its own buckets and counters.
+    /// Takes an instance's own buckets and counters.
     pub(super) fn take(instance: &mut Instance, settings: Settings) -> Result<Self> {
         let (name, buckets_in_entry) = match settings.buckets.store {
             Store::Table => ("TABLE", u64::try_from(WAYS)?),
@@ -44,7 +44,7 @@ impl Kept {
         })
     }
 
-    /// Reads them after a flood from `sources` sources.
+    /// Reads both after a flood from `sources` sources.
     pub(crate) fn look(&self, sources: u64) -> Result<Found> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
         let mut judged = 0;

@@ -1,4 +1,4 @@
-//! This limiter, by its own library.
+//! This limiter, through its own library.
 
 use std::{fmt::Write as _, net::Ipv4Addr};
 
@@ -40,7 +40,7 @@ pub(crate) enum Limits {
     AddressAndRange,
     /// Packets and bytes of each address and of its range.
     Four,
-    /// Packets of each address, and of all together.
+    /// Packets of each address, and of all addresses together.
     AddressAndTotal,
     /// The same, but the second limit has reserves.
     Standing(Situation),
@@ -52,15 +52,14 @@ pub(crate) enum Limits {
     ManyBans,
     /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
     Sieve,
-    /// As [`Limits::Address`], in common with another node: each address has the half that it has at home.
+    /// As [`Limits::Address`], shared with another node: this node has half of each address's rate.
     InCommon,
-    /// Packets of each address, as many a second by that window strategy.
+    /// Packets of each address, the same number per second, by this window strategy.
     Window(Strategy),
-    /// Packets of each address, by a moving window of this count, so long that none is refused and
-    /// most find others in the log.
+    /// Packets of each address, by a moving window of this count. It is long enough that none is refused and most find
+    /// others in the log.
     MovingWindow(u64),
-    /// [`windows::REFUSED_COUNT`] packets of each address an hour by that strategy, which refuses
-    /// nearly all.
+    /// [`windows::REFUSED_COUNT`] packets of each address per hour by this strategy, which refuses nearly all.
     Refused(Strategy),
 }
 
@@ -90,8 +89,8 @@ impl Limits {
         }
     }
 
-    /// Returns the configuration. The first limit is that of the terms. The others have room, so
-    /// that all that the first passes is charged to them, too: the most work possible.
+    /// Returns the configuration. The first limit is the one of `terms`. The others never refuse, so packets that pass
+    /// the first are charged to them, too: the most work possible.
     pub(crate) fn configuration(self, terms: &Terms) -> String {
         const PACKETS: u64 = 1_000_000_000;
         const BYTES: u64 = 10 * PACKETS;
@@ -107,7 +106,7 @@ impl Limits {
             Self::Window(strategy) => windows::second(strategy, per_second),
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
-            // Half of it is what it says, as far as there are such rates.
+            // This node's half is the rate of the terms, unless twice that rate is too high.
             Self::InCommon => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
             _ => limit("PacketsPerIPAddress", per_second),
         };
@@ -156,8 +155,8 @@ impl Limits {
         }
         if self == Self::ManyListed {
             text += "block: listed\nlists:\n  - name: listed\n    cidr:\n";
-            // Leave out the first, which has the only source of the smallest flood. Of a large
-            // flood, one source in 168 is listed.
+            // Leave out the first prefix, which has the only source of the smallest flood. In a large flood, one source
+            // in 168 is listed.
             for prefix in prefixes().skip(1) {
                 let _ = writeln!(text, "      - {prefix}/28");
             }
@@ -166,7 +165,7 @@ impl Limits {
     }
 }
 
-/// Bans addresses from which no flood comes.
+/// Bans addresses that send no flood.
 fn ban(bans: &BanMaps) -> Result<()> {
     const FIRST: u32 = 0x2000_0000;
     let ban = Ban {
@@ -195,7 +194,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
     let text = limits.configuration(terms);
     let mut config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
     if limits == Limits::InCommon {
-        // A section `fleet` would want a key.
+        // A section `fleet` would need a key.
         config.policy.limits[0].fleet_nodes = Some(2);
     }
     let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
@@ -206,7 +205,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
     };
     let settings = Settings::new(buckets, config.offenders, LogLevel::Off)?.sized_for(&policy);
     let measured = terms.sink != Sink::Nothing || terms.draw;
-    // Without drawing and dropping, use the object that the daemon loads.
+    // Without drawing and dropping, use the daemon's object.
     let object = if measured { objects::LIMITER } else { OBJECT };
     let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
     if measured {
@@ -221,7 +220,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         ban(instance.take_reputation(settings)?.bans())?;
     }
     if limits == Limits::Sieve {
-        // A permanent pressure that scores and rejects no address.
+        // A permanent pressure that scores every address and rejects none.
         let reputation = instance.take_reputation(settings)?;
         let pressure = Pressure::new(0, u64::MAX);
         reputation
@@ -268,7 +267,7 @@ mod tests {
         CompiledPolicy::new(&config.policy, possible_cpus()).unwrap();
     }
 
-    /// Without an override, each contender's is tried where it is loaded.
+    /// Configurations without an override are tested where each contender is loaded.
     #[test]
     fn every_configuration_with_an_override_is_one() {
         let address = Ipv4Addr::new(192, 0, 2, 1);

@@ -27,7 +27,6 @@ pub(crate) use self::{
 };
 use crate::tool;
 
-/// A contender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
@@ -124,7 +123,8 @@ const fn of_standing(situation: Situation) -> Kind {
     Kind::Limiter(Store::Table, Limits::Standing(situation))
 }
 
-/// Returns a contender in the default store only: a refused packet writes hardly anything.
+/// Returns a contender in the default store only, because a refused packet hardly writes to the
+/// store.
 const fn refusing(strategy: Strategy) -> Kind {
     Kind::Limiter(Store::Table, Limits::Refused(strategy))
 }
@@ -139,7 +139,7 @@ impl Contender {
         matches!(self.kind, Kind::Program(_) | Kind::Limiter(..))
     }
 
-    /// Returns whether it measures a strategy, for which nanoseconds a packet suffice.
+    /// Returns whether it measures a strategy; nanoseconds per packet are enough for that.
     pub(crate) const fn is_of_strategy(&self) -> bool {
         matches!(
             self.kind,
@@ -158,7 +158,7 @@ impl Contender {
         )
     }
 
-    /// Returns whether every source must be known, so that the table must have room for all.
+    /// Returns whether every source must be known, so that the table needs room for all.
     pub(crate) const fn knows_all(&self) -> bool {
         matches!(
             self.kind,
@@ -166,7 +166,6 @@ impl Contender {
         )
     }
 
-    /// Returns whether it refuses nearly everything.
     pub(crate) const fn refuses(&self) -> bool {
         matches!(self.kind, Kind::Limiter(_, Limits::Refused(_)))
     }
@@ -176,7 +175,7 @@ impl Contender {
         !matches!(self.kind, Kind::Program(_))
     }
 
-    /// Returns the number of sources it has room for; `None`: for all.
+    /// Returns how many sources it has room for; `None` means all.
     pub(crate) const fn room(&self) -> Option<u32> {
         match self.kind {
             Kind::Program(_) | Kind::Limiter(..) => Some(ROOM),
@@ -184,7 +183,7 @@ impl Contender {
         }
     }
 
-    /// Loads it without attaching it; `None`: it is not a program.
+    /// Loads it without attaching it; returns `None` if it is not a program.
     pub(crate) fn load(&self, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
             Kind::Program(name) => Loaded::program(name, terms).map(Some),
@@ -193,8 +192,8 @@ impl Contender {
         }
     }
 
-    /// Starts it on the server's end of a pair, where it stays as long as the returned value and
-    /// the pair exist.
+    /// Starts it on the server's end of a pair, for as long as the returned value and the pair
+    /// exist.
     pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<Loaded>> {
         match self.kind {
             Kind::Nftables => nftables::start(pair, terms)?,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::tool;
 
-/// Sets it up on the server's end; it is removed with the namespace.
+/// Sets the rules up on the server's end. They vanish with the namespace.
 pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     tool::take_live_frames(&pair.server)?;
     tool::run(&pair.server, &["nft", "-f", "-"], &ruleset(terms))?;

@@ -27,20 +27,19 @@ pub(crate) trait Runnable: Sync {
     fn run(&self, frame: &[u8], times: u32) -> Result<Duration>;
 }
 
-/// The plain limiter.
+/// The limiter for comparison, in `window.rs`.
 pub(super) const FIXED_WINDOW: &str = "fixed_window";
 
-/// As many as the limiter's table has.
+/// As many lines as the limiter's table has.
 const LINES: u32 = ROOM / 4;
 
 const _: () = assert!(WAYS == 4);
 
-/// Returns room for every source, and for a thousand at least.
+/// Returns room for every source, but at least for a thousand.
 pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
     1 << if sources_log2 < 10 { 10 } else { sources_log2 }
 }
 
-/// A loaded program.
 pub(crate) enum Loaded {
     Program { ebpf: Box<Ebpf>, name: &'static str },
     Limiter(Box<Instance>, Box<Kept>),
@@ -78,7 +77,7 @@ impl Loaded {
         Ok(Self::Limiter(Box::new(limiter), Box::new(kept)))
     }
 
-    /// Returns the limiter's buckets and counters; `None`: it is another program.
+    /// Returns the limiter's buckets and counters, or `None` for another program.
     pub(crate) fn kept(&self) -> Option<&Kept> {
         match self {
             Self::Program { .. } => None,

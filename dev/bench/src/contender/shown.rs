@@ -1,4 +1,4 @@
-//! The contenders' set-up for the document, from the very text that sets them up.
+//! The contenders' settings for the document, taken from the text that configures them.
 
 use super::{
     hashlimit,
@@ -9,13 +9,13 @@ use super::{
     windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
 };
 
-/// What a reader must know of a contender.
+/// A contender's description for readers.
 pub(crate) struct Shown {
-    /// Its name, or the beginning of several contenders' names.
+    /// Its name, or the common beginning of several contenders' names.
     pub(crate) name: &'static str,
     /// A description.
     pub(crate) sentence: String,
-    /// Its settings word for word, with their language; `None`: it has none.
+    /// Its settings word for word, with their language; `None` if it has none.
     pub(crate) told: Option<(&'static str, String)>,
 }
 

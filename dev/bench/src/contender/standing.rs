@@ -1,4 +1,4 @@
-//! Limits on all sources together, which keep something for known ones.
+//! Limits on all sources together, with a reserve for known sources.
 
 use anyhow::Result;
 use bench_common::Source;
@@ -14,31 +14,31 @@ use super::terms::Terms;
 /// How such a limit is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Situation {
-    /// There is enough for everybody. Sources come for the first time.
+    /// There are tokens for all sources. They come for the first time.
     Calm,
     /// There is a shortage, in which every source is familiar and passes.
     ShortOfRoom,
-    /// All sources are unknown, and what is left is kept for familiar ones.
+    /// All sources are unknown, and the remaining tokens are reserved for familiar ones.
     Spent,
 }
 
-/// The ticks from now until the shortage ends: long after the measurement, but not so many that the
-/// end counts as past.
+/// Ticks from now until the shortage ends: long after the measurement, but not so many that the end
+/// would count as past.
 const LATER: u32 = Tick::AHEAD / 2;
 
-/// The packets of all sources that pass in an hour when nearly all are refused.
+/// How many packets of all sources pass per hour when nearly all are refused.
 pub(super) const SPENT_COUNT: u64 = 1000;
 
 impl Situation {
-    /// Returns the limit, and the settings of standing that it needs. Where it refuses nobody, its
-    /// rate is `count` packets a second.
+    /// Returns the limit, and the settings of standing it needs. If it never refuses, its rate is
+    /// `count` packets per second.
     pub(super) fn limits(self, count: u64) -> String {
         match self {
             Self::Calm | Self::ShortOfRoom => {
                 line(count, "1s", ", reserve: {familiar: 10%, unknown: 50%}")
             }
-            // In a large flood most sources come again within some seconds. Hardly any comes as
-            // late as this asks for, so nearly all stay unknown.
+            // In a large flood, most sources come again within seconds. Hardly any comes as late as
+            // this setting asks for, so nearly all stay unknown.
             Self::Spent => {
                 line(
                     SPENT_COUNT,

@@ -1,20 +1,19 @@
-//! The limits that measure strategies, each in a line of a configuration.
+//! The limits that measure strategies, each in one line of a configuration.
 
 use limiter_common::strategy::Strategy;
 
-/// The packets that an address may send in an hour, when nearly all are refused.
+/// How many packets an address may send per hour, when nearly all are refused.
 pub(crate) const REFUSED_COUNT: u64 = 10;
 
-/// A lower bound on a flood's nanoseconds a packet on any machine, within a factor of ten. It sets
-/// a moving window's length, so that none is refused and most packets find others in the log.
+/// A lower bound on a flood's nanoseconds per packet on any machine, within a factor of ten. It
+/// sets a moving window's length, so that none is refused and most packets find others in the log.
 pub(crate) const FASTEST_PACKET_NS: u64 = 40;
 
-/// Returns a limit of `count` packets a second.
 pub(super) fn second(strategy: Strategy, count: u64) -> String {
     line(strategy, count, "1s")
 }
 
-/// Returns a moving window of `count` packets that a flood from so many sources does not exceed,
+/// Returns a moving window of `count` packets that a flood from this many sources does not exceed,
 /// but does not leave empty either.
 pub(super) fn moving(count: u64, sources_log2: u32) -> String {
     let period = (count * FASTEST_PACKET_NS) << sources_log2;

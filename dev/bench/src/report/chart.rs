@@ -1,4 +1,4 @@
-//! A chart: a line for each contender, over the number of sources.
+//! A chart with a line for each contender, over the number of sources.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ const SIZE: (u32, u32) = (900, 520);
 const NAMES: u32 = 200;
 
 /// The contenders to draw, and their colours. More lines would be indistinguishable; the tables
-/// have all. The colours are dark enough for the white ground, which stays white on dark pages, and
-/// differ for colour-blind readers (Okabe and Ito).
+/// have all contenders. The colours are dark enough for the white ground, which stays white on dark
+/// pages, and distinguishable for colour-blind readers (Okabe and Ito).
 const DRAWN: [(&str, RGBColor); 8] = [
     (DROP, RGBColor(0, 0, 0)),
     (PARSE, RGBColor(120, 120, 120)),
@@ -41,7 +41,7 @@ const DRAWN: [(&str, RGBColor); 8] = [
     (HASHLIMIT, RGBColor(230, 159, 0)),
 ];
 
-/// Draws the figures of small frames on one CPU; returns whether there are any.
+/// Draws the results of small frames on one CPU; returns whether there are any.
 pub(crate) fn draw(figures: &[Figure], layout: Layout, unit: Unit, file: &Path) -> Result<bool> {
     let lines = lines(figures, layout, unit);
     if lines.is_empty() {
@@ -133,7 +133,8 @@ fn render(lines: &[Line], unit: Unit, svg: &mut String) -> Result<(), Box<dyn st
     Ok(())
 }
 
-/// Returns 1, 2, … 9 of each decade between the two: the chart's own ticks repeat the last decade.
+/// Returns 1, 2, … 9 of each decade between the two numbers: the chart's own ticks repeat the last
+/// decade.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (-3..12).map(|power| 10_f64.powi(power));
     let ticks = decades.flat_map(|decade| (1..10).map(move |digit| f64::from(digit) * decade));

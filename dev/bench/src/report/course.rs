@@ -1,4 +1,4 @@
-//! The picture of a flood: a line for some clients behind each defence, over time.
+//! The picture of a flood over time: a line for some clients behind each defence.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ const SIZE: (u32, u32) = (900, 380);
 /// The width of the names at the right.
 const NAMES: u32 = 230;
 
-/// Dark enough for the white ground, which stays white on dark pages, and different for
+/// Dark enough for the white ground, which stays white on dark pages, and distinguishable for
 /// colour-blind readers (Okabe and Ito).
 const COLORS: [RGBColor; 4] = [
     RGBColor(213, 94, 0),

@@ -1,4 +1,4 @@
-//! The figures of one kind under similar floods, as rows of text: a contender per row, a number of
+//! Results of one kind under similar floods, as rows of text: one contender per row, one number of
 //! sources per column.
 
 use bench_common::Layout;
@@ -13,9 +13,9 @@ use crate::{
 /// The unit of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Packets a second, in millions, and in brackets the multiple of nftables' rate.
+    /// Packets per second, in millions, and in brackets the multiple of nftables' rate.
     Rate,
-    /// Nanoseconds a packet, and in brackets how many more than parsing and reading the clock.
+    /// Nanoseconds per packet, and in brackets the difference from parsing and reading the clock.
     Cost,
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
     })
 }
 
-/// Returns what the limiter's store holds after the smallest floods, IPv4 on one CPU: bytes a
-/// source, and in brackets the percentage of packets that passed.
+/// Returns the limiter's store after the smallest floods, IPv4 on one CPU: bytes per source, and in
+/// brackets the percentage of packets that passed.
 pub(crate) fn kept(figures: &[Figure]) -> Option<Grid> {
     let grids = grids_of(figures, |contender, flood| {
         let kept = find(figures, contender, flood)?.kept?;

@@ -18,7 +18,7 @@ use crate::{
     results::{Figure, Results},
 };
 
-/// The authors' notes on the results, in the directory of the charts: they are copied.
+/// The authors' notes on the results, in the directory of the charts. They are copied.
 const NOTES: &str = "notes.md";
 
 /// Writes `benchmarks.md` into a directory, and its charts into `benchmarks/` beside it.
@@ -39,7 +39,7 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Returns the notes as a section; empty if there are none.
+/// Returns the notes as a section, or an empty text.
 fn read_notes(file: &Path) -> Result<String> {
     match fs::read_to_string(file) {
         Ok(notes) => Ok(format!("{}\n\n", notes.trim())),
@@ -185,7 +185,7 @@ fn clients(results: &Results) -> Result<String> {
     Ok(text)
 }
 
-/// Returns each contender, with the very configuration for the measurement with clients.
+/// Returns each contender with its exact configuration for the measurement with clients.
 fn contenders(results: &Results) -> Result<String> {
     let terms = quality::terms(&LARGEST)?;
     let mut text = "## Contenders\n\n\
@@ -204,7 +204,7 @@ fn contenders(results: &Results) -> Result<String> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// Formats a table whose columns are aligned in the source as well.
+/// Formats a table with columns that are aligned in the source as well.
 pub(super) fn table(grid: &Grid) -> String {
     let columns = grid.header.len();
     let width = |column: usize| {

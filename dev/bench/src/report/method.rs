@@ -2,7 +2,6 @@
 
 use crate::{plan::Effort, results::Results};
 
-/// Returns the section.
 pub(super) fn text(results: &Results) -> String {
     let Effort {
         rounds,

@@ -1,4 +1,4 @@
-//! The results, for people.
+//! The results in readable form.
 
 mod chart;
 mod course;

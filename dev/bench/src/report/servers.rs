@@ -1,4 +1,4 @@
-//! The results of the service, in a document that people have written.
+//! Writes the results of the service into a document that is otherwise written by hand.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -17,11 +17,11 @@ use crate::{
 /// The document, in the directory of documents.
 const DOCUMENT: &str = "benchmarks/service.md";
 
-/// The line in it after which the benchmark writes.
+/// The benchmark writes after this line.
 const MARK: &str =
     "<!-- What follows is written by the benchmark: do not edit, run it again. -->\n";
 
-/// Writes the results into the document in a directory, in place of those before.
+/// Replaces the results in the document in a directory.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     let file = directory.join(DOCUMENT);
     let shown = file.display();
@@ -31,13 +31,13 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("cannot write {shown}"))
 }
 
-/// Returns a document with other results; `None`: it has no place for them.
+/// Returns a document with other results, or `None` if it lacks the line for them.
 fn with_results(document: &str, results: &str) -> Option<String> {
     let (prose, _) = document.split_once(MARK)?;
     Some(format!("{prose}{MARK}\n{}\n", results.trim_end()))
 }
 
-/// Returns the machine, the targets, and what each defence did under each flood.
+/// Returns the machine, the targets, and each defence's results under each flood.
 fn chapter(results: &Results) -> Result<String> {
     let effort = results.effort;
     let mut text = String::new();
@@ -85,7 +85,7 @@ fn chapter(results: &Results) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the settings of each defence that has some, for either service.
+/// Returns the settings of each defence that has any, for either service.
 fn settings(results: &Results) -> Result<String> {
     let mut text = "### Settings\n\n".to_owned();
     let measured = |flood: &Flood| results.services.iter().any(|under| under.flood == *flood);

@@ -1,4 +1,4 @@
-//! What good clients got from the servers, as tables of at most 80 columns.
+//! Good clients' results from the servers, as tables of at most 80 columns.
 
 use super::grid::Grid;
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     stats::Spread,
 };
 
-/// What stands beside results that cannot all be compared.
+/// The note beside results that cannot all be compared.
 pub(super) const NOT_COMPARABLE: &str =
     "Offered rates differ by more than 5 %: only rows with nearly the same can be compared.";
 
-/// Returns the tables of a flood: what clients got, what those got whose addresses it forges, if
-/// any, how long new ones waited, and what it cost.
+/// Returns the tables of a flood: results of clients, results of clients with forged addresses, if
+/// any, new clients' waiting times, and costs.
 pub(super) fn grids(under: &Under) -> Vec<Grid> {
     let grids = [
         Some(answers(under)),
@@ -36,7 +36,7 @@ fn answers(under: &Under) -> Grid {
     grid(format!("{}: answered, %", under.flood.name), &tries, rows)
 }
 
-/// Returns what clients got whose addresses the flood forges; `None`: it forges none.
+/// Returns the results of clients with forged addresses; `None` if the flood forges none.
 fn victims(under: &Under) -> Option<Grid> {
     let rows = under.outcomes.iter().map(|outcome| {
         let tries = outcome.victims.as_ref()?;
@@ -53,7 +53,7 @@ fn victims(under: &Under) -> Option<Grid> {
     Some(grid(title, &["known 1st", "2nd", "3rd"], rows?.into_iter()))
 }
 
-/// Returns how long new clients waited, and what a packet cost.
+/// Returns new clients' waiting times, and the cost of a packet.
 fn new_clients(under: &Under) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let answers = outcome.answers_ns.as_ref();
@@ -116,7 +116,7 @@ fn grid(title: String, header: &[&str], rows: impl Iterator<Item = Vec<String>>)
     }
 }
 
-/// Formats a percentage; only what is whole is shown so.
+/// Formats a percentage. Only exact values are shown as 0.0 or 100.0.
 fn percent(spread: &Spread) -> String {
     let rounded = (spread.median * 10.0).round() / 10.0;
     if spread.median > 0.0 && rounded <= 0.0 {
@@ -128,7 +128,7 @@ fn percent(spread: &Spread) -> String {
     }
 }
 
-/// Formats a percentage with half of the range of its runs, in points.
+/// Formats a percentage with half of the range of its runs, in percentage points.
 fn with_spread(spread: &Spread) -> String {
     format!(
         "{:.2} ±{:.1}",
@@ -149,7 +149,7 @@ mod tests {
         Spread::new(vec![value, value - 40.0]).unwrap()
     }
 
-    /// Returns results with the widest figures that there are.
+    /// Returns results with the widest possible figures.
     fn widest() -> Vec<Under> {
         let outcome = |defence| Outcome {
             defence,

@@ -1,4 +1,4 @@
-//! Keeps a CPU from halting: a virtual one that halts gets its next turn late, in which a ring of a
+//! Keeps a CPU from halting: a virtual CPU that halts gets its next turn late, in which a ring of a
 //! millisecond overflows. A server under a flood is not idle either.
 
 use std::{
@@ -14,14 +14,14 @@ use anyhow::{Result, anyhow};
 
 use crate::cpu;
 
-/// A thread that spins on a CPU while nothing else runs there, until the value is dropped.
+/// A thread that spins on a CPU while no other thread runs there, until the value is dropped.
 pub(super) struct Awake {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Awake {
-    /// Keeps the CPU with that number awake.
+    /// Keeps the CPU with this number awake.
     pub(super) fn on(cpu: usize) -> Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let spins = Arc::clone(&ends);
@@ -29,7 +29,7 @@ impl Awake {
         let thread = thread::spawn(move || {
             let prepared = cpu::pin(cpu).and_then(|()| cpu::come_last());
             let is_prepared = prepared.is_ok();
-            // The receiver waits for it.
+            // The receiver waits for this message.
             let _ = ready.send(prepared);
             while is_prepared && !spins.load(Relaxed) {
                 hint::spin_loop();
@@ -49,7 +49,7 @@ impl Awake {
 impl Drop for Awake {
     fn drop(&mut self) {
         self.ends.store(true, Relaxed);
-        // A panic of it has been reported.
+        // A panic of the thread has been reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,17 +1,17 @@
-//! The configurations of the limiter, for each service.
+//! The limiter's configurations, for each service.
 
 use testbed::SERVER_INTERFACE;
 
 use super::{flood::Flood, server::Service};
 
-/// What one of the limiter's defences is configured with.
+/// The configuration of one of the limiter's defences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Configured {
     dns: &'static str,
     web: &'static str,
-    /// Whether the daemon finds the rates of limits that keep a reserve.
+    /// Whether the daemon finds the rates of limits that have a reserve.
     pub(super) is_automatic: bool,
-    /// Whether those limits are given answers.
+    /// Whether these limits get answers.
     gains_answers: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) const PACKAGED: Configured = Configured {
     gains_answers: false,
 };
 
-/// Configurations for what these servers bear on one CPU.
+/// Configurations for rates that these servers sustain on one CPU.
 pub(super) const MEASURED: Configured = Configured {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
@@ -31,21 +31,21 @@ pub(super) const MEASURED: Configured = Configured {
     gains_answers: false,
 };
 
-/// The same, but new clients get an answer.
+/// The same, with an answer for new clients.
 pub(super) const ANSWERING: Configured = Configured {
     gains_answers: true,
     ..MEASURED
 };
 
-/// The same, but the daemon finds the rates.
+/// The same, with automatic rates.
 pub(super) const AUTOMATIC: Configured = Configured {
     is_automatic: true,
     ..MEASURED
 };
 
-/// The numbers of the limits that keep a reserve, and the bounds between which the daemon finds
-/// them. At the floors there is room for all known clients, and for little else: in the largest
-/// floods receiving leaves the server 1 to 3 % of its CPU.
+/// The rates of the limits that have a reserve, and the bounds of automatic rates. At the lower
+/// bounds there is room for all known clients, and for little else: in the largest floods,
+/// receiving leaves the server 1 to 3 % of its CPU.
 const BOUNDS: [(&str, &str); 3] = [
     (
         "burst: 4000\n    count: 20000\n    period: 1s",
@@ -61,16 +61,16 @@ const BOUNDS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What the limits keep in reserve, for known clients.
+/// The limits' reserve for known clients.
 const RESERVE: &str = "    reserve: {familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}\n";
 
-/// What begins a limit's answers.
+/// The beginning of a limit's answers.
 const DENY: &str = "\n    deny: ";
 
 /// The interface in the repository's configurations.
 const INTERFACES: &str = "interfaces: [eth0]";
 
-/// The section that says how far visits are apart. Here clients visit within seconds.
+/// The section that sets the interval between visits. Here clients visit within seconds.
 const STANDING: &str = "\nstanding:\n";
 const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 
@@ -78,7 +78,7 @@ const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 const FRESH_FOR: &str = "  fresh-for: 1m\n";
 
 impl Configured {
-    /// Returns the configuration as people would write it.
+    /// Returns the configuration in the form that users write.
     pub(super) fn text(&self, service: Service) -> String {
         let text = match service {
             Service::Dns => self.dns,

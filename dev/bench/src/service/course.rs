@@ -1,4 +1,4 @@
-//! The course of a flood: what good clients get before it, in it, and after it.
+//! The course of a flood: good clients' results before, during and after it.
 
 use std::{
     path::Path,
@@ -21,36 +21,36 @@ use super::{
     wait,
 };
 
-/// The flood that is drawn: the server has no defence of its own against it.
+/// The flood in the picture: the server itself has no defence against it.
 const FLOOD: &str = "DNS, IPv4, 300 k/s";
 
-/// What stands in front of the server: nothing, and what the package comes with.
+/// The defences in the picture: none, and the packaged configuration.
 const DRAWN: [&str; 2] = [NOTHING, LIMITER];
 
-/// When the flood comes, when it ends, and how long clients ask.
+/// When the flood begins and ends, and how long clients ask.
 const COMES: Duration = Duration::from_secs(5);
 const ENDS: Duration = Duration::from_secs(17);
 const TIME: Duration = Duration::from_secs(24);
 
-/// The questions of so long are one point of a line.
+/// One point of a line stands for the questions of this time.
 const STEP: Duration = Duration::from_millis(500);
 
 /// The courses of one flood behind several defences.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Courses {
     pub(crate) flood: Flood,
-    /// From the start, in seconds.
+    /// In seconds from the start.
     pub(crate) comes: f64,
     pub(crate) ends: f64,
     pub(crate) lines: Vec<Line>,
 }
 
-/// What some clients got behind one defence.
+/// Some clients' results behind one defence.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     pub(crate) defence: &'static str,
     pub(crate) clients: &'static str,
-    /// When they asked, in seconds from the start, and the percentage answered within 250 ms.
+    /// The time of asking, in seconds from the start, and the percentage answered within 250 ms.
     pub(crate) points: Vec<(f64, f64)>,
 }
 

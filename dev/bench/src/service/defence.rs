@@ -1,4 +1,4 @@
-//! What may stand in front of a server, or in it.
+//! The defences in front of a server, or inside it.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{cpu, objects, tool};
 
-/// A defence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defence {
     pub(crate) name: &'static str,
@@ -43,12 +42,12 @@ enum Kind {
     Ideal,
 }
 
-/// How long a flood comes before it is measured.
+/// How long a flood lasts before the measurement.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// The same for a limiter that finds its rates meanwhile, four times a second: it doubles them until
-/// the server is in distress, in two seconds at most, and goes down again in three. A loss in the
-/// flood's first moment ends the doubling early; then this is too short.
+/// The same for a limiter that finds its rates meanwhile, four times a second: it doubles them until the server is
+/// overloaded, within two seconds, and lowers them again in three. A loss in the flood's first moment ends the doubling
+/// early; then this time is too short.
 const FINDING: Duration = Duration::from_secs(6);
 
 /// Names that the targets use.
@@ -73,7 +72,7 @@ pub(crate) const DEFENCES: [Defence; 9] = [
     Defence::new(IDEAL, Kind::Ideal),
 ];
 
-/// A defence at work. It is removed on drop, or with the namespace.
+/// A defence at work. It ends on drop, or with the namespace.
 pub(super) enum AtWork {
     InNamespace,
     /// The object that keeps a program attached.
@@ -83,13 +82,13 @@ pub(super) enum AtWork {
     Limiter {
         limiter: Limiter,
         is_automatic: bool,
-        /// The object that keeps the clients' end able to take what is sent back.
+        /// The object on the clients' end that makes it accept packets sent back.
         wire: Option<Box<Ebpf>>,
     },
 }
 
 impl AtWork {
-    /// Fails if it has ended.
+    /// Fails if the defence has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         match self {
             Self::Limiter { limiter, .. } => limiter.check(),
@@ -102,7 +101,7 @@ impl AtWork {
         matches!(self, Self::Limiter { wire: Some(_), .. })
     }
 
-    /// Returns a command that shows the rates which it finds; `None`: it finds none.
+    /// Returns a command that shows its automatic rates, or `None` if it has none.
     pub(super) fn automatic(&self) -> Option<Command> {
         match self {
             Self::Limiter {
@@ -129,18 +128,18 @@ impl Defence {
         }
     }
 
-    /// Returns whether it is one against this flood.
+    /// Returns whether it is meant for this flood.
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
             Kind::Nothing | Kind::Limiter(_) | Kind::Ideal => true,
-            // Those that know no clients get the same under other floods.
+            // Defences that know no clients do not depend on visits, so one kind of flood is enough.
             Kind::Meter => !flood.by_visits,
             Kind::Rrl => flood.service == Service::Dns && !flood.by_visits,
             Kind::Synproxy => flood.attack == Attack::Syns,
         }
     }
 
-    /// Returns how long a flood comes before it is measured.
+    /// Returns how long a flood lasts before the measurement.
     pub(super) const fn lead(&self) -> Duration {
         match self.kind {
             Kind::Limiter(configured) if configured.is_automatic => FINDING,
@@ -163,7 +162,7 @@ impl Defence {
         })
     }
 
-    /// Starts it on the server's end, for those who will ask.
+    /// Starts it on the server's end. `planned` are the clients' questions to come.
     pub(super) fn start(
         &self,
         pair: &Pair,
@@ -179,14 +178,14 @@ impl Defence {
             }
             Kind::Synproxy => {
                 tool::take_live_frames(&pair.server)?;
-                // As synproxy's documentation asks for.
+                // Required by synproxy's documentation.
                 set(&pair.server, "net/netfilter/nf_conntrack_tcp_loose", "0")?;
                 tool::run(&pair.server, &["nft", "-f", "-"], SYNPROXY_RULES)?;
             }
             Kind::Ideal => return ideal(pair, flood, planned),
             Kind::Limiter(configured) => {
                 let limiter = limiter.context("no limiter")?;
-                // The daemon itself runs beside the clients.
+                // The daemon itself runs on the clients' CPU.
                 cpu::pin(CLIENTS_CPU)?;
                 let text = configured.here(flood);
                 let limiter = Limiter::start(limiter, &pair.server, &text, &[])?;
@@ -207,7 +206,7 @@ impl Defence {
         Ok(AtWork::InNamespace)
     }
 
-    /// Returns whether there is something to set for a service.
+    /// Returns whether it has settings for a service.
     pub(crate) const fn has_settings(&self, service: Service) -> bool {
         match (self.kind, service) {
             (Kind::Nothing | Kind::Ideal, _)
@@ -217,7 +216,7 @@ impl Defence {
         }
     }
 
-    /// Returns its settings word for word; empty if it has none.
+    /// Returns its settings word for word, or an empty text.
     pub(crate) fn settings(&self, flood: &Flood) -> String {
         match self.kind {
             Kind::Meter => meter(flood),
@@ -229,8 +228,8 @@ impl Defence {
     }
 }
 
-/// Vouches for the known clients, as an application does that knows its own. To know them by their
-/// visits, the limiter would need an hour before each flood.
+/// Makes the limiter trust the known clients, as an application does that knows its users. Learning them by their
+/// visits would take an hour before each flood.
 fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
     let arguments = ["trust", "--stdin", "--for", "1h"];
     let clients: Vec<_> = (0..KNOWN)
@@ -242,8 +241,7 @@ fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
     Ok(())
 }
 
-/// Returns a limit for each source, like that of the packaged configurations: queries, or new
-/// connections.
+/// Returns a limit for each source, like the one of the packaged configurations: queries, or new connections.
 fn meter(flood: &Flood) -> String {
     let (kind, key) = if flood.is_v6() {
         ("ipv6_addr", "ip6 saddr")
@@ -280,7 +278,7 @@ const SYNPROXY_RULES: &str = "table inet bench {
 }
 ";
 
-/// Makes the clients' end take what is sent back to clients, and send what has its checksum.
+/// Makes the clients' end accept packets sent back to clients, and send packets with their checksums.
 fn wire(pair: &Pair) -> Result<Ebpf> {
     pair.compute_checksums()?;
     let mut ebpf = EbpfLoader::new().load(objects::BENCH)?;
@@ -294,8 +292,7 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
     Ok(ebpf)
 }
 
-/// Attaches the program that passes those who will ask, except those whose addresses the flood
-/// forges.
+/// Attaches the program that passes the planned clients, except clients with forged addresses.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));
@@ -321,14 +318,14 @@ fn load_ideal(is_v6: bool, planned: &[Planned]) -> Result<Ebpf> {
     for planned in planned {
         good.insert(key(planned.group, planned.member, is_v6), 1, 0)?;
     }
-    // The clients' router, from which the server is asked whether it is up.
+    // The clients' router, which checks that the server is up.
     good.insert([u32::from_ne_bytes([198, 18, 0, 2]), 0], 1, 0)?;
     let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
     program.load()?;
     Ok(ebpf)
 }
 
-/// Returns the words that the program reads in the packet.
+/// Returns the words that the program reads from the packet.
 fn key(group: Group, member: u32, is_v6: bool) -> [u32; 2] {
     if is_v6 {
         let half = group.v6(member).to_be_bytes();

@@ -1,4 +1,4 @@
-//! A DNS query, and what its answer says.
+//! A DNS query, and its answer.
 
 /// The zone that the servers serve.
 pub(super) const ZONE: &str = "example.test";
@@ -12,7 +12,7 @@ ns IN A 198.18.0.1
 www IN A 192.0.2.80
 ";
 
-/// The position of the id in a message, and behind it of the flags.
+/// The positions of the id and of the flags in a message.
 const ID: std::ops::Range<usize> = 0..2;
 const FLAGS: std::ops::Range<usize> = 2..4;
 
@@ -20,11 +20,11 @@ const IS_ANSWER: u16 = 0x8000;
 const TRUNCATED: u16 = 0x0200;
 const CODE: u16 = 0x000f;
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) id: u16,
-    /// The server wants to be asked again by TCP.
+    /// The server asks for a retry over TCP.
     pub(super) is_truncated: bool,
 }
 
@@ -42,14 +42,14 @@ pub(super) fn query(id: u16) -> Vec<u8> {
     message
 }
 
-/// Returns a query as TCP carries it, behind its length.
+/// Returns a query for TCP, with its length in front.
 pub(super) fn query_for_tcp(id: u16) -> Vec<u8> {
     let message = query(id);
     let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
     [&length.to_be_bytes()[..], &message].concat()
 }
 
-/// Reads an answer; `None`: it is none, or says that something went wrong.
+/// Parses an answer; returns `None` for another message, or an error.
 pub(super) fn answer(message: &[u8]) -> Option<Answer> {
     let word = |range| {
         Some(u16::from_be_bytes(
@@ -66,7 +66,7 @@ pub(super) fn answer(message: &[u8]) -> Option<Answer> {
     })
 }
 
-/// Returns whether the bytes that TCP brought have a whole answer.
+/// Returns whether the bytes received over TCP contain a whole answer.
 pub(super) fn is_answered_by_tcp(bytes: &[u8]) -> bool {
     let Some((length, message)) = bytes.split_first_chunk() else {
         return false;
@@ -99,7 +99,7 @@ mod tests {
         assert!(!is_answered_by_tcp(&by_tcp[..by_tcp.len() - 1]));
         message[2] |= 2;
         assert_eq!(answer_to(&message), Some((0x1234, true)));
-        // Refused.
+        // The code REFUSED.
         message[3] = 5;
         assert_eq!(answer_to(&message), None);
         assert_eq!(answer_to(&message[..3]), None);

@@ -1,4 +1,4 @@
-//! The floods at a server: what they send, from where, and how fast.
+//! The floods at a server: their packets, sources and rates.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -13,25 +13,25 @@ use testbed::Frame;
 use super::{dns, server::Service};
 use crate::scenario::{SERVER_V4, SERVER_V6};
 
-/// What a flood consists of.
+/// The packets of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attack {
     /// Valid DNS queries.
     Queries,
     /// TCP segments that ask for a connection.
     Syns,
-    /// TCP segments that belong to none.
+    /// TCP segments that belong to no connection.
     Acks,
 }
 
-/// How fast it comes.
+/// How fast a flood comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
     /// There is no flood.
     None,
-    /// So many packets a second.
+    /// This many packets per second.
     PerSecond(u64),
-    /// As many as the machine makes, whatever is in front of the server.
+    /// As many as the machine makes, independent of the defence.
     Most,
 }
 
@@ -43,12 +43,11 @@ pub(crate) struct Flood {
     pub(crate) attack: Attack,
     pub(crate) origin: Origin,
     pub(crate) rate: Rate,
-    /// After how long each source sends a second packet; `None`: it does not.
+    /// After how long each source sends a second packet, if it does.
     pub(crate) again_after: Option<Duration>,
-    /// How long before the flood its sources complete a handshake; `None`: they do not.
+    /// How long before the flood its sources complete a handshake, if they do.
     pub(crate) handshakes: Option<Duration>,
-    /// Whether nobody vouches for the known clients. They are known by their visits alone, before
-    /// the flood.
+    /// Whether known clients are known only by their visits before the flood, and not trusted.
     pub(crate) by_visits: bool,
     /// Whether a quick run measures it.
     pub(crate) quick: bool,
@@ -80,7 +79,7 @@ impl Flood {
         }
     }
 
-    /// Returns whether the clients' addresses, as its sources', are IPv6.
+    /// Returns whether the addresses of clients and sources are IPv6.
     pub(crate) const fn is_v6(&self) -> bool {
         self.origin.is_v6()
     }
@@ -90,8 +89,8 @@ impl Flood {
         self.origin.forges(group, member)
     }
 
-    /// Returns whether new clients can be told from its sources: these do not come again, as
-    /// clients do that get no answer, and have completed no handshake.
+    /// Returns whether new clients differ from its sources: the sources do not retry as unanswered
+    /// clients do, and have completed no handshake.
     pub(crate) const fn spares_new_clients(&self) -> bool {
         self.again_after.is_none() && self.handshakes.is_none()
     }
@@ -105,7 +104,7 @@ impl Flood {
         }
     }
 
-    /// Builds one of its frames, with any source, and right checksums.
+    /// Builds one of its frames, with any source, and valid checksums.
     pub(super) fn frame(&self) -> Result<Vec<u8>> {
         const SOURCE_PORT: u16 = 4096;
         let source: IpAddr = match self.origin.source(0) {
@@ -221,7 +220,7 @@ mod tests {
         fn set(&self, _: u64, _: u64) {}
     }
 
-    /// Checks every checksum; returns the source, its port, and what else is a packet's own.
+    /// Checks every checksum; returns the source, its port, and the packet's own number.
     fn check(bytes: &[u8], flood: &Flood) -> (IpAddr, u16, u32) {
         let packet = SlicedPacket::from_ethernet(bytes).unwrap();
         let (ports, number, checksum, right) = match (&packet.net, &packet.transport) {
@@ -293,7 +292,7 @@ mod tests {
             let template = flood.frame().unwrap();
             check(&template, &flood);
             let length = template.len();
-            // As bytes alone, the frame might start at an odd address.
+            // A byte array might start at an odd address.
             let mut words: Vec<u16> = template
                 .chunks(2)
                 .map(|word| u16::from_ne_bytes([word[0], *word.get(1).unwrap_or(&0)]))

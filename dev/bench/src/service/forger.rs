@@ -1,4 +1,4 @@
-//! Sends a flood at its pace from one CPU, until it is told to stop.
+//! Sends a flood at its pace from one CPU, until it is stopped.
 
 use std::{
     fs::File,
@@ -32,20 +32,20 @@ use super::{
 };
 use crate::{cpu, float::to_f64, objects};
 
-/// The frames that the kernel makes at once. It waits for nobody while it makes them.
+/// How many frames the kernel makes at once, without yielding the CPU.
 const BATCH: u32 = 64;
 
-/// The sources that a flood remembers, to use them again after a second: those of a second of any
-/// flood.
+/// How many sources a flood remembers for use after a second: as many as any flood sends in a
+/// second.
 const REMEMBERED: u32 = 1 << 21;
 
-/// The longest flood, however late it is told to stop.
+/// The longest flood, even if it is stopped late.
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// Any signal that ends a system call.
 const WAKE: Signal = Signal::SIGUSR1;
 
-/// A flood under way. It ends on drop.
+/// A flood in progress. It ends on drop.
 pub(super) struct Forger {
     words: Array<MapData, [u64; FORGE_WORDS]>,
     started: Instant,
@@ -54,7 +54,7 @@ pub(super) struct Forger {
 }
 
 growing! {
-    /// What was sent.
+    /// The number of frames sent, and the time taken.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Sent {
         pub(super) frames: u64,
@@ -63,14 +63,14 @@ growing! {
 }
 
 impl Sent {
-    /// Returns frames a second.
+    /// Returns frames per second.
     pub(super) fn rate(&self) -> f64 {
         to_f64(self.frames) / self.time.as_secs_f64()
     }
 }
 
 impl Forger {
-    /// Starts a flood; `per_second` stands for [`Rate::Most`]: `None`: without a pause.
+    /// Starts a flood. `per_second` is the pace of [`Rate::Most`]; `None` means without a pause.
     pub(super) fn start(flood: &Flood, pair: &Pair, per_second: Option<u64>) -> Result<Self> {
         let pace = match flood.rate {
             Rate::PerSecond(packets) => Pace::per_second(packets),
@@ -101,7 +101,7 @@ impl Forger {
         let thread = {
             let is_to_stop = Arc::clone(&is_to_stop);
             let namespace = File::open(pair.client.path())?;
-            // This very thread is woken, so it enters the namespace itself.
+            // The signal must reach this thread, so it enters the namespace itself.
             thread::spawn(move || {
                 setns(namespace, CloneFlags::CLONE_NEWNET)?;
                 send(&mut ebpf, &template, &is_to_stop)
@@ -115,7 +115,7 @@ impl Forger {
         })
     }
 
-    /// Returns what was sent so far; fails if the flood has ended.
+    /// Returns the frames sent so far; fails if the flood has ended.
     pub(super) fn sent(&self) -> Result<Sent> {
         let is_over = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         ensure!(!is_over, "the flood ended early");
@@ -149,7 +149,7 @@ impl Forger {
 
 impl Drop for Forger {
     fn drop(&mut self) {
-        // `stop` says what went wrong; here something else already has.
+        // `stop` reports errors; on a plain drop, another error is already on its way.
         let _ = self.end();
     }
 }
@@ -203,7 +203,7 @@ fn send(ebpf: &mut Ebpf, template: &[u8], is_to_stop: &AtomicBool) -> Result<()>
         ensure!(start.elapsed() < LONGEST, "the flood was not told to stop");
         let options = TestRunOptions {
             data_in: Some(template),
-            // Frames that are not due count as well, so this is far away.
+            // Frames that are not due count as well, so this is never reached.
             repeat: u32::MAX,
             attrs: TestRunAttrs::new().xdp_live_frames(BATCH),
             ..TestRunOptions::new()

@@ -1,10 +1,10 @@
-//! Counters that only grow, read twice: how much they have grown.
+//! Counters that only grow: the difference of two readings.
 
 use std::time::Duration;
 
-/// What only grows.
+/// Counters that only grow.
 pub(super) trait Grows {
-    /// Returns how much it has grown since.
+    /// Returns the growth since `before`.
     fn since(&self, before: &Self) -> Self;
 }
 

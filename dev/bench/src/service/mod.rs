@@ -1,8 +1,8 @@
-//! Measures what a good client gets from a real server during a flood: the service.
+//! Measures the service: a good client's answers from a real server during a flood.
 //!
-//! An open loop: the flood is paced by the clock on one CPU, the kernel receives and the server
-//! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
-//! clock as well, whether or not earlier ones are answered.
+//! An open loop: one CPU sends the flood by the clock; on another the kernel receives and the
+//! server answers, so a slow defence does not slow the flood down. Questions are asked by the clock
+//! as well, whether or not earlier ones are answered.
 
 mod awake;
 mod clients;
@@ -53,19 +53,20 @@ use crate::{
     stats::Spread,
 };
 
-/// How often each known client comes before a flood if nobody vouches for it, and from one visit to
-/// the next: more than the two seconds that the configurations ask for, as the limiter's time is
-/// coarse.
+/// How often each known client comes before a flood if it is not trusted, and the time between two
+/// visits: more than the two seconds that the configurations ask for, because the limiter's clock
+/// is coarse.
 const VISITS: u32 = 3;
 const APART: Duration = Duration::from_millis(3_300);
 
-/// How much of the machine's fastest pace "most" is: slower receivers make it a little slower.
+/// The part of the machine's fastest pace that counts as "most": slower receivers slow it down a
+/// little.
 const OF_FASTEST: f64 = 0.8;
 
-/// The largest difference of offered rates at which results can be compared, in percent.
+/// The largest difference of offered rates, in percent, at which results can be compared.
 const COMPARABLE: f64 = 5.0;
 
-/// What to measure, and with what.
+/// The floods, defences and settings of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurement {
     pub(crate) floods: Vec<Flood>,
@@ -75,7 +76,7 @@ pub(crate) struct Measurement {
     pub(crate) time: Duration,
     /// The limiter's program.
     pub(crate) limiter: Option<PathBuf>,
-    /// Whether this is all that the document of the service shows.
+    /// Whether this is everything in the document of the service.
     pub(crate) is_whole: bool,
 }
 
@@ -95,8 +96,8 @@ pub(crate) struct Outcome {
     /// Percentages answered by the first, second and third try.
     pub(crate) known: [Spread; TRIES],
     pub(crate) new: [Spread; TRIES],
-    /// Likewise of the known clients whose addresses the flood forges, who are not in `known`;
-    /// `None`: it forges none.
+    /// The same for known clients with forged addresses, who are not in `known`; `None` if the
+    /// flood forges none.
     pub(crate) victims: Option<[Spread; TRIES]>,
     /// Milliseconds from a known client's first try to its answer.
     pub(crate) p50_ms: Spread,
@@ -106,20 +107,20 @@ pub(crate) struct Outcome {
     /// Milliseconds from a new client's first try to its answer.
     pub(crate) new_p50_ms: Spread,
     pub(crate) new_p99_ms: Spread,
-    /// The percentage of its CPU that the server took.
+    /// The percentage of its CPU that the server used.
     pub(crate) server_cpu: Spread,
-    /// The percentage of the same CPU that receiving took.
+    /// The percentage of the same CPU that receiving used.
     pub(crate) receiver_cpu: Spread,
-    /// Nanoseconds of the receiving thread for each packet that it received.
+    /// Nanoseconds of the receiving thread for each received packet.
     pub(crate) receiver_ns: Spread,
-    /// Nanoseconds of the clients' receiving thread for each of the same packets: what the answers
-    /// cost where they go. `None`: the defence sends none from its program.
+    /// Nanoseconds of the clients' receiving thread for each of the same packets: the cost of
+    /// answers at their destination. `None` if the defence's program sends none.
     pub(crate) answers_ns: Option<Spread>,
-    /// Packets that the flood made in a second.
+    /// Packets per second that the flood made.
     pub(crate) offered: Spread,
-    /// The percentage of what was offered that was lost in the ring, before the defence.
+    /// The percentage of the offered packets that was lost in the ring, before the defence.
     pub(crate) lost_in_ring: Spread,
-    /// The percentage that was lost in CPUs' backlogs, behind it.
+    /// The percentage that was lost in CPUs' backlogs, behind the defence.
     pub(crate) lost_in_backlog: Spread,
     /// The percentage that was lost in the server's full sockets.
     pub(crate) lost_in_sockets: Spread,
@@ -141,21 +142,20 @@ pub(crate) struct Run {
     lost_in_ring: f64,
     lost_in_backlog: f64,
     lost_in_sockets: f64,
-    /// The bots that could complete a handshake.
+    /// How many bots completed a handshake.
     handshakes: usize,
     /// Where packets were lost.
     way: Way,
-    /// The turns of the thread that receives.
+    /// The turns of the receiving thread.
     receiver_turns: Turns,
-    /// The turns of the server.
     server_turns: Turns,
-    /// The percentage of time in which the host ran something else on the clients' CPU.
+    /// The percentage of time in which the host ran another guest on the clients' CPU.
     clients_cpu_stolen: f64,
-    /// Likewise on the server's CPU.
+    /// The same for the server's CPU.
     server_cpu_stolen: f64,
-    /// The longest delay of a question, in milliseconds after it was due.
+    /// The longest delay of a question after it was due, in milliseconds.
     asked_late_ms: f64,
-    /// What automatic rates did from the flood's beginning on.
+    /// The automatic rates from the flood's beginning on.
     rates: Vec<RateAt>,
 }
 
@@ -240,7 +240,8 @@ impl Measurement {
     }
 }
 
-/// Keeps the machine ready to be measured until both are dropped; fails if it is too small.
+/// Keeps the machine ready for measurements until both values are dropped; fails if it is too
+/// small.
 fn hold() -> Result<(Option<HurryingSession>, Awake)> {
     place::check()?;
     let hurry = HurryingSession::of(process::id())?;
@@ -249,13 +250,13 @@ fn hold() -> Result<(Option<HurryingSession>, Awake)> {
 
 /// A server behind its defence. All of it is removed on drop.
 struct Site {
-    // In the order of their removal.
+    // In the order of removal.
     at_work: AtWork,
     server: Server,
     receiver: i32,
-    /// The thread that receives what the defence's program sends back, if it does.
+    /// The thread that receives packets sent back by the defence's program, if any.
     answers: Option<i32>,
-    /// How long a flood comes before it is measured.
+    /// How long a flood lasts before the measurement.
     lead: Duration,
     pair: Pair,
 }
@@ -351,7 +352,7 @@ impl Site {
         })
     }
 
-    /// Reads the counters, while the flood waits: it would leave little of its CPU to the reader.
+    /// Reads the counters while the flood is paused: it would leave the reader little of its CPU.
     fn counters(&self) -> Result<Counters> {
         let (server, receiver, answers) = (self.server.group(), self.receiver, self.answers);
         let read = || {
@@ -363,12 +364,12 @@ impl Site {
     }
 }
 
-/// Returns a test for known clients whose addresses the flood does not forge.
+/// Returns a test for known clients without forged addresses.
 fn is_known(flood: &Flood) -> impl Fn(Group, u32) -> bool {
     move |group, member| group == Group::Known && !flood.forges(group, member)
 }
 
-/// Waits for so long, unless the user wants the program to end.
+/// Waits for this time, unless the user interrupts the program.
 fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     const STEP: Duration = Duration::from_millis(100);
     let start = Instant::now();
@@ -379,8 +380,8 @@ fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the known clients did not get most of what they asked for before the flood. Those whose
-/// addresses it will forge do not count: the ideal passes none of them.
+/// Fails if the known clients did not get most of their answers before the flood. Clients with
+/// forged addresses do not count, because the ideal passes none of them.
 fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     const LEAST: f64 = 90.0;
     let answered = calm.tally(is_known(flood)).answered_by(TRIES);
@@ -391,7 +392,7 @@ fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     Ok(())
 }
 
-/// Returns the pace of a flood that is as fast as the machine makes it, in front of the ideal.
+/// Returns the pace of a flood at the machine's fastest, in front of the ideal.
 fn most(flood: &Flood, interrupt: &Interrupt) -> Result<u64> {
     const TIME: Duration = Duration::from_secs(1);
     let ideal = DEFENCES.into_iter().find(|defence| defence.name == IDEAL);
@@ -412,7 +413,7 @@ fn most(flood: &Flood, interrupt: &Interrupt) -> Result<u64> {
     Ok((sent.rate() * OF_FASTEST) as u64)
 }
 
-/// Returns whether rates differ by so little that what was measured under them can be compared.
+/// Returns whether rates differ so little that results under them can be compared.
 fn are_comparable(rates: &[f64]) -> bool {
     let Some(spread) = Spread::new(rates.to_vec()) else {
         return false;
@@ -455,14 +456,13 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// Returns whether what was offered differs by so little that the results can be compared.
+    /// Returns whether the offered rates differ so little that the results can be compared.
     pub(crate) fn is_comparable(&self, other: &Self) -> bool {
         are_comparable(&[self.offered.median, other.offered.median])
     }
 }
 
 impl Under {
-    /// Returns a defence's results.
     pub(crate) fn of(&self, defence: &str) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
         outcomes.find(|outcome| outcome.defence == defence)

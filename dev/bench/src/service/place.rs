@@ -1,5 +1,5 @@
-//! Where a server is measured: two namespaces, the flood and the clients on one CPU, the server and
-//! the network stack before it on another.
+//! Where a server is measured: two namespaces. One CPU has the flood and the clients, another one the server and its
+//! network stack.
 
 use std::{collections::HashSet, fs, net::Ipv4Addr, path::PathBuf};
 
@@ -21,11 +21,11 @@ use crate::{
 /// The CPU of the flood and the clients.
 pub(super) const CLIENTS_CPU: usize = 0;
 
-/// The CPU of the server, and of the kernel's thread that receives for it.
+/// The CPU of the server, and of the kernel thread that receives for it.
 pub(super) const SERVER_CPU: usize = 1;
 
-/// The settings by which the server's interface gathers packets for 50 µs before it wakes the
-/// thread that receives, as network cards do, and goes on while it finds some.
+/// Makes the server's interface gather packets for 50 µs before it wakes the receiving thread, as network cards do, and
+/// then poll for as long as it finds some.
 const MODERATION: [(&str, &str); 2] = [
     ("napi_defer_hard_irqs", "1"),
     ("gro_flush_timeout", "50000"),
@@ -45,8 +45,8 @@ pub(super) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Makes the namespaces. What the server sends to clients gets there; what it sends to forged
-/// addresses is dropped as it leaves, as if it had left a network card.
+/// Makes the namespaces. The server's packets to clients arrive there; its packets to forged addresses are dropped when
+/// they leave, as behind a network card.
 pub(super) fn new_pair() -> Result<Pair> {
     let router = [
         format!("{}/32", Ipv4Addr::from(ROUTER_V4)).parse()?,
@@ -57,15 +57,15 @@ pub(super) fn new_pair() -> Result<Pair> {
         format!("{SERVER_V6}/128").parse()?,
     ];
     let pair = Pair::new(&router, &server)?;
-    // Else a veth end without an XDP program receives the packets of sockets beside its ring, on the
-    // sender's CPU: the flood would cost the clients nothing. With a program this is off anyway.
+    // Otherwise a veth end without an XDP program receives packets of sockets outside its ring, on the sender's CPU:
+    // the flood would cost the clients nothing. With a program this is off anyway.
     tool::run(
         &pair.client,
         &["ethtool", "-K", CLIENT_INTERFACE, "tso", "off"],
         "",
     )?;
     let router_v4 = Ipv4Addr::from(ROUTER_V4);
-    // A veth end whose other end is down drops what it should send.
+    // A veth end drops all packets while the other end is down.
     pair.server.ip_batch(&format!(
         "link add nowhere0 type veth peer name nowhere1\n\
          link set nowhere0 arp off addrgenmode none up\n\
@@ -76,13 +76,13 @@ pub(super) fn new_pair() -> Result<Pair> {
          route add 100.64.0.0/10 via {router_v4} dev {SERVER_INTERFACE} onlink\n\
          route add 2001:db8::/32 via {ROUTER_V6} dev {SERVER_INTERFACE} onlink\n"
     ))?;
-    // All addresses of the clients' networks are the client's own.
+    // All addresses of the clients' networks are local to the client.
     pair.client
         .ip_batch("route add local 100.64.0.0/10 dev lo\nroute add local 2001:db8::/32 dev lo\n")?;
     set(&pair.client, "net/ipv6/ip_nonlocal_bind", "1")?;
-    // A SYN is sent again after 1 s, then after 2 more, as most systems do and kernels before 6.5.
+    // A SYN is repeated after 1 s, then after 2 more, as on most systems and on kernels before 6.5.
     set_if_known(&pair.client, "net/ipv4/tcp_syn_linear_timeouts", "0")?;
-    // Answers are received on the clients' CPU, though they were sent on the server's.
+    // Answers are received on the clients' CPU, though the server's CPU sends them.
     let mask = 1 << CLIENTS_CPU;
     write_sys(
         &pair.client,
@@ -92,20 +92,20 @@ pub(super) fn new_pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// Has the server's interface receive on a thread of the kernel's, on the server's CPU; returns the
-/// thread's id. Whatever receives there, a program or GRO, must have begun.
+/// Makes the server's interface receive on a kernel thread, on the server's CPU; returns the thread's id. A program or
+/// GRO must already be active on the interface.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     thread_of(&pair.server, SERVER_INTERFACE, SERVER_CPU)
 }
 
-/// Has the clients' interface receive on a thread of the kernel's, on the clients' CPU; returns the
-/// thread's id. A program must have begun to receive there: what the server's program sends back
-/// would else be received where it was sent, on the server's CPU.
+/// Makes the clients' interface receive on a kernel thread, on the clients' CPU; returns the thread's id. A program
+/// must already be active there: otherwise packets sent back by the server's program would be received on the server's
+/// CPU.
 pub(super) fn receive_answers_on_thread(pair: &Pair) -> Result<i32> {
     thread_of(&pair.client, CLIENT_INTERFACE, CLIENTS_CPU)
 }
 
-/// Has an interface receive on a thread of the kernel's, on that CPU; returns the thread's id.
+/// Makes an interface receive on a kernel thread, on this CPU; returns the thread's id.
 fn thread_of(namespace: &Namespace, interface: &str, cpu: usize) -> Result<i32> {
     let before = receivers(interface)?;
     for (setting, value) in MODERATION {
@@ -127,7 +127,7 @@ fn thread_of(namespace: &Namespace, interface: &str, cpu: usize) -> Result<i32> 
     Ok(thread)
 }
 
-/// Returns the ids of the kernel's threads that receive for interfaces of that name.
+/// Returns the ids of the kernel threads that receive for interfaces of this name.
 fn receivers(interface: &str) -> Result<HashSet<i32>> {
     let start = format!("napi/{interface}");
     let receives = |process: &i32| {
@@ -153,8 +153,8 @@ fn set_if_known(namespace: &Namespace, setting: &str, value: &str) -> Result<()>
     Ok(())
 }
 
-/// Writes a file of an interface below /sys. The mounted one shows another namespace's interfaces,
-/// so that of this one is mounted for as long as that takes, for one thread alone.
+/// Writes a file of an interface below /sys. The mounted sysfs shows another namespace's interfaces, so the right one
+/// is mounted meanwhile, for this thread alone.
 fn write_sys(namespace: &Namespace, file: &str, value: &str) -> Result<()> {
     namespace.enter(|| {
         unshare(CloneFlags::CLONE_NEWNS).context("cannot make a mount namespace")?;

@@ -1,12 +1,12 @@
-//! Processes, as the kernel describes them in /proc.
+//! Processes, as described in /proc.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use nix::unistd::{SysconfVar, sysconf};
 
-/// The process group, and the ticks in user and kernel mode, in what follows the name of a process
-/// in its state file (proc_pid_stat(5)).
+/// The positions of the process group, and of the ticks in user and kernel mode, after the
+/// process's name in its stat file (proc_pid_stat(5)).
 const GROUP: usize = 2;
 const TICKS: [usize; 2] = [11, 12];
 
@@ -21,7 +21,7 @@ pub(super) fn ids() -> Result<impl Iterator<Item = i32>> {
 pub(super) fn of_group(wanted: u32) -> Result<Vec<(i32, Duration)>> {
     ids()?
         .filter_map(|process| {
-            // It may have ended.
+            // The process may have ended.
             let (group, ticks) = group_and_ticks(&stat(process).ok()?)?;
             (group == wanted).then(|| of_ticks(ticks).map(|time| (process, time)))
         })

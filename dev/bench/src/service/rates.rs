@@ -1,4 +1,4 @@
-//! Follows automatic rates while a flood comes.
+//! Follows automatic rates during a flood.
 
 use std::{
     collections::BTreeMap,
@@ -17,34 +17,34 @@ use serde_json::Value;
 
 use crate::cpu;
 
-/// As often as the daemon moves the rates.
+/// The interval at which the daemon changes the rates.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// An automatic rate and its distress at one time.
+/// An automatic rate and its overload signals at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RateAt {
     /// After the flood began.
     milliseconds: u128,
     limit: String,
-    /// In tokens a second.
+    /// In tokens per second.
     rate: u64,
-    /// In how many intervals the limit heard distress so far, by kind.
+    /// In how many intervals so far the limit saw overload, by kind.
     distress: BTreeMap<String, u64>,
 }
 
-/// A thread that asks for the rates again and again, until the value is dropped.
+/// A thread that polls the rates until the value is dropped.
 pub(super) struct Follower {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Vec<RateAt>>>>,
 }
 
 impl Follower {
-    /// Starts to ask by a command that shows the status as JSON.
+    /// Starts polling with a command that shows the status as JSON.
     pub(super) fn start(mut status: Command) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let asks = Arc::clone(&ends);
         let thread = thread::spawn(move || {
-            // Else the flood would leave it a thirtieth of the CPU.
+            // Otherwise the flood would leave it a thirtieth of the CPU.
             cpu::hurry(0)?;
             let start = Instant::now();
             let mut rates = Vec::new();
@@ -62,7 +62,7 @@ impl Follower {
         }
     }
 
-    /// Returns what was told.
+    /// Returns the rates seen.
     pub(super) fn finish(mut self) -> Result<Vec<RateAt>> {
         self.ends.store(true, Relaxed);
         let Some(thread) = self.thread.take() else {
@@ -77,7 +77,7 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         self.ends.store(true, Relaxed);
-        // Something else has failed already.
+        // An earlier error is already on its way.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -32,10 +32,10 @@ use crate::{
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to wait for the answer to one try of that.
+/// How long to wait for the answer to one try.
 const PACE: Duration = Duration::from_millis(100);
 
-/// What is served.
+/// The measured services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// DNS, over UDP and TCP.
@@ -45,7 +45,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Returns the name, for people.
+    /// Returns the name in readable form.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Dns => "DNS",
@@ -61,7 +61,6 @@ impl Service {
     }
 }
 
-/// A server's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Nsd,
@@ -90,7 +89,7 @@ impl Program {
         tool::missing(&[self.command(), "unshare"])
     }
 
-    /// Returns the arguments with which it stays in the foreground, configured in `directory`.
+    /// Returns the arguments that keep it in the foreground, configured in `directory`.
     fn arguments(self, directory: &str) -> Vec<String> {
         let file = format!("{directory}/server.conf");
         let arguments = match self {
@@ -101,7 +100,7 @@ impl Program {
         arguments.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns the configuration: one process that answers, and no limit of the server's own but
+    /// Returns the configuration: one process that answers, and no limit of the server's own except
     /// Knot's.
     pub(crate) fn configuration(self, directory: &str) -> String {
         let zone = dns::ZONE;
@@ -174,13 +173,13 @@ http {{
     }
 }
 
-/// The HTTP request of a client, and the end of the answer.
+/// A client's HTTP request, and the end of the response.
 pub(super) const REQUEST: &[u8] =
     b"GET / HTTP/1.1\r\nHost: www.example.test\r\nConnection: close\r\n\r\n";
 pub(super) const SERVED: &[u8] = b"served";
 
-/// A running server. It is killed on drop, with all of its processes; they also end with the thread
-/// that started it.
+/// A running server. Dropping it kills all of its processes; they also end with the thread that
+/// started it.
 pub(super) struct Server {
     child: Child,
     directory: TempDir,
@@ -188,7 +187,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it on the server's CPU, and waits until it answers.
+    /// Starts the server on its CPU, and waits until it answers.
     pub(super) fn start(program: Program, pair: &Pair, interrupt: &Interrupt) -> Result<Self> {
         let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
         let path = directory
@@ -205,9 +204,10 @@ impl Server {
             program.configuration(path),
         )?;
         let log = File::create(directory.path().join("log"))?;
-        // It inherits the CPU. Ctrl-C on the terminal ends the benchmark alone, and that ends it.
-        // As the first process of a process namespace, its end is that of all its children. In a
-        // session of its own, it has the CPU's share of one process, as the receiving thread has.
+        // The server inherits the CPU. It is the first process of a process namespace, so all of
+        // its children end with it. It has its own session: Ctrl-C on the terminal then ends only
+        // the benchmark, which ends the server, and the session gets the CPU share of one process,
+        // like the receiving thread.
         let mut command = pair.server.command("unshare");
         command
             .args(["--pid", "--fork", "--kill-child=KILL", "nice", "-n"])
@@ -217,7 +217,8 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        // SAFETY: between fork and exec there is only setsid, which neither allocates nor locks.
+        // SAFETY: between fork and exec, the child only calls setsid, which neither allocates nor
+        // locks.
         unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
         cpu::pin(SERVER_CPU)?;
         let child = command.spawn().context("cannot run `unshare`");
@@ -270,7 +271,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails if it has ended already.
+        // The process may have ended already.
         if let Ok(group) = i32::try_from(self.child.id()) {
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
@@ -278,7 +279,7 @@ impl Drop for Server {
     }
 }
 
-/// Asks once; fails without an answer.
+/// Sends one request; fails without an answer.
 fn answers(service: Service, server: SocketAddr) -> Result<()> {
     let mut bytes = vec![0; 4096];
     match service {

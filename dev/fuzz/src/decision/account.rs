@@ -1,12 +1,12 @@
-//! What a bucket has admitted, and the bound on it.
+//! The tokens that a bucket has admitted, and their bound.
 
 use limiter_common::strategy::Strategy;
 
 use super::{admitted::Admitted, wanted::Wanted};
 
-/// What a bucket has admitted.
+/// The tokens that a bucket has admitted.
 pub(super) struct Account {
-    /// The first time, in ticks of GCRA.
+    /// The first packet's time, in ticks of GCRA.
     first: u64,
     /// All tokens admitted, in the same ticks.
     ticks: u128,
@@ -48,7 +48,7 @@ impl Account {
     }
 
     /// Checks the bound: burst + interval / emission interval, times the emission interval. It also
-    /// holds for clocks that go back, and for intervals that end before they began.
+    /// holds for clocks that go back, and for intervals that end before they begin.
     fn charge_gcra(&mut self, charge: &Wanted, now: u64) {
         let gcra = &charge.parameters.gcra;
         self.ticks += u128::from(charge.cost) * u128::from(gcra.emission_interval);

@@ -16,10 +16,10 @@ use limiter_policy::policy::{
 };
 use testbed::{Frame, Tag};
 
-/// More packets in one run find nothing that more runs do not.
+/// More packets in one run find no more bugs than more runs do.
 const MAX_PACKETS: usize = 64;
 
-/// The time of the first packet in nanoseconds, late enough that clocks may go back.
+/// The time of the first packet in nanoseconds, late enough for clocks to go back.
 const START: u64 = 1 << 40;
 
 /// A policy, and packets for it.
@@ -65,7 +65,7 @@ struct StrategyInput(Strategy);
 
 impl<'a> Arbitrary<'a> for StrategyInput {
     fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
-        // The same choice as a derived one, so that earlier findings keep their meaning.
+        // The same choice as a derived implementation, so that earlier findings keep their meaning.
         let number = (u64::from(u32::arbitrary(input)?) * Strategy::ALL.len() as u64) >> 32;
         Ok(Self(Strategy::ALL[number as usize]))
     }
@@ -90,9 +90,9 @@ struct MatchInput {
     tcp_flags: Option<(u8, u8)>,
     destinations: Vec<Network>,
     ignore_fragments: bool,
-    /// Bits of states of connections.
+    /// Bits of connection states.
     tcp_states: u8,
-    /// Types of ICMP messages, of ICMPv6 ones with `true`.
+    /// ICMP types; `true` stands for ICMPv6.
     icmp_types: Vec<(bool, u8)>,
 }
 
@@ -107,7 +107,7 @@ struct Network {
 enum RateInput {
     /// A rate that packets can reach.
     Small { burst: u16, count: u16, period: u16 },
-    /// A rate of any size; most cannot be counted.
+    /// A rate of any size; most are impossible to count.
     Any {
         burst: u64,
         count: u64,
@@ -115,7 +115,7 @@ enum RateInput {
     },
 }
 
-/// One of few hosts, so that they share buckets.
+/// One of few hosts, so that packets share buckets.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Host {
     V4 { network: u8, host: u8 },
@@ -153,9 +153,9 @@ enum FrameInput {
 }
 
 impl Input {
-    /// Builds the policy, which may not compile.
+    /// Builds the policy. It may fail to compile.
     pub(super) fn policy(&self) -> Policy {
-        // No prefix belongs to two.
+        // No prefix belongs to two subscribers.
         let owners: BTreeMap<IpNet, u64> = self
             .subscribers
             .iter()
@@ -381,7 +381,7 @@ impl Host {
 }
 
 impl Pause {
-    /// Returns the next time: years ahead at most, in total; back by at most the difference of two
+    /// Returns the next time: in total at most years ahead; back by at most the difference of two
     /// CPUs' clocks.
     fn after(self, now: u64) -> u64 {
         match self {

@@ -1,17 +1,17 @@
-//! Any policy and any packets: the invariants of decisions hold.
+//! Any policy and any packets: decisions keep their invariants.
 
 mod account;
 /// Shared with the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/brute_force/admitted.rs"]
 mod admitted;
 mod input;
-/// The model of the engines' tests.
+/// The model, shared with the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/model.rs"]
 mod model;
 /// Shared with the engines' tests.
 #[path = "../../../../limiter-datapath/tests/engines/question.rs"]
 pub(crate) mod question;
-/// That of its part for server names.
+/// The model's part for server names.
 #[path = "../../../../limiter-datapath/tests/engines/server_name.rs"]
 #[expect(
     dead_code,
@@ -39,7 +39,7 @@ use self::{
     wanted::{Wanted, wanted},
 };
 
-/// The number of CPUs that policies are compiled for: fixed, so that machines reproduce each
+/// The number of CPUs for which policies are compiled: fixed, so that machines reproduce each
 /// other's findings.
 const CPUS: u32 = 4;
 
@@ -107,8 +107,7 @@ fn states(buckets: &MemoryBuckets) -> States {
     buckets.clone().into_states()
 }
 
-/// Checks that the reason, the limits that matched, and the one that denied are consistent and
-/// right.
+/// Checks that the reason, the matching limits and the denying limit are consistent and right.
 fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
     let matched = wanted
         .iter()
@@ -136,7 +135,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
     }
 }
 
-/// Checks that exactly those observing limits would have dropped the packet that lack the tokens.
+/// Checks that the verdict reports exactly the observing limits that lack tokens for the packet.
 fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
     for limit in wanted {
         let would_drop =
@@ -158,14 +157,14 @@ fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
     report.retry_in_ns.is_some_and(|ns| ns > 0)
 }
 
-/// Checks that the charged limits have changed buckets, and no others, except fixed windows that
-/// counted what they `refused`.
+/// Checks that the charged limits have changed their buckets, and no other limits have, except
+/// fixed windows that counted the `refused` packet.
 fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);
         if key.part() != 0 {
-            // The previous packet's stamp, as the log goes on.
+            // The previous packet's stamp, because the log goes on.
             assert!(!changed || charges.iter().any(|charge| is_stamp_of(charge, key)));
         } else if refused.iter().any(|limit| limit.key == *key) {
             assert!(!is_charged, "{key:?}");

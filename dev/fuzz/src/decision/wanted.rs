@@ -1,4 +1,4 @@
-//! What a policy demands of a frame, found without its tables.
+//! Computes a policy's demands on a frame without its compiled tables.
 
 use limiter_common::{
     address::Address,
@@ -16,7 +16,7 @@ use super::{
     server_name::Known,
 };
 
-/// What one limit demands of a packet.
+/// One limit's demand on a packet.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) limit_index: u32,
@@ -32,7 +32,8 @@ impl Wanted {
     }
 }
 
-/// Returns the demands of all limits that count the frame, by limit index; none if it is no packet.
+/// Returns the demands of all limits that count the frame, by limit index; empty if it is no
+/// packet.
 pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
     let mut facts = Facts::NONE;
     if packet::parse(&BytesFrame(frame), &mut facts).is_err() {

@@ -1,4 +1,4 @@
-//! TCP connections that ask one question each. The network stack itself sends again what is lost.
+//! TCP connections with one question each. The network stack itself retransmits lost segments.
 
 use std::{
     collections::HashMap,
@@ -16,13 +16,13 @@ use socket2::{Domain, Socket, Type};
 pub(in crate::service) struct Attempt {
     pub(in crate::service) from: IpAddr,
     pub(in crate::service) to: SocketAddr,
-    /// What to send; if empty, the handshake is all.
+    /// The bytes to send; if empty, the handshake is enough.
     pub(in crate::service) request: Vec<u8>,
     /// Whether the bytes received are a whole answer.
     pub(in crate::service) is_answer: fn(&[u8]) -> bool,
 }
 
-/// Connections under way, each known by its token.
+/// Connections in progress, by token.
 #[derive(Default)]
 pub(in crate::service) struct Connections(HashMap<u64, Connection>);
 
@@ -67,13 +67,13 @@ impl Connections {
         Ok(())
     }
 
-    /// Returns the number of those under way.
+    /// Returns the number of connections in progress.
     pub(in crate::service) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Goes on with a connection on which something happened; if it has its answer, ends it and
-    /// returns how often it was tried. One that fails ends without an answer.
+    /// Advances a connection after an event. If it has its answer, closes it and returns how often
+    /// it was tried. A failed connection ends without an answer.
     pub(in crate::service) fn advance(&mut self, token: u64) -> Option<usize> {
         let connection = self.0.get_mut(&token)?;
         match connection.advance() {
@@ -92,7 +92,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Returns whether the answer is there.
+    /// Returns whether the answer is complete.
     fn advance(&mut self) -> io::Result<bool> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
@@ -105,7 +105,7 @@ impl Connection {
             if self.attempt.request.is_empty() {
                 return Ok(true);
             }
-            // A new connection takes some bytes at once.
+            // A new connection takes a short request at once.
             self.socket.write_all(&self.attempt.request)?;
         }
         let mut bytes = [0; 2048];
@@ -123,7 +123,7 @@ impl Connection {
     }
 }
 
-/// Returns 1, and how many segments were sent again.
+/// Returns 1 plus the number of retransmitted segments.
 fn tries(socket: &Socket) -> io::Result<usize> {
     // SAFETY: the structure is made of numbers, for which 0 is a value.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };

@@ -30,19 +30,20 @@ use crate::{
     },
 };
 
-/// When a question is asked again, after the first time.
+/// When a question is retried, measured from its first try.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 
-/// How long to wait for answers after the last question: until the last try has had a second.
+/// How long to wait for answers after the last question: the last retry gets a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The descriptors that a run may take, with some to spare.
+/// The descriptors that a run may use, with a margin.
 const DESCRIPTORS: u64 = 16_384;
 
 /// Distinguishes the connection of a question from its datagrams.
 const BY_TCP: u64 = 1 << 32;
 
-/// Asks what is planned, in order, on the clients' CPU; returns once all is answered or given up.
+/// Asks the planned questions in order, on the clients' CPU; returns once all are answered or given
+/// up.
 pub(in crate::service) fn ask(
     planned: &[Planned],
     flood: &Flood,
@@ -54,7 +55,8 @@ pub(in crate::service) fn ask(
         "too many questions for the ids of DNS"
     );
     namespace.enter(|| {
-        // Everybody on that CPU but the kernel waits for the clients, so that they are in time.
+        // Only the kernel's threads come before the clients on this CPU, so that their questions
+        // are on time.
         cpu::pin(CLIENTS_CPU)?;
         cpu::come_first(0)?;
         allow_descriptors()?;
@@ -68,11 +70,11 @@ struct Engine {
     service: Service,
     server: SocketAddr,
     is_v6: bool,
-    /// The sockets of those who ask by datagrams: a known client's for all that it asks, by its
-    /// number; a new client's by that of its question, behind them.
+    /// The sockets for datagrams: one for each known client, by the client's number; behind them
+    /// one for each new client, by the number of its question.
     sockets: HashMap<u64, UdpSocket>,
     connections: Connections,
-    /// The questions to look at again, by the number of the try.
+    /// The questions to retry, by the number of the try.
     again: [VecDeque<(Instant, usize, u64)>; AGAIN.len()],
 }
 
@@ -172,18 +174,19 @@ impl Engine {
         };
         let id = u16::try_from(number)?;
         match socket.send(&dns::query(id)) {
-            // It is lost, as on any way to the server: an earlier one was refused, or there is no
-            // room in a queue.
+            // It is lost, like a packet on its way to the server: an earlier one was refused, or a
+            // queue is full.
             Err(error) if is_lost(&error) => Ok(()),
             sent => sent.map(drop).context("a client cannot send"),
         }
     }
 
-    /// Reads what has come for a token.
+    /// Reads the answers for a token.
     fn hear(&mut self, token: u64) -> Result<()> {
         if token & BY_TCP != 0 {
             if let Some(tries) = self.connections.advance(token) {
-                // An answer over TCP to what was asked by datagrams comes with that try.
+                // An answer over TCP to a question that began as a datagram counts for the
+                // datagram's try.
                 let tries = (self.service == Service::Web).then_some(tries);
                 let number = usize::try_from(token & !BY_TCP)?;
                 self.questions.answer(number, tries, Instant::now());
@@ -209,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Takes an answer; if it is cut short, asks again by TCP, as any resolver does.
+    /// Takes an answer. If it is truncated, asks again over TCP, as any resolver does.
     fn take(&mut self, answer: dns::Answer, from: IpAddr) -> Result<()> {
         let number = usize::from(answer.id);
         if !answer.is_truncated {
@@ -227,7 +230,7 @@ impl Engine {
     }
 }
 
-/// Whether an error says no more than that a packet is lost.
+/// Whether an error only means that a packet is lost.
 fn is_lost(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -238,7 +241,7 @@ fn is_lost(error: &std::io::Error) -> bool {
     ) || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-/// Completes a handshake from each address, some at a time; returns how many could.
+/// Completes a handshake from each address, some at a time; returns how many succeeded.
 pub(in crate::service) fn shake_hands(
     group: Group,
     members: u32,
@@ -246,9 +249,9 @@ pub(in crate::service) fn shake_hands(
     namespace: &Namespace,
     interrupt: &Interrupt,
 ) -> Result<usize> {
-    /// How many are under way at most: a server's queue takes more.
+    /// How many handshakes may be in progress: a server's queue takes more.
     const AT_ONCE: usize = 64;
-    /// For all of them.
+    /// For all handshakes.
     const LONGEST: Duration = Duration::from_secs(5);
     let server = SocketAddr::new(flood.server()?, flood.service.port());
     namespace.enter(|| {

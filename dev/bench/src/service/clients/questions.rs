@@ -1,4 +1,4 @@
-//! What was asked, at which try it was answered, and how long that took.
+//! The questions, the try at which each was answered, and the time it took.
 
 use std::{
     collections::BTreeMap,
@@ -10,17 +10,18 @@ use serde::Serialize;
 
 use crate::float::to_f64;
 
-/// The tries of a question; the second comes a second after the first, the third two seconds later.
+/// The tries of a question; the second comes one second after the first, the third two seconds
+/// later.
 pub(crate) const TRIES: usize = 3;
 
-/// An answer within this time is prompt: a quarter of what a client waits before it asks again.
+/// An answer within this time is prompt: a quarter of a client's time until the retry.
 const PROMPT: Duration = Duration::from_millis(250);
 
-/// The questions of a run, each known by its number.
+/// The questions of a run, by number.
 #[derive(Debug, Default)]
 pub(in crate::service) struct Questions {
     all: Vec<Question>,
-    /// The longest time from when one of them was due until it was asked.
+    /// The longest delay of a question after it was due.
     latest: Duration,
 }
 
@@ -33,21 +34,21 @@ struct Question {
     answered: Option<(usize, Duration)>,
 }
 
-/// What became of some clients' questions.
+/// The results of some clients' questions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Tally {
     pub(crate) asked: usize,
     /// Answered at the first, second and third try.
     pub(crate) answered: [usize; TRIES],
-    /// Answered within 250 ms after they were first asked.
+    /// Answered within 250 ms after the first try.
     pub(crate) prompt: usize,
-    /// From the first try to the answer, in milliseconds, of those that were answered.
+    /// From the first try to the answer, in milliseconds, of the answered questions.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
 }
 
 impl Tally {
-    /// Returns the percentage answered by that try, counted from 1.
+    /// Returns the percentage answered by this try, counted from 1.
     pub(crate) fn answered_by(&self, attempt: usize) -> f64 {
         let answered: usize = self.answered.iter().take(attempt).sum();
         percent(answered, self.asked)
@@ -83,7 +84,7 @@ impl Questions {
         self.all.len() - 1
     }
 
-    /// Counts another try, unless it has been answered; returns whether to ask again.
+    /// Counts another try, unless the question has been answered; returns whether to retry.
     pub(super) fn ask_again(&mut self, number: usize) -> bool {
         let Some(question) = self.all.get_mut(number) else {
             return false;
@@ -93,8 +94,8 @@ impl Questions {
         again
     }
 
-    /// Notes an answer. `tries` is how often TCP asked, which asks again by itself; `None`: as
-    /// often as we did. Only the first of several answers counts.
+    /// Records an answer. `tries` is how often TCP sent the question, because TCP retries by
+    /// itself; `None` takes our own count. Only the first of several answers counts.
     pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
         if let Some(question) = self.all.get_mut(number)
             && question.answered.is_none()
@@ -104,18 +105,17 @@ impl Questions {
         }
     }
 
-    /// Returns whether all are answered.
     pub(super) fn is_done(&self) -> bool {
         self.all.iter().all(|question| question.answered.is_some())
     }
 
-    /// Returns the longest time from when one of them was due until it was asked.
+    /// Returns the longest delay of a question after it was due.
     pub(in crate::service) const fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// Returns the percentages of some clients' questions that were answered within 250 ms, by when
-    /// they were asked: for each `step` its middle, in seconds from the start.
+    /// Returns the percentages of some clients' questions that were answered within 250 ms, over
+    /// the time of asking: for each `step` its middle, in seconds from the start.
     pub(in crate::service) fn promptly(
         &self,
         start: Instant,
@@ -140,7 +140,7 @@ impl Questions {
             .collect()
     }
 
-    /// Returns what became of some clients' questions.
+    /// Returns the results of some clients' questions.
     pub(in crate::service) fn tally(&self, of: impl Fn(Group, u32) -> bool) -> Tally {
         let of_them = || {
             self.all
@@ -153,7 +153,7 @@ impl Questions {
         };
         let mut times: Vec<f64> = Vec::new();
         for (tries, time) in of_them().filter_map(|question| question.answered) {
-            // More tries than three are as good as no answer.
+            // More than three tries count as no answer.
             if let Some(answered) = tally.answered.get_mut(tries - 1) {
                 *answered += 1;
                 tally.prompt += usize::from(time <= PROMPT);
@@ -167,7 +167,8 @@ impl Questions {
     }
 }
 
-/// Returns the smallest of sorted times that so many percent do not exceed; 0 if there is none.
+/// Returns the smallest of the sorted times that `percent` percent of them do not exceed; 0 without
+/// times.
 fn quantile(times: &[f64], percent: usize) -> f64 {
     let place = (times.len() * percent).div_ceil(100).saturating_sub(1);
     times.get(place).copied().unwrap_or_default()
@@ -196,7 +197,7 @@ mod tests {
         assert!(questions.ask_again(third) && questions.ask_again(never));
         assert!(!questions.ask_again(never), "there are three tries");
         questions.answer(third, None, after(3002));
-        // An answer comes twice.
+        // A second answer to the same question.
         questions.answer(first, None, after(3003));
         assert!(!questions.is_done());
 

@@ -1,25 +1,24 @@
-//! Who asks when.
+//! Which client asks when.
 
 use std::time::Duration;
 
 use bench_common::{Group, KNOWN};
 
-/// A question to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Planned {
-    /// After the start.
+    /// The time after the start.
     pub(in crate::service) at: Duration,
     pub(in crate::service) group: Group,
     pub(in crate::service) member: u32,
 }
 
-/// What each known client asks in a second.
+/// The questions per second of each known client.
 pub(crate) const KNOWN_PER_SECOND: u32 = 10;
 
-/// How many new clients come in a second, with a question each.
+/// How many new clients come per second, with one question each.
 pub(crate) const NEW_PER_SECOND: u32 = 100;
 
-/// Returns visits of all known clients: each comes `count` times, every `apart`.
+/// Returns visits of all known clients: each comes `count` times, with a pause of `apart`.
 pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
     /// Between two clients.
     const PAUSE: Duration = Duration::from_millis(5);
@@ -53,7 +52,7 @@ pub(in crate::service) fn working_day(time: Duration) -> Vec<Planned> {
     planned
 }
 
-/// Returns numbers and times, so many a second.
+/// Returns consecutive numbers and times, `per_second` of them a second.
 fn times(per_second: u32, time: Duration) -> impl Iterator<Item = (u32, Duration)> {
     (0..)
         .map(move |number| (number, Duration::from_secs(1) * number / per_second))

@@ -26,7 +26,7 @@ impl CpuTime {
         })
     }
 
-    /// Returns the percentage of time in which the host ran something else on the CPU.
+    /// Returns the percentage of time in which the host ran another guest on the CPU.
     pub(crate) fn stolen(&self) -> f64 {
         to_f64(self.stolen) * 100.0 / to_f64(self.all.max(1))
     }

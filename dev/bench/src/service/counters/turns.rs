@@ -1,4 +1,4 @@
-//! How long threads ran, and how long they waited for a CPU although they had something to do.
+//! How long threads ran, and how long they waited for a CPU although they were ready.
 
 use std::{fs, ops::Add};
 
@@ -12,7 +12,7 @@ growing! {
     pub(crate) struct Turns {
         /// Nanoseconds in which they ran.
         ran_ns: u64,
-        /// Nanoseconds in which they could have run, but something else did.
+        /// Nanoseconds in which they were ready, but another thread ran.
         waited_ns: u64,
         /// How often they began to run.
         begun: u64,
@@ -20,7 +20,7 @@ growing! {
 }
 
 impl Turns {
-    /// Returns the nanoseconds in which they ran for each of so many packets.
+    /// Returns the nanoseconds of running time per packet.
     pub(crate) fn ran_for_each(&self, packets: u64) -> f64 {
         to_f64(self.ran_ns) / to_f64(packets.max(1))
     }
@@ -38,7 +38,7 @@ impl Add for Turns {
     }
 }
 
-/// Returns the turns of a thread; none if it has ended, or the kernel does not count them.
+/// Returns the turns of a thread; zeros if it has ended, or the kernel does not count them.
 pub(super) fn of_thread(thread: i32) -> Turns {
     let schedstat = fs::read_to_string(format!("/proc/{thread}/schedstat"));
     schedstat

@@ -1,4 +1,4 @@
-//! What became of packets on their way to the server and back.
+//! Counts packets at each place on their way to the server and back.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ growing! {
         clients_sent: u64,
         /// Frames of the flood that the veth pair's ring did not take.
         ring_lost_flood: u64,
-        /// Packets of the clients that it did not take.
+        /// Packets of the clients that the ring did not take.
         ring_lost_clients: u64,
         /// Frames that reached the server's interface.
         pub(crate) received: u64,
@@ -113,7 +113,7 @@ impl Datagrams {
     }
 }
 
-/// Returns a value of net/snmp or net/netstat, whose lines come in twos: names, and numbers.
+/// Returns a value of net/snmp or net/netstat, where lines come in pairs: names, and numbers.
 fn named(snmp: &str, kind: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with(kind));
     let (names, numbers) = (lines.next()?, lines.next()?);
@@ -121,14 +121,14 @@ fn named(snmp: &str, kind: &str, name: &str) -> Option<u64> {
     numbers.split_whitespace().nth(place)?.parse().ok()
 }
 
-/// Returns a value of net/snmp6, which has one a line.
+/// Returns a value of net/snmp6, which has one per line.
 fn snmp6_value(snmp6: &str, name: &str) -> Option<u64> {
     let mut lines = snmp6.lines().map(str::split_whitespace);
     lines.find_map(|mut words| (words.next()? == name).then(|| words.next()?.parse().ok())?)
 }
 
-/// Returns the packets that the backlog of a CPU dropped: the second column, in hexadecimal. The
-/// thirteenth is the CPU's number.
+/// Returns the packets that a CPU's backlog dropped: the second column, in hexadecimal. The
+/// thirteenth column is the CPU's number.
 fn dropped(softnet: &str, cpu: usize) -> Option<u64> {
     let number = |word: Option<&str>| u64::from_str_radix(word?, 16).ok();
     softnet.lines().find_map(|line| {
