@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     match config::parse(text, NAME) {
-        // The datapath relies on a valid configuration, so its policy must compile.
+        // Nothing checks the configuration after this, so its policy must compile.
         Ok(config) => {
             drop(CompiledPolicy::new(&config.policy, CPUS).expect("a policy that compiles"));
         }
