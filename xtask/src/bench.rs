@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     only: Vec<OsString>,
     /// Measure only this (rates, costs, clients, service, course); without it, the first three, which
     /// together write docs/benchmarks.md. The service takes hours and writes
-    /// docs/benchmarks/service.md; the course of a flood takes a minute and draws docs/flood.svg.
+    /// docs/benchmarks/service.json; the course of a flood takes a minute and draws docs/flood.svg.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<OsString>,
     /// Measure the service only under floods with one of these in their names; its document is not written.

@@ -26,7 +26,11 @@ mod target;
 mod targets;
 mod tool;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
@@ -113,15 +117,14 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     results.service_targets = targets::of_service(&results.services);
     report::show(&results);
     if let Some(file) = arguments.json {
-        fs::write(&file, serde_json::to_string_pretty(&results)?)
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        write_json(&results, &file)?;
     }
     if let Some(directory) = arguments.docs {
         if plan.is_whole() {
             report::write(&results, &directory)?;
         }
         if service.is_whole {
-            report::write_service(&results, &directory)?;
+            write_json(&results, &directory.join("benchmarks/service.json"))?;
         }
         if let Some(courses) = &results.course {
             let file = directory.join("flood.svg");
@@ -130,6 +133,11 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn write_json(results: &Results, file: &Path) -> Result<()> {
+    fs::write(file, serde_json::to_string_pretty(results)?)
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn measure(

@@ -8,14 +8,15 @@
 
 mod comparison;
 mod datagrams;
+mod flows;
 mod multipath;
 mod records;
 
 use core::slice;
 
 use aya_ebpf::{
-    bindings::{BPF_F_NO_PREALLOC, xdp_md},
-    btf_maps::{HashMap, PerCpuArray, RingBuf},
+    bindings::xdp_md,
+    btf_maps::{PerCpuArray, RingBuf},
     helpers::bpf_xdp_load_bytes,
     macros::btf_map,
     programs::XdpContext,
@@ -27,6 +28,7 @@ use limiter_common::{
     server_name::{Allowance, Compared, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
 };
 
+use self::flows::SERVER_FLOWS;
 use crate::{
     buckets::BucketLocation,
     frame::{XdpFrame, unknown_zero},
@@ -36,10 +38,6 @@ use crate::{
     tables::MapTables,
     trial,
 };
-
-/// The connections that limits may count by their names. The loader sets the capacity.
-#[btf_map]
-static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
 /// Segments with first bytes of connections, and datagrams, each a [`Piece`]. The type hides them from libbpf, which
 /// refuses values of a ring buffer. The loader sets the size, in bytes.

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_xdp_load_bytes, programs::XdpContext};
 use limiter_common::{connection::Ends, decide::Workspace, packet::Segment, server_name::Followed};
 
-use super::{SERVER_FLOWS, comparison::FIRST_BYTES_READ};
+use super::{comparison::FIRST_BYTES_READ, flows::SERVER_FLOWS};
 use crate::{buckets::BucketLocation, globals};
 
 /// A result of [`limiter_follow`]: the connection's first bytes are unknown.

@@ -53,7 +53,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
         let (code, told) = checked(&pinned)?;
         ensure!(code == Some(CRITICAL), "without {place}: {told}");
         ensure!(
-            told.contains(" is gone: what is in force is not pinned"),
+            told.contains(" is gone: the policy in force is no longer pinned"),
             "{told}"
         );
         if let Some(other) = others.next() {

@@ -235,7 +235,7 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     let log = pinned.limiter.log()?;
     let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
     ensure!(
-        matches!(warnings[..], [told] if told.contains("pinned by ABI v0, of buckets, ")),
+        matches!(warnings[..], [told] if told.contains("the pins of ABI v0, of buckets, ")),
         "{log}"
     );
     let taken_over = pinned.link()?;

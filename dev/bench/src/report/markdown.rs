@@ -74,7 +74,7 @@ fn head(results: &Results) -> Result<String> {
 }
 
 /// Returns the machine as a table.
-pub(super) fn machine(machine: &Machine) -> String {
+fn machine(machine: &Machine) -> String {
     let Machine {
         cpu,
         cpus,
@@ -205,7 +205,7 @@ fn contenders(results: &Results) -> Result<String> {
 }
 
 /// Formats a table with columns that are aligned in the source as well.
-pub(super) fn table(grid: &Grid) -> String {
+fn table(grid: &Grid) -> String {
     let columns = grid.header.len();
     let width = |column: usize| {
         let cells = grid.rows.iter().chain([&grid.header]);

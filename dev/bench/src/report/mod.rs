@@ -6,9 +6,6 @@ mod grid;
 mod markdown;
 mod method;
 mod screen;
-mod servers;
 mod service;
 
-pub(crate) use self::{
-    course::draw as draw_course, markdown::write, screen::show, servers::write as write_service,
-};
+pub(crate) use self::{course::draw as draw_course, markdown::write, screen::show};

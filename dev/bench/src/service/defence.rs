@@ -205,27 +205,6 @@ impl Defence {
         }
         Ok(AtWork::InNamespace)
     }
-
-    /// Returns whether it has settings for a service.
-    pub(crate) const fn has_settings(&self, service: Service) -> bool {
-        match (self.kind, service) {
-            (Kind::Nothing | Kind::Ideal, _)
-            | (Kind::Rrl, Service::Web)
-            | (Kind::Synproxy, Service::Dns) => false,
-            (Kind::Meter | Kind::Synproxy | Kind::Rrl | Kind::Limiter(_), _) => true,
-        }
-    }
-
-    /// Returns its settings word for word, or an empty text.
-    pub(crate) fn settings(&self, flood: &Flood) -> String {
-        match self.kind {
-            Kind::Meter => meter(flood),
-            Kind::Synproxy => SYNPROXY_RULES.to_owned(),
-            Kind::Rrl => Program::Knot.configuration("DIRECTORY"),
-            Kind::Limiter(configured) => configured.text(flood.service),
-            Kind::Nothing | Kind::Ideal => String::new(),
-        }
-    }
 }
 
 /// Makes the limiter trust the known clients, as an application does that knows its users. Learning them by their
