@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     history::{ByReason, Ring, Slot},
-    recorder::Recorded,
+    recorder::RecorderState,
 };
 use crate::{daemon::IncidentNote, http::TO_END};
 
@@ -35,7 +35,7 @@ struct Second<'r> {
 }
 
 /// Returns the newest second's numbers; `None`: there are none yet.
-pub(super) fn event(recorded: &Recorded, counted: &ByReason) -> Option<String> {
+pub(super) fn event(recorded: &RecorderState, counted: &ByReason) -> Option<String> {
     let slot = recorded.history.seconds().slots().next_back()?;
     let total = |action| rounded(sum(slot, recorded.malformed, action));
     let each = || Reason::ALL.iter().enumerate();

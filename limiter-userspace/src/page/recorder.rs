@@ -27,12 +27,12 @@ const TICK: Duration = Duration::from_secs(1);
 /// Reads the counters, and keeps the history.
 pub(super) struct Recorder {
     daemon: Arc<Daemon>,
-    state: Mutex<Recorded>,
+    state: Mutex<RecorderState>,
     /// The newest event.
     events: watch::Sender<Arc<str>>,
 }
 
-pub(super) struct Recorded {
+pub(super) struct RecorderState {
     pub(super) history: History,
     pub(super) rates: Rates,
     /// The verdict on malformed packets.
@@ -45,7 +45,7 @@ impl Recorder {
     pub(super) fn new(daemon: Arc<Daemon>) -> Self {
         Self {
             daemon,
-            state: Mutex::new(Recorded {
+            state: Mutex::new(RecorderState {
                 history: History::new(),
                 rates: Rates::default(),
                 malformed: Action::Drop,
@@ -56,7 +56,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn recorded(&self) -> MutexGuard<'_, Recorded> {
+    pub(super) fn recorded(&self) -> MutexGuard<'_, RecorderState> {
         // The numbers stay usable after a panic elsewhere, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
