@@ -73,7 +73,7 @@ pub(super) fn stream(
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct Chart {
     /// The length of a slot, in seconds.
     step: i64,
     times: Vec<i64>,
@@ -129,7 +129,7 @@ pub(super) fn history(
         total(Action::Drop, "dropped"),
     ];
     let began = incidents.into_iter().filter(|incident| incident.began);
-    serde_json::to_string(&Shown {
+    serde_json::to_string(&Chart {
         step: ring.step(),
         times: ring.slots().map(|slot| slot.at).collect(),
         series: totals.into_iter().chain(by_reason).collect(),
