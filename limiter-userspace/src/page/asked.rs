@@ -9,7 +9,7 @@ use crate::protocol::{Grouping, bans::BansQuery};
 
 /// Selects offenders.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct OffendersAsked {
+pub(super) struct OffendersParams {
     /// How many rows to leave out.
     #[serde(default)]
     pub(super) from: usize,

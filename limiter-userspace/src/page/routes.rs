@@ -13,7 +13,7 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersAsked, Window},
+    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersParams, Window},
     assets::ASSETS,
     events,
     recorder::Recorder,
@@ -83,7 +83,7 @@ async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     }
 }
 
-async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>) -> Response {
+async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    super::{asked::OffendersAsked, snapshot::Offenders},
+    super::{asked::OffendersParams, snapshot::Offenders},
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, until},
 };
@@ -35,7 +35,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
 /// Returns a page of offenders; `next`: the first row of the next one.
 pub(in crate::page) fn page(
     offenders: &Offenders,
-    asked: &OffendersAsked,
+    asked: &OffendersParams,
     next: Option<usize>,
 ) -> Markup {
     let by = |by| match by {

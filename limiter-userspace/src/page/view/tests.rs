@@ -5,7 +5,7 @@ use limiter_policy::policy::bans::Origin;
 
 use super::{
     super::{
-        asked::{BansAsked, OffendersAsked},
+        asked::{BansAsked, OffendersParams},
         snapshot::{Offenders, Snapshot},
     },
     *,
@@ -125,7 +125,7 @@ fn assert_harmless(markup: Markup) {
 fn nothing_from_elsewhere_is_markup() {
     assert_harmless(overview(&snapshot()));
     assert_harmless(message(EVIL));
-    let asked = OffendersAsked {
+    let asked = OffendersParams {
         from: 100,
         by: None,
         limit: EVIL.to_owned(),
