@@ -22,7 +22,7 @@ pub(super) struct OffendersParams {
 
 /// Selects bans.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct BansAsked {
+pub(super) struct BansParams {
     /// Only bans that contain this prefix or address, or lie within it; empty: all.
     #[serde(default)]
     pub(super) prefix: String,
@@ -36,7 +36,7 @@ pub(super) struct BansAsked {
     pub(super) skip: usize,
 }
 
-impl BansAsked {
+impl BansParams {
     /// Returns the query for the daemon; `None`: a parameter is invalid.
     pub(super) fn query(&self) -> Option<BansQuery> {
         let prefix = match self.prefix.trim() {
@@ -102,9 +102,9 @@ mod tests {
             assert_eq!(explain(text), None, "{text}");
         }
         let prefix = |text: &str| {
-            let asked = BansAsked {
+            let asked = BansParams {
                 prefix: text.to_owned(),
-                ..BansAsked::default()
+                ..BansParams::default()
             };
             asked.query().and_then(|query| query.prefix)
         };

@@ -13,7 +13,7 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersParams, Window},
+    asked::{BansParams, ExplainAsked, HistoryAsked, OffendersParams, Window},
     assets::ASSETS,
     events,
     recorder::Recorder,
@@ -114,7 +114,7 @@ async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersParams
     }
 }
 
-async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Response {
+async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
@@ -139,7 +139,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Respo
         } else {
             page.next.map(|next| (Some(next), 0))
         };
-        let next = next.map(|(position, skip)| BansAsked {
+        let next = next.map(|(position, skip)| BansParams {
             position,
             skip,
             ..asked.clone()
