@@ -56,11 +56,11 @@ impl BansParams {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ExplainAsked {
+pub(super) struct ExplainParams {
     pub(super) address: String,
 }
 
-impl ExplainAsked {
+impl ExplainParams {
     /// Returns the address; `None`: the text is not an address.
     pub(super) fn address(&self) -> Option<IpAddr> {
         let prefix = meant(self.address.trim()).ok()?.prefix;
@@ -92,7 +92,7 @@ mod tests {
     fn addresses_are_read_as_they_are_meant() {
         let explain = |address: &str| {
             let address = address.to_owned();
-            ExplainAsked { address }.address()
+            ExplainParams { address }.address()
         };
         let expected = "192.0.2.1".parse().ok();
         for text in ["192.0.2.1", " ::ffff:192.0.2.1 ", "192.0.2.1/32"] {

@@ -13,7 +13,7 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansParams, ExplainAsked, HistoryAsked, OffendersParams, Window},
+    asked::{BansParams, ExplainParams, HistoryAsked, OffendersParams, Window},
     assets::ASSETS,
     events,
     recorder::Recorder,
@@ -152,7 +152,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansParams>) -> Resp
     }
 }
 
-async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) -> Response {
+async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
