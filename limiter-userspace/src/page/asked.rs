@@ -70,7 +70,7 @@ impl ExplainParams {
 
 /// Selects a part of the history.
 #[derive(Deserialize)]
-pub(super) struct HistoryAsked {
+pub(super) struct HistoryParams {
     pub(super) window: Window,
 }
 

@@ -13,7 +13,7 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansParams, ExplainParams, HistoryAsked, OffendersParams, Window},
+    asked::{BansParams, ExplainParams, HistoryParams, OffendersParams, Window},
     assets::ASSETS,
     events,
     recorder::Recorder,
@@ -178,7 +178,7 @@ async fn stream(State(pages): State<Arc<Pages>>, Extension(peer): Extension<Peer
     Sse::new(events::stream(pages.recorder.follow(), ended)).into_response()
 }
 
-async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryAsked>) -> Response {
+async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
