@@ -74,7 +74,7 @@ pub(super) fn routes(pages: Arc<Pages>, visitors: Visitors) -> Router {
         .layer(middleware::from_fn_with_state(Arc::new(visitors), admit))
 }
 
-type Asked<T> = Result<Query<T>, QueryRejection>;
+type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     match pages.snapshots.newest() {
@@ -83,7 +83,7 @@ async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     }
 }
 
-async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersParams>) -> Response {
+async fn offenders(State(pages): State<Arc<Pages>>, asked: QueryResult<OffendersParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
@@ -114,7 +114,7 @@ async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersParams
     }
 }
 
-async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansParams>) -> Response {
+async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
@@ -152,7 +152,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansParams>) -> Resp
     }
 }
 
-async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainParams>) -> Response {
+async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
@@ -178,7 +178,7 @@ async fn stream(State(pages): State<Arc<Pages>>, Extension(peer): Extension<Peer
     Sse::new(events::stream(pages.recorder.follow(), ended)).into_response()
 }
 
-async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryParams>) -> Response {
+async fn history(State(pages): State<Arc<Pages>>, asked: QueryResult<HistoryParams>) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };
