@@ -10,11 +10,11 @@ use limiter_common::counters::LimitTraffic;
 /// The span of the average, in seconds.
 const SECONDS: usize = 10;
 
-type Counted = BTreeMap<String, LimitTraffic>;
+type LimitCounters = BTreeMap<String, LimitTraffic>;
 
 /// The limits' counters in each of the last seconds.
 #[derive(Default)]
-pub(super) struct Rates(VecDeque<(Instant, Counted)>);
+pub(super) struct Rates(VecDeque<(Instant, LimitCounters)>);
 
 /// A limit's rates, in packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
