@@ -12,9 +12,9 @@ use tracing::warn;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The last result.
-pub(crate) struct Fresh<T, E>(Mutex<Option<Made<T, E>>>);
+pub(crate) struct Fresh<T, E>(Mutex<Option<CachedResult<T, E>>>);
 
-struct Made<T, E> {
+struct CachedResult<T, E> {
     at: Instant,
     result: Result<T, Arc<E>>,
 }
@@ -42,7 +42,7 @@ impl<T: Clone, E: Display> Fresh<T, E> {
         if let (Err(error), false) = (&result, had_failed) {
             warn!("{error}");
         }
-        *last = Some(Made {
+        *last = Some(CachedResult {
             // The age counts from the end of `make`, however long it took.
             at: now(),
             result: result.clone(),
