@@ -17,7 +17,7 @@ use super::{rates::LimitRate, recorder::Recorder};
 use crate::{
     cli::render::{count, duration},
     daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
-    fresh::Fresh,
+    fresh::ShortCache,
     protocol::{
         Answer, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
         OffenderStatus, OwnerQuery, OwnerStatus, Request, Status,
@@ -91,7 +91,7 @@ pub(super) struct LimitRow {
 pub(super) struct Snapshots {
     daemon: Arc<Daemon>,
     recorder: Arc<Recorder>,
-    last: Fresh<Arc<Snapshot>, ReadError>,
+    last: ShortCache<Arc<Snapshot>, ReadError>,
 }
 
 impl Snapshots {
@@ -99,7 +99,7 @@ impl Snapshots {
         Self {
             daemon,
             recorder,
-            last: Fresh::new(),
+            last: ShortCache::new(),
         }
     }
 
