@@ -52,7 +52,7 @@ pub(super) enum RefillError {
     Unlimited(IpAddr),
     /// The prefix has too many buckets to find.
     #[error(transparent)]
-    TooWide(#[from] prefix::TooWide),
+    TooWide(#[from] prefix::TooWideError),
     /// The buckets could not be read or written.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
