@@ -34,7 +34,7 @@ enum ChangeError {
     #[error("{}", lines(refused, *others))]
     Refused {
         /// The bans that need force, and why.
-        refused: Vec<(IpNet, NeedsForce)>,
+        refused: Vec<(IpNet, ForceReason)>,
         /// The number of other changes in the same request.
         others: usize,
     },
@@ -45,7 +45,7 @@ enum ChangeError {
 
 /// Why a ban needs force.
 #[derive(Debug, thiserror::Error)]
-enum NeedsForce {
+enum ForceReason {
     /// A list under `never-ban` has some of its addresses.
     #[error("{0}; --force bans it all the same")]
     NeverBanned(NeverBanned),
@@ -66,7 +66,7 @@ enum NeedsForce {
 }
 
 /// Formats a line for each ban that needs force, and one for the changes dropped along with them.
-fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
+fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
     let each = refused.iter();
     let lines = each.map(|(prefix, why)| format!("{} is not banned: {why}", short(*prefix)));
     let rest =
@@ -240,13 +240,13 @@ fn all(
     .collect()
 }
 
-fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<NeedsForce> {
+fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<ForceReason> {
     let guarded = || match protected {
-        Ok(protected) => protected.refusal(prefix).map(NeedsForce::Protected),
-        Err(unavailable) => Some(NeedsForce::Unknown(unavailable.clone())),
+        Ok(protected) => protected.refusal(prefix).map(ForceReason::Protected),
+        Err(unavailable) => Some(ForceReason::Unknown(unavailable.clone())),
     };
-    let excluded = || excluded_by(policy, prefix).map(NeedsForce::Excluded);
-    let never = policy.never_banned(prefix).map(NeedsForce::NeverBanned);
+    let excluded = || excluded_by(policy, prefix).map(ForceReason::Excluded);
+    let never = policy.never_banned(prefix).map(ForceReason::NeverBanned);
     never.or_else(guarded).or_else(excluded)
 }
 
