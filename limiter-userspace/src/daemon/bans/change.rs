@@ -74,7 +74,7 @@ fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
     lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-type Known = Result<Protected, GuardUnavailable>;
+type ProtectedResult = Result<Protected, GuardUnavailable>;
 
 /// Makes and lifts bans, except bans that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
@@ -210,7 +210,7 @@ fn log_evicted(outcomes: &[BanOutcome]) {
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    protected: &Known,
+    protected: &ProtectedResult,
     wanted: &BanChanges,
 ) -> Result<Vec<BanOutcome>, ChangeError> {
     let policy = &datapath.manifest().policy;
@@ -240,7 +240,7 @@ fn all(
     .collect()
 }
 
-fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<ForceReason> {
+fn refusal(policy: &Policy, protected: &ProtectedResult, prefix: IpNet) -> Option<ForceReason> {
     let guarded = || match protected {
         Ok(protected) => protected.refusal(prefix).map(ForceReason::Protected),
         Err(unavailable) => Some(ForceReason::Unknown(unavailable.clone())),
