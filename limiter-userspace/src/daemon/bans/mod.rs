@@ -25,7 +25,7 @@ use tracing::{error, warn};
 use self::keeper::with_bans_of;
 pub(super) use self::{
     change::{change, lift_all},
-    journal::Changed,
+    journal::JournalEntry,
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanError, By, NewBan},

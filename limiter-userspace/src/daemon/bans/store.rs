@@ -17,7 +17,7 @@ use limiter_policy::policy::bans::{MOST_ORIGINS, Origin, forgotten_at, prefix_of
 use tokio::sync::Notify;
 
 use super::{
-    journal::{Changed, Journal},
+    journal::{Journal, JournalEntry},
     maker::Maker,
     new::{BanError, Banned, NewBan},
     prefix,
@@ -122,7 +122,7 @@ impl BanStore {
     }
 
     /// Takes the journal's entries, oldest first, and the number of lost ones.
-    pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<Changed>, u64) {
+    pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<JournalEntry>, u64) {
         (self.journal.as_mut()).map_or_else(|| (Vec::new(), 0), Journal::take)
     }
 
@@ -458,7 +458,7 @@ impl<T: BanTable> Bans<'_, T> {
 
     fn tell(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
         if let Some(journal) = self.store.journal.as_mut().filter(|_| self.are_told) {
-            journal.write(Changed {
+            journal.write(JournalEntry {
                 prefix: prefix_of(key),
                 ban: *ban,
                 is_lifted,

@@ -12,7 +12,7 @@ use limiter_fleet::bans::{BanId, Said};
 use limiter_policy::policy::{Names, bans::Origin};
 
 use crate::{
-    daemon::bans::{By, Changed, NewBan},
+    daemon::bans::{By, JournalEntry, NewBan},
     protocol::bans::BanReason,
 };
 
@@ -64,7 +64,7 @@ pub(super) fn id(prefix: IpNet, ban: &Ban) -> BanId {
 }
 
 /// Returns what is to be said of a change, and when what was changed would have ended.
-pub(super) fn said(changed: &Changed, names: &Names, now: Now) -> (BanId, Said, u64) {
+pub(super) fn said(changed: &JournalEntry, names: &Names, now: Now) -> (BanId, Said, u64) {
     let until_ms = now.until_ms(&changed.ban);
     let id = id(changed.prefix, &changed.ban);
     let said = if changed.is_lifted {
@@ -136,7 +136,7 @@ mod tests {
     #[track_caller]
     fn there_and_back(ban: Ban) -> NewBan {
         let names = Names::default().intern(["Other", "Web"]).unwrap();
-        let changed = Changed {
+        let changed = JournalEntry {
             prefix: "192.0.2.0/24".parse().unwrap(),
             ban,
             is_lifted: false,
@@ -167,7 +167,7 @@ mod tests {
         let ended = ban(1, Ban::BY_HAND, "operator", "");
         assert_eq!(NOW.until_ms(&ended), Some(NOW.ms));
         assert_eq!(NOW.since_ms(&ended), NOW.ms - 1_000);
-        let lifted = Changed {
+        let lifted = JournalEntry {
             prefix: "192.0.2.0/24".parse().unwrap(),
             ban: ban(53_000_000_000, Ban::BY_HAND, "operator", ""),
             is_lifted: true,
