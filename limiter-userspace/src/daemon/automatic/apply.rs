@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     daemon::{
-        bans::{BanError, Bans, By, NewBan},
+        bans::{BanAuthor, BanError, Bans, NewBan},
         offenders::limit_name,
         shared::Daemon,
     },
@@ -130,7 +130,7 @@ fn one(
         prefix,
         for_ns: Some(for_ns),
         reason: BanReason::try_from(offence.reason(terms)).unwrap_or_default(),
-        by: By::Limit(offence.limit()),
+        by: BanAuthor::Limit(offence.limit()),
     });
     match made {
         Ok(made) => {

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::{
     keeper::with_bans_of,
     list::{covering, excluded_by},
-    new::{BanError, By, NewBan},
+    new::{BanAuthor, BanError, NewBan},
     store::{BanStore, Bans},
 };
 use crate::{
@@ -259,7 +259,7 @@ fn ban(
         prefix: request.prefix,
         for_ns: request.for_ns,
         reason: request.reason.clone(),
-        by: By::Origin(request.origin.clone()),
+        by: BanAuthor::Origin(request.origin.clone()),
     };
     let made = if request.keeps_longer {
         bans.lengthen(&new)

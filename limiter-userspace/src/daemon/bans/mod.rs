@@ -28,7 +28,7 @@ pub(super) use self::{
     journal::JournalEntry,
     keeper::BanKeeper,
     list::{count, of_address, page},
-    new::{BanError, By, NewBan},
+    new::{BanAuthor, BanError, NewBan},
     saved::{changes, restore, save, save_hits},
     store::Bans,
 };

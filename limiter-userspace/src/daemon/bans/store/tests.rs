@@ -11,7 +11,7 @@ use limiter_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{daemon::bans::new::By, protocol::bans::BanReason};
+use crate::{daemon::bans::new::BanAuthor, protocol::bans::BanReason};
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
@@ -111,7 +111,7 @@ fn new_by(origin: &str, prefix: IpNet, seconds: Option<u64>) -> NewBan {
         prefix,
         for_ns: seconds.map(|seconds| seconds * SECOND),
         reason: BanReason::try_from("a test".to_owned()).unwrap(),
-        by: By::Origin(origin.parse().unwrap()),
+        by: BanAuthor::Origin(origin.parse().unwrap()),
     }
 }
 
@@ -283,7 +283,7 @@ fn bans_are_counted_by_who_made_them() {
         bans.ban(&new(prefix(last), Some(10))).unwrap();
     }
     let by_limit = NewBan {
-        by: By::Limit(LimitId(7)),
+        by: BanAuthor::Limit(LimitId(7)),
         ..new(prefix(3), Some(20))
     };
     bans.ban(&by_limit).unwrap();
@@ -319,7 +319,7 @@ fn bans_are_counted_by_who_made_them() {
 fn made_by(limit: u16, last: u8) -> NewBan {
     let address = IpAddr::from([203, 0, 113, last]);
     NewBan {
-        by: By::Limit(LimitId(limit)),
+        by: BanAuthor::Limit(LimitId(limit)),
         ..new(address.into(), Some(u64::from(100 - last)))
     }
 }
