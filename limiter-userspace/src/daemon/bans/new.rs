@@ -84,7 +84,7 @@ impl NewBan {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::daemon) struct Banned {
+pub(in crate::daemon) struct BanEffects {
     /// The ban as stored in the table.
     pub(in crate::daemon) ban: Ban,
     /// The ban of the same origin and prefix that this ban replaces.

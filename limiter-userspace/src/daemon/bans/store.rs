@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::{
     journal::{Journal, JournalEntry},
     maker::Maker,
-    new::{BanError, Banned, NewBan},
+    new::{BanEffects, BanError, NewBan},
     prefix,
     table::BanTable,
     tally::Tally,
@@ -204,7 +204,7 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Bans a prefix; replaces the ban of the same origin.
-    pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
+    pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<BanEffects, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
         let first = new.first(self.now_ns)?;
         let is_own = |other: &Ban| other.is_of_origin_of(&first);
@@ -232,7 +232,7 @@ impl<T: BanTable> Bans<'_, T> {
         self.done(&ban).made += 1;
         self.tell(&key, &ban, false);
         let last = others.max_by_key(|other| other.until_ns).copied();
-        Ok(Banned {
+        Ok(BanEffects {
             ban,
             replaced: before.filter(|before| before.holds(self.now_ns)),
             outlasted_by: last.filter(|last| last.until_ns > ban.until_ns),
@@ -241,7 +241,7 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Bans a prefix; `None`: its origin has a ban of it that ends no earlier.
-    pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<Banned>, BanError> {
+    pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<BanEffects>, BanError> {
         let first = new.first(self.now_ns)?;
         let mut present = self.remembered(new.prefix)?.into_iter();
         if present.any(|own| own.is_of_origin_of(&first) && own.until_ns >= first.until_ns) {
