@@ -318,7 +318,7 @@ fn explain(
         // An excluded or blocked address spends nothing, so its standing does not matter.
         (None, Vec::new())
     };
-    let asked = asked_for.map(|asked_for| Asked::new(datapath, asked_for));
+    let asked = asked_for.map(|asked_for| NameQuery::new(datapath, asked_for));
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
         let Some(mut limit) = explain_limit(datapath, address, limit_bucket, asked.as_ref()) else {
@@ -364,7 +364,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 }
 
 /// The question or server name that an operator asks about.
-pub(super) struct Asked<'a> {
+pub(super) struct NameQuery<'a> {
     what: &'a AskedFor,
     /// The texts of a question.
     names: Option<QuestionNames>,
@@ -372,7 +372,7 @@ pub(super) struct Asked<'a> {
     suffixes: DomainLabels,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> NameQuery<'a> {
     fn new(datapath: &Datapath, asked_for: &'a AskedFor) -> Self {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
@@ -401,7 +401,7 @@ pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
-    asked: Option<&Asked<'_>>,
+    asked: Option<&NameQuery<'_>>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,
