@@ -33,7 +33,7 @@ use super::{
     state::StateKeeper,
     texts::Texts,
     troubles::Troubles,
-    watch::logged::Logged,
+    watch::logged::InterfaceProblems,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
@@ -86,7 +86,7 @@ pub struct Daemon {
     /// Warnings of interfaces that lose answers.
     pub(super) lost_answers: Troubles,
     /// Facts that were logged about interfaces.
-    pub(super) logged: tokio::sync::Mutex<Logged>,
+    pub(super) logged: tokio::sync::Mutex<InterfaceProblems>,
     /// The patterns of names that no interface matches.
     pub(super) unmatched: Mutex<Vec<String>>,
     /// Warnings of interfaces that the policy in force does not fit.
