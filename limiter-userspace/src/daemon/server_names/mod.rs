@@ -40,7 +40,7 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
 pub(in crate::daemon) struct Naming {
-    shared: Mutex<Shared>,
+    shared: Mutex<NamingState>,
     /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
     /// The number of times that the names of open connections were written anew.
@@ -51,7 +51,7 @@ pub(in crate::daemon) struct Naming {
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct NamingState {
     is_over: bool,
     /// The policy in force; `None`: it uses no names.
     followed: Option<Followed>,
@@ -101,7 +101,7 @@ impl Naming {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, NamingState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,7 +132,7 @@ fn keep(naming: &Naming, pulses: &Pulses) {
         pulses.server_names.beat();
         let mut shared = naming.locked();
         if namer.is_idle() {
-            let nothing_new = |shared: &mut Shared| !shared.is_new && !shared.is_over;
+            let nothing_new = |shared: &mut NamingState| !shared.is_new && !shared.is_over;
             let waited = naming.changed.wait_timeout_while(shared, BEAT, nothing_new);
             (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
