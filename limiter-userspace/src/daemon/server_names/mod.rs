@@ -54,14 +54,14 @@ pub(in crate::daemon) struct Naming {
 struct NamingState {
     is_over: bool,
     /// The policy in force; `None`: it uses no names.
-    followed: Option<Followed>,
+    followed: Option<PolicyNames>,
     /// Whether `followed` is new to the thread.
     is_new: bool,
 }
 
 /// A policy's server names, and the maps of its connections.
 #[derive(Clone)]
-struct Followed {
+struct PolicyNames {
     names: Arc<ServerNames>,
     maps: Arc<ServerNameMaps>,
 }
@@ -71,7 +71,7 @@ impl Naming {
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
         let maps = datapath.reputation().map(ReputationMaps::server_names);
-        let followed = names.zip(maps).map(|(names, maps)| Followed {
+        let followed = names.zip(maps).map(|(names, maps)| PolicyNames {
             names,
             maps: Arc::clone(maps),
         });
