@@ -35,19 +35,19 @@ pub(super) struct Outcomes {
 #[derive(Default)]
 pub(super) struct ConnectionNamer {
     /// `None`: the policy uses no names.
-    current: Option<Current>,
+    current: Option<CurrentPolicy>,
     follower: Option<Box<Follower>>,
     waiting: VecDeque<Waiting>,
 }
 
 /// The policy's meaning of names, and the maps of its connections and QUIC flows.
-pub(super) struct Current {
+pub(super) struct CurrentPolicy {
     pub(super) names: Arc<ServerNames>,
     pub(super) number: u64,
     pub(super) namer: Namer,
 }
 
-impl Current {
+impl CurrentPolicy {
     /// Returns whether a connection waits for a place under a limit on the connections of its name.
     fn waits(&self, noted: &Noted) -> bool {
         let asked = noted.meaning.limits_of(self.number);
@@ -110,7 +110,7 @@ impl ConnectionNamer {
             *self = Self::default();
             return Ok(());
         };
-        let current = self.current.insert(Current {
+        let current = self.current.insert(CurrentPolicy {
             number: names.number(),
             names,
             namer: maps.namer()?,
@@ -271,7 +271,7 @@ impl ConnectionNamer {
 
 /// Reads a segment of a connection's second hello, which begins at sequence number `first`.
 fn read_second_hello(
-    current: &mut Current,
+    current: &mut CurrentPolicy,
     follower: &mut Follower,
     now_ns: u64,
     (ends, noted, first, segment): (&Ends, &Noted, u32, TcpSegment<'_>),
