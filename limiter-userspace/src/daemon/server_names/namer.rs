@@ -37,7 +37,7 @@ pub(super) struct ConnectionNamer {
     /// `None`: the policy uses no names.
     current: Option<CurrentPolicy>,
     follower: Option<Box<Follower>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingSegment>,
 }
 
 /// The policy's meaning of names, and the maps of its connections and QUIC flows.
@@ -68,7 +68,7 @@ impl CurrentPolicy {
 }
 
 /// A segment of a connection that the kernel has not noted yet.
-struct Waiting {
+struct WaitingSegment {
     until_ns: u64,
     ends: Ends,
     length: u32,
@@ -159,7 +159,7 @@ impl ConnectionNamer {
                     datagrams.push((piece.ends, piece.bytes.into()));
                     return;
                 }
-                pieces.push(Waiting {
+                pieces.push(WaitingSegment {
                     until_ns: now_ns.saturating_add(PATIENCE_NS),
                     ends: piece.ends,
                     length: piece.length,
@@ -189,7 +189,7 @@ impl ConnectionNamer {
     }
 
     /// Reads a piece; returns whether the kernel has noted its connection.
-    fn read(&mut self, now_ns: u64, piece: &Waiting) -> Result<bool, DatapathError> {
+    fn read(&mut self, now_ns: u64, piece: &WaitingSegment) -> Result<bool, DatapathError> {
         let (Some(current), Some(follower)) = (&mut self.current, &mut self.follower) else {
             return Ok(true);
         };
