@@ -17,7 +17,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
 pub use self::outcomes::{Outcome, Outcomes};
-use self::{event::Lines, unproven::Unproven};
+use self::{event::Lines, unproven::UnprovenCounts};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
     shared::Daemon,
@@ -61,7 +61,7 @@ struct Watcher {
     /// Each limit's dropped packets at the last look.
     dropped: BTreeMap<LimitId, u64>,
     lines: Lines,
-    unproven: Unproven,
+    unproven: UnprovenCounts,
 }
 
 impl Watcher {
