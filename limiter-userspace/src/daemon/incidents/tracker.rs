@@ -40,7 +40,7 @@ pub(super) struct Incidents {
     /// Each limit's drops.
     dropped: HashMap<LimitId, u64>,
     /// Each offender's drops.
-    seen: HashMap<OffenderKey, Seen>,
+    seen: HashMap<OffenderKey, DropState>,
     /// When the offenders were last read.
     read_ns: u64,
     /// When the last look was.
@@ -50,7 +50,7 @@ pub(super) struct Incidents {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct DropState {
     drops: u64,
     /// Whether enough of the drops were new for an incident.
     is_busy: bool,
@@ -135,7 +135,7 @@ impl Incidents {
             let drops = new_drops(before, offender, read_ns);
             let is_busy = drops >= LEAST_DROPS;
             let was_busy = was_read && before.is_some_and(|seen| seen.is_busy);
-            let seen = Seen {
+            let seen = DropState {
                 drops: offender.drops,
                 is_busy,
             };
@@ -302,7 +302,7 @@ impl Incident {
 }
 
 /// Returns an offender's drops since the offenders were last read.
-fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
+fn new_drops(before: Option<&DropState>, offender: &Offender, read_ns: u64) -> u64 {
     match before {
         // A forgotten offender starts again at zero.
         Some(seen) => {
