@@ -10,7 +10,7 @@ use super::{
     error::ReloadError,
     feeds::FeedKeeper,
     pins, pushed,
-    requests::{Arriving, PolicyRequest, Requested},
+    requests::{PolicyRequest, RequestQueue, Requested},
     reread::reread,
     service,
     shared::Daemon,
@@ -22,7 +22,7 @@ use crate::protocol::Reloaded;
 /// date with their feeds.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
-    mut requests: Arriving,
+    mut requests: RequestQueue,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedKeeper,

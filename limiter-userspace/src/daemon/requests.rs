@@ -18,7 +18,7 @@ pub(super) struct Requests {
     others: mpsc::Sender<PolicyRequest>,
 }
 
-pub(super) struct Arriving {
+pub(super) struct RequestQueue {
     reloads: mpsc::Receiver<ReloadReply>,
     others: mpsc::Receiver<PolicyRequest>,
 }
@@ -57,10 +57,10 @@ pub(super) enum RequestError<E> {
 
 impl Requests {
     /// Returns the sender of requests and their receiver.
-    pub(super) fn new() -> (Self, Arriving) {
+    pub(super) fn new() -> (Self, RequestQueue) {
         let (reloads, arriving_reloads) = mpsc::channel(MOST);
         let (others, arriving_others) = mpsc::channel(1);
-        let arriving = Arriving {
+        let arriving = RequestQueue {
             reloads: arriving_reloads,
             others: arriving_others,
         };
@@ -97,7 +97,7 @@ impl Requests {
     }
 }
 
-impl Arriving {
+impl RequestQueue {
     /// Returns the next requests; `None`: there can be no more. Cancel safe: misses nothing if dropped while it
     /// waits.
     pub(super) async fn next(&mut self) -> Option<Requested> {

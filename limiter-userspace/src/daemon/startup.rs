@@ -25,7 +25,7 @@ use super::{
     fleet::{self, Fleet},
     options::Options,
     own_addresses::OwnAddressKeeper,
-    requests::{Arriving, Requests},
+    requests::{RequestQueue, Requests},
     server_names,
     shared::{Daemon, Told},
     sieves,
@@ -45,7 +45,7 @@ pub(super) struct Started {
     _threads: Vec<Worker>,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
-    pub(super) requests: Arriving,
+    pub(super) requests: RequestQueue,
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.
