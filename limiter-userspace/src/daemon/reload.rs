@@ -10,7 +10,7 @@ use super::{
     error::ReloadError,
     feeds::FeedKeeper,
     pins, pushed,
-    requests::{PolicyRequest, RequestQueue, Requested},
+    requests::{PolicyRequest, RequestBatch, RequestQueue},
     reread::reread,
     service,
     shared::Daemon,
@@ -30,13 +30,13 @@ pub(super) async fn whenever_asked(
     loop {
         let replies = tokio::select! {
             Some(request) = requests.next() => match request {
-                Requested::Reload(replies) => replies,
-                Requested::Other(PolicyRequest::Accept(accept, reply)) => {
+                RequestBatch::Reload(replies) => replies,
+                RequestBatch::Other(PolicyRequest::Accept(accept, reply)) => {
                     // The client may have gone; the log says it too.
                     let _ = reply.send(feeds.accept(daemon, accept).await);
                     continue;
                 }
-                Requested::Other(PolicyRequest::Push(push, reply)) => {
+                RequestBatch::Other(PolicyRequest::Push(push, reply)) => {
                     // The fleet's node may have ended; the log says it too.
                     let _ = reply.send(pushed::push(daemon, &mut files, &mut feeds, push).await);
                     continue;

@@ -24,7 +24,7 @@ pub(super) struct RequestQueue {
 }
 
 /// The requests to serve together.
-pub(super) enum Requested {
+pub(super) enum RequestBatch {
     /// Reads the configuration again, once for all requests so far.
     Reload(Vec<ReloadReply>),
     /// Any other request.
@@ -100,11 +100,11 @@ impl Requests {
 impl RequestQueue {
     /// Returns the next requests; `None`: there can be no more. Cancel safe: misses nothing if dropped while it
     /// waits.
-    pub(super) async fn next(&mut self) -> Option<Requested> {
+    pub(super) async fn next(&mut self) -> Option<RequestBatch> {
         let mut replies = Vec::new();
         tokio::select! {
-            Some(other) = self.others.recv() => Some(Requested::Other(other)),
-            1.. = self.reloads.recv_many(&mut replies, MOST) => Some(Requested::Reload(replies)),
+            Some(other) = self.others.recv() => Some(RequestBatch::Other(other)),
+            1.. = self.reloads.recv_many(&mut replies, MOST) => Some(RequestBatch::Reload(replies)),
             else => None,
         }
     }
@@ -159,7 +159,7 @@ mod tests {
         }
         let (mut reloads, mut answered) = (0, 0);
         while answered < 20 {
-            let Some(Requested::Reload(replies)) = arriving.next().await else {
+            let Some(RequestBatch::Reload(replies)) = arriving.next().await else {
                 panic!("reloads alone were requested");
             };
             reloads += 1;
