@@ -39,7 +39,7 @@ pub(super) enum PolicyRequest {
     /// Puts deferred feeds in force.
     Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
     /// Checks a policy that the fleet pushes, puts it in force, or keeps it.
-    Push(Push, Reply<Pushed, PushError>),
+    Push(Push, Reply<PushResult, PushError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -81,7 +81,7 @@ impl Requests {
     }
 
     /// Requests a step with a policy that the fleet pushes, and waits for the result.
-    pub(super) async fn push(&self, push: Push) -> Result<Pushed, RequestError<PushError>> {
+    pub(super) async fn push(&self, push: Push) -> Result<PushResult, RequestError<PushError>> {
         Self::ask(&self.others, |reply| PolicyRequest::Push(push, reply)).await
     }
 
@@ -136,7 +136,7 @@ pub(super) enum PushStep {
 }
 
 /// The result of a step.
-pub(super) struct Pushed {
+pub(super) struct PushResult {
     /// The number of the policy in force.
     pub(super) generation: u64,
     /// The change that the file makes, or would make.
