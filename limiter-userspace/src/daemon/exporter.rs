@@ -8,10 +8,10 @@ use limiter_policy::config::Place;
 use super::{shared::Daemon, worker::Worker};
 
 /// A listener and its place, with the real port where 0 was asked for.
-pub type Placed<P> = (P, Box<dyn Listener>);
+pub type PlacedListener<P> = (P, Box<dyn Listener>);
 
 /// The result of binding.
-pub type Bound<P> = io::Result<Placed<P>>;
+pub type Bound<P> = io::Result<PlacedListener<P>>;
 
 /// Binds ports and sockets, before any interface is attached.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@ use super::{
     confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
-    exporter::{Exporters, Placed},
+    exporter::{Exporters, PlacedListener},
     feeds::FeedKeeper,
     fleet::{self, Fleet},
     options::Options,
@@ -154,7 +154,7 @@ fn bind_page(
     exporters: Exporters,
     page: &Page,
     group: Option<&str>,
-) -> Result<Option<Placed<Place>>, StartupError> {
+) -> Result<Option<PlacedListener<Place>>, StartupError> {
     let Some(place) = &page.listen else {
         return Ok(None);
     };
