@@ -69,7 +69,7 @@ pub use self::{
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{Bound, Exporters, Listener, PlacedListener},
+    exporter::{BindResult, Exporters, Listener, PlacedListener},
     incidents::IncidentNote,
     known::change_known_pinned,
     looks::Hold,

@@ -32,7 +32,7 @@ struct Listener {
 }
 
 /// Binds the port, for requests to its address or one of the names `hosts`.
-pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound<SocketAddr> {
+pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::BindResult<SocketAddr> {
     let (address, port) = Port::bind(address)?;
     let visitors = Visitors::new(Some(address.ip()), hosts.to_vec());
     Ok((address, Box::new(Listener { port, visitors })))

@@ -35,7 +35,7 @@ struct Listener {
 
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
-pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::Bound<Place> {
+pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::BindResult<Place> {
     let (place, port, address) = match place {
         Place::Address(address) => {
             let (address, port) = Port::bind(*address)?;
