@@ -17,7 +17,7 @@ use limiter_common::connection::{Ends, MOST_LIMITS, Place, Places};
 
 use crate::protocol::MOST_OWNERS;
 
-/// The owners of all connections seen in this look. It grows with them; the result, [`Found`], is bounded.
+/// The owners of all connections seen in this look. It grows with them; the result, [`OwnerSnapshot`], is bounded.
 pub(super) struct OwnerCount<'e> {
     /// The connections that at least one limit counts.
     counted: u64,
@@ -27,11 +27,11 @@ pub(super) struct OwnerCount<'e> {
 
 /// The owners with the most open connections, as of the last look.
 #[derive(Default)]
-pub(in crate::daemon) struct Owners(Mutex<Option<Found>>);
+pub(in crate::daemon) struct Owners(Mutex<Option<OwnerSnapshot>>);
 
 /// The result of a look.
 #[derive(Clone)]
-pub(in crate::daemon) struct Found {
+pub(in crate::daemon) struct OwnerSnapshot {
     /// The number of the policy that it used.
     pub(in crate::daemon) generation: u64,
     pub(in crate::daemon) at: Instant,
@@ -78,8 +78,8 @@ impl<'e> OwnerCount<'e> {
     }
 
     /// Returns the owners with the most, by the policy with that number.
-    pub(super) fn found(&self, generation: u64, at: Instant) -> Found {
-        Found {
+    pub(super) fn found(&self, generation: u64, at: Instant) -> OwnerSnapshot {
+        OwnerSnapshot {
             generation,
             at,
             counted: self.counted,
@@ -89,17 +89,17 @@ impl<'e> OwnerCount<'e> {
 }
 
 impl Owners {
-    pub(super) fn set(&self, found: Found) {
+    pub(super) fn set(&self, found: OwnerSnapshot) {
         *self.locked() = Some(found);
     }
 
     /// Returns the result of the last look by the policy with that number.
-    pub(in crate::daemon) fn of(&self, generation: u64) -> Option<Found> {
+    pub(in crate::daemon) fn of(&self, generation: u64) -> Option<OwnerSnapshot> {
         let found = self.locked();
         found.clone().filter(|found| found.generation == generation)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Found>> {
+    fn locked(&self) -> MutexGuard<'_, Option<OwnerSnapshot>> {
         // The value is replaced as a whole, so a panic elsewhere leaves it valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
