@@ -38,12 +38,12 @@ pub(in crate::daemon) struct OwnerSnapshot {
     /// The open connections that at least one limit counts.
     pub(in crate::daemon) counted: u64,
     /// In the order of the policy's limits on connections; entries beyond them are empty.
-    pub(in crate::daemon) limits: [OfLimit; MOST_LIMITS],
+    pub(in crate::daemon) limits: [LimitOwners; MOST_LIMITS],
 }
 
 /// The connections that one limit counts, and their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::daemon) struct OfLimit {
+pub(in crate::daemon) struct LimitOwners {
     pub(in crate::daemon) open: u64,
     /// The number of owners with open connections.
     pub(in crate::daemon) owners: u64,
@@ -105,7 +105,7 @@ impl Owners {
     }
 }
 
-fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
+fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> LimitOwners {
     let mut most = BinaryHeap::with_capacity(MOST_OWNERS + 1);
     let mut all = 0;
     for (place, (open, ends)) in owners {
@@ -127,7 +127,7 @@ fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
         }
     }
     let most = most.into_sorted_vec().into_iter();
-    OfLimit {
+    LimitOwners {
         open: all,
         owners: owners.len() as u64,
         most: most.map(|Reverse(owner)| owner).collect(),
@@ -167,7 +167,7 @@ mod tests {
         let found = count.found(1, Instant::now());
         assert_eq!(found.counted, 6);
         let [first, second, others @ ..] = found.limits;
-        let shown = |limit: &OfLimit| -> Vec<_> {
+        let shown = |limit: &LimitOwners| -> Vec<_> {
             let owners = limit.most.iter();
             let shown = owners.map(|owner| (owner.open, owner.place, owner.ends[0].to_string()));
             shown.collect()
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(shown(&second), [owner(5, 1, "10.0.0.0")]);
         assert_eq!((first.owners, second.owners), (3, 1));
         assert_eq!((first.open, second.open), (6, 5));
-        assert!(others.iter().all(|limit| *limit == OfLimit::default()));
+        assert!(others.iter().all(|limit| *limit == LimitOwners::default()));
     }
 
     /// An attacker may have many addresses.
