@@ -46,7 +46,7 @@ const COUNTED_AT_ONCE: usize = 4096;
 
 /// The settings for connections of the policy in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct CountSettings {
     /// The number of the policy.
     generation: u64,
     /// Whether it limits connections.
@@ -59,7 +59,7 @@ struct Wanted {
     renamed: u64,
 }
 
-impl Wanted {
+impl CountSettings {
     fn of(datapath: &Datapath) -> Self {
         let manifest = datapath.manifest();
         Self {
@@ -84,11 +84,11 @@ impl Wanted {
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
-    let mut wanted = Wanted::default();
+    let mut wanted = CountSettings::default();
     let mut next = Instant::now();
     let mut before = None;
     loop {
-        let found = Wanted::of(&daemon.datapath()).renamed(daemon.naming.renamed());
+        let found = CountSettings::of(&daemon.datapath()).renamed(daemon.naming.renamed());
         if found != wanted {
             wanted = found;
             next = Instant::now();
@@ -136,7 +136,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 /// long, so events are received meanwhile.
 async fn count(
     daemon: &Arc<Daemon>,
-    wanted: Wanted,
+    wanted: CountSettings,
     tracking: Option<&mut Tracking>,
 ) -> (Vec<u64>, Duration) {
     let shared = Arc::clone(daemon);
@@ -157,7 +157,7 @@ async fn count(
 /// Counts open connections, takes off connections `counted` before and closed by now, and sweeps the queues.
 async fn look(
     daemon: &Daemon,
-    wanted: Wanted,
+    wanted: CountSettings,
     counted: Vec<u64>,
     sockets: &mut Sockets,
     tracking: Option<&mut Tracking>,
@@ -226,7 +226,7 @@ fn counted(datapath: &Datapath) -> Vec<u64> {
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
         .reputation()
-        .filter(|_| datapath.counts_connections() || Wanted::of(datapath).charges)
+        .filter(|_| datapath.counts_connections() || CountSettings::of(datapath).charges)
     else {
         return Ok(None);
     };
@@ -236,7 +236,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
     let tracked = tracked.count() as u64;
     Ok(Some(ConnectionsStatus {
         counted: counted.len() as u64,
-        tracked: Wanted::of(datapath).are_tracked().then_some(tracked),
+        tracked: CountSettings::of(datapath).are_tracked().then_some(tracked),
         uncounted: maps.uncounted()?,
         error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
     }))

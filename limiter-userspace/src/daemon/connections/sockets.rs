@@ -11,7 +11,7 @@ use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use tokio::time::timeout;
 
 use super::{
-    Wanted, cookie,
+    CountSettings, cookie,
     look::{Known, PATIENCE, Uncounted},
 };
 use crate::{
@@ -62,7 +62,7 @@ impl Sockets {
     pub(super) async fn look(
         &mut self,
         daemon: &Daemon,
-        wanted: Wanted,
+        wanted: CountSettings,
         counted: Vec<u64>,
     ) -> Result<Open, Uncounted> {
         let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
