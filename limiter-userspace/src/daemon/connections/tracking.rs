@@ -33,7 +33,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why tracked connections are not counted.
 #[derive(Debug, Error)]
-enum Untracked {
+enum TrackingError {
     #[error(
         "the kernel has no connection tracking, or its module nf_conntrack_netlink is not loaded"
     )]
@@ -50,7 +50,7 @@ enum Untracked {
     Uncounted(#[from] Uncounted),
 }
 
-impl From<DumpError> for Untracked {
+impl From<DumpError> for TrackingError {
     fn from(error: DumpError) -> Self {
         match error {
             // The kernel's error for a missing part of netfilter.
@@ -131,10 +131,10 @@ impl Tracking {
         generation: u64,
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
-    ) -> Result<Vec<(u64, Ends)>, Untracked> {
+    ) -> Result<Vec<(u64, Ends)>, TrackingError> {
         let own = timeout(PATIENCE, addresses::own(&mut self.routes)).await;
-        let own = own.map_err(|_| Untracked::Late)?;
-        let own = own.map_err(Untracked::Addresses)?.into_iter().collect();
+        let own = own.map_err(|_| TrackingError::Late)?;
+        let own = own.map_err(TrackingError::Addresses)?.into_iter().collect();
         let own = &*self.own.insert(own);
         let sockets: HashSet<_> = sockets.iter().map(|(_, tuple)| *tuple).collect();
         let mut any_listed = false;
@@ -147,7 +147,7 @@ impl Tracking {
             is_counted.then(|| named(&tracked)).flatten()
         };
         let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
-        let open = open.map_err(|_| Untracked::Late)??;
+        let open = open.map_err(|_| TrackingError::Late)??;
         let known = &mut self.known;
         // Connections reported by events are already settled.
         known
@@ -156,7 +156,7 @@ impl Tracking {
         if any_listed || host::is_idle() != Some(true) {
             return Ok(open);
         }
-        Err(Untracked::Nothing)
+        Err(TrackingError::Nothing)
     }
 
     /// Applies events for the given time; returns whether events were lost.
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_lacks_is_told_from_what_it_refuses() {
-        let told = |code| Untracked::from(DumpError::Io(io::Error::from_raw_os_error(code)));
+        let told = |code| TrackingError::from(DumpError::Io(io::Error::from_raw_os_error(code)));
         let lacking = "the kernel has no connection tracking, or its module nf_conntrack_netlink is \
                        not loaded";
         assert_eq!(told(libc::EINVAL).to_string(), lacking);
