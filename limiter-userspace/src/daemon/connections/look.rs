@@ -21,7 +21,7 @@ pub(super) const AT_ONCE: usize = 512;
 
 /// Why the connections were not counted.
 #[derive(Debug, Error)]
-pub(super) enum Uncounted {
+pub(super) enum CountError {
     #[error("the kernel does not list its connections: {0}")]
     Kernel(#[from] DumpError),
     #[error("the kernel has not listed its connections within {PATIENCE:?}")]
@@ -51,7 +51,7 @@ impl Known {
         daemon: &Daemon,
         generation: u64,
         open: &[(u64, Ends)],
-    ) -> Result<(), Uncounted> {
+    ) -> Result<(), CountError> {
         let now_ns = monotonic_now();
         let is_new = |(cookie, ends): &&(u64, Ends)| {
             self.has_looked && !self.settled.contains(cookie) && !ends.are_both_own()
@@ -74,7 +74,7 @@ impl Known {
         counted: Vec<u64>,
         open: &[(u64, Ends)],
         are_told: bool,
-    ) -> Result<(), Uncounted> {
+    ) -> Result<(), CountError> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
         let is_settled = |cookie: &u64| self.settled.contains(cookie);
         let may_be_closed =
@@ -102,7 +102,7 @@ pub(super) async fn carry_out(
     daemon: &Daemon,
     generation: u64,
     orders: &[ConnectionOrder],
-) -> Result<(), Uncounted> {
+) -> Result<(), CountError> {
     for orders in orders.chunks(AT_ONCE) {
         {
             let datapath = daemon.datapath();

@@ -25,7 +25,7 @@ use tracing::{info, warn};
 pub(super) use self::count::{Found, Owner, Owners};
 use self::{
     count::OwnerCount,
-    look::{AT_ONCE, SHARE, Uncounted, carry_out},
+    look::{AT_ONCE, CountError, SHARE, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };
@@ -161,7 +161,7 @@ async fn look(
     counted: Vec<u64>,
     sockets: &mut Sockets,
     tracking: Option<&mut Tracking>,
-) -> Result<(), Uncounted> {
+) -> Result<(), CountError> {
     // Without tracking, connections tracked under an earlier policy are missing among the sockets, so they count as
     // closed.
     let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);

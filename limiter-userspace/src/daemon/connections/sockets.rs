@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     CountSettings, cookie,
-    look::{Known, PATIENCE, Uncounted},
+    look::{CountError, Known, PATIENCE},
 };
 use crate::{
     daemon::shared::Daemon,
@@ -64,10 +64,10 @@ impl Sockets {
         daemon: &Daemon,
         wanted: CountSettings,
         counted: Vec<u64>,
-    ) -> Result<Open, Uncounted> {
+    ) -> Result<Open, CountError> {
         let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
             Ok(tuples) => tuples?,
-            Err(_) => return Err(Uncounted::Late),
+            Err(_) => return Err(CountError::Late),
         };
         let ends = |(cookie, tuple): &(u64, Tuple)| Some((*cookie, cookie::ends(tuple)?));
         let ends: Vec<_> = tuples.iter().filter_map(ends).collect();

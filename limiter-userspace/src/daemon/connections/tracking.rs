@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::{
     cookie,
-    look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
+    look::{CountError, Known, PATIENCE, SHARE, carry_out},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
@@ -47,7 +47,7 @@ enum TrackingError {
     #[error("the kernel tracks none: is there a rule of nftables or iptables with `ct state`?")]
     Nothing,
     #[error(transparent)]
-    Uncounted(#[from] Uncounted),
+    Uncounted(#[from] CountError),
 }
 
 impl From<DumpError> for TrackingError {
