@@ -32,7 +32,7 @@ pub(super) enum CountError {
 
 /// The state between looks.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ScanState {
     /// Cookies of open connections that need nothing more: the policy counts them or ignores them.
     pub(super) settled: HashSet<u64>,
     /// Cookies of connections first seen in the last look, if events report each opening.
@@ -44,7 +44,7 @@ pub(super) struct Known {
     has_looked: bool,
 }
 
-impl Known {
+impl ScanState {
     /// Charges the handshakes of connections opened since the last look.
     pub(super) async fn charge(
         &self,

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     CountSettings, cookie,
-    look::{CountError, Known, PATIENCE},
+    look::{CountError, PATIENCE, ScanState},
 };
 use crate::{
     daemon::shared::Daemon,
@@ -41,20 +41,20 @@ pub(super) struct Open {
 /// The sockets, and the state between looks at them.
 pub(super) struct Sockets {
     channel: Channel,
-    known: Known,
+    known: ScanState,
 }
 
 impl Sockets {
     pub(super) fn new() -> Self {
         Self {
             channel: Channel::new(NETLINK_SOCK_DIAG),
-            known: Known::default(),
+            known: ScanState::default(),
         }
     }
 
     /// Forgets earlier looks, as another policy counts each connection anew.
     pub(super) fn begin_anew(&mut self) {
-        self.known = Known::default();
+        self.known = ScanState::default();
     }
 
     /// Counts the open sockets, charges new handshakes if events do not report them, and takes off `counted`

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::{
     cookie,
-    look::{CountError, Known, PATIENCE, SHARE, carry_out},
+    look::{CountError, PATIENCE, SHARE, ScanState, carry_out},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
@@ -68,7 +68,7 @@ pub(super) struct Tracking {
     events: Option<Events>,
     /// This host's addresses: connections with them have sockets. `None`: not known yet.
     own: Option<HashSet<IpAddr>>,
-    known: Known,
+    known: ScanState,
     /// The CPU time of the last look.
     cost: Duration,
 }
@@ -80,7 +80,7 @@ impl Tracking {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
             events: None,
             own: None,
-            known: Known::default(),
+            known: ScanState::default(),
             cost: Duration::ZERO,
         }
     }
