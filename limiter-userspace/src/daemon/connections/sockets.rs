@@ -32,7 +32,7 @@ const OPEN: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::CLOSING);
 
 /// The open connections that have sockets, by socket cookie.
-pub(super) struct Open {
+pub(super) struct OpenSockets {
     /// The addresses and ports of incoming packets.
     pub(super) tuples: Vec<(u64, Tuple)>,
     pub(super) ends: Vec<(u64, Ends)>,
@@ -64,7 +64,7 @@ impl Sockets {
         daemon: &Daemon,
         wanted: CountSettings,
         counted: Vec<u64>,
-    ) -> Result<Open, CountError> {
+    ) -> Result<OpenSockets, CountError> {
         let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
             Ok(tuples) => tuples?,
             Err(_) => return Err(CountError::Late),
@@ -79,7 +79,7 @@ impl Sockets {
         known
             .settle(daemon, wanted.generation, counted, &ends, are_told)
             .await?;
-        Ok(Open { tuples, ends })
+        Ok(OpenSockets { tuples, ends })
     }
 }
 
