@@ -22,14 +22,14 @@ use crate::{
 /// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
-    shared: Mutex<Shared>,
+    shared: Mutex<PressureState>,
     /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
 }
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct PressureState {
     is_over: bool,
     followed: Followed,
     /// The next policy to measure, if there is a new one.
@@ -70,7 +70,7 @@ impl Pressures {
         self.locked().measured.clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, PressureState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,7 +110,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
     loop {
         pulses.pressure.beat();
         let pause = if keeper.gauge.is_idle() { BEAT } else { EVERY };
-        let nothing_new = |shared: &mut Shared| shared.next.is_none() && !shared.is_over;
+        let nothing_new = |shared: &mut PressureState| shared.next.is_none() && !shared.is_over;
         let waited = pressures
             .changed
             .wait_timeout_while(pressures.locked(), pause, nothing_new);
