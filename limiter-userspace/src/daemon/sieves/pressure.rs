@@ -31,7 +31,7 @@ pub(in crate::daemon) struct Pressures {
 #[derive(Default)]
 struct PressureState {
     is_over: bool,
-    followed: Followed,
+    followed: PolicyMaps,
     /// The next policy to measure, if there is a new one.
     next: Option<Keeper>,
     measured: Vec<Measured>,
@@ -39,7 +39,7 @@ struct PressureState {
 
 /// A policy and its maps.
 #[derive(Default)]
-struct Followed {
+struct PolicyMaps {
     generation: u64,
     maps: Option<Arc<PressureMaps>>,
 }
@@ -49,7 +49,7 @@ impl Pressures {
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let manifest = datapath.manifest();
         let maps = datapath.reputation();
-        let followed = Followed {
+        let followed = PolicyMaps {
             generation: manifest.generation,
             maps: maps.map(|maps| Arc::clone(maps.sieves().pressures())),
         };
@@ -75,7 +75,7 @@ impl Pressures {
     }
 }
 
-impl Followed {
+impl PolicyMaps {
     fn is(&self, other: &Self) -> bool {
         let same_maps = match (&self.maps, &other.maps) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),
