@@ -21,7 +21,7 @@ use super::{
     connections::Owners,
     dns_cookies::CookieSecrets,
     fleet::Fleet,
-    forwarded::Forwarded,
+    forwarded::ForwardedStatus,
     guard::Guard,
     incidents::{IncidentNote, Recent},
     options::Options,
@@ -96,7 +96,7 @@ pub struct Daemon {
     /// Warnings of limits that rely on SYN cookies which this host does not make.
     pub(super) syn_cookies: Troubles,
     /// The status of counting forwarded connections.
-    pub(super) forwarded: Forwarded,
+    pub(super) forwarded: ForwardedStatus,
     /// The threads' heartbeats.
     pub(super) pulses: Arc<Pulses>,
     /// Notified when the daemon must end and leave nothing behind.
@@ -153,7 +153,7 @@ impl Daemon {
             misfits: Troubles::default(),
             unseen: Troubles::default(),
             syn_cookies: Troubles::default(),
-            forwarded: Forwarded::default(),
+            forwarded: ForwardedStatus::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
