@@ -68,7 +68,7 @@ pub enum CandidateError {
 
 /// The inheritance of a policy from the one before it.
 #[derive(Default)]
-pub(super) struct Inherited {
+pub(super) struct Inheritance {
     /// The names of the limits in force.
     pub(super) in_force: Vec<String>,
     /// Every name interned so far.
@@ -76,7 +76,7 @@ pub(super) struct Inherited {
     pub(super) units: Units,
 }
 
-impl Inherited {
+impl Inheritance {
     pub(super) fn of(manifest: &Manifest) -> Self {
         let limits = manifest.policy.limits.iter();
         Self {
@@ -105,7 +105,7 @@ impl Read {
         path: &Path,
         old: &Feeds,
         pushed: Option<Pushed<'_>>,
-        inherited: impl FnOnce(&Config) -> Inherited,
+        inherited: impl FnOnce(&Config) -> Inheritance,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
         let mut config = config::load_pushed(path, old, begun_at, pushed)?;

@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{
     answers,
-    candidate::{Candidate, CandidateError, Inherited, Read},
+    candidate::{Candidate, CandidateError, Inheritance, Read},
     confirm::Confirmation,
     enforce::put_in_force,
     error::ReloadError,
@@ -49,7 +49,7 @@ pub(super) async fn read(
     }
     let (inherited, ours) = {
         let datapath = daemon.datapath();
-        (Inherited::of(datapath.manifest()), datapath.program_ids())
+        (Inheritance::of(datapath.manifest()), datapath.program_ids())
     };
     let options = &daemon.options;
     let path = options.config.clone();

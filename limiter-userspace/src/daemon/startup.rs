@@ -16,7 +16,7 @@ use tracing::info;
 
 use super::{
     automatic_rates,
-    candidate::{Candidate, CandidateError, Inherited, Read},
+    candidate::{Candidate, CandidateError, Inheritance, Read},
     confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
@@ -201,7 +201,7 @@ impl Beginning {
     /// refused feed keeps its pinned content.
     fn read(
         options: &Options,
-        pinned: Option<Inherited>,
+        pinned: Option<Inheritance>,
         feeds: &Feeds,
     ) -> Result<Self, CandidateError> {
         let mut state = None;
@@ -221,7 +221,7 @@ impl Beginning {
             {
                 resumed = None;
                 Resumed::refuse(state, error.into());
-                Read::load(&options.config, feeds, None, |_| Inherited::default())?
+                Read::load(&options.config, feeds, None, |_| Inheritance::default())?
             }
             (read, _) => read?,
         };
