@@ -88,7 +88,7 @@ impl Inheritance {
 }
 
 /// A configuration that was read and compiled.
-pub(super) struct Read {
+pub(super) struct LoadedConfig {
     config: Config,
     lists: Vec<ListRecord>,
     feeds: Feeds,
@@ -97,7 +97,7 @@ pub(super) struct Read {
     policy: CompiledPolicy,
 }
 
-impl Read {
+impl LoadedConfig {
     /// Reads the configuration file and the feeds that it names. `inherited` returns the inheritance, which may be in
     /// a file that the configuration names. A refused feed keeps its `old` content, and a `pushed` file replaces the
     /// folder's. Takes seconds for very long files.

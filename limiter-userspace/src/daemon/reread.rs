@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{
     answers,
-    candidate::{Candidate, CandidateError, Inheritance, Read},
+    candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::Confirmation,
     enforce::put_in_force,
     error::ReloadError,
@@ -58,7 +58,7 @@ pub(super) async fn read(
     let read = spawn_blocking(move || {
         let pushed = pushed.as_ref();
         let pushed = pushed.map(|(path, text)| Pushed { path, text });
-        Read::load(&path, &old, pushed, |_| inherited)
+        LoadedConfig::load(&path, &old, pushed, |_| inherited)
     });
     let read = read.await?;
     match (&read, files) {

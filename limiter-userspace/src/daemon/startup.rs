@@ -16,7 +16,7 @@ use tracing::info;
 
 use super::{
     automatic_rates,
-    candidate::{Candidate, CandidateError, Inheritance, Read},
+    candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
@@ -191,7 +191,7 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
 
 /// The first configuration and the state to continue from.
 struct Beginning {
-    read: Read,
+    read: LoadedConfig,
     state: Option<StateKeeper>,
     resumed: Option<Resumed>,
 }
@@ -206,7 +206,7 @@ impl Beginning {
     ) -> Result<Self, CandidateError> {
         let mut state = None;
         let mut resumed = None;
-        let read = Read::load(&options.config, feeds, None, |config| {
+        let read = LoadedConfig::load(&options.config, feeds, None, |config| {
             state = config.state.clone().map(StateKeeper::new);
             if let Some(pinned) = pinned {
                 state.as_ref().inspect(|state| Resumed::pass_over(state));
@@ -221,7 +221,7 @@ impl Beginning {
             {
                 resumed = None;
                 Resumed::refuse(state, error.into());
-                Read::load(&options.config, feeds, None, |_| Inheritance::default())?
+                LoadedConfig::load(&options.config, feeds, None, |_| Inheritance::default())?
             }
             (read, _) => read?,
         };
