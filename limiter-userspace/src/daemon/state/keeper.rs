@@ -18,7 +18,7 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::{
-    disk::{self, Disk, Undone},
+    disk::{self, Disk, DiskError},
     written::{INTERVAL, Written},
 };
 use crate::protocol::StateStatus;
@@ -140,8 +140,8 @@ impl StateKeeper {
         self.disk
             .wait_for(work, tell)
             .map_err(|undone| match undone {
-                Undone::Hangs => io::Error::other("its thread has failed"),
-                Undone::Thread(error) => error,
+                DiskError::Hangs => io::Error::other("its thread has failed"),
+                DiskError::Thread(error) => error,
             })
     }
 
@@ -182,8 +182,8 @@ impl StateKeeper {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, KeepError> {
         self.disk.run(work).map_err(|undone| match undone {
-            Undone::Hangs => KeepError::Hangs(self.file.path().to_owned()),
-            Undone::Thread(error) => KeepError::Thread(error),
+            DiskError::Hangs => KeepError::Hangs(self.file.path().to_owned()),
+            DiskError::Thread(error) => KeepError::Thread(error),
         })
     }
 
