@@ -92,7 +92,7 @@ impl Disk {
         // Earlier work that hung may end any moment.
         self.turn.take(patience)?;
         let (reply, answer) = mpsc::sync_channel(1);
-        let turn = Taken(Arc::clone(&self.turn));
+        let turn = TurnGuard(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
             drop(turn);
@@ -135,9 +135,9 @@ impl Turn {
 }
 
 /// Exclusive use of the thread, for one piece of work.
-struct Taken(Arc<Turn>);
+struct TurnGuard(Arc<Turn>);
 
-impl Drop for Taken {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
         let Turn { is_taken, over } = &*self.0;
         *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
