@@ -37,7 +37,7 @@ pub(in crate::daemon) struct StateKeeper {
     status: Mutex<StateStatus>,
 }
 
-pub(super) enum Captured {
+pub(super) enum CaptureOutcome {
     /// The file suffices for now.
     Suffices(Timestamp),
     /// The file must be written.
@@ -200,7 +200,7 @@ impl StateKeeper {
     /// Saves the state that `capture` returns; logs when saving starts to fail or to work again.
     pub(super) fn save(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         self.hurry();
         self.renew(capture);
@@ -209,7 +209,7 @@ impl StateKeeper {
     /// Does the same, unless the file's content, which `capture` receives, suffices for now.
     pub(super) fn renew(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         let saved = self.try_renew(&mut locked(&self.written), capture);
         let mut status = locked(&self.status);
@@ -245,7 +245,7 @@ impl StateKeeper {
     fn try_renew(
         &self,
         written: &mut Option<Written>,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
     ) -> Result<Saved, KeepError> {
         self.make_way()?;
         // Reset before the capture: a change during it must make the next save urgent.
@@ -256,8 +256,8 @@ impl StateKeeper {
         let is_there = self.on_disk(move || is_there(&file))?;
         *written = written.filter(|_| is_there);
         let (snapshot, now) = match capture(written.as_ref())? {
-            Captured::Suffices(at) => return Ok(Saved::Sufficed(at)),
-            Captured::Whole(snapshot, now) => (snapshot, now),
+            CaptureOutcome::Suffices(at) => return Ok(Saved::Sufficed(at)),
+            CaptureOutcome::Whole(snapshot, now) => (snapshot, now),
         };
         let saved = Saved::Written {
             at: snapshot.saved_at,

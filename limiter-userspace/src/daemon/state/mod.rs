@@ -18,7 +18,7 @@ use tokio::{
 use tracing::error;
 
 use self::{
-    keeper::Captured,
+    keeper::CaptureOutcome,
     written::{INTERVAL, Written},
 };
 pub(super) use self::{keeper::StateKeeper, resume::Resumed};
@@ -63,7 +63,7 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
 
 /// Captures the state, unless the file suffices: reading half a million bans takes longer than all else that a quiet
 /// daemon does in a minute.
-fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, DatapathError> {
+fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<CaptureOutcome, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
     let at = Moment::new(monotonic_now(), saved_at);
@@ -71,7 +71,7 @@ fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, Datapath
     // Before the bans are read: the file may lack a change during the reading, so it must count as new.
     let now = Written::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
     if file.is_some_and(|file| file.suffices(&now)) {
-        return Ok(Captured::Suffices(saved_at));
+        return Ok(CaptureOutcome::Suffices(saved_at));
     }
     let snapshot = Snapshot {
         saved_at,
@@ -82,5 +82,5 @@ fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, Datapath
         sieves: datapath.capture_sieves(),
         known: datapath.capture_known()?,
     };
-    Ok(Captured::Whole(snapshot, now))
+    Ok(CaptureOutcome::Whole(snapshot, now))
 }
