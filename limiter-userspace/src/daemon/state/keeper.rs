@@ -61,7 +61,7 @@ enum KeepError {
     Thread(#[from] io::Error),
 }
 
-enum Saved {
+enum SaveOutcome {
     /// The file sufficed at that time.
     Sufficed(Timestamp),
     Written {
@@ -219,8 +219,8 @@ impl StateKeeper {
                     info!("the state is saved to {}", status.file.display());
                 }
                 status.saved_at = Some(match saved {
-                    Saved::Sufficed(at) => at,
-                    Saved::Written {
+                    SaveOutcome::Sufficed(at) => at,
+                    SaveOutcome::Written {
                         at,
                         buckets,
                         bans,
@@ -246,7 +246,7 @@ impl StateKeeper {
         &self,
         written: &mut Option<Written>,
         capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
-    ) -> Result<Saved, KeepError> {
+    ) -> Result<SaveOutcome, KeepError> {
         self.make_way()?;
         // Reset before the capture: a change during it must make the next save urgent.
         if self.is_urgent.swap(false, Relaxed) {
@@ -256,10 +256,10 @@ impl StateKeeper {
         let is_there = self.on_disk(move || is_there(&file))?;
         *written = written.filter(|_| is_there);
         let (snapshot, now) = match capture(written.as_ref())? {
-            CaptureOutcome::Suffices(at) => return Ok(Saved::Sufficed(at)),
+            CaptureOutcome::Suffices(at) => return Ok(SaveOutcome::Sufficed(at)),
             CaptureOutcome::Whole(snapshot, now) => (snapshot, now),
         };
-        let saved = Saved::Written {
+        let saved = SaveOutcome::Written {
             at: snapshot.saved_at,
             buckets: snapshot.count(),
             bans: snapshot.bans.len() as u64,
