@@ -24,7 +24,7 @@ use super::{
     memory,
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
-    state::Resumed,
+    state::ResumeState,
     watch,
 };
 use crate::guard;
@@ -34,7 +34,7 @@ use crate::guard;
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
     confirmation: Option<Confirmation>,
 ) -> Result<BegunAnew, ReloadError> {
     let elsewhere = {
@@ -120,7 +120,7 @@ fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
 fn apply(
     daemon: &Daemon,
     candidate: Candidate,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
 ) -> Result<Previous, DatapathError> {
     let Candidate {
         config,

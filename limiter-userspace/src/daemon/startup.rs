@@ -30,7 +30,7 @@ use super::{
     shared::{Daemon, Told},
     sieves,
     starting_point::StartingPoint,
-    state::{Resumed, StateKeeper},
+    state::{ResumeState, StateKeeper},
     watch::files::FileWatch,
     worker::Worker,
 };
@@ -193,7 +193,7 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
 struct Beginning {
     read: LoadedConfig,
     state: Option<StateKeeper>,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
 }
 
 impl Beginning {
@@ -209,18 +209,18 @@ impl Beginning {
         let read = LoadedConfig::load(&options.config, feeds, None, |config| {
             state = config.state.clone().map(StateKeeper::new);
             if let Some(pinned) = pinned {
-                state.as_ref().inspect(|state| Resumed::pass_over(state));
+                state.as_ref().inspect(|state| ResumeState::pass_over(state));
                 return pinned;
             }
-            resumed = state.as_ref().and_then(Resumed::load);
-            resumed.as_ref().map(Resumed::inherited).unwrap_or_default()
+            resumed = state.as_ref().and_then(ResumeState::load);
+            resumed.as_ref().map(ResumeState::inherited).unwrap_or_default()
         });
         let read = match (read, &state) {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
                 if resumed.is_some() =>
             {
                 resumed = None;
-                Resumed::refuse(state, error.into());
+                ResumeState::refuse(state, error.into());
                 LoadedConfig::load(&options.config, feeds, None, |_| Inheritance::default())?
             }
             (read, _) => read?,

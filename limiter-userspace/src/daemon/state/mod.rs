@@ -21,7 +21,7 @@ use self::{
     keeper::CaptureOutcome,
     written::{INTERVAL, Written},
 };
-pub(super) use self::{keeper::StateKeeper, resume::Resumed};
+pub(super) use self::{keeper::StateKeeper, resume::ResumeState};
 use super::{bans, shared::Daemon};
 
 /// Saves the state at once, and every minute if the file must be written again, forever.

@@ -14,9 +14,9 @@ use crate::daemon::{bans, candidate::Inheritance, messages::warn_of_lost};
 const BEGINS_ANEW: &str = "every bucket begins full, and no source is banned or known";
 
 /// The state to resume from.
-pub(in crate::daemon) struct Resumed(Snapshot);
+pub(in crate::daemon) struct ResumeState(Snapshot);
 
-impl Resumed {
+impl ResumeState {
     /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
         keeper.load(BEGINS_ANEW).map(Self)
