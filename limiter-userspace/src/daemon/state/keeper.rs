@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use super::{
     disk::{self, Disk, DiskError},
-    written::{INTERVAL, Written},
+    written::{INTERVAL, WriteSummary},
 };
 use crate::protocol::StateStatus;
 
@@ -31,7 +31,7 @@ pub(in crate::daemon) struct StateKeeper {
     in_the_way: Mutex<Option<Arc<Reason>>>,
     disk: Disk,
     /// The file's content, if written since the daemon started. Held while saving.
-    written: Mutex<Option<Written>>,
+    written: Mutex<Option<WriteSummary>>,
     /// Whether the file must be written even if its content suffices.
     is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
@@ -41,7 +41,7 @@ pub(super) enum CaptureOutcome {
     /// The file suffices for now.
     Suffices(Timestamp),
     /// The file must be written.
-    Whole(Snapshot, Written),
+    Whole(Snapshot, WriteSummary),
 }
 
 #[derive(Debug, Error)]
@@ -200,7 +200,7 @@ impl StateKeeper {
     /// Saves the state that `capture` returns; logs when saving starts to fail or to work again.
     pub(super) fn save(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         self.hurry();
         self.renew(capture);
@@ -209,7 +209,7 @@ impl StateKeeper {
     /// Does the same, unless the file's content, which `capture` receives, suffices for now.
     pub(super) fn renew(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         let saved = self.try_renew(&mut locked(&self.written), capture);
         let mut status = locked(&self.status);
@@ -244,8 +244,8 @@ impl StateKeeper {
 
     fn try_renew(
         &self,
-        written: &mut Option<Written>,
-        capture: impl FnOnce(Option<&Written>) -> Result<CaptureOutcome, DatapathError>,
+        written: &mut Option<WriteSummary>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
     ) -> Result<SaveOutcome, KeepError> {
         self.make_way()?;
         // Reset before the capture: a change during it must make the next save urgent.

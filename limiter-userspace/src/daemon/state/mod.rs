@@ -19,7 +19,7 @@ use tracing::error;
 
 use self::{
     keeper::CaptureOutcome,
-    written::{INTERVAL, Written},
+    written::{INTERVAL, WriteSummary},
 };
 pub(super) use self::{keeper::StateKeeper, resume::ResumeState};
 use super::{bans, shared::Daemon};
@@ -63,13 +63,13 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
 
 /// Captures the state, unless the file suffices: reading half a million bans takes longer than all else that a quiet
 /// daemon does in a minute.
-fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<CaptureOutcome, DatapathError> {
+fn capture(daemon: &Daemon, file: Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
     let at = Moment::new(monotonic_now(), saved_at);
     let sets = datapath.capture()?;
     // Before the bans are read: the file may lack a change during the reading, so it must count as new.
-    let now = Written::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
+    let now = WriteSummary::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
     if file.is_some_and(|file| file.suffices(&now)) {
         return Ok(CaptureOutcome::Suffices(saved_at));
     }

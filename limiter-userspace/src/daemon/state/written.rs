@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const DISAGREEMENT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(super) struct WriteSummary {
     urgent: Urgent,
     at: Moment,
 }
@@ -32,7 +32,7 @@ struct Urgent {
     owes: bool,
 }
 
-impl Written {
+impl WriteSummary {
     /// Summarizes bucket debts and the number of changes to bans, at that moment.
     pub(super) fn new(sets: &[SetDebts], bans: u64, at: Moment) -> Self {
         let interval_ns = u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX);

@@ -38,11 +38,11 @@ impl Scene {
         Timestamp::from_second(wall).unwrap()
     }
 
-    fn captured(&self, file: Option<&Written>) -> CaptureOutcome {
+    fn captured(&self, file: Option<&WriteSummary>) -> CaptureOutcome {
         let saved_at = self.saved_at();
         let at = Moment::new((5_000 + self.second) * SECOND, saved_at);
         let sets = vec![debts(self.owed)];
-        let now = Written::new(&sets, self.changes, at);
+        let now = WriteSummary::new(&sets, self.changes, at);
         if file.is_some_and(|file| file.suffices(&now)) {
             return CaptureOutcome::Suffices(saved_at);
         }
