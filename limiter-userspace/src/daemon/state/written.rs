@@ -19,13 +19,13 @@ const DISAGREEMENT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteSummary {
-    urgent: Urgent,
+    urgent: UrgentChanges,
     at: Moment,
 }
 
 /// The changes that the file must have within a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Urgent {
+struct UrgentChanges {
     /// The number of changes to bans.
     bans: u64,
     /// Whether a bucket owes more than is refilled until the file is written again.
@@ -39,7 +39,7 @@ impl WriteSummary {
         let mut sets = sets.iter();
         let owes = sets.any(|set| set.debts.last_longer_than(interval_ns));
         Self {
-            urgent: Urgent { bans, owes },
+            urgent: UrgentChanges { bans, owes },
             at,
         }
     }
