@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// Everything that runs.
-pub(super) struct Started {
+pub(super) struct Components {
     /// First, so that the threads end and release the daemon before the control socket goes.
     _threads: Vec<Worker>,
     pub(super) daemon: Arc<Daemon>,
@@ -53,7 +53,7 @@ pub(super) struct Started {
     pub(super) own_addresses: OwnAddressKeeper,
 }
 
-pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Started, StartupError> {
+pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Components, StartupError> {
     preflight::check()?;
     // Before anything else is touched, so that a refused daemon sets no state file aside either.
     let socket = ReservedSocket::take(&options.socket).await?;
@@ -138,7 +138,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
         threads.push(serving.map_err(StartupError::Thread)?);
     }
     log_attached(&daemon);
-    Ok(Started {
+    Ok(Components {
         feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
         requests,
