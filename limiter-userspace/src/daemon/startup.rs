@@ -64,11 +64,11 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Comp
     // Before the configuration is read, so that no change is missed.
     let config = Some(options.config.clone()).filter(|path| !file::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
-    let Beginning {
+    let InitialState {
         read,
         state,
         resumed,
-    } = Beginning::read(
+    } = InitialState::read(
         &options,
         starting_point.inherited(),
         &starting_point.feeds(),
@@ -190,13 +190,13 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
 }
 
 /// The first configuration and the state to continue from.
-struct Beginning {
+struct InitialState {
     read: LoadedConfig,
     state: Option<StateKeeper>,
     resumed: Option<ResumeState>,
 }
 
-impl Beginning {
+impl InitialState {
     /// Reads the configuration, to continue from the `pinned` policy, or else from the state file that it names. A
     /// refused feed keeps its pinned content.
     fn read(
