@@ -44,7 +44,7 @@ use crate::protocol::{
 pub struct Daemon {
     pub(super) options: Options,
     /// The users who may read the daemon's state.
-    pub(super) told: Told,
+    pub(super) told: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
@@ -104,7 +104,7 @@ pub struct Daemon {
 }
 
 /// The users, besides root, who may read the daemon's state.
-pub(super) struct Told {
+pub(super) struct ReadAccess {
     /// The address of the metrics; `None`: they are off.
     pub(super) metrics: Option<SocketAddr>,
     /// The host names by which clients may ask for metrics.
@@ -118,7 +118,7 @@ pub(super) struct Told {
 impl Daemon {
     pub(super) fn new(
         options: Options,
-        told: Told,
+        told: ReadAccess,
         state: Option<StateKeeper>,
         fleet: Option<Arc<Fleet>>,
         reloads: Requests,

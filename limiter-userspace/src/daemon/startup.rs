@@ -27,7 +27,7 @@ use super::{
     own_addresses::OwnAddressKeeper,
     requests::{RequestQueue, Requests},
     server_names,
-    shared::{Daemon, Told},
+    shared::{Daemon, ReadAccess},
     sieves,
     starting_point::StartingPoint,
     state::{ResumeState, StateKeeper},
@@ -105,7 +105,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Comp
     let (reloads, requests) = Requests::new();
     let (metrics, listener) = listener.unzip();
     let (page, page_listener) = page.unzip();
-    let told = Told {
+    let told = ReadAccess {
         metrics,
         metrics_hosts: candidate.config.metrics.hosts.clone(),
         page: page.map(|listen| PageStatus {
