@@ -18,14 +18,14 @@ use crate::capacity::{Finder, Heard, Kind, ReadDistressError};
 /// Shared between the thread that finds the rates and the rest of the daemon.
 #[derive(Default)]
 pub(super) struct Capacity {
-    shared: Mutex<Shared>,
+    shared: Mutex<CapacityState>,
     /// Notified when the daemon ends.
     over: Condvar,
 }
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct CapacityState {
     is_over: bool,
     found: Found,
 }
@@ -84,7 +84,7 @@ impl Capacity {
         (heard, shared.found.error.clone())
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, CapacityState> {
         // The value is valid after each assignment, so a panic elsewhere spoils nothing.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
