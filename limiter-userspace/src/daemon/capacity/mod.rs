@@ -27,12 +27,12 @@ pub(super) struct Capacity {
 #[derive(Default)]
 struct CapacityState {
     is_over: bool,
-    found: Found,
+    found: RateFinders,
 }
 
 /// The automatic rates of the policy in force.
 #[derive(Clone, Default)]
-pub(super) struct Found {
+pub(super) struct RateFinders {
     pub(super) finders: BTreeMap<LimitId, Finder>,
     /// Why the floors are in force; `None`: the rates are being found.
     pub(super) error: Option<Arc<FindError>>,
@@ -72,7 +72,7 @@ impl Capacity {
     }
 
     /// Replaces the rates.
-    pub(super) fn store(&self, found: Found) {
+    pub(super) fn store(&self, found: RateFinders) {
         self.locked().found = found;
     }
 
