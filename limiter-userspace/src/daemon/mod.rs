@@ -76,7 +76,7 @@ pub use self::{
     options::Options,
     queues::by_name as queues,
     shared::Daemon,
-    standing::{Counted, counted, is_reserving},
+    standing::{StandingCount, counted, is_reserving},
     worker::Worker,
 };
 use crate::{connections::keep_reserve, logging};

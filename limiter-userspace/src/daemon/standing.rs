@@ -49,14 +49,14 @@ fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathErr
 }
 
 /// A limit's traffic by standing; `None`: from sources without a look-up of their standing.
-pub type Counted = (Option<Standing>, LimitTraffic);
+pub type StandingCount = (Option<Standing>, LimitTraffic);
 
 /// Returns the traffic by standing of a limit that reserves, in the order of [`counted_standings`].
 ///
 /// # Errors
 ///
 /// Fails if the counters cannot be read.
-pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, DatapathError> {
+pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<StandingCount>, DatapathError> {
     // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();

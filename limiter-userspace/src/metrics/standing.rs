@@ -16,14 +16,14 @@ use prometheus_client::{
 
 use super::{census::Census, number::gauge_of};
 use crate::{
-    daemon::{Counted, counted, is_reserving},
+    daemon::{StandingCount, counted, is_reserving},
     protocol::counted_name,
 };
 
 /// The numbers behind the metrics.
 pub(super) struct Standings {
     /// The traffic of sources of each standing at each limit with a reserve.
-    limits: Vec<(String, Vec<Counted>)>,
+    limits: Vec<(String, Vec<StandingCount>)>,
     /// The number of sources of each standing.
     known: [u64; Standing::COUNT],
     /// The age of these numbers.
