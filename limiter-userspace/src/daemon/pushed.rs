@@ -75,7 +75,11 @@ async fn take(
 }
 
 /// Returns the change that a policy would make, unless the guard is against it or the file cannot be written.
-async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<PushResult, PushError> {
+async fn check(
+    daemon: &Daemon,
+    candidate: &Candidate,
+    push: &Push,
+) -> Result<PushResult, PushError> {
     let (generation, policy) = {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();

@@ -53,7 +53,10 @@ pub(super) struct Components {
     pub(super) own_addresses: OwnAddressKeeper,
 }
 
-pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Components, StartupError> {
+pub(super) async fn start(
+    options: Options,
+    exporters: Exporters,
+) -> Result<Components, StartupError> {
     preflight::check()?;
     // Before anything else is touched, so that a refused daemon sets no state file aside either.
     let socket = ReservedSocket::take(&options.socket).await?;

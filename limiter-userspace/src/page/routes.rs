@@ -83,7 +83,10 @@ async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     }
 }
 
-async fn offenders(State(pages): State<Arc<Pages>>, asked: QueryResult<OffendersParams>) -> Response {
+async fn offenders(
+    State(pages): State<Arc<Pages>>,
+    asked: QueryResult<OffendersParams>,
+) -> Response {
     let Ok(Query(asked)) = asked else {
         return misasked();
     };

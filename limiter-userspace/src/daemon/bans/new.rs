@@ -68,7 +68,9 @@ impl NewBan {
         let reason = self.reason.as_str();
         let (limit, text) = match &self.by {
             BanAuthor::Limit(LimitId(limit)) => (*limit, Origin::AUTOMATIC.text(reason)),
-            BanAuthor::Origin(origin) if *origin == Origin::AUTOMATIC => return Err(BanError::OnlyLimits),
+            BanAuthor::Origin(origin) if *origin == Origin::AUTOMATIC => {
+                return Err(BanError::OnlyLimits);
+            }
             BanAuthor::Origin(origin) => (Ban::BY_HAND, origin.text(reason)),
         };
         Ok(Ban {

@@ -241,7 +241,10 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Bans a prefix; `None`: its origin has a ban of it that ends no earlier.
-    pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<BanEffects>, BanError> {
+    pub(in crate::daemon) fn lengthen(
+        &mut self,
+        new: &NewBan,
+    ) -> Result<Option<BanEffects>, BanError> {
         let first = new.first(self.now_ns)?;
         let mut present = self.remembered(new.prefix)?.into_iter();
         if present.any(|own| own.is_of_origin_of(&first) && own.until_ns >= first.until_ns) {
