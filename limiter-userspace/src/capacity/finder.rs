@@ -13,12 +13,12 @@ pub struct Finder {
     /// Each CPU's counts for the limit at the last look; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
     /// The overload seen so far, in the order of [`Kind::ALL`].
-    heard: [Option<Heard>; Kind::ALL.len()],
+    heard: [Option<OverloadCount>; Kind::ALL.len()],
 }
 
 /// Overload of one kind that moved a limit's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct OverloadCount {
     /// The number of intervals with it.
     pub intervals: u64,
     /// When the last of them ended, in nanoseconds.
@@ -60,7 +60,7 @@ impl Finder {
 
     /// The overload seen so far, in the order of [`Kind::ALL`]; `None`: none of that kind.
     #[must_use]
-    pub const fn heard(&self) -> &[Option<Heard>; Kind::ALL.len()] {
+    pub const fn heard(&self) -> &[Option<OverloadCount>; Kind::ALL.len()] {
         &self.heard
     }
 
@@ -72,7 +72,7 @@ impl Finder {
         self.traffic = Some(traffic);
         let is_heard = self.hearing.heard(before, now, &work);
         for (heard, _) in self.heard.iter_mut().zip(is_heard).filter(|(_, is)| *is) {
-            *heard = Some(Heard {
+            *heard = Some(OverloadCount {
                 intervals: heard.map_or(0, |heard| heard.intervals) + 1,
                 last_ns: now_ns,
             });

@@ -16,7 +16,7 @@ mod work;
 pub use self::{
     cpus::CpuTimes,
     distress::Distress,
-    finder::{Finder, Heard},
+    finder::{Finder, OverloadCount},
     hearing::{Hearing, Kind, Seen},
     host_files::{HostFiles, ReadDistressError},
     law::{Bounds, EVERY, Interval, Law},

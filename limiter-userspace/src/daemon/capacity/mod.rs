@@ -13,7 +13,7 @@ use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::DatapathError;
 
 pub(super) use self::status::status;
-use crate::capacity::{Finder, Heard, Kind, ReadDistressError};
+use crate::capacity::{Finder, Kind, OverloadCount, ReadDistressError};
 
 /// Shared between the thread that finds the rates and the rest of the daemon.
 #[derive(Default)]
@@ -53,7 +53,7 @@ pub(super) enum FindError {
 }
 
 /// Overload by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
-type Distress = [Option<Heard>; Kind::ALL.len()];
+type Distress = [Option<OverloadCount>; Kind::ALL.len()];
 
 impl Capacity {
     /// Waits for the pause; returns whether the daemon has ended meanwhile.
