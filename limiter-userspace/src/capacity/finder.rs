@@ -3,7 +3,7 @@
 use limiter_common::counters::LimitTraffic;
 use limiter_policy::policy::Limit;
 
-use super::{Bounds, Hearing, Interval, Kind, Law, Seen, Work};
+use super::{Bounds, Hearing, HostLosses, Interval, Kind, Law, Work};
 
 /// Finds the rate of one limit, from one look to the next.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Finder {
 
     /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
     /// `now_ns`: the time, in nanoseconds.
-    pub fn look(&mut self, before: &Seen, now: &Seen, traffic: Vec<LimitTraffic>, now_ns: u64) {
+    pub fn look(&mut self, before: &HostLosses, now: &HostLosses, traffic: Vec<LimitTraffic>, now_ns: u64) {
         let had = self.traffic.as_deref();
         let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
         self.traffic = Some(traffic);
@@ -104,7 +104,7 @@ mod tests {
     fn it_goes_on_under_the_next_policy() {
         let first = total("count: auto, floor: 1000, ceiling: 64000");
         let mut finder = Finder::new(&first.limits[0]).unwrap();
-        let calm = Seen::default();
+        let calm = HostLosses::default();
         for refused in 0..10 {
             let mut traffic = LimitTraffic::default();
             traffic.dropped.packets = refused;

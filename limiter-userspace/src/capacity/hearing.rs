@@ -41,7 +41,7 @@ impl Kind {
 
 /// The host's losses so far, and its CPUs' times.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct HostLosses {
     /// The host as a whole.
     pub distress: Distress,
     /// Single sockets; `None`: no limit needed them, or they could not be read.
@@ -97,7 +97,7 @@ impl Hearing {
     /// are unknown, a full receive buffer counts. A full CPU counts only if it took packets of the limit, which
     /// refused some meanwhile: without a flood, a busy host lowers nothing.
     #[must_use]
-    pub fn heard(&self, before: &Seen, now: &Seen, work: &Work) -> [bool; Kind::ALL.len()] {
+    pub fn heard(&self, before: &HostLosses, now: &HostLosses, work: &Work) -> [bool; Kind::ALL.len()] {
         let more =
             |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
         let is_ours = || match (&now.sockets, &before.sockets) {
@@ -132,15 +132,15 @@ mod tests {
         Work::default()
     }
 
-    fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> Seen {
-        Seen {
+    fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> HostLosses {
+        HostLosses {
             distress: Distress {
                 receive_buffer,
                 listen_queue,
                 backlog,
             },
             sockets: Some(SocketLosses::default()),
-            ..Seen::default()
+            ..HostLosses::default()
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
         assert!(tcp.ports().is_empty());
         // The sockets could not be read.
-        let unread = Seen {
+        let unread = HostLosses {
             sockets: None,
             ..seen(2, 1, 1)
         };
@@ -193,7 +193,7 @@ mod tests {
     /// Sockets count packets with wrong checksums as lost, too, although no buffer was full.
     #[test]
     fn wrong_checksums_lower_nothing() {
-        let lost = |receive_buffer, by_socket| Seen {
+        let lost = |receive_buffer, by_socket| HostLosses {
             sockets: Some(SocketLosses::from([(71, (53, by_socket))])),
             ..seen(receive_buffer, 1, 1)
         };
@@ -209,9 +209,9 @@ mod tests {
     /// A busy host lowers no rate, unless the limit refuses packets that a full CPU takes.
     #[test]
     fn a_full_cpu_counts_in_a_flood() {
-        let at = |stat| Seen {
+        let at = |stat| HostLosses {
             cpus: CpuTimes::parse(stat),
-            ..Seen::default()
+            ..HostLosses::default()
         };
         let before = at("cpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
         let now = at("cpu0 0 0 25 0 0 0 0 0\ncpu1 0 0 1 24 0 0 0 0\n");

@@ -17,7 +17,7 @@ pub use self::{
     cpus::CpuTimes,
     distress::Distress,
     finder::{Finder, OverloadCount},
-    hearing::{Hearing, Kind, Seen},
+    hearing::{Hearing, HostLosses, Kind},
     host_files::{HostFiles, ReadDistressError},
     law::{Bounds, EVERY, Interval, Law},
     sockets::{SocketLosses, UdpSockets},

@@ -14,7 +14,7 @@ use super::{
     shared::Daemon,
     worker::Worker,
 };
-use crate::capacity::{EVERY, Finder, HostFiles, Seen, UdpSockets};
+use crate::capacity::{EVERY, Finder, HostFiles, HostLosses, UdpSockets};
 
 /// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
@@ -56,7 +56,7 @@ struct Keeper {
     /// `None`: no rate was automatic yet, or the sources could not be opened, which the next look retries.
     host: Option<Host>,
     /// The host's losses as of the last look; `None`: unknown.
-    seen: Option<Seen>,
+    seen: Option<HostLosses>,
 }
 
 /// The sources of the host's losses.
@@ -77,7 +77,7 @@ impl Host {
     }
 
     /// Reads the losses of the host, and of each socket on `ports`.
-    fn read(&mut self, ports: &[PortRange]) -> Result<Seen, FindError> {
+    fn read(&mut self, ports: &[PortRange]) -> Result<HostLosses, FindError> {
         let distress = self.files.distress()?;
         let losses = match ports {
             [] => None,
@@ -89,7 +89,7 @@ impl Host {
                 Some,
             ),
         };
-        Ok(Seen {
+        Ok(HostLosses {
             distress,
             sockets: losses,
             cpus: self.files.cpus()?,
@@ -167,7 +167,7 @@ impl Keeper {
     }
 
     /// Reads the host's losses; `None`: no rate is automatic.
-    fn read(&mut self, ports: &[PortRange]) -> Result<Option<Seen>, FindError> {
+    fn read(&mut self, ports: &[PortRange]) -> Result<Option<HostLosses>, FindError> {
         if self.found.finders.is_empty() {
             return Ok(None);
         }
@@ -179,7 +179,7 @@ impl Keeper {
     }
 
     /// Moves each rate by the losses since the last look, and gives it to the kernel.
-    fn give(&mut self, datapath: &Datapath, seen: Option<Seen>) -> Result<(), FindError> {
+    fn give(&mut self, datapath: &Datapath, seen: Option<HostLosses>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {
             self.seen = None;
