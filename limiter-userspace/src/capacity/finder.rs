@@ -3,13 +3,13 @@
 use limiter_common::counters::LimitTraffic;
 use limiter_policy::policy::Limit;
 
-use super::{Bounds, Hearing, HostLosses, Interval, Kind, Law, Work};
+use super::{Bounds, HostLosses, Interval, Kind, Law, LossFilter, Work};
 
 /// Finds the rate of one limit, from one look to the next.
 #[derive(Clone, Debug)]
 pub struct Finder {
     law: Law,
-    hearing: Hearing,
+    hearing: LossFilter,
     /// Each CPU's counts for the limit at the last look; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
     /// The overload seen so far, in the order of [`Kind::ALL`].
@@ -31,7 +31,7 @@ impl Finder {
     pub fn new(limit: &Limit) -> Option<Self> {
         Some(Self {
             law: Law::new(bounds(limit)?),
-            hearing: Hearing::of(limit),
+            hearing: LossFilter::of(limit),
             traffic: None,
             heard: [None; Kind::ALL.len()],
         })
@@ -42,13 +42,13 @@ impl Finder {
     #[must_use]
     pub fn under(mut self, limit: &Limit) -> Option<Self> {
         self.law.bind(bounds(limit)?);
-        self.hearing = Hearing::of(limit);
+        self.hearing = LossFilter::of(limit);
         Some(self)
     }
 
     /// Returns the losses that matter to the limit.
     #[must_use]
-    pub const fn hearing(&self) -> &Hearing {
+    pub const fn hearing(&self) -> &LossFilter {
         &self.hearing
     }
 

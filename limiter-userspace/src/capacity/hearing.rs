@@ -52,14 +52,14 @@ pub struct HostLosses {
 
 /// The losses that lower a limit's rate: only losses that may come from packets that it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hearing {
+pub struct LossFilter {
     udp: bool,
     tcp: bool,
     /// The destination ports that it counts; empty: all.
     ports: Vec<PortRange>,
 }
 
-impl Hearing {
+impl LossFilter {
     /// Returns the losses that matter to a limit.
     #[must_use]
     pub fn of(limit: &Limit) -> Self {
@@ -123,8 +123,8 @@ mod tests {
     use super::*;
     use crate::testing::total;
 
-    fn hearing(more: &str) -> Hearing {
-        Hearing::of(&total(&format!("count: auto{more}")).limits[0])
+    fn hearing(more: &str) -> LossFilter {
+        LossFilter::of(&total(&format!("count: auto{more}")).limits[0])
     }
 
     /// A limit's work when no CPU matters.

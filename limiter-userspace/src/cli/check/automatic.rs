@@ -5,7 +5,7 @@ use std::io::Write;
 use limiter_policy::policy::{Limit, Policy};
 
 use crate::{
-    capacity::{Hearing, Kind},
+    capacity::{Kind, LossFilter},
     cli::render::count,
 };
 
@@ -19,7 +19,7 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 
 fn line(limit: &Limit) -> Option<String> {
     let (floor, ceiling) = limit.automatic()?;
-    let hearing = Hearing::of(limit);
+    let hearing = LossFilter::of(limit);
     let kinds: Vec<_> = Kind::ALL
         .into_iter()
         .filter(|kind| hearing.hears(*kind))
