@@ -19,7 +19,7 @@ mod standing;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use self::{scrape::Scrapes, server::Asked};
+use self::{scrape::Scrapes, server::MetricsService};
 use crate::{
     daemon::{self, Daemon, Worker},
     http::Port,
@@ -46,7 +46,7 @@ impl daemon::Listener for Listener {
             daemon,
             |pulses| &pulses.metrics,
             async |listener, daemon| {
-                let asked = Arc::new(Asked {
+                let asked = Arc::new(MetricsService {
                     scrapes: Scrapes::new(Arc::clone(daemon)),
                     visitors,
                 });
