@@ -20,7 +20,7 @@ use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
     netlink::{
         Channel, DumpError, addresses,
-        conntrack::{self, Events, Heard, Tracked, Tuple, host},
+        conntrack::{self, Events, Heard, TrackedConnection, Tuple, host},
     },
     protocol::TrackingStatus,
 };
@@ -138,7 +138,7 @@ impl Tracking {
         let own = &*self.own.insert(own);
         let sockets: HashSet<_> = sockets.iter().map(|(_, tuple)| *tuple).collect();
         let mut any_listed = false;
-        let open = |tracked: Tracked| {
+        let open = |tracked: TrackedConnection| {
             any_listed = true;
             let has_socket = has_own_end(&tracked, own)
                 || sockets.contains(&tracked.original.reversed())
@@ -219,13 +219,13 @@ impl Tracking {
 }
 
 /// Returns the number under which a connection is counted, and its ends.
-fn named(tracked: &Tracked) -> Option<(u64, Ends)> {
+fn named(tracked: &TrackedConnection) -> Option<(u64, Ends)> {
     let ends = cookie::ends(&tracked.original)?;
     Some((cookie::of_tracked(tracked, &ends), ends))
 }
 
 /// Returns whether this host opened a connection, or accepts it, also after a translation.
-fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
+fn has_own_end(tracked: &TrackedConnection, own: &HashSet<IpAddr>) -> bool {
     let [opened, accepted] = [tracked.original.source, tracked.reply.source].map(|end| end.ip());
     [opened, accepted]
         .iter()
@@ -281,7 +281,7 @@ mod tests {
                 source: end(source),
                 destination: end(destination),
             };
-            let mut tracked = Tracked::testing(1, original);
+            let mut tracked = TrackedConnection::testing(1, original);
             tracked.reply = original.reversed();
             assert_eq!(has_own_end(&tracked, &own), expected, "{original:?}");
         }

@@ -14,7 +14,7 @@ use rtnetlink::{
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use socket2::SockRef;
 
-use super::{filter::ASSURED_TCP, message::Message, tracked::Tracked};
+use super::{filter::ASSURED_TCP, message::Message, tracked::TrackedConnection};
 use crate::netlink::next;
 
 /// The groups `NFNLGRP_CONNTRACK_UPDATE` and `NFNLGRP_CONNTRACK_DESTROY`, as bits. The group of new connections
@@ -33,9 +33,9 @@ const AT_ONCE: usize = 512;
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// The connection exists.
-    There(Tracked),
+    There(TrackedConnection),
     /// The connection ended.
-    Gone(Tracked),
+    Gone(TrackedConnection),
     /// Events were lost.
     Lost,
 }
