@@ -20,7 +20,7 @@ use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
     netlink::{
         Channel, DumpError, addresses,
-        conntrack::{self, Events, Heard, TrackedConnection, Tuple, host},
+        conntrack::{self, ConntrackEvent, Events, TrackedConnection, Tuple, host},
     },
     protocol::TrackingStatus,
 };
@@ -177,7 +177,7 @@ impl Tracking {
             let heard = timeout_at(end, events.next()).await;
             match heard {
                 Ok(Ok(heard)) => {
-                    are_lost |= heard.iter().any(|heard| matches!(heard, Heard::Lost));
+                    are_lost |= heard.iter().any(|heard| matches!(heard, ConntrackEvent::Lost));
                     let orders = heard.iter().filter_map(|heard| self.order(heard));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {
@@ -197,11 +197,11 @@ impl Tracking {
     }
 
     /// Returns the order that an event calls for.
-    fn order(&mut self, heard: &Heard) -> Option<ConnectionOrder> {
+    fn order(&mut self, heard: &ConntrackEvent) -> Option<ConnectionOrder> {
         let (tracked, is_open) = match heard {
-            Heard::There(tracked) => (tracked, tracked.is_open()?),
-            Heard::Gone(tracked) => (tracked, false),
-            Heard::Lost => return None,
+            ConntrackEvent::There(tracked) => (tracked, tracked.is_open()?),
+            ConntrackEvent::Gone(tracked) => (tracked, false),
+            ConntrackEvent::Lost => return None,
         };
         if has_own_end(tracked, self.own.as_ref()?) {
             return None;

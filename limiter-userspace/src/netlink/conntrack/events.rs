@@ -31,7 +31,7 @@ const LONGEST: usize = 8 << 10;
 const AT_ONCE: usize = 512;
 
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ConntrackEvent {
     /// The connection exists.
     There(TrackedConnection),
     /// The connection ended.
@@ -65,7 +65,7 @@ impl Events {
 
     /// Waits for the next event, then takes waiting events too, up to [`AT_ONCE`] and the rest of the last
     /// datagram.
-    pub(crate) async fn next(&mut self) -> io::Result<Vec<Heard>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Vec<ConntrackEvent>> {
         let mut heard = Vec::new();
         self.receive(&mut heard).await?;
         while heard.len() < AT_ONCE {
@@ -77,7 +77,7 @@ impl Events {
         Ok(heard)
     }
 
-    async fn receive(&mut self, heard: &mut Vec<Heard>) -> io::Result<()> {
+    async fn receive(&mut self, heard: &mut Vec<ConntrackEvent>) -> io::Result<()> {
         self.buffer.clear();
         match self.socket.recv_from(&mut self.buffer).await {
             // Another process sent it, not the kernel.
@@ -87,7 +87,7 @@ impl Events {
                 Ok(())
             }
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                heard.push(Heard::Lost);
+                heard.push(ConntrackEvent::Lost);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -96,7 +96,7 @@ impl Events {
 }
 
 /// Reads the messages of one datagram.
-fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
+fn read(mut bytes: &[u8], heard: &mut Vec<ConntrackEvent>) {
     while !bytes.is_empty() {
         let message = next(bytes).and_then(|(message, rest)| {
             bytes = rest;
@@ -104,15 +104,15 @@ fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
         });
         match message.map(|message| message.payload) {
             Ok(NetlinkPayload::InnerMessage(Message::There(Some(tracked)))) => {
-                heard.push(Heard::There(tracked));
+                heard.push(ConntrackEvent::There(tracked));
             }
             Ok(NetlinkPayload::InnerMessage(Message::Gone(Some(tracked)))) => {
-                heard.push(Heard::Gone(tracked));
+                heard.push(ConntrackEvent::Gone(tracked));
             }
             Ok(_) => {}
             // A message that cannot be decoded counts as a lost one.
             Err(_) => {
-                heard.push(Heard::Lost);
+                heard.push(ConntrackEvent::Lost);
                 return;
             }
         }

@@ -14,7 +14,7 @@ mod tests;
 
 use self::message::{Message, assured};
 pub(crate) use self::{
-    events::{Events, Heard},
+    events::{ConntrackEvent, Events},
     tracked::{TrackedConnection, Tuple},
 };
 use super::{Channel, DumpError};
