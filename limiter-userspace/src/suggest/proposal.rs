@@ -67,14 +67,14 @@ pub struct Suggestion {
     /// The margin between the observed packets and the limits.
     pub margin: Margin,
     /// The services, busiest first.
-    pub services: Vec<Proposed>,
+    pub services: Vec<ServiceProposal>,
     /// How many limits exceed a configuration's maximum.
     pub left_out: usize,
 }
 
 /// The proposed limits for a service.
 #[derive(Clone, Debug, Serialize)]
-pub struct Proposed {
+pub struct ServiceProposal {
     /// The service.
     pub service: Service,
     /// The packets to it.
@@ -144,7 +144,7 @@ impl Suggestion {
             left_out += limits.len().saturating_sub(room);
             limits.truncate(room);
             room -= limits.len();
-            Proposed {
+            ServiceProposal {
                 service: *service,
                 packets: seen.packets,
                 bytes: seen.bytes,

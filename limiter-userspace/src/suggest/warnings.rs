@@ -6,7 +6,7 @@ use super::{
     drops::ratio,
     observer::{MOST_SERVICES, Observed, Seen},
     peaks::windows,
-    proposal::{Proposed, Suggestion},
+    proposal::{ServiceProposal, Suggestion},
     service::Service,
 };
 
@@ -94,7 +94,7 @@ fn of_ways(observed: &Observed) -> Vec<String> {
     warnings
 }
 
-fn of_service(proposed: &Proposed, seen: &Seen) -> Vec<String> {
+fn of_service(proposed: &ServiceProposal, seen: &Seen) -> Vec<String> {
     let service = proposed.service;
     let mut warnings = Vec::new();
     if proposed.sources < FEW_SOURCES {

@@ -11,7 +11,7 @@ use limiter_policy::{
 use super::wording::{seen, share};
 use crate::{
     cli::render::{count, duration},
-    suggest::{Drops, Percentiles, Proposal, Proposed, Suggestion, Terms},
+    suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms},
 };
 
 /// The longest line of a comment, in characters.
@@ -67,7 +67,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn service(out: &mut impl Write, proposed: &Proposed) -> io::Result<()> {
+fn service(out: &mut impl Write, proposed: &ServiceProposal) -> io::Result<()> {
     let mut about = vec![format!(
         "{}: {} packets, {} bytes",
         proposed.service,
@@ -104,7 +104,7 @@ fn service(out: &mut impl Write, proposed: &Proposed) -> io::Result<()> {
     Ok(())
 }
 
-fn proposal(out: &mut impl Write, proposed: &Proposed, limit: &Proposal) -> io::Result<()> {
+fn proposal(out: &mut impl Write, proposed: &ServiceProposal, limit: &Proposal) -> io::Result<()> {
     let is_total = limit.id == IdFormat::Total.name();
     writeln!(out, "  {}:", limit.name)?;
     comment(out, "    ", &peaks(limit, is_total))?;
