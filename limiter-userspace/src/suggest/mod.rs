@@ -25,7 +25,7 @@ pub use self::{
     host::{Host, Way},
     observer::{Observed, Observer, Ways},
     peaks::Percentiles,
-    proposal::{HeldOut, Margin, Proposal, ServiceProposal, Suggestion},
+    proposal::{HeldOutTest, Margin, Proposal, ServiceProposal, Suggestion},
     rate::Terms,
     service::Service,
     verdicts::{Fit, Judgement, Verdicts, observing},

@@ -114,12 +114,12 @@ pub struct Proposal {
     /// The drops that it would cause.
     pub drops: Drops,
     /// A test on the half of the packets that did not set the rate; `None`: a half has too few packets.
-    pub held_out: Option<HeldOut>,
+    pub held_out: Option<HeldOutTest>,
 }
 
 /// A limit learned from the first half of the time, and the drops it would cause in each half.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct HeldOut {
+pub struct HeldOutTest {
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
@@ -255,13 +255,13 @@ impl<'a> Halves<'a> {
         })
     }
 
-    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOut> {
+    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOutTest> {
         let (first, second): (Vec<&'a Entry>, Vec<&'a Entry>) =
             (self.all.iter()).partition(|entry| entry.at_ns < self.middle);
         let terms = self.terms(&first, cost, least_burst, margin)?;
         let learned = self.drops(&first, cost, terms)?;
         let tested = self.drops(&second, cost, terms)?;
-        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOut {
+        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOutTest {
             terms,
             learned,
             tested,
