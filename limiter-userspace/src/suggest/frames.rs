@@ -31,11 +31,11 @@ pub struct Frames<S> {
     sink: S,
     host: Option<Host>,
     /// `None`: passed on to the sink.
-    first: Option<First>,
+    first: Option<FirstPackets>,
 }
 
 #[derive(Default)]
-struct First {
+struct FirstPackets {
     kept: Vec<Kept>,
     bytes: usize,
 }
@@ -46,7 +46,7 @@ struct Kept {
     data: Vec<u8>,
 }
 
-impl First {
+impl FirstPackets {
     fn keep(&mut self, packet: &Packet<'_>) {
         self.kept.push(Kept {
             time_ns: packet.time_ns,
@@ -77,7 +77,7 @@ impl<S: Sink> Frames<S> {
         Self {
             sink,
             host,
-            first: Some(First::default()),
+            first: Some(FirstPackets::default()),
         }
     }
 
