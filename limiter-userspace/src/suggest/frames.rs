@@ -36,11 +36,11 @@ pub struct Frames<S> {
 
 #[derive(Default)]
 struct FirstPackets {
-    kept: Vec<Kept>,
+    kept: Vec<KeptPacket>,
     bytes: usize,
 }
 
-struct Kept {
+struct KeptPacket {
     time_ns: i128,
     length: usize,
     data: Vec<u8>,
@@ -48,7 +48,7 @@ struct Kept {
 
 impl FirstPackets {
     fn keep(&mut self, packet: &Packet<'_>) {
-        self.kept.push(Kept {
+        self.kept.push(KeptPacket {
             time_ns: packet.time_ns,
             length: packet.frame.length,
             data: packet.frame.data.to_vec(),
