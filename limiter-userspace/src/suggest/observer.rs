@@ -17,7 +17,7 @@ use super::{
     frames::Sink,
     host::Way,
     ports::Ports,
-    record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, Sent},
+    record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, TrafficCount},
     service::Service,
 };
 
@@ -130,12 +130,12 @@ impl Observer {
     }
 
     /// Returns the packets in a frame, with their bytes.
-    fn sent(&mut self, facts: &Facts) -> Sent {
+    fn sent(&mut self, facts: &Facts) -> TrafficCount {
         let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
         self.ways.merged += u64::from(packets > 1);
         let begins = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        Sent {
+        TrafficCount {
             packets: whole(packets),
             bytes: whole(bytes),
             connections: u32::from(begins),
