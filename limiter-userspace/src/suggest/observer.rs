@@ -48,7 +48,7 @@ pub struct Ways {
     pub merged: u64,
 }
 
-pub(super) struct Seen {
+pub(super) struct ServiceTraffic {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) connections: u64,
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) total: Record,
 }
 
-impl Seen {
+impl ServiceTraffic {
     fn new() -> Self {
         Self {
             packets: 0,
@@ -73,7 +73,7 @@ impl Seen {
 
 /// The packets of all services.
 pub struct Observed {
-    pub(super) services: BTreeMap<Service, Seen>,
+    pub(super) services: BTreeMap<Service, ServiceTraffic>,
     pub(super) ways: Ways,
     /// Whether the capture has packets from the host.
     pub(super) two_way: bool,
@@ -88,7 +88,7 @@ pub struct Observer {
     /// The largest IP packet of the link, in bytes.
     mtu: u64,
     ports: Ports,
-    services: BTreeMap<Service, Seen>,
+    services: BTreeMap<Service, ServiceTraffic>,
     ways: Ways,
     first_ns: Option<i128>,
     span: (i64, i64),
@@ -149,7 +149,7 @@ impl Observer {
             return;
         }
         self.ways.to_services += 1;
-        let seen = self.services.entry(service).or_insert_with(Seen::new);
+        let seen = self.services.entry(service).or_insert_with(ServiceTraffic::new);
         seen.packets += u64::from(sent.packets);
         seen.bytes += u64::from(sent.bytes);
         seen.connections += u64::from(sent.connections);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     drops::Drops,
-    observer::{Observed, Seen, Ways},
+    observer::{Observed, ServiceTraffic, Ways},
     owners::Owners,
     peaks::{Percentiles, peaks},
     rate::{Need, Terms, WINDOW_NS},
@@ -176,7 +176,7 @@ impl Suggestion {
 /// Proposes limits for a service. `middle`: the time between the halves.
 fn limits(
     service: Service,
-    seen: &Seen,
+    seen: &ServiceTraffic,
     costs: &[Cost],
     margin: Margin,
     middle: i64,

@@ -4,7 +4,7 @@ use limiter_policy::text::{count, period};
 
 use super::{
     drops::ratio,
-    observer::{MOST_SERVICES, Observed, Seen},
+    observer::{MOST_SERVICES, Observed, ServiceTraffic},
     peaks::windows,
     proposal::{ServiceProposal, Suggestion},
     service::Service,
@@ -94,7 +94,7 @@ fn of_ways(observed: &Observed) -> Vec<String> {
     warnings
 }
 
-fn of_service(proposed: &ServiceProposal, seen: &Seen) -> Vec<String> {
+fn of_service(proposed: &ServiceProposal, seen: &ServiceTraffic) -> Vec<String> {
     let service = proposed.service;
     let mut warnings = Vec::new();
     if proposed.sources < FEW_SOURCES {
@@ -122,7 +122,7 @@ fn of_service(proposed: &ServiceProposal, seen: &Seen) -> Vec<String> {
 }
 
 /// Warns of a second with far more packets than most.
-fn jump(service: Service, seen: &Seen) -> Option<String> {
+fn jump(service: Service, seen: &ServiceTraffic) -> Option<String> {
     let windows = windows(seen.total.entries(), SECOND_NS.cast_signed());
     let (highest_at, highest) = windows.iter().max_by_key(|(_, packets)| **packets)?;
     let (first, last) = (windows.keys().next()?, windows.keys().next_back()?);
@@ -146,7 +146,7 @@ fn jump(service: Service, seen: &Seen) -> Option<String> {
 }
 
 /// Warns of many sources that send next to nothing each, or never finish a connection.
-fn crowd(service: Service, seen: &Seen) -> Option<String> {
+fn crowd(service: Service, seen: &ServiceTraffic) -> Option<String> {
     let mut sources = vec![(0_u64, 0_u64); seen.sources.sources().len()];
     for entry in seen.sources.entries() {
         let (packets, connections) = sources.get_mut(entry.source as usize)?;
