@@ -23,7 +23,7 @@ pub use self::{
     drops::Drops,
     frames::{Frames, Sink},
     host::{Host, Way},
-    observer::{Observed, Observer, Ways},
+    observer::{Observation, Observer, Ways},
     peaks::Percentiles,
     proposal::{HeldOutTest, Margin, Proposal, ServiceProposal, Suggestion},
     rate::Terms,

@@ -72,7 +72,7 @@ impl ServiceTraffic {
 }
 
 /// The packets of all services.
-pub struct Observed {
+pub struct Observation {
     pub(super) services: BTreeMap<Service, ServiceTraffic>,
     pub(super) ways: Ways,
     /// Whether the capture has packets from the host.
@@ -113,8 +113,8 @@ impl Observer {
 
     /// Ends the collection.
     #[must_use]
-    pub fn finish(self) -> Observed {
-        Observed {
+    pub fn finish(self) -> Observation {
+        Observation {
             services: self.services,
             ways: self.ways,
             two_way: self.ports.two_way(),

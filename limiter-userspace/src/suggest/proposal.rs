@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     drops::Drops,
-    observer::{Observed, ServiceTraffic, Ways},
+    observer::{Observation, ServiceTraffic, Ways},
     owners::Owners,
     peaks::{Percentiles, peaks},
     rate::{Need, Terms, WINDOW_NS},
@@ -132,7 +132,7 @@ pub struct HeldOutTest {
 impl Suggestion {
     /// Proposes limits that count in these units.
     #[must_use]
-    pub fn new(observed: &Observed, costs: &[Cost], margin: Margin) -> Self {
+    pub fn new(observed: &Observation, costs: &[Cost], margin: Margin) -> Self {
         let (first, last) = observed.span;
         let middle = first.midpoint(last);
         let mut by_packets: Vec<_> = observed.services.iter().collect();

@@ -4,7 +4,7 @@ use limiter_policy::text::{count, period};
 
 use super::{
     drops::ratio,
-    observer::{MOST_SERVICES, Observed, ServiceTraffic},
+    observer::{MOST_SERVICES, Observation, ServiceTraffic},
     peaks::windows,
     proposal::{ServiceProposal, Suggestion},
     service::Service,
@@ -34,7 +34,7 @@ const TELLING_DROPS: u64 = 50;
 
 /// Returns the reasons not to rely on a suggestion.
 #[must_use]
-pub fn warnings(observed: &Observed, suggestion: &Suggestion) -> Vec<String> {
+pub fn warnings(observed: &Observation, suggestion: &Suggestion) -> Vec<String> {
     let mut warnings = Vec::new();
     if suggestion.duration_ns < SHORT_NS {
         warnings.push(format!(
@@ -60,7 +60,7 @@ pub fn warnings(observed: &Observed, suggestion: &Suggestion) -> Vec<String> {
     warnings
 }
 
-fn of_ways(observed: &Observed) -> Vec<String> {
+fn of_ways(observed: &Observation) -> Vec<String> {
     let ways = &observed.ways;
     let mut warnings = Vec::new();
     if !observed.two_way && ways.to_services > 0 {

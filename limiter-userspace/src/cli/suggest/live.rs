@@ -26,7 +26,7 @@ use crate::{
         render::{count, duration},
         repeat::{self, End},
     },
-    suggest::{Frames, Host, Observed, Observer},
+    suggest::{Frames, Host, Observation, Observer},
 };
 
 /// More bytes than any frame that the kernel merges.
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The packets, and warnings against relying on them.
 pub(super) struct Watched {
-    pub(super) observed: Observed,
+    pub(super) observed: Observation,
     pub(super) warnings: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use super::{
     output::{print_json, stderr, stdout},
     parse::{Noted, all_told, prefix},
 };
-use crate::suggest::{self, Host, Margin, Observed, Observer, Service, Suggestion};
+use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 
 /// The MTU of links without a known one, in bytes.
 const ETHERNET_MTU: u32 = 1500;
@@ -173,7 +173,7 @@ impl SuggestArgs {
     /// Prints the limits suggested for the observed packets.
     fn suggest(
         &self,
-        observed: &Observed,
+        observed: &Observation,
         from: &str,
         interface: Option<&str>,
         mut warnings: Vec<String>,
