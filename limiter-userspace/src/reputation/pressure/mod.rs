@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use limiter_common::{limit::LimitId, sieve::SieveTraffic};
 use limiter_policy::policy::{Percentage, Policy, SieveUse};
 
-use self::threshold::{Counter, Gauged};
+use self::threshold::{Counter, LoadSource};
 pub use self::{
     level::{Load, pressure, rejected_from},
     meter::{EVERY, Growth, Meter, WINDOW},
@@ -113,11 +113,11 @@ impl Gauge {
         let measured = self.uses.iter().map(|used| {
             let load = match used.threshold {
                 Some(threshold) => match threshold.gauged {
-                    Gauged::Arriving { counter, period_ns } => {
+                    LoadSource::Arriving { counter, period_ns } => {
                         let growth = growths.get(&counter).copied().flatten();
                         growth.map(|growth| threshold.load_of(growth, period_ns))
                     }
-                    Gauged::Open(limit) => Some(threshold.load_by(open(limit)?)),
+                    LoadSource::Open(limit) => Some(threshold.load_by(open(limit)?)),
                 },
                 None => None,
             };
