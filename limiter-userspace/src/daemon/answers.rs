@@ -32,7 +32,7 @@ use crate::{
         Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus,
         LimitExplanation, LimitStatus, PolicyStatus, PushStatus, Request, Status,
     },
-    reputation::pressure::Measured,
+    reputation::pressure::UsePressure,
 };
 
 /// The answer to a request for a daemon, where none runs.
@@ -90,7 +90,7 @@ pub(super) fn read(
     datapath: &Datapath,
     request: &Request,
     daemon: Option<&Daemon>,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Answer {
     match request {
         Request::Status => {
@@ -173,7 +173,7 @@ pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
 fn status(
     datapath: &Datapath,
     daemon: Option<&Daemon>,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;

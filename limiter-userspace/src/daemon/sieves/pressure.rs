@@ -16,7 +16,7 @@ use crate::{
         pulse::{BEAT, Pulses},
         worker::Worker,
     },
-    reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
+    reputation::pressure::{EVERY, Gauge, HOLDS_NS, UsePressure},
 };
 
 /// Shared between the thread and the rest of the daemon.
@@ -34,7 +34,7 @@ struct PressureState {
     followed: PolicyMaps,
     /// The next policy to measure, if there is a new one.
     next: Option<Keeper>,
-    measured: Vec<Measured>,
+    measured: Vec<UsePressure>,
 }
 
 /// A policy and its maps.
@@ -66,7 +66,7 @@ impl Pressures {
     }
 
     /// Returns the last measurement; empty if there is none.
-    pub(in crate::daemon) fn measured(&self) -> Vec<Measured> {
+    pub(in crate::daemon) fn measured(&self) -> Vec<UsePressure> {
         self.locked().measured.clone()
     }
 
@@ -145,7 +145,7 @@ struct Keeper {
 
 impl Keeper {
     /// Measures once; logs when measuring starts to fail or to work again.
-    fn look(&mut self) -> Vec<Measured> {
+    fn look(&mut self) -> Vec<UsePressure> {
         match self.try_look() {
             Ok(measured) => {
                 if mem::take(&mut self.fails) {
@@ -166,7 +166,7 @@ impl Keeper {
     }
 
     /// Measures once. Gives the kernel each pressure, and once more when it has ended.
-    fn try_look(&mut self) -> Result<Vec<Measured>, DatapathError> {
+    fn try_look(&mut self) -> Result<Vec<UsePressure>, DatapathError> {
         let Some(maps) = &self.maps else {
             return Ok(Vec::new());
         };

@@ -34,7 +34,7 @@ pub struct Gauge {
 
 /// The pressure of one use of a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct UsePressure {
     /// The use.
     pub used: SieveUse,
     /// The index of its pressure and counters.
@@ -104,7 +104,7 @@ impl Gauge {
         now_ns: u64,
         mut read: impl FnMut(u32) -> Result<SieveTraffic, E>,
         open: impl Fn(LimitId) -> Result<u64, E>,
-    ) -> Result<Vec<Measured>, E> {
+    ) -> Result<Vec<UsePressure>, E> {
         let mut growths = BTreeMap::new();
         for (counter, meter) in &mut self.meters {
             let arrived = read(counter.index)?.arrived;
@@ -121,7 +121,7 @@ impl Gauge {
                 },
                 None => None,
             };
-            Ok(Measured {
+            Ok(UsePressure {
                 used: used.used,
                 index: used.index,
                 threshold: used.threshold,
