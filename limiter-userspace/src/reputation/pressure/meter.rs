@@ -63,10 +63,10 @@ mod tests {
 
     /// The time of a look in milliseconds, the counter's value, and the result: the growth, and its span in
     /// milliseconds.
-    type Look = (u64, u64, Option<(u64, u64)>);
+    type Sample = (u64, u64, Option<(u64, u64)>);
 
     #[track_caller]
-    fn check(looks: &[Look]) {
+    fn check(looks: &[Sample]) {
         let mut meter = Meter::default();
         for (ms, counter, expected) in looks {
             let growth = meter.look(ms * MS, *counter);
