@@ -35,10 +35,10 @@ fn collected(most_flows: usize, frames: &[Vec<u8>]) -> Summary {
 }
 
 /// A name, its source, and its flows and packets.
-type Named = (String, &'static str, u64, u64);
+type NameTraffic = (String, &'static str, u64, u64);
 
 /// Returns the names, and the reasons for no name with their flows.
-fn told(summary: &Summary) -> (Vec<Named>, Vec<(&'static str, u64)>) {
+fn told(summary: &Summary) -> (Vec<NameTraffic>, Vec<(&'static str, u64)>) {
     let names = summary.names().into_iter();
     let unread = summary.unread().into_iter();
     (
