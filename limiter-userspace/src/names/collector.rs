@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_names::{Flow, NoName, Outcome, Protocol, Reader, Segment, Settings};
 
 use super::{
-    direction::{self, Beginning},
+    direction::{self, FlowStart},
     summary::Summary,
 };
 
@@ -107,7 +107,7 @@ impl Collector {
     }
 
     /// Starts to follow a new flow, or a new connection with the same ends.
-    fn begin(&mut self, flow: Flow, beginning: Beginning, begins: bool) {
+    fn begin(&mut self, flow: Flow, beginning: FlowStart, begins: bool) {
         let has_room = self.followed.len() < self.most_flows;
         let new = FollowedFlow {
             first: beginning.first,
