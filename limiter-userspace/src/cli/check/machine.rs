@@ -10,7 +10,7 @@ use limiter_policy::{
 
 use super::super::output::{self, stderr};
 use crate::{
-    fit::{self, PassedOver},
+    fit::{self, SkippedInterface},
     guard::{self, CountedPeer},
     syn_cookies,
 };
@@ -37,7 +37,7 @@ pub(super) fn look<'p>(
         let waiting = names(&lookup.missing).count();
         let (selected, misfits) = fit::choose(policy, &lookup, waiting);
         for (interface, misfit) in misfits {
-            let passed_over = PassedOver {
+            let passed_over = SkippedInterface {
                 interface: interface.name.clone(),
                 reason: misfit.to_string(),
             };

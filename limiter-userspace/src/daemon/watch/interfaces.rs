@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     daemon::{messages::log_attached, shared::Daemon},
-    fit::{self, Misfit, PassedOver},
+    fit::{self, Misfit, SkippedInterface},
 };
 
 /// How often to look at the interfaces even without an event: an interface in use by another program may be free by
@@ -235,7 +235,7 @@ async fn attach_appeared(
         let told = if is_named {
             reason.clone()
         } else {
-            let passed_over = PassedOver {
+            let passed_over = SkippedInterface {
                 interface: name.clone(),
                 reason: reason.clone(),
             };
