@@ -15,36 +15,36 @@ use serde::Serialize;
 
 /// A command's output. Foreign text in it, such as names of interfaces and errors of a store, is escaped on a
 /// terminal, so that it has no effect there.
-pub(super) struct Printed<W> {
+pub(super) struct EscapedOutput<W> {
     to: W,
     shown: fn(&str) -> String,
 }
 
 /// Returns the output for a command's result.
-pub(super) fn stdout() -> Printed<Stdout> {
-    Printed {
+pub(super) fn stdout() -> EscapedOutput<Stdout> {
+    EscapedOutput {
         to: io::stdout(),
         shown: visible,
     }
 }
 
 /// Returns the output for a result in JSON.
-pub(super) fn stdout_of_json() -> Printed<Stdout> {
-    Printed {
+pub(super) fn stdout_of_json() -> EscapedOutput<Stdout> {
+    EscapedOutput {
         to: io::stdout(),
         shown: visible_json,
     }
 }
 
 /// Returns the output for errors.
-pub(super) fn stderr() -> Printed<Stderr> {
-    Printed {
+pub(super) fn stderr() -> EscapedOutput<Stderr> {
+    EscapedOutput {
         to: io::stderr(),
         shown: visible,
     }
 }
 
-impl<W: Write> Write for Printed<W> {
+impl<W: Write> Write for EscapedOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // A formatted text arrives in pieces, each valid UTF-8 by itself.
         let text = String::from_utf8_lossy(bytes);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_others_say_does_nothing_to_a_terminal() {
-        let mut out = Printed {
+        let mut out = EscapedOutput {
             to: Vec::new(),
             shown: visible,
         };
