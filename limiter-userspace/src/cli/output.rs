@@ -67,7 +67,7 @@ pub(super) fn speak_json(json: bool) {
 }
 
 #[derive(Serialize)]
-struct Told<'t> {
+struct JsonMessage<'t> {
     level: &'static str,
     message: &'t str,
     /// Its place in a configuration.
@@ -79,7 +79,7 @@ struct Told<'t> {
     column: Option<u64>,
 }
 
-fn tell(told: &Told<'_>) {
+fn tell(told: &JsonMessage<'_>) {
     // Ignore errors: without stderr, there is nowhere to report them.
     if let Ok(line) = serde_json::to_string(told) {
         let _ = writeln!(stderr(), "{}", visible_json(&line));
@@ -89,7 +89,7 @@ fn tell(told: &Told<'_>) {
 /// Prints an error to stderr: a line each, or with `--json` an object each.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let level = "error";
-    let place = |file, line, column, message| Told {
+    let place = |file, line, column, message| JsonMessage {
         level,
         message,
         file,
@@ -114,7 +114,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
 /// Prints a warning to stderr, with `--json` as an object.
 pub(super) fn warn(warning: &impl Display) {
     if JSON.get() == Some(&true) {
-        tell(&Told {
+        tell(&JsonMessage {
             level: "warning",
             message: &warning.to_string(),
             file: None,
