@@ -28,7 +28,7 @@ const MAX_LENGTH: usize = 20;
 
 /// A change that waits for confirmation.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum PendingChange {
     Ban(Banning),
     Unban(Unbanning),
 }
@@ -64,7 +64,7 @@ pub(super) enum Wanted {
     Unban(IpNet),
 }
 
-impl Asked {
+impl PendingChange {
     /// Asks whether to ban a prefix that `dropper` drops.
     pub(super) fn ban(prefix: IpNet, dropper: &str) -> Result<Self, String> {
         let prefix = bannable(&short(prefix))
@@ -223,11 +223,11 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn typed(asked: &mut Asked, text: &str) {
+    fn typed(asked: &mut PendingChange, text: &str) {
         text.chars().for_each(|character| asked.push(character));
     }
 
-    fn terms(asked: &Asked) -> Terms {
+    fn terms(asked: &PendingChange) -> Terms {
         match asked.wanted() {
             Ok(Wanted::Ban(_, terms)) => terms,
             other => panic!("{other:?}"),
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_terms_of_a_ban_are_typed() {
-        let mut asked = Asked::ban(net("192.0.2.1/32"), "DnsQueries").unwrap();
+        let mut asked = PendingChange::ban(net("192.0.2.1/32"), "DnsQueries").unwrap();
         assert_eq!(
             asked.wanted().unwrap().to_string(),
             "Ban 192.0.2.1 as the operator: its packets are dropped for 1 h."
@@ -262,18 +262,18 @@ mod tests {
 
     #[test]
     fn no_text_grows_without_bound() {
-        let mut asked = Asked::ban(net("2001:db8::/64"), &"long".repeat(99)).unwrap();
+        let mut asked = PendingChange::ban(net("2001:db8::/64"), &"long".repeat(99)).unwrap();
         assert_eq!(terms(&asked).reason.as_str().len(), MAX_TEXT);
         typed(&mut asked, &"0".repeat(99));
         asked.next_field();
         typed(&mut asked, &"é".repeat(99));
-        let Asked::Ban(ban) = &asked else { panic!() };
+        let PendingChange::Ban(ban) = &asked else { panic!() };
         assert_eq!((ban.length.len(), ban.reason.len()), (MAX_LENGTH, MAX_TEXT));
     }
 
     #[test]
     fn nobody_bans_everybody() {
-        let refused = Asked::ban(net("0.0.0.0/0"), "L").unwrap_err();
+        let refused = PendingChange::ban(net("0.0.0.0/0"), "L").unwrap_err();
         assert_eq!(refused, "0.0.0.0/0: it would ban everybody");
     }
 
@@ -293,7 +293,7 @@ mod tests {
             excluded_by: None,
         };
         let asked = |bans: &[&str]| {
-            let mut asked = Asked::unban(net("192.0.2.0/24"));
+            let mut asked = PendingChange::unban(net("192.0.2.0/24"));
             assert_eq!(asked.waits_for(), Some(net("192.0.2.0/24")));
             assert_eq!(asked.wanted().unwrap_err(), "asking the daemon …");
             // The answer to an earlier question.

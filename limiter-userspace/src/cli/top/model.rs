@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{
     args::TopArgs,
-    change::{Asked, Wanted},
+    change::{PendingChange, Wanted},
     filter::Filter,
     history::History,
     keys::{Action, Front},
@@ -53,7 +53,7 @@ pub(super) enum Page {
         explanation: Option<Box<Explanation>>,
     },
     /// The table, below a change that waits for confirmation.
-    Asked(Asked),
+    Asked(PendingChange),
     /// The table, while the daemon makes the change.
     Changing(Wanted),
     /// The table, below the outcome of a change, or why it is impossible.
@@ -176,8 +176,8 @@ impl Model {
             Action::Explain => self.open_limit(),
             Action::Show(subject) => self.show(subject),
             Action::NextSubject => self.show(self.subject.next()),
-            Action::Ban => self.ask(|row, prefix| Asked::ban(prefix, &row.offender.dropper())),
-            Action::Unban => self.ask(|_, prefix| Ok(Asked::unban(prefix))),
+            Action::Ban => self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper())),
+            Action::Unban => self.ask(|_, prefix| Ok(PendingChange::unban(prefix))),
             Action::Help => self.page = Page::Help,
             Action::EditFilter => self.page = Page::Filter,
             Action::Type(character) => match &mut self.page {
@@ -304,7 +304,7 @@ impl Model {
     }
 
     /// Asks for confirmation of a change to the selected offender.
-    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<Asked, String>) {
+    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<PendingChange, String>) {
         if self.subject != Subject::Offenders {
             self.tell(Err(
                 "only offenders are banned and unbanned: press 1".to_owned()

@@ -8,7 +8,7 @@ use ratatui::{
 
 use super::{
     super::{
-        change::{Asked, Banning, Field, Unbanning},
+        change::{Banning, Field, PendingChange, Unbanning},
         model::Page,
     },
     palette::Palette,
@@ -44,18 +44,18 @@ pub(super) fn lines(page: &Page, width: u16, palette: &Palette) -> Vec<Line<'sta
     }
 }
 
-fn asked_lines(asked: &Asked, width: usize, palette: &Palette) -> Vec<Line<'static>> {
+fn asked_lines(asked: &PendingChange, width: usize, palette: &Palette) -> Vec<Line<'static>> {
     let wanted = asked.wanted();
     let mut lines = match &wanted {
         Ok(wanted) => styled(&wanted.to_string(), width, palette.alarm),
         Err(why) => styled(why, width, palette.alarm),
     };
     let keys = match asked {
-        Asked::Ban(ban) => {
+        PendingChange::Ban(ban) => {
             lines.extend(fields(ban, palette));
             KEYS_OF_BAN
         }
-        Asked::Unban(unban) => {
+        PendingChange::Unban(unban) => {
             let bans = unban.bans.iter().flatten();
             lines.extend(bans.map(|ban| ban_line(unban, ban, palette)));
             KEYS_OF_UNBAN
