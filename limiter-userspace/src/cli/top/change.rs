@@ -59,7 +59,7 @@ pub(super) struct Unbanning {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum ConfirmedChange {
     Ban(IpNet, Terms),
     Unban(IpNet),
 }
@@ -131,9 +131,9 @@ impl PendingChange {
     }
 
     /// Returns the change to make if the user confirms, or why there is none.
-    pub(super) fn wanted(&self) -> Result<Wanted, String> {
+    pub(super) fn wanted(&self) -> Result<ConfirmedChange, String> {
         match self {
-            Self::Ban(ban) => Ok(Wanted::Ban(ban.prefix, ban.terms()?)),
+            Self::Ban(ban) => Ok(ConfirmedChange::Ban(ban.prefix, ban.terms()?)),
             Self::Unban(unban) => unban.wanted(),
         }
     }
@@ -159,13 +159,13 @@ impl Banning {
 }
 
 impl Unbanning {
-    fn wanted(&self) -> Result<Wanted, String> {
+    fn wanted(&self) -> Result<ConfirmedChange, String> {
         let prefix = short(self.prefix);
         let Some(bans) = &self.bans else {
             return Err("asking the daemon …".to_owned());
         };
         if bans.iter().any(|ban| ban.prefix == self.prefix) {
-            return Ok(Wanted::Unban(self.prefix));
+            return Ok(ConfirmedChange::Unban(self.prefix));
         }
         Err(match bans.first() {
             Some(wider) => format!(
@@ -177,7 +177,7 @@ impl Unbanning {
     }
 }
 
-impl Wanted {
+impl ConfirmedChange {
     /// Makes the change; returns the outcome in words. Blocks until the daemon has answered.
     pub(super) fn make(&self, read: &ReadArgs) -> anyhow::Result<String> {
         match self {
@@ -188,7 +188,7 @@ impl Wanted {
 }
 
 /// Describes the change.
-impl fmt::Display for Wanted {
+impl fmt::Display for ConfirmedChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ban(prefix, terms) => {
@@ -229,7 +229,7 @@ mod tests {
 
     fn terms(asked: &PendingChange) -> Terms {
         match asked.wanted() {
-            Ok(Wanted::Ban(_, terms)) => terms,
+            Ok(ConfirmedChange::Ban(_, terms)) => terms,
             other => panic!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{
     args::TopArgs,
-    change::{PendingChange, Wanted},
+    change::{ConfirmedChange, PendingChange},
     filter::Filter,
     history::History,
     keys::{Action, Front},
@@ -55,7 +55,7 @@ pub(super) enum Page {
     /// The table, below a change that waits for confirmation.
     Asked(PendingChange),
     /// The table, while the daemon makes the change.
-    Changing(Wanted),
+    Changing(ConfirmedChange),
     /// The table, below the outcome of a change, or why it is impossible.
     Told(Result<String, String>),
 }
@@ -105,7 +105,7 @@ impl Model {
     }
 
     /// Returns the confirmed change, until it is made.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn wanted(&self) -> Option<ConfirmedChange> {
         match &self.page {
             Page::Changing(wanted) => Some(wanted.clone()),
             _ => None,

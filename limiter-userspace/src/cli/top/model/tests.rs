@@ -162,7 +162,7 @@ fn nothing_is_banned_without_confirmation() {
     apply(&mut model, &[Action::Type('x'), Action::Accept]);
     assert!(model.wanted().is_none());
     apply(&mut model, &[Action::Erase, Action::Accept]);
-    let Some(Wanted::Ban(prefix, _)) = model.wanted() else {
+    let Some(ConfirmedChange::Ban(prefix, _)) = model.wanted() else {
         panic!("{model:?}")
     };
     assert_eq!(prefix.to_string(), "192.0.2.0/32");
@@ -193,7 +193,7 @@ fn bans_are_known_before_they_are_lifted() {
     });
     assert!(!model.waits());
     apply(&mut model, &[Action::Accept]);
-    assert!(matches!(model.wanted(), Some(Wanted::Unban(prefix)) if prefix == of));
+    assert!(matches!(model.wanted(), Some(ConfirmedChange::Unban(prefix)) if prefix == of));
 }
 
 #[test]
