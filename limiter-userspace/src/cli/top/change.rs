@@ -29,13 +29,13 @@ const MAX_LENGTH: usize = 20;
 /// A change that waits for confirmation.
 #[derive(Debug)]
 pub(super) enum PendingChange {
-    Ban(Banning),
+    Ban(BanForm),
     Unban(Unbanning),
 }
 
 /// A ban, while its terms are typed.
 #[derive(Debug)]
-pub(super) struct Banning {
+pub(super) struct BanForm {
     pub(super) prefix: IpNet,
     pub(super) length: String,
     pub(super) reason: String,
@@ -72,7 +72,7 @@ impl PendingChange {
             .value;
         let mut reason = format!("dropped by {dropper}");
         reason.truncate(reason.floor_char_boundary(MAX_TEXT));
-        Ok(Self::Ban(Banning {
+        Ok(Self::Ban(BanForm {
             prefix,
             length: LENGTH.to_owned(),
             reason,
@@ -139,7 +139,7 @@ impl PendingChange {
     }
 }
 
-impl Banning {
+impl BanForm {
     /// Returns the text being typed, and its maximum in bytes.
     const fn typed(&mut self) -> (&mut String, usize) {
         match self.field {

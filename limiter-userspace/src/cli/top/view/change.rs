@@ -8,7 +8,7 @@ use ratatui::{
 
 use super::{
     super::{
-        change::{Banning, Field, PendingChange, Unbanning},
+        change::{BanForm, Field, PendingChange, Unbanning},
         model::Page,
     },
     palette::Palette,
@@ -70,7 +70,7 @@ fn asked_lines(asked: &PendingChange, width: usize, palette: &Palette) -> Vec<Li
     lines
 }
 
-fn fields(ban: &Banning, palette: &Palette) -> [Line<'static>; 2] {
+fn fields(ban: &BanForm, palette: &Palette) -> [Line<'static>; 2] {
     let line = |name: &str, text: &str, field| {
         let cursor = if ban.field == field { "▏" } else { "" };
         Line::from(vec![
