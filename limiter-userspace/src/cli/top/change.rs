@@ -30,7 +30,7 @@ const MAX_LENGTH: usize = 20;
 #[derive(Debug)]
 pub(super) enum PendingChange {
     Ban(BanForm),
-    Unban(Unbanning),
+    Unban(UnbanForm),
 }
 
 /// A ban, while its terms are typed.
@@ -52,7 +52,7 @@ pub(super) enum Field {
 
 /// Bans that may be lifted.
 #[derive(Debug)]
-pub(super) struct Unbanning {
+pub(super) struct UnbanForm {
     pub(super) prefix: IpNet,
     /// Bans of the prefix and of wider prefixes; `None`: the daemon has not answered yet.
     pub(super) bans: Option<Vec<BanStatus>>,
@@ -82,7 +82,7 @@ impl PendingChange {
 
     /// Asks whether to lift the bans of a prefix.
     pub(super) const fn unban(prefix: IpNet) -> Self {
-        Self::Unban(Unbanning { prefix, bans: None })
+        Self::Unban(UnbanForm { prefix, bans: None })
     }
 
     /// Adds a character to the field being typed, if there is room.
@@ -125,7 +125,7 @@ impl PendingChange {
     /// Returns the prefix of the bans to fetch before the user can confirm.
     pub(super) const fn waits_for(&self) -> Option<IpNet> {
         match self {
-            Self::Unban(Unbanning { prefix, bans: None }) => Some(*prefix),
+            Self::Unban(UnbanForm { prefix, bans: None }) => Some(*prefix),
             _ => None,
         }
     }
@@ -158,7 +158,7 @@ impl BanForm {
     }
 }
 
-impl Unbanning {
+impl UnbanForm {
     fn wanted(&self) -> Result<ConfirmedChange, String> {
         let prefix = short(self.prefix);
         let Some(bans) = &self.bans else {

@@ -8,7 +8,7 @@ use ratatui::{
 
 use super::{
     super::{
-        change::{BanForm, Field, PendingChange, Unbanning},
+        change::{BanForm, Field, PendingChange, UnbanForm},
         model::Page,
     },
     palette::Palette,
@@ -84,7 +84,7 @@ fn fields(ban: &BanForm, palette: &Palette) -> [Line<'static>; 2] {
     ]
 }
 
-fn ban_line(unban: &Unbanning, ban: &BanStatus, palette: &Palette) -> Line<'static> {
+fn ban_line(unban: &UnbanForm, ban: &BanStatus, palette: &Palette) -> Line<'static> {
     let ends = ban.ends_in_ns.map_or_else(
         || "until it is lifted".to_owned(),
         |ns| format!("for {} more", duration(ns)),
