@@ -117,7 +117,7 @@ struct Interned<'a> {
 }
 
 #[derive(Serialize)]
-struct Checked<'a> {
+struct PolicyDocument<'a> {
     limits: Vec<Interned<'a>>,
     overrides: usize,
     subscribers: usize,
@@ -161,7 +161,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let policy = &config.policy;
     let limits: Vec<_> = policy.limits.iter().map(Interned::new).collect();
     if args.output.json {
-        return print_json(&Checked {
+        return print_json(&PolicyDocument {
             limits,
             overrides: policy.override_count(),
             subscribers: policy.subscribers.len(),
