@@ -28,7 +28,7 @@ pub(super) struct TestArgs {
 }
 
 #[derive(Serialize)]
-struct Tested<'f> {
+struct TestDocument<'f> {
     /// An address, or a prefix.
     asked: String,
     #[serde(flatten)]
@@ -47,7 +47,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
     )?;
     let shown = shown(asked);
     if args.source.output.json {
-        return print_json(&Tested {
+        return print_json(&TestDocument {
             asked: shown,
             findings: &findings,
         });
