@@ -11,7 +11,7 @@ use limiter_policy::policy::{Mode, OwnerNames, Policy, bucket_id};
 use serde::{Serialize, Serializer};
 
 use super::{
-    at_end::AtEnd, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
+    at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
     standing::KnownBy,
 };
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
@@ -186,7 +186,7 @@ pub(super) fn summary(
     policy: &Policy,
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
-    at_end: &AtEnd,
+    at_end: &FinalState,
     known: KnownBy,
 ) -> anyhow::Result<()> {
     let uses_standing = policy.uses_standing();

@@ -29,7 +29,7 @@ use limiter_policy::{
     },
 };
 
-use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
+use self::{answers::AnswersFile, at_end::FinalState, sieves::SievesAt, standing::KnownBy};
 use super::{
     args::{ConfigOption, OutputArgs},
     output::{stdout, stdout_of_json},
@@ -211,7 +211,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         handshakes,
         valid_cookies,
     };
-    let at_end = AtEnd {
+    let at_end = FinalState {
         sieves: SievesAt { cpus, sieves },
         connections,
     };
@@ -310,7 +310,7 @@ impl<W: Write> Output<'_, W> {
         mut self,
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
-        at_end: &AtEnd,
+        at_end: &FinalState,
         known: KnownBy,
     ) -> anyhow::Result<()> {
         let (policy, summary) = (self.policy, &self.summary);
