@@ -29,7 +29,7 @@ use limiter_policy::{
     },
 };
 
-use self::{answers::AnswersFile, at_end::FinalState, sieves::SievesAt, standing::KnownBy};
+use self::{answers::AnswersFile, at_end::FinalState, sieves::SieveStates, standing::KnownBy};
 use super::{
     args::{ConfigOption, OutputArgs},
     output::{stdout, stdout_of_json},
@@ -212,7 +212,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         valid_cookies,
     };
     let at_end = FinalState {
-        sieves: SievesAt { cpus, sieves },
+        sieves: SieveStates { cpus, sieves },
         connections,
     };
     out.finish(&args.capture, bans, &at_end, known)?;

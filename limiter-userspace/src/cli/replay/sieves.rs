@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The sieves' results, and the number of CPUs that sets their layout: another number means other shards.
-pub(super) struct SievesAt {
+pub(super) struct SieveStates {
     pub(super) cpus: u32,
     pub(super) sieves: Vec<SieveReplay>,
 }
@@ -69,7 +69,7 @@ impl<'a> SieveEnd<'a> {
     }
 }
 
-pub(super) fn print(out: &mut impl Write, policy: &Policy, at: &SievesAt) -> anyhow::Result<()> {
+pub(super) fn print(out: &mut impl Write, policy: &Policy, at: &SieveStates) -> anyhow::Result<()> {
     if !at.sieves.is_empty() {
         writeln!(
             out,
