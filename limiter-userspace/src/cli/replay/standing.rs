@@ -17,7 +17,7 @@ const ASSUMED: &str = "--assume-known";
 
 /// The assumptions of a replay about sources.
 #[derive(Clone, Copy)]
-pub(super) struct Assumed {
+pub(super) struct Assumptions {
     /// The number of prefixes assumed to be proven.
     pub(super) known: usize,
 }
@@ -25,16 +25,16 @@ pub(super) struct Assumed {
 /// The proofs of known sources, besides their visits and retries.
 #[derive(Clone, Copy)]
 pub(super) struct KnownBy {
-    pub(super) assumed: Assumed,
+    pub(super) assumed: Assumptions,
     pub(super) handshakes: HandshakeCounts,
     /// The number of valid DNS cookies; `None`: cookies are not checked.
     pub(super) valid_cookies: Option<u64>,
 }
 
 /// Makes a policy treat the sources in a file as proven, as if an operator had vouched for them.
-pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
+pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumptions> {
     let Some(file) = file else {
-        return Ok(Assumed { known: 0 });
+        return Ok(Assumptions { known: 0 });
     };
     let Some(mut settings) = policy.standing_in_use() else {
         bail!("{ASSUMED} has no effect: no limit uses standing");
@@ -59,7 +59,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     policy.lists.push(list);
     settings.proven.push(ASSUMED.to_owned());
     policy.standing = Some(settings);
-    Ok(Assumed { known })
+    Ok(Assumptions { known })
 }
 
 /// Prints a row for each standing, and the assumptions; prints nothing if no limit uses standing.
@@ -196,7 +196,7 @@ mod tests {
             assumed,
         };
         let known_by = |known, handshakes| KnownBy {
-            assumed: Assumed { known },
+            assumed: Assumptions { known },
             handshakes,
             valid_cookies: None,
         };
