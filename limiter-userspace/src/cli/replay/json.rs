@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
-    standing::KnownBy,
+    standing::ProofCounts,
 };
 use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
 
@@ -187,7 +187,7 @@ pub(super) fn summary(
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
     at_end: &FinalState,
-    known: KnownBy,
+    known: ProofCounts,
 ) -> anyhow::Result<()> {
     let uses_standing = policy.uses_standing();
     let at = &at_end.sieves;

@@ -29,7 +29,7 @@ use limiter_policy::{
     },
 };
 
-use self::{answers::AnswersFile, at_end::FinalState, sieves::SieveStates, standing::KnownBy};
+use self::{answers::AnswersFile, at_end::FinalState, sieves::SieveStates, standing::ProofCounts};
 use super::{
     args::{ConfigOption, OutputArgs},
     output::{stdout, stdout_of_json},
@@ -206,7 +206,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
     };
-    let known = KnownBy {
+    let known = ProofCounts {
         assumed,
         handshakes,
         valid_cookies,
@@ -311,7 +311,7 @@ impl<W: Write> Output<'_, W> {
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
         at_end: &FinalState,
-        known: KnownBy,
+        known: ProofCounts,
     ) -> anyhow::Result<()> {
         let (policy, summary) = (self.policy, &self.summary);
         if self.json {

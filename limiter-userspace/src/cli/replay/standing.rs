@@ -24,7 +24,7 @@ pub(super) struct Assumptions {
 
 /// The proofs of known sources, besides their visits and retries.
 #[derive(Clone, Copy)]
-pub(super) struct KnownBy {
+pub(super) struct ProofCounts {
     pub(super) assumed: Assumptions,
     pub(super) handshakes: HandshakeCounts,
     /// The number of valid DNS cookies; `None`: cookies are not checked.
@@ -67,7 +67,7 @@ pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
-    known: KnownBy,
+    known: ProofCounts,
 ) -> anyhow::Result<()> {
     if !policy.uses_standing() {
         return Ok(());
@@ -97,8 +97,8 @@ pub(super) fn print(
 }
 
 /// Describes the basis of the standings.
-fn assumptions(known: KnownBy) -> Vec<String> {
-    let KnownBy {
+fn assumptions(known: ProofCounts) -> Vec<String> {
+    let ProofCounts {
         assumed,
         handshakes,
         valid_cookies,
@@ -195,7 +195,7 @@ mod tests {
             completed,
             assumed,
         };
-        let known_by = |known, handshakes| KnownBy {
+        let known_by = |known, handshakes| ProofCounts {
             assumed: Assumptions { known },
             handshakes,
             valid_cookies: None,
@@ -219,7 +219,7 @@ mod tests {
             lines[2]
                 .starts_with("the capture lacks the servers' answers to 1 of the completed ones")
         );
-        let with_cookies = KnownBy {
+        let with_cookies = ProofCounts {
             valid_cookies: Some(1),
             ..known_by(0, counts(0, 0, 0))
         };
