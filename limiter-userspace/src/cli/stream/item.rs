@@ -35,7 +35,7 @@ impl fmt::Display for ItemNumber {
 }
 
 /// The receiver is gone.
-pub(in crate::cli) struct Ended;
+pub(in crate::cli) struct ReceiverGone;
 
 pub(in crate::cli) struct Sink<C>(pub(in crate::cli) SyncSender<Item<C>>);
 
@@ -44,14 +44,14 @@ impl<C> Sink<C> {
         &self,
         number: ItemNumber,
         change: Noted<C>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ReceiverGone> {
         if let Some(note) = change.note {
             self.put(Item::Note(number, note))?;
         }
         self.put(Item::Change(number, change.value))
     }
 
-    pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), Ended> {
-        self.0.send(item).map_err(|_| Ended)
+    pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), ReceiverGone> {
+        self.0.send(item).map_err(|_| ReceiverGone)
     }
 }

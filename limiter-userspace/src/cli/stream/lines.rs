@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read as _};
 
-use super::item::{Ended, Item, ItemNumber, Sink};
+use super::item::{Item, ItemNumber, ReceiverGone, Sink};
 use crate::cli::parse::Noted;
 
 /// The longest line, in bytes.
@@ -13,7 +13,7 @@ pub(in crate::cli) fn read<C>(
     input: &mut impl BufRead,
     parse: impl Fn(&str) -> Result<Noted<C>, String>,
     sink: &Sink<C>,
-) -> Result<(), Ended> {
+) -> Result<(), ReceiverGone> {
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();

@@ -11,7 +11,7 @@ use crate::{
     cli::{
         bans::{parse, terms::Terms},
         parse::Noted,
-        stream::item::{Ended, Item, ItemNumber, Sink},
+        stream::item::{Item, ItemNumber, ReceiverGone, Sink},
     },
     protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
 };
@@ -66,7 +66,7 @@ pub(super) fn read(
     input: &mut impl BufRead,
     terms: &Terms,
     sink: &Sink<BanChange>,
-) -> Result<(), Ended> {
+) -> Result<(), ReceiverGone> {
     let mut reader = Reader {
         terms,
         sink,
@@ -101,7 +101,7 @@ impl Reader<'_> {
     ///
     /// The longest decisions come first: a shorter one for the same prefix then changes nothing, and does not
     /// count as a repeated ban.
-    fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
+    fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), ReceiverGone> {
         let mut decisions = Vec::new();
         self.collect(entries, action, &mut decisions);
         decisions.sort_by_key(|(_, change)| Reverse(lasts_ns(change)));
