@@ -67,7 +67,7 @@ pub(super) fn apply<A: Applier>(
     // Reads on a thread of its own, so that waiting for input does not delay changes.
     thread::spawn(move || read(&mut io::stdin().lock(), &Sink(sender)));
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
-    let mut applying = Applying { applier, bar };
+    let mut applying = StreamProgress { applier, bar };
     let outcome = applying.apply_all(&items);
     applying.bar.finish_and_clear();
     let applier = applying.applier;
@@ -87,12 +87,12 @@ pub(super) fn apply<A: Applier>(
     Ok(())
 }
 
-struct Applying<A> {
+struct StreamProgress<A> {
     applier: A,
     bar: ProgressBar,
 }
 
-impl<A: Applier> Applying<A> {
+impl<A: Applier> StreamProgress<A> {
     fn apply_all(&mut self, items: &Receiver<Item<A::Change>>) -> anyhow::Result<()> {
         while let Ok(first) = items.recv() {
             let deadline = Instant::now() + GATHER;
