@@ -16,7 +16,7 @@ use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::{print_json, stdout},
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     render::{ago, at_least, duration, hits},
     sieve, standing,
 };
@@ -26,7 +26,7 @@ use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
 pub(super) struct ExplainArgs {
     /// The IPv4 or IPv6 address
     #[arg(value_parser = parse::address)]
-    address: Noted<IpAddr>,
+    address: ParsedValue<IpAddr>,
 
     #[command(flatten)]
     to: ToArgs,

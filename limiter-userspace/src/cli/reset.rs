@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args};
 
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     refill::refill,
 };
 use crate::protocol::{BucketSelector, Request, ResetQuery};
@@ -18,7 +18,7 @@ pub(super) struct ResetArgs {
     /// `limiter explain` shows them, including buckets it shares with others. It may be left out with
     /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
-    whose: Option<Noted<BucketSelector>>,
+    whose: Option<ParsedValue<BucketSelector>>,
 
     /// Everybody's buckets
     #[arg(long, conflicts_with_all = ["whose", "dns_name", "server_name"])]
@@ -41,7 +41,7 @@ pub(super) struct ResetArgs {
     output: OutputArgs,
 }
 
-fn parse_whose(text: &str) -> Result<Noted<BucketSelector>, String> {
+fn parse_whose(text: &str) -> Result<ParsedValue<BucketSelector>, String> {
     Ok(parse::prefix(text)?.map(|prefix| {
         if text.contains('/') {
             BucketSelector::Prefix(prefix)

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told},
+        parse::{ParsedValue, all_told},
         render::duration,
     },
     guard,
@@ -29,7 +29,7 @@ pub(in crate::cli) struct BanArgs {
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Read a stream of bans from stdin: lines `ADDRESS|PREFIX [DURATION] [REASON]`, with
     /// `-ADDRESS` to lift the origin's ban; or CrowdSec decisions in JSON

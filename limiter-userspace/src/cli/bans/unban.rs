@@ -16,7 +16,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told},
+        parse::{ParsedValue, all_told},
         render::counted,
     },
     protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
@@ -27,7 +27,7 @@ use crate::{
 pub(in crate::cli) struct UnbanArgs {
     /// The addresses and prefixes to unban, as `limiter bans` shows them
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::bannable)]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Lift all bans
     #[arg(long)]

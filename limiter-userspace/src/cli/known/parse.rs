@@ -3,7 +3,7 @@
 use limiter_policy::config::duration;
 
 use crate::cli::{
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     stream::lines::word,
 };
 use crate::protocol::known::KnownChange;
@@ -24,7 +24,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
 /// vouches, `-ADDRESS|PREFIX` forgets.
-pub(super) fn line(line: &str, for_ns: u64) -> Result<Noted<KnownChange>, String> {
+pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, String> {
     // Quote the text, as the user does not see the line.
     let prefix =
         |text: &str| parse::prefix(text).map_err(|error| format!("invalid '{text}': {error}"));

@@ -17,7 +17,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told, prefix},
+        parse::{ParsedValue, all_told, prefix},
         render::{count, duration},
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -32,7 +32,7 @@ pub(in crate::cli) struct TrustArgs {
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Read a stream from stdin: lines `ADDRESS|PREFIX [DURATION]`, with `-ADDRESS` to trust it no more
     #[arg(long)]

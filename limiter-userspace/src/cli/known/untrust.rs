@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{self, Noted, all_told},
+        parse::{self, ParsedValue, all_told},
         render::count,
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -23,7 +23,7 @@ use crate::{
 pub(in crate::cli) struct UntrustArgs {
     /// The addresses and prefixes to trust no more, of any length
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix, required = true)]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,

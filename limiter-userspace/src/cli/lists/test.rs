@@ -11,7 +11,7 @@ use super::{source::SourceArgs, words::consequences};
 use crate::{
     cli::{
         output::{print_json, stdout},
-        parse::{self, Noted},
+        parse::{self, ParsedValue},
         render::{count, counted, table},
     },
     protocol::{Answer, Request},
@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct TestArgs {
     /// An IPv4 or IPv6 address, or a prefix
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
-    asked: Noted<IpNet>,
+    asked: ParsedValue<IpNet>,
 
     #[command(flatten)]
     source: SourceArgs,

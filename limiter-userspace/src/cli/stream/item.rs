@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::mpsc::SyncSender};
 
-use crate::cli::parse::Noted;
+use crate::cli::parse::ParsedValue;
 
 /// An item of a stream of changes.
 pub(in crate::cli) enum Item<C> {
@@ -43,7 +43,7 @@ impl<C> Sink<C> {
     pub(in crate::cli) fn put_change(
         &self,
         number: ItemNumber,
-        change: Noted<C>,
+        change: ParsedValue<C>,
     ) -> Result<(), ReceiverGone> {
         if let Some(note) = change.note {
             self.put(Item::Note(number, note))?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stderr, stdout},
-    parse::{Noted, all_told, prefix},
+    parse::{ParsedValue, all_told, prefix},
 };
 use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 
@@ -96,7 +96,7 @@ pub(super) struct SuggestArgs {
         value_parser = prefix,
         conflicts_with_all = ["interface", "running"]
     )]
-    host: Vec<Noted<IpNet>>,
+    host: Vec<ParsedValue<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,

@@ -10,7 +10,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
-        parse::Noted,
+        parse::ParsedValue,
         stream::item::{Item, ItemNumber, ReceiverGone, Sink},
     },
     protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
@@ -141,7 +141,7 @@ impl Reader<'_> {
 /// Returns the length of a decision's ban, in nanoseconds; [`u64::MAX`]: until it is lifted.
 fn lasts_ns(change: &Read) -> u64 {
     match change {
-        Ok(Some(Noted {
+        Ok(Some(ParsedValue {
             value: BanChange::Ban(request),
             ..
         })) => request.for_ns.unwrap_or(u64::MAX),
@@ -150,7 +150,7 @@ fn lasts_ns(change: &Read) -> u64 {
 }
 
 /// A decision; `None`: it is not a ban of addresses, is simulated, or has expired.
-type Read = Result<Option<Noted<BanChange>>, String>;
+type Read = Result<Option<ParsedValue<BanChange>>, String>;
 
 fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
@@ -170,7 +170,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
         })));
     }
     let length = match decision.duration.as_deref().map(parse::limited) {
-        None => Noted::plain(terms.length.value),
+        None => ParsedValue::plain(terms.length.value),
         Some(Ok(length)) => length,
         Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
         Some(Err(error)) => return Err(error.to_string()),

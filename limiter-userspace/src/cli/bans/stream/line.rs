@@ -4,14 +4,14 @@
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
-        parse::Noted,
+        parse::ParsedValue,
         stream::lines::word,
     },
     protocol::bans::{BanChange, BanRequest, UnbanRequest},
 };
 
 /// Parses a line that is neither empty nor a comment.
-pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, String> {
+pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>, String> {
     let origin = terms.origin.clone().unwrap_or_default();
     let (whom, rest) = word(line);
     let lifted = match whom.strip_prefix('-') {
@@ -45,7 +45,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, Strin
             .map_err(|error| format!("invalid duration '{duration}': {error}"))?;
         (length, after)
     } else {
-        (Noted::plain(terms.length.value), rest)
+        (ParsedValue::plain(terms.length.value), rest)
     };
     let reason = if reason.is_empty() {
         terms.reason.clone()
@@ -72,7 +72,7 @@ mod tests {
 
     fn terms() -> Terms {
         Terms {
-            length: Noted::plain(BanLength { ns: Some(60) }),
+            length: ParsedValue::plain(BanLength { ns: Some(60) }),
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
             origin: Some(Origin::CROWDSEC),
         }
