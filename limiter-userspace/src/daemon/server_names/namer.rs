@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_UDP,
-    server_name::{Flow as Noted, MOST_FIRST_BYTES, Meaning, Records},
+    server_name::{Flow as FlowRecord, MOST_FIRST_BYTES, Meaning, Records},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
@@ -49,13 +49,13 @@ pub(super) struct CurrentPolicy {
 
 impl CurrentPolicy {
     /// Returns whether a connection waits for a place under a limit on the connections of its name.
-    fn waits(&self, noted: &Noted) -> bool {
+    fn waits(&self, noted: &FlowRecord) -> bool {
         let asked = noted.meaning.limits_of(self.number);
         !noted.is_in_service() && asked & self.names.connections() != 0
     }
 
     /// Blames the client of a connection if its name never becomes known, for limits to which that matters.
-    fn blame(&mut self, ends: &Ends, noted: &Noted) -> Result<(), DatapathError> {
+    fn blame(&mut self, ends: &Ends, noted: &FlowRecord) -> Result<(), DatapathError> {
         let unfinished = noted.unfinished();
         unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
     }
@@ -274,7 +274,7 @@ fn read_second_hello(
     current: &mut CurrentPolicy,
     follower: &mut Follower,
     now_ns: u64,
-    (ends, noted, first, segment): (&Ends, &Noted, u32, TcpSegment<'_>),
+    (ends, noted, first, segment): (&Ends, &FlowRecord, u32, TcpSegment<'_>),
 ) -> Result<(), DatapathError> {
     let payload = (segment.sequence, segment.payload);
     let flow = flow(ends, Protocol::Tcp);
