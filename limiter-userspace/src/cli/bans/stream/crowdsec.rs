@@ -119,7 +119,7 @@ impl Reader<'_> {
         &mut self,
         entries: Vec<Entry>,
         action: Action,
-        decisions: &mut Vec<(ItemNumber, Read)>,
+        decisions: &mut Vec<(ItemNumber, ReadResult)>,
     ) {
         for entry in entries {
             let change = match entry {
@@ -139,7 +139,7 @@ impl Reader<'_> {
 }
 
 /// Returns the length of a decision's ban, in nanoseconds; [`u64::MAX`]: until it is lifted.
-fn lasts_ns(change: &Read) -> u64 {
+fn lasts_ns(change: &ReadResult) -> u64 {
     match change {
         Ok(Some(ParsedValue {
             value: BanChange::Ban(request),
@@ -150,9 +150,9 @@ fn lasts_ns(change: &Read) -> u64 {
 }
 
 /// A decision; `None`: it is not a ban of addresses, is simulated, or has expired.
-type Read = Result<Option<ParsedValue<BanChange>>, String>;
+type ReadResult = Result<Option<ParsedValue<BanChange>>, String>;
 
-fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
+fn change(decision: &Decision, action: Action, terms: &Terms) -> ReadResult {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();
     let is_ban = is(&decision.kind, "ban") && !decision.simulated;
