@@ -12,13 +12,13 @@ const MOST: usize = 1 << 18;
 /// Tracks the sources with drops.
 #[derive(Debug, Default)]
 pub struct Sources {
-    followed: HashMap<Address, Followed>,
+    followed: HashMap<Address, SourceDrops>,
     /// Drops of sources beyond [`MOST`].
     missed: u64,
 }
 
 #[derive(Debug)]
-struct Followed {
+struct SourceDrops {
     dropped: Traffic,
     /// Drops by limit index; only a few entries.
     by_limit: Vec<(u32, u64)>,
@@ -81,7 +81,7 @@ impl Sources {
             self.missed += 1;
             return;
         }
-        let followed = self.followed.entry(source).or_insert_with(|| Followed {
+        let followed = self.followed.entry(source).or_insert_with(|| SourceDrops {
             dropped: Traffic::default(),
             by_limit: Vec::new(),
             first_ns: packet.t_ns,
@@ -137,7 +137,7 @@ impl Sources {
     }
 }
 
-impl Followed {
+impl SourceDrops {
     fn told(&self, address: Address) -> DroppedSource {
         let mut by_limit = self.by_limit.clone();
         by_limit.sort_by_key(|(limit_index, packets)| (Reverse(*packets), *limit_index));
