@@ -20,7 +20,7 @@ const FLAG_FIN: u8 = 0x01;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    open: HashMap<Connection, Open>,
+    open: HashMap<Connection, OpenConnection>,
     counts: ConnectionCounts,
 }
 
@@ -36,7 +36,7 @@ pub struct ConnectionCounts {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     ends: Ends,
     /// Whether the client has sent FIN.
     client_is_done: bool,
@@ -114,7 +114,7 @@ impl Connections {
         if self.open.len() >= MOST {
             return None;
         }
-        let open = Open {
+        let open = OpenConnection {
             ends,
             client_is_done: false,
             server_is_done: false,
