@@ -55,7 +55,7 @@ pub(super) enum Change {
 
 /// Facts about a segment beyond its headers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct SegmentFacts {
     /// Whether it reached its destination.
     pub(super) passed: bool,
     /// Whether it completes its sender's handshake.
@@ -66,7 +66,7 @@ pub(super) struct Seen {
 
 impl Connections {
     /// Follows a packet; returns the change of its connection.
-    pub(super) fn look(&mut self, facts: &Facts, seen: Seen) -> Option<Change> {
+    pub(super) fn look(&mut self, facts: &Facts, seen: SegmentFacts) -> Option<Change> {
         if facts.protocol != PROTOCOL_TCP {
             return None;
         }
@@ -157,18 +157,18 @@ mod tests {
         }
     }
 
-    const PASSED: Seen = Seen {
+    const PASSED: SegmentFacts = SegmentFacts {
         passed: true,
         completes: false,
         has_answers: true,
     };
 
     /// Opens a connection and feeds segments; returns the index of the one that closes it.
-    fn closed_by(seen: Seen, segments: &[Facts]) -> Option<usize> {
+    fn closed_by(seen: SegmentFacts, segments: &[Facts]) -> Option<usize> {
         let mut connections = Connections::default();
         let ack = segment(CLIENT, SERVER, FLAG_ACK);
         let ends = Ends::of_facts(&ack);
-        let completes = Seen {
+        let completes = SegmentFacts {
             completes: true,
             ..PASSED
         };
@@ -199,12 +199,12 @@ mod tests {
         let other = segment((1, 4322), SERVER, FLAG_RST);
         assert_eq!(closed_by(PASSED, &[other]), None);
         // A dropped segment does not reach the server.
-        let dropped = Seen {
+        let dropped = SegmentFacts {
             passed: false,
             ..PASSED
         };
         assert_eq!(closed_by(dropped, &[of_client(FLAG_RST)]), None);
-        let one_way = Seen {
+        let one_way = SegmentFacts {
             has_answers: false,
             ..PASSED
         };
@@ -215,7 +215,7 @@ mod tests {
     fn a_client_that_begins_anew_has_one_connection() {
         let mut connections = Connections::default();
         let ack = segment(CLIENT, SERVER, FLAG_ACK);
-        let completes = Seen {
+        let completes = SegmentFacts {
             completes: true,
             ..PASSED
         };

@@ -9,7 +9,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     connection::Connection,
-    connections::{Change, ConnectionCounts, Connections, Seen},
+    connections::{Change, ConnectionCounts, Connections, SegmentFacts},
     engine::{Engine, EngineError},
     handshakes::{HandshakeCounts, Handshakes},
 };
@@ -68,7 +68,7 @@ impl Follower {
         if !follows {
             return Ok(());
         }
-        let seen = Seen {
+        let seen = SegmentFacts {
             passed,
             completes: client.is_some(),
             has_answers: self.handshakes.have_answers(),
