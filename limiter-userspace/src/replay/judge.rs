@@ -44,14 +44,14 @@ const SHORTEST: usize = 14;
 /// A packet's time is outside the range that buckets can count.
 #[derive(Debug, Error)]
 #[error("packet {0} is more than a year before or eight years after the first one")]
-pub struct OutOfTime(u64);
+pub struct TimeRangeError(u64);
 
 /// A packet could not be judged.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Its time is out of range.
     #[error(transparent)]
-    Time(#[from] OutOfTime),
+    Time(#[from] TimeRangeError),
     /// The engine failed.
     #[error("packet {0}: {1}")]
     Engine(u64, #[source] Box<EngineError>),
@@ -191,7 +191,7 @@ impl Replay {
         self.number += 1;
         let number = self.number;
         let first_ns = *self.first_ns.get_or_insert(packet.time_ns);
-        let (t_ns, now) = engine_time(packet.time_ns - first_ns).ok_or(OutOfTime(number))?;
+        let (t_ns, now) = engine_time(packet.time_ns - first_ns).ok_or(TimeRangeError(number))?;
         let frame = packet.frame;
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 

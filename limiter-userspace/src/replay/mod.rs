@@ -22,7 +22,9 @@ pub use self::{
     bans::{ReplayedBan, ReplayedBans},
     connections::ConnectionCounts,
     handshakes::HandshakeCounts,
-    judge::{Judged, Level, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
+    judge::{
+        Judged, Level, Replay, ReplayError, SieveReplay, Strictest, TimeRangeError, limit_indices,
+    },
     pressure::UnderPressure,
     sources::{DroppedSource, Sources},
     summary::Summary,
