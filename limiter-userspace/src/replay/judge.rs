@@ -59,7 +59,7 @@ pub enum ReplayError {
 
 /// The state of the strictest matching limit after a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Strictest {
+pub struct StrictestLimit {
     /// The limit's index in the policy.
     pub limit_index: u32,
     /// The bucket.
@@ -68,7 +68,7 @@ pub struct Strictest {
     pub report: Report,
 }
 
-impl Strictest {
+impl StrictestLimit {
     /// Orders as Boulder does: denied before allowed, then the longer wait, then fewer tokens left,
     /// then the lower id, which is the lower index.
     fn strictness(&self, action: Action) -> impl Ord + use<> {
@@ -119,7 +119,7 @@ pub struct Judged {
     pub source: Option<Address>,
     /// The strictest enforcing limit that counts it. For packets that pass, only on request; never for packets
     /// that a list blocks.
-    pub strictest: Option<Strictest>,
+    pub strictest: Option<StrictestLimit>,
 }
 
 /// Runs packets through a policy and an engine.
@@ -358,8 +358,8 @@ impl Replay {
         packet: &judged::Packet,
         verdict: &Verdict,
         action: Action,
-    ) -> Result<Option<Strictest>, EngineError> {
-        let mut strictest: Option<Strictest> = None;
+    ) -> Result<Option<StrictestLimit>, EngineError> {
+        let mut strictest: Option<StrictestLimit> = None;
         let counting = match verdict.denied_by() {
             // The bucket has tokens, but they are reserved from this source.
             Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
@@ -369,7 +369,7 @@ impl Replay {
             let Some((key, parameters, cost)) = self.charged(packet, limit_index) else {
                 continue;
             };
-            let this = Strictest {
+            let this = StrictestLimit {
                 limit_index,
                 key,
                 report: self.report(packet, limit_index, (&key, &parameters, cost))?,
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn boulders_order() {
-        let limit = |limit_index, remaining, retry_in_ns| Strictest {
+        let limit = |limit_index, remaining, retry_in_ns| StrictestLimit {
             limit_index,
             key: BucketKey::NONE,
             report: Report {
@@ -487,7 +487,7 @@ mod tests {
                 reset_in_ns: 0,
             },
         };
-        let check = |action, stricter: &Strictest, other: &Strictest| {
+        let check = |action, stricter: &StrictestLimit, other: &StrictestLimit| {
             let (stricter, other) = (stricter.strictness(action), other.strictness(action));
             assert!(stricter > other);
         };

@@ -23,7 +23,8 @@ pub use self::{
     connections::ConnectionCounts,
     handshakes::HandshakeCounts,
     judge::{
-        Judged, Level, Replay, ReplayError, SieveReplay, Strictest, TimeRangeError, limit_indices,
+        Judged, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
+        limit_indices,
     },
     pressure::UnderPressure,
     sources::{DroppedSource, Sources},
