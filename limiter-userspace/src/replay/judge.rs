@@ -102,7 +102,7 @@ pub struct Level {
 
 /// A judged packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Judged {
+pub struct JudgedPacket {
     /// Its number, from 1.
     pub number: u64,
     /// Nanoseconds since the first packet.
@@ -187,7 +187,7 @@ impl Replay {
     }
 
     /// Decides on the next packet.
-    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<Judged, ReplayError> {
+    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<JudgedPacket, ReplayError> {
         self.number += 1;
         let number = self.number;
         let first_ns = *self.first_ns.get_or_insert(packet.time_ns);
@@ -256,7 +256,7 @@ impl Replay {
                 .map_err(engine_error)?,
             _ => None,
         };
-        Ok(Judged {
+        Ok(JudgedPacket {
             number,
             t_ns,
             length: frame.length() as u64,
@@ -270,7 +270,7 @@ impl Replay {
 
     /// Returns the frame that answers `packet`, the last one, judged as `judged`; `None`: there is no answer.
     #[must_use]
-    pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
+    pub fn answer(&self, packet: &Packet<'_>, judged: &JudgedPacket) -> Option<Vec<u8>> {
         let is_answered = judged.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
     }
@@ -382,7 +382,7 @@ impl Replay {
     }
 
     /// Returns the buckets of all limits that count the last packet, judged as `judged`.
-    pub fn levels(&self, judged: &Judged) -> impl Iterator<Item = Result<Level, EngineError>> {
+    pub fn levels(&self, judged: &JudgedPacket) -> impl Iterator<Item = Result<Level, EngineError>> {
         let packet = self.last.as_ref();
         limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
             let packet = packet?;

@@ -23,7 +23,7 @@ pub use self::{
     connections::ConnectionCounts,
     handshakes::HandshakeCounts,
     judge::{
-        Judged, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
+        JudgedPacket, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
         limit_indices,
     },
     pressure::UnderPressure,

@@ -14,7 +14,7 @@ use super::{
     at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
     standing::ProofCounts,
 };
-use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
+use crate::replay::{JudgedPacket, ReplayedBans, Summary, limit_indices};
 
 #[derive(Serialize)]
 struct Packet<'a> {
@@ -43,7 +43,7 @@ pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
     names: &OwnerNames<'_>,
-    packet: &Judged,
+    packet: &JudgedPacket,
 ) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
     let name = |limit_index: u32| Some(policy.limits.get(limit_index as usize)?.name.as_str());
