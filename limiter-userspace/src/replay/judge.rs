@@ -27,7 +27,7 @@ use super::{
     engine::{Engine, EngineError},
     follower::Follower,
     handshakes::HandshakeCounts,
-    pressure::{Pressures, UnderPressure},
+    pressure::{PressureSummary, Pressures},
 };
 use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
 
@@ -148,7 +148,7 @@ pub struct SieveReplay {
     /// Its name.
     pub name: String,
     /// Its uses, each with its counters.
-    pub uses: Vec<(UnderPressure, SieveTraffic)>,
+    pub uses: Vec<(PressureSummary, SieveTraffic)>,
     /// Its lists, from list 0 to the entry list.
     pub lists: Vec<SieveListStatus>,
 }

@@ -26,7 +26,7 @@ pub use self::{
         JudgedPacket, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
         limit_indices,
     },
-    pressure::UnderPressure,
+    pressure::PressureSummary,
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},

@@ -17,12 +17,12 @@ pub(super) struct Pressures {
     /// The time of the last measurement, in intervals from the first.
     looks: u64,
     /// In the order of the uses.
-    lasted: Vec<UnderPressure>,
+    lasted: Vec<PressureSummary>,
 }
 
 /// The pressure on a use of a sieve in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnderPressure {
+pub struct PressureSummary {
     /// The use.
     pub used: SieveUse,
     /// How long the pressure was above 0, so that a list was rejected.
@@ -34,7 +34,7 @@ pub struct UnderPressure {
 impl Pressures {
     pub(super) fn new(policy: &Policy) -> Self {
         let gauge = Gauge::new(policy);
-        let lasted = gauge.uses().map(|used| UnderPressure {
+        let lasted = gauge.uses().map(|used| PressureSummary {
             used,
             duration: Duration::ZERO,
             highest: 0,
@@ -96,7 +96,7 @@ impl Pressures {
     }
 
     /// Returns the pressure on each use so far.
-    pub(super) fn lasted(&self) -> &[UnderPressure] {
+    pub(super) fn lasted(&self) -> &[PressureSummary] {
         &self.lasted
     }
 }

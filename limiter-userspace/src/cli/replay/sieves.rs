@@ -12,7 +12,7 @@ use super::super::{
 };
 use crate::{
     protocol::sieves::SieveListStatus,
-    replay::{SieveReplay, UnderPressure},
+    replay::{PressureSummary, SieveReplay},
 };
 
 /// The sieves' results, and the number of CPUs that sets their layout: another number means other shards.
@@ -44,7 +44,7 @@ struct SieveUseEnd<'a> {
 impl<'a> SieveEnd<'a> {
     pub(super) fn new(policy: &'a Policy, sieve: &'a SieveReplay) -> Self {
         let uses = sieve.uses.iter().map(|(lasted, traffic)| {
-            let UnderPressure {
+            let PressureSummary {
                 used,
                 duration,
                 highest,
