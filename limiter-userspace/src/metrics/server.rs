@@ -13,7 +13,7 @@ use hyper::{
 use super::{format::Format, scrape::Scrapes};
 use crate::{
     daemon::pulse::Pulse,
-    http::{self, Listening},
+    http::{self, BoundListener},
     visitors::Visitors,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct MetricsService {
     pub(super) visitors: Visitors,
 }
 
-pub(super) async fn serve(listener: Listening, asked: Arc<MetricsService>, pulse: &Pulse) -> Infallible {
+pub(super) async fn serve(listener: BoundListener, asked: Arc<MetricsService>, pulse: &Pulse) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
         let response = answer(&request, &asked);
         async { Ok::<_, Infallible>(response) }
