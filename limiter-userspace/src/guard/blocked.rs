@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr};
 use ipnet::IpNet;
 use limiter_policy::policy::{Listing, Mode, Policy};
 
-use super::{Role, guarded::Guarded, lockout};
+use super::{Role, guarded::GuardedAddress, lockout};
 
 /// A list that would drop a guarded address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum AddressRole {
 
 /// Returns the guarded addresses that lists would drop. Addresses with the same role, list and limit share a
 /// warning.
-pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> Vec<Blocked> {
+pub(super) fn warnings(policy: &Policy, guarded: &[GuardedAddress], own: &[IpAddr]) -> Vec<Blocked> {
     let mut warnings: Vec<Blocked> = Vec::new();
     let own = own
         .iter()
@@ -76,7 +76,7 @@ fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Opt
     Blocked::new(address, role, None, &policy.listing_of(address))
 }
 
-fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
+fn blocked(policy: &Policy, guarded: &GuardedAddress) -> Vec<Blocked> {
     let address = guarded.address;
     let role = AddressRole::Other(guarded.why.role());
     if policy.listing_of(address) != Listing::default() {

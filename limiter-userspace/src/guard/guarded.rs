@@ -6,7 +6,7 @@ use super::warning::Role;
 
 /// An address that a policy must not lock out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Guarded {
+pub(super) struct GuardedAddress {
     pub(super) address: IpAddr,
     pub(super) why: Why,
 }
