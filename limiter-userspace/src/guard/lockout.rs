@@ -11,7 +11,7 @@ use limiter_policy::policy::{Limit, Listing, Match, Mode, Policy, Rate, TcpFlags
 
 use super::{
     BudgetOwner, Warning,
-    guarded::{GuardedAddress, Why},
+    guarded::{GuardReason, GuardedAddress},
     packets::{Packets, Ports},
 };
 
@@ -150,7 +150,7 @@ pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> O
     }
 }
 
-impl Why {
+impl GuardReason {
     /// Returns the packets that the address has to get through.
     fn packets(self, family: Family) -> Vec<Packets> {
         let tcp = |to: Option<IpAddr>, port, tcp_flags| Packets {

@@ -8,7 +8,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     gateways,
-    guarded::{GuardedAddress, Why},
+    guarded::{GuardReason, GuardedAddress},
     records::{self, RecordError},
     sessions, sockets,
 };
@@ -82,7 +82,7 @@ impl GuardProbe {
         let gateways = within("default gateways", gateways::all(&mut self.routes)).await?;
         guarded.extend(gateways.into_iter().map(|address| GuardedAddress {
             address,
-            why: Why::Gateway,
+            why: GuardReason::Gateway,
         }));
         Ok(GuardedAddresses { own, guarded })
     }

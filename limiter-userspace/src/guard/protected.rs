@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::Why};
+use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::GuardReason};
 use crate::protocol::bans::Session;
 
 /// The addresses that must not be banned, at one time.
@@ -71,8 +71,8 @@ impl Protected {
         all.extend(own.map(|address| (address.into(), HostRole::OwnAddress)));
         all.extend(guarded_addresses.guarded.into_iter().map(|guarded| {
             let role = match guarded.why {
-                Why::Ssh { .. } => HostRole::SshPeer,
-                Why::Gateway => HostRole::Gateway,
+                GuardReason::Ssh { .. } => HostRole::SshPeer,
+                GuardReason::Gateway => HostRole::Gateway,
             };
             (guarded.address.into(), role)
         }));

@@ -8,7 +8,7 @@ use std::{
     net::IpAddr,
 };
 
-use super::guarded::{GuardedAddress, Why};
+use super::guarded::{GuardReason, GuardedAddress};
 use crate::protocol::bans::Session;
 
 /// The most ancestors to search for the session that started this process.
@@ -81,7 +81,7 @@ pub(super) fn from_environment(connection: &str) -> Option<GuardedAddress> {
 pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> GuardedAddress {
     GuardedAddress {
         address: peer.to_canonical(),
-        why: Why::Ssh {
+        why: GuardReason::Ssh {
             local: local.to_canonical(),
             port,
         },

@@ -1,6 +1,6 @@
 use super::{
     blocked,
-    guarded::{GuardedAddress, Why},
+    guarded::{GuardReason, GuardedAddress},
     lockout, sessions, *,
 };
 use crate::testing;
@@ -14,7 +14,7 @@ fn ssh(address: &str) -> GuardedAddress {
 fn gateway(address: &str) -> GuardedAddress {
     GuardedAddress {
         address: address.parse().unwrap(),
-        why: Why::Gateway,
+        why: GuardReason::Gateway,
     }
 }
 
@@ -288,7 +288,7 @@ fn the_environment_of_a_session() {
     let check = |text, expected: Option<(&str, &str, u16)>| {
         let expected = expected.map(|(peer, local, port)| GuardedAddress {
             address: peer.parse().unwrap(),
-            why: Why::Ssh {
+            why: GuardReason::Ssh {
                 local: local.parse().unwrap(),
                 port,
             },
