@@ -43,7 +43,7 @@ pub use self::{
 /// The addresses to guard cannot be found.
 #[derive(Debug, Error)]
 #[error("cannot tell who must not be locked out: {0}")]
-pub struct Unknown(#[from] ProbeError);
+pub struct GuardedAddressesError(#[from] ProbeError);
 
 /// Returns warnings of limits and lists that would lock out guarded addresses now, in words. If the addresses
 /// cannot be found, the warning says so.
@@ -59,7 +59,7 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
 /// # Errors
 ///
 /// The guarded addresses cannot be found.
-pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, Unknown> {
+pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, GuardedAddressesError> {
     let guarded_addresses = guarded_addresses().await?;
     let known = in_words(old, &guarded_addresses);
     let mut warnings = in_words(new, &guarded_addresses);
@@ -105,7 +105,7 @@ pub async fn warn_of(policy: &Policy) {
 
 /// Returns the addresses to guard, without the loopback. This machine's own addresses are included: a list that
 /// blocks one blocks its neighbours.
-async fn guarded_addresses() -> Result<GuardedAddresses, Unknown> {
+async fn guarded_addresses() -> Result<GuardedAddresses, GuardedAddressesError> {
     let mut guarded_addresses = GuardProbe::default().ask().await?;
     guarded_addresses
         .own
