@@ -5,8 +5,8 @@ use limiter_policy::text::short;
 
 use super::render::{ago, count, counted, duration, table_without};
 use crate::protocol::{
-    Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingStatus, Why,
-    counted_name,
+    Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingReason,
+    StandingStatus, counted_name,
 };
 
 /// Describes the present shortage, or its absence.
@@ -77,16 +77,16 @@ pub(super) fn because(explanation: &StandingExplanation) -> String {
     let StandingExplanation { standing, why, .. } = explanation;
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
-        Why::List => "it is on a list of proven sources".to_owned(),
-        Why::Vouched => "an operator trusts it".to_owned(),
-        Why::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
-        Why::Fleet => "another node of the fleet has proven it".to_owned(),
-        Why::Visits if *standing == Standing::Unknown => {
+        StandingReason::List => "it is on a list of proven sources".to_owned(),
+        StandingReason::Vouched => "an operator trusts it".to_owned(),
+        StandingReason::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
+        StandingReason::Fleet => "another node of the fleet has proven it".to_owned(),
+        StandingReason::Visits if *standing == Standing::Unknown => {
             format!("it came on {} so far", occasions())
         }
-        Why::Visits => format!("it came on {}", occasions()),
-        Why::Retry => "it came again after it was refused".to_owned(),
-        Why::Nothing => "nothing is known of it".to_owned(),
+        StandingReason::Visits => format!("it came on {}", occasions()),
+        StandingReason::Retry => "it came again after it was refused".to_owned(),
+        StandingReason::Nothing => "nothing is known of it".to_owned(),
     };
     if explanation.fresh {
         return format!("{because}, during a shortage or shortly before it");

@@ -15,8 +15,8 @@ use limiter_datapath::kernel::{
 use limiter_policy::policy::Limit;
 
 use crate::protocol::{
-    ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
-    counted_standings,
+    ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
+    StandingTraffic, counted_standings,
 };
 
 /// Returns the traffic and the known sources by standing; `None`: the policy in force uses no standing.
@@ -82,15 +82,15 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         ..
     } = standing;
     let why = match record.kind() {
-        _ if standing.is_listed => Why::List,
-        Kind::Nothing => Why::Nothing,
-        Kind::Visited | Kind::Familiar => Why::Visits,
-        Kind::Retried => Why::Retry,
-        Kind::Proven => Why::Handshake,
-        Kind::Vouched => Why::Vouched,
-        Kind::Heard => Why::Fleet,
+        _ if standing.is_listed => StandingReason::List,
+        Kind::Nothing => StandingReason::Nothing,
+        Kind::Visited | Kind::Familiar => StandingReason::Visits,
+        Kind::Retried => StandingReason::Retry,
+        Kind::Proven => StandingReason::Handshake,
+        Kind::Vouched => StandingReason::Vouched,
+        Kind::Heard => StandingReason::Fleet,
     };
-    let is_noted = !matches!(why, Why::List | Why::Nothing);
+    let is_noted = !matches!(why, StandingReason::List | StandingReason::Nothing);
     let (has_end, visited) = (
         standing.ends_in_ns.is_some(),
         record.kind() == Kind::Visited,
@@ -105,7 +105,7 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
             .then(|| standing.ns_since(record.since())),
         ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
         // A record from another node tells of no visit here.
-        last_visit_ago_ns: (is_noted && why != Why::Fleet)
+        last_visit_ago_ns: (is_noted && why != StandingReason::Fleet)
             .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),
     }

@@ -44,8 +44,8 @@ pub use self::{
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, Reloaded, SettingDiff},
     standing::{
-        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
-        Why, counted_name, counted_standings,
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
+        StandingTraffic, counted_name, counted_standings,
     },
     status::{
         AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,

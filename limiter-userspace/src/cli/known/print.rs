@@ -14,7 +14,7 @@ use crate::{
         render::{ago, count, counted, duration, table},
         standing::{because, shortage_line},
     },
-    protocol::{StandingExplanation, Why, known::KnownList},
+    protocol::{StandingExplanation, StandingReason, known::KnownList},
 };
 
 /// Prints the number of known sources, and the newest.
@@ -97,15 +97,15 @@ pub(super) fn source(
 }
 
 /// Returns the origin of a standing, for a table.
-const fn by(why: Why) -> &'static str {
+const fn by(why: StandingReason) -> &'static str {
     match why {
-        Why::List => "list",
-        Why::Vouched => "operator",
-        Why::Handshake => "handshake",
-        Why::Fleet => "fleet",
-        Why::Visits => "visits",
-        Why::Retry => "retry",
-        Why::Nothing => "–",
+        StandingReason::List => "list",
+        StandingReason::Vouched => "operator",
+        StandingReason::Handshake => "handshake",
+        StandingReason::Fleet => "fleet",
+        StandingReason::Visits => "visits",
+        StandingReason::Retry => "retry",
+        StandingReason::Nothing => "–",
     }
 }
 
