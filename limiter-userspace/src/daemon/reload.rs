@@ -16,7 +16,7 @@ use super::{
     shared::Daemon,
     watch::files::FileWatch,
 };
-use crate::protocol::Reloaded;
+use crate::protocol::ReloadResult;
 
 /// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
 /// date with their feeds.
@@ -65,7 +65,7 @@ async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let _alone = daemon.changing.lock().await;
     pins::renew_alone(daemon).await;
     let reloaded = match try_reload(daemon, files, feeds).await {
@@ -98,7 +98,7 @@ async fn try_reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     ReloadError::for_lack_of_descriptors()?;
     let reloaded = reread(daemon, files, feeds).await;
     reloaded.map_err(ReloadError::told)

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{AcceptError, PushError, ReloadError};
-use crate::protocol::Reloaded;
+use crate::protocol::ReloadResult;
 
 /// The most requests that share one reload; more wait.
 const MOST: usize = 1024;
@@ -32,7 +32,7 @@ pub(super) enum RequestBatch {
 }
 
 /// Where the result of a reload goes; several requests may share it.
-type ReloadReply = Reply<Reloaded, Arc<ReloadError>>;
+type ReloadReply = Reply<ReloadResult, Arc<ReloadError>>;
 
 /// A request, and where its result goes.
 pub(super) enum PolicyRequest {
@@ -68,7 +68,7 @@ impl Requests {
     }
 
     /// Requests a reload and waits for its result.
-    pub(super) async fn reload(&self) -> Result<Reloaded, RequestError<Arc<ReloadError>>> {
+    pub(super) async fn reload(&self) -> Result<ReloadResult, RequestError<Arc<ReloadError>>> {
         Self::ask(&self.reloads, |reply| reply).await
     }
 

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     control::settings,
-    protocol::{Reloaded, SettingDiff},
+    protocol::{ReloadResult, SettingDiff},
 };
 
 /// Reads the configuration again, and puts it in force.
@@ -31,7 +31,7 @@ pub(super) async fn reread(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
     put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
 }
@@ -80,7 +80,7 @@ pub(super) async fn put(
     feeds: &mut FeedKeeper,
     mut candidate: Candidate,
     confirmation: Option<Confirmation>,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let missing = interface::names(&candidate.lookup.missing).map(str::to_owned);
     let waiting_for = missing.collect();
     let after_restart = after_restart(daemon, &candidate.config)?;
@@ -90,7 +90,7 @@ pub(super) async fn put(
     feeds.replace(daemon, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
-    Ok(Reloaded {
+    Ok(ReloadResult {
         generation: manifest.generation,
         limits: manifest.policy.limits.len(),
         overrides: manifest.policy.override_count(),

@@ -42,7 +42,7 @@ pub use self::{
     },
     push::{PushNode, PushQuery, PushStatus},
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
-    reload::{History, LastReload, Reloaded, SettingDiff},
+    reload::{History, LastReload, ReloadResult, SettingDiff},
     standing::{
         ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
         StandingTraffic, counted_name, counted_standings,
@@ -254,7 +254,7 @@ pub enum Answer {
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
-    Reloaded(Reloaded),
+    Reloaded(ReloadResult),
     /// To [`Request::Confirm`].
     Confirmed {
         /// The number of the policy.
