@@ -66,7 +66,13 @@ impl Finder {
 
     /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
     /// `now_ns`: the time, in nanoseconds.
-    pub fn look(&mut self, before: &HostLosses, now: &HostLosses, traffic: Vec<LimitTraffic>, now_ns: u64) {
+    pub fn look(
+        &mut self,
+        before: &HostLosses,
+        now: &HostLosses,
+        traffic: Vec<LimitTraffic>,
+        now_ns: u64,
+    ) {
         let had = self.traffic.as_deref();
         let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
         self.traffic = Some(traffic);

@@ -97,7 +97,12 @@ impl LossFilter {
     /// are unknown, a full receive buffer counts. A full CPU counts only if it took packets of the limit, which
     /// refused some meanwhile: without a flood, a busy host lowers nothing.
     #[must_use]
-    pub fn heard(&self, before: &HostLosses, now: &HostLosses, work: &Work) -> [bool; Kind::ALL.len()] {
+    pub fn heard(
+        &self,
+        before: &HostLosses,
+        now: &HostLosses,
+        work: &Work,
+    ) -> [bool; Kind::ALL.len()] {
         let more =
             |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
         let is_ours = || match (&now.sockets, &before.sockets) {

@@ -79,7 +79,9 @@ pub(super) fn because(explanation: &StandingExplanation) -> String {
     let because = match why {
         StandingReason::List => "it is on a list of proven sources".to_owned(),
         StandingReason::Vouched => "an operator trusts it".to_owned(),
-        StandingReason::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
+        StandingReason::Handshake => {
+            "it completed a TCP handshake or sent a valid DNS cookie".to_owned()
+        }
         StandingReason::Fleet => "another node of the fleet has proven it".to_owned(),
         StandingReason::Visits if *standing == Standing::Unknown => {
             format!("it came on {} so far", occasions())

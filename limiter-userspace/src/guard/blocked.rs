@@ -31,7 +31,11 @@ enum AddressRole {
 
 /// Returns the guarded addresses that lists would drop. Addresses with the same role, list and limit share a
 /// warning.
-pub(super) fn warnings(policy: &Policy, guarded: &[GuardedAddress], own: &[IpAddr]) -> Vec<BlockWarning> {
+pub(super) fn warnings(
+    policy: &Policy,
+    guarded: &[GuardedAddress],
+    own: &[IpAddr],
+) -> Vec<BlockWarning> {
     let mut warnings: Vec<BlockWarning> = Vec::new();
     let own = own
         .iter()

@@ -59,7 +59,10 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
 /// # Errors
 ///
 /// The guarded addresses cannot be found.
-pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, GuardedAddressesError> {
+pub async fn new_warnings(
+    old: &Policy,
+    new: &Policy,
+) -> Result<Vec<String>, GuardedAddressesError> {
     let guarded_addresses = guarded_addresses().await?;
     let known = in_words(old, &guarded_addresses);
     let mut warnings = in_words(new, &guarded_addresses);

@@ -23,7 +23,11 @@ pub(super) struct MetricsService {
     pub(super) visitors: Visitors,
 }
 
-pub(super) async fn serve(listener: BoundListener, asked: Arc<MetricsService>, pulse: &Pulse) -> Infallible {
+pub(super) async fn serve(
+    listener: BoundListener,
+    asked: Arc<MetricsService>,
+    pulse: &Pulse,
+) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
         let response = answer(&request, &asked);
         async { Ok::<_, Infallible>(response) }

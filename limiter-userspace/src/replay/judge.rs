@@ -382,7 +382,10 @@ impl Replay {
     }
 
     /// Returns the buckets of all limits that count the last packet, judged as `judged`.
-    pub fn levels(&self, judged: &JudgedPacket) -> impl Iterator<Item = Result<Level, EngineError>> {
+    pub fn levels(
+        &self,
+        judged: &JudgedPacket,
+    ) -> impl Iterator<Item = Result<Level, EngineError>> {
         let packet = self.last.as_ref();
         limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
             let packet = packet?;

@@ -285,7 +285,11 @@ impl Plot {
 
 impl<W: Write> Output<'_, W> {
     /// Reports a packet. `asked`: the texts of its question, if limits have buckets of questions.
-    fn packet(&mut self, packet: &JudgedPacket, asked: Option<&QuestionNames>) -> anyhow::Result<()> {
+    fn packet(
+        &mut self,
+        packet: &JudgedPacket,
+        asked: Option<&QuestionNames>,
+    ) -> anyhow::Result<()> {
         self.summary.add(packet);
         if let Some(plot) = &mut self.plot {
             plot.timeline.add(packet);

@@ -176,7 +176,9 @@ impl Model {
             Action::Explain => self.open_limit(),
             Action::Show(subject) => self.show(subject),
             Action::NextSubject => self.show(self.subject.next()),
-            Action::Ban => self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper())),
+            Action::Ban => {
+                self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper()))
+            }
             Action::Unban => self.ask(|_, prefix| Ok(PendingChange::unban(prefix))),
             Action::Help => self.page = Page::Help,
             Action::EditFilter => self.page = Page::Filter,
