@@ -9,7 +9,7 @@ use limiter_policy::policy::{Limit, Mode, PortRange, automatic::interval_of};
 use tracing::{info, warn};
 
 use super::{
-    capacity::{FindError, Found},
+    capacity::{FindError, RateFinders},
     pulse::BEAT,
     shared::Daemon,
     worker::Worker,
@@ -52,7 +52,7 @@ fn keep(daemon: &Daemon) {
 /// Finds the rates, from one look to the next.
 #[derive(Default)]
 struct Keeper {
-    found: Found,
+    found: RateFinders,
     /// `None`: no rate was automatic yet, or the sources could not be opened, which the next look retries.
     host: Option<Host>,
     /// The host's losses as of the last look; `None`: unknown.
