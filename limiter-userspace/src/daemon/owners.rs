@@ -8,7 +8,7 @@ use limiter_policy::{config::nearest::UnknownName, policy::Limit};
 use thiserror::Error;
 
 use super::{
-    connections::{Found, Owner, Owners, open_by_limit, status},
+    connections::{Owner, OwnerSnapshot, Owners, open_by_limit, status},
     named::{bucket_named, limit_named},
 };
 use crate::protocol::{OpenByLimit, OwnerList, OwnerQuery, OwnerStatus};
@@ -105,7 +105,7 @@ fn told(
     }))
 }
 
-fn ago(found: &Found) -> u64 {
+fn ago(found: &OwnerSnapshot) -> u64 {
     u64::try_from(found.at.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 

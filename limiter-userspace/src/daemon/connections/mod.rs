@@ -22,7 +22,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::count::{Found, Owner, Owners};
+pub(super) use self::count::{Owner, OwnerSnapshot, Owners};
 use self::{
     count::OwnerCount,
     look::{AT_ONCE, CountError, SHARE, carry_out},
