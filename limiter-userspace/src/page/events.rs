@@ -199,11 +199,11 @@ mod tests {
     fn the_plot_has_what_was_dropped_and_why() {
         let mut history = History::new();
         let mut counted = [0; REASONS];
-        history.note(100, Duration::from_secs(1), &counted);
+        history.record(100, Duration::from_secs(1), &counted);
         let position = |name| Reason::ALL.iter().position(|reason| reason.name() == name);
         counted[position("over_limit").unwrap()] = 25;
         counted[position("within_limits").unwrap()] = 7;
-        history.note(101, Duration::from_secs(1), &counted);
+        history.record(101, Duration::from_secs(1), &counted);
         let note = |began, text: &str| IncidentNote {
             at: Timestamp::from_second(101).unwrap(),
             began,

@@ -92,8 +92,8 @@ impl Recorder {
         recorded.read_at = now;
         recorded.malformed = malformed;
         let at = wall_clock_now().as_second();
-        recorded.history.note(at, elapsed, &counted);
-        recorded.rates.note(now, traffic);
+        recorded.history.record(at, elapsed, &counted);
+        recorded.rates.record(now, traffic);
         if let Some(event) = events::event(&recorded, &counted) {
             self.events.send_replace(event.into());
         }
