@@ -172,7 +172,7 @@ impl Snapshots {
                 }
                 Some(LimitRow {
                     counts,
-                    rate: limit.default.map(|rate| told(limit, rate)),
+                    rate: limit.default.map(|rate| describe_rate(limit, rate)),
                     // A reload in between may have removed the limit.
                     status: status.limits.get(&limit.name)?.clone(),
                     per_second: per_second.remove(&limit.name),
@@ -196,7 +196,7 @@ impl LimitRow {
 }
 
 /// Returns the rate of an owner without an override, in words.
-fn told(limit: &Limit, rate: Rate) -> String {
+fn describe_rate(limit: &Limit, rate: Rate) -> String {
     let burst = count(rate.burst);
     if limit.cost == Cost::Connections {
         return format!("{burst} open at once");
