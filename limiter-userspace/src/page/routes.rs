@@ -69,7 +69,7 @@ pub(super) fn routes(pages: Arc<Pages>, visitors: Visitors) -> Router {
         router = router.route(asset.path, get(async || asset.response()));
     }
     router
-        .fallback(async || told(StatusCode::NOT_FOUND, "There is no such page."))
+        .fallback(async || message_page(StatusCode::NOT_FOUND, "There is no such page."))
         .with_state(pages)
         .layer(middleware::from_fn_with_state(Arc::new(visitors), admit))
 }
@@ -112,7 +112,7 @@ async fn offenders(
     });
     match read.await {
         Ok((offenders, next)) => html(view::offenders(&offenders, &asked, next)),
-        Err(ReadError::Refused(why)) => told(StatusCode::OK, &why),
+        Err(ReadError::Refused(why)) => message_page(StatusCode::OK, &why),
         Err(error) => failed(&error),
     }
 }
@@ -123,7 +123,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -
     };
     let Some(mut query) = asked.query() else {
         let text = "Enter an address or a prefix, such as 192.0.2.0/24, and the name of an origin.";
-        return told(StatusCode::BAD_REQUEST, text);
+        return message_page(StatusCode::BAD_REQUEST, text);
     };
     let read = pages.turns.take(|| {
         let mut page = snapshot::bans(&pages.daemon, query.clone())?;
@@ -161,7 +161,7 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainPara
     };
     let Some(address) = asked.address() else {
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
-        return told(StatusCode::BAD_REQUEST, text);
+        return message_page(StatusCode::BAD_REQUEST, text);
     };
     let request = Request::Explain {
         address,
@@ -202,15 +202,15 @@ fn html(markup: Markup) -> Response {
     (headers, markup.into_string()).into_response()
 }
 
-fn told(status: StatusCode, text: &str) -> Response {
+fn message_page(status: StatusCode, text: &str) -> Response {
     (status, html(view::message(text))).into_response()
 }
 
 fn misasked() -> Response {
     let text = "The address of this page is wrong: go back to the overview.";
-    told(StatusCode::BAD_REQUEST, text)
+    message_page(StatusCode::BAD_REQUEST, text)
 }
 
 fn failed(error: &impl std::fmt::Display) -> Response {
-    told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+    message_page(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
 }
