@@ -143,12 +143,12 @@ fn refill_list(
         buckets: in_debt.count() as u64,
         of_address: refilled
             .iter()
-            .filter_map(|bucket| tell(datapath, bucket, asked.as_ref()))
+            .filter_map(|bucket| refill_of(datapath, bucket, asked.as_ref()))
             .collect(),
     })
 }
 
-fn tell(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
+fn refill_of(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
     let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,
