@@ -42,7 +42,7 @@ pub(in crate::daemon) fn page(
     let told = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
         (is_meant(&prefix, ban) && ban.holds(teller.now_ns))
-            .then(|| teller.tell(prefix, ban, prefix))
+            .then(|| teller.describe(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,
@@ -63,7 +63,7 @@ pub(in crate::daemon) fn of_address(
     let bans = covering(maps.bans(), address.into(), teller.now_ns)?;
     let told = bans
         .iter()
-        .map(|(prefix, ban)| teller.tell(*prefix, ban, address.into()));
+        .map(|(prefix, ban)| teller.describe(*prefix, ban, address.into()));
     told.collect()
 }
 
@@ -145,7 +145,7 @@ impl<'d> Teller<'d> {
     }
 
     /// Describes a ban to a client that asked about `whom`.
-    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> Result<BanStatus, DatapathError> {
+    fn describe(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> Result<BanStatus, DatapathError> {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
