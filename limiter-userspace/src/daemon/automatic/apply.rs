@@ -67,7 +67,7 @@ pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
             return Ok(());
         }
         // Other nodes may have other policies, so they decide for themselves.
-        bans.tell_nobody();
+        bans.skip_journal();
         let lifted = bans.unban_chosen(|prefix, ban| {
             ban.is_automatic() && policy.never_banned(prefix).is_some()
         })?;

@@ -112,7 +112,7 @@ impl BanStore {
             store: self,
             table,
             now_ns,
-            are_told: true,
+            is_journaled: true,
         })
     }
 
@@ -189,7 +189,7 @@ pub(in crate::daemon) struct Bans<'s, T> {
     table: &'s T,
     now_ns: u64,
     /// Whether changes go to the journal.
-    are_told: bool,
+    is_journaled: bool,
 }
 
 impl<T: BanTable> Bans<'_, T> {
@@ -199,8 +199,8 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Keeps the following changes out of the journal: they came from other nodes, or concern this host alone.
-    pub(in crate::daemon) const fn tell_nobody(&mut self) {
-        self.are_told = false;
+    pub(in crate::daemon) const fn skip_journal(&mut self) {
+        self.is_journaled = false;
     }
 
     /// Bans a prefix; replaces the ban of the same origin.
@@ -230,7 +230,7 @@ impl<T: BanTable> Bans<'_, T> {
             self.store.look_again(moved);
         }
         self.done(&ban).made += 1;
-        self.tell(&key, &ban, false);
+        self.write_journal(&key, &ban, false);
         let last = others.max_by_key(|other| other.until_ns).copied();
         Ok(BanEffects {
             ban,
@@ -430,7 +430,7 @@ impl<T: BanTable> Bans<'_, T> {
         bans.retain(|ban| ban.holds(self.now_ns));
         for ban in &bans {
             self.done(ban).lifted += 1;
-            self.tell(key, ban, true);
+            self.write_journal(key, ban, true);
         }
         Ok(bans)
     }
@@ -459,8 +459,8 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    fn tell(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
-        if let Some(journal) = self.store.journal.as_mut().filter(|_| self.are_told) {
+    fn write_journal(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
+        if let Some(journal) = self.store.journal.as_mut().filter(|_| self.is_journaled) {
             journal.write(JournalEntry {
                 prefix: prefix_of(key),
                 ban: *ban,

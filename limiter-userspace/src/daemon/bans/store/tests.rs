@@ -552,7 +552,7 @@ fn what_is_done_is_told_unless_others_said_it() {
     let act = |store: &mut BanStore, are_told: bool, act: fn(&mut Bans<'_, Memory>)| {
         let mut bans = store.open(&table, SECOND).unwrap();
         if !are_told {
-            bans.tell_nobody();
+            bans.skip_journal();
         }
         act(&mut bans);
         let (changes, lost) = store.take_changes();
