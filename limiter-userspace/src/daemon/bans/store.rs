@@ -140,7 +140,7 @@ impl BanStore {
 
     /// Makes sure that a new or moved ban is forgotten when due, even if the current pass of the search has missed
     /// it.
-    fn look_again(&mut self, ban: &Ban) {
+    fn expect_expiry(&mut self, ban: &Ban) {
         let forgotten_at = forgotten_at(ban);
         self.earliest_ns = self.earliest_ns.min(forgotten_at);
         self.quiet_until_ns = self.quiet_until_ns.min(forgotten_at);
@@ -227,7 +227,7 @@ impl<T: BanTable> Bans<'_, T> {
         self.store.tally.add(&key, &ban);
         let others = present.iter().filter(|other| !is_own(other));
         for moved in others.clone().chain([&ban]) {
-            self.store.look_again(moved);
+            self.store.expect_expiry(moved);
         }
         self.done(&ban).made += 1;
         self.write_journal(&key, &ban, false);
@@ -445,7 +445,7 @@ impl<T: BanTable> Bans<'_, T> {
         self.store.changes += 1;
         prefix::write(self.table, key, without(&present, place))?;
         let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
-        others.for_each(|moved| self.store.look_again(moved));
+        others.for_each(|moved| self.store.expect_expiry(moved));
         if self.store.tally.remove(key, &present[place]) {
             // Only after the removal: look-ups need a length as long as a ban has it.
             self.table.keep_lengths(self.store.tally.lengths())?;
