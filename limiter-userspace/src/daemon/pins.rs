@@ -17,7 +17,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         sleep(INTERVAL).await;
         let _alone = daemon.changing.lock().await;
-        let trouble = look(daemon).await;
+        let trouble = check(daemon).await;
         if let Some(why) = trouble.as_ref().filter(|_| trouble != before) {
             tell(why);
         }
@@ -27,7 +27,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 
 /// Restores lost pins, before the policy is changed.
 pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
-    if let Some(why) = look(daemon).await {
+    if let Some(why) = check(daemon).await {
         tell(&why);
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
 }
 
 /// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
-async fn look(daemon: &Arc<Daemon>) -> Option<String> {
+async fn check(daemon: &Arc<Daemon>) -> Option<String> {
     let daemon = Arc::clone(daemon);
     let looked = spawn_blocking(move || {
         // Usually no pin is lost, and readers need not wait.
