@@ -19,7 +19,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         let _alone = daemon.changing.lock().await;
         let trouble = check(daemon).await;
         if let Some(why) = trouble.as_ref().filter(|_| trouble != before) {
-            tell(why);
+            log_failure(why);
         }
         before = trouble;
     }
@@ -28,7 +28,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 /// Restores lost pins, before the policy is changed.
 pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
     if let Some(why) = check(daemon).await {
-        tell(&why);
+        log_failure(&why);
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
 ///
 /// Something is not pinned, and cannot be, which is logged.
 pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
-    repair(datapath).inspect_err(|error| tell(&error.to_string()))
+    repair(datapath).inspect_err(|error| log_failure(&error.to_string()))
 }
 
 /// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
@@ -67,6 +67,6 @@ fn repair(datapath: &mut Datapath) -> Result<(), DatapathError> {
     Ok(())
 }
 
-fn tell(why: &str) {
+fn log_failure(why: &str) {
     error!("the policy in force is no longer pinned, and cannot be pinned again: {why}");
 }
