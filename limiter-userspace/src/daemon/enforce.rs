@@ -71,7 +71,7 @@ fn conclude(
     previous: Previous,
     confirmation: Option<Confirmation>,
 ) -> Result<BegunAnew, ReloadError> {
-    let begun_anew = tell(daemon, &previous);
+    let begun_anew = report_changes(daemon, &previous);
     log_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
         log_carried(carried);
@@ -84,7 +84,7 @@ fn conclude(
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
+fn report_changes(daemon: &Daemon, previous: &Previous) -> BegunAnew {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
