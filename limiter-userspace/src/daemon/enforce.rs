@@ -60,7 +60,7 @@ pub(super) async fn put_in_force(
     });
     let begun_anew = conclude(daemon, previous.await??, confirmation)?;
     // Attaches to the interfaces that patterns select, one by one, so that one failure does not affect the others.
-    Box::pin(watch::interfaces::look(daemon)).await;
+    Box::pin(watch::interfaces::poll(daemon)).await;
     memory::give_back();
     Ok(begun_anew)
 }
