@@ -140,7 +140,7 @@ impl AutomaticBans {
             let found = engine.standing_of(tables, prefix, now_ns);
             found.map(|found| found.is_proven)
         };
-        let found = self.decider.look(now_ns, engine.offenders()?, is_proven)?;
+        let found = self.decider.decide(now_ns, engine.offenders()?, is_proven)?;
         let DueBans {
             offences,
             delayed: _,

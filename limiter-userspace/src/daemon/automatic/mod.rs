@@ -82,7 +82,7 @@ impl Watcher {
         daemon.guard.refresh().await;
         let looking = Arc::clone(daemon);
         let (mut watcher, looked, look_time) =
-            spawn_blocking(move || timed(self, |watcher| watcher.look(&looking))).await?;
+            spawn_blocking(move || timed(self, |watcher| watcher.poll(&looking))).await?;
         let look = match looked {
             Ok(look) => look,
             Err(error) => {
@@ -147,7 +147,7 @@ impl Watcher {
         is_new
     }
 
-    fn look(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
+    fn poll(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
         let datapath = daemon.datapath();
         // Read the clock and the counters before the offenders, so that the next look sees later drops.
         let now_ns = monotonic_now();
@@ -168,7 +168,7 @@ impl Watcher {
             let found = known.standing_of_prefix(prefix, &known.moment()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
-        let look = self.decider.look(now_ns, recorded.offenders, is_proven)?;
+        let look = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }
