@@ -66,7 +66,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
                 read_at = Some(Instant::now());
             }
             let reason = match (&bounded, largest()) {
-                (Ok(()), Ok(bytes)) => tell(daemon, bytes),
+                (Ok(()), Ok(bytes)) => write_map(daemon, bytes),
                 (Err(uncertain), _) => Some(uncertain.to_string()),
                 (Ok(()), Err(error)) => Some(WindowScaleError::from(error).to_string()),
             };
@@ -84,7 +84,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
 }
 
 /// Gives the value to the programs; returns why that failed.
-fn tell(daemon: &Daemon, bytes: u32) -> Option<String> {
+fn write_map(daemon: &Daemon, bytes: u32) -> Option<String> {
     let holds = u64::try_from(HOLDS.as_nanos()).unwrap_or(0);
     let word = RmemMax::new(bytes, monotonic_now() + holds);
     let datapath = daemon.datapath();
