@@ -248,7 +248,7 @@ impl Incidents {
                 is_lower_bound: incident.is_lower_bound,
                 duration_ns: incident.last_drop_ns.saturating_sub(incident.first_drop_ns),
             };
-            if !incident.is_told || self.lines.tell(now_ns, event, told) {
+            if !incident.is_told || self.lines.try_log(now_ns, event, told) {
                 self.open.remove(&subject);
             }
         }
@@ -272,7 +272,7 @@ impl Incidents {
                 drops: incident.drops,
             };
             let has_room = self.open.len() < MOST_OPEN;
-            incident.is_told = has_room && self.lines.tell(now_ns, event, told);
+            incident.is_told = has_room && self.lines.try_log(now_ns, event, told);
             if !incident.is_told {
                 self.lines.leave_out(uncounted);
             }
