@@ -40,7 +40,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// Reads the settings of this thread's network namespace.
-    pub(crate) async fn look() -> Self {
+    pub(crate) async fn read() -> Self {
         Self {
             setting: fs::read_to_string(SETTING).ok(),
             forwards: forwarding::setting(),
@@ -201,7 +201,7 @@ mod tests {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build()?;
-                Ok(runtime.block_on(Host::look()))
+                Ok(runtime.block_on(Host::read()))
             })
         };
         let calm = look()?;

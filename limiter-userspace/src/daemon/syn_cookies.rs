@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     loop {
-        let found = look(daemon).await;
+        let found = poll(daemon).await;
         for (limit, trouble) in &found {
             if before.get(limit) != Some(trouble) {
                 warn!(limit, "limit {limit}: {trouble}");
@@ -32,11 +32,11 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     }
 }
 
-async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
+async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
     if !are_used(&daemon.datapath().manifest().policy) {
         return BTreeMap::new();
     }
-    let host = Host::look().await;
+    let host = Host::read().await;
     troubles(&daemon.datapath().manifest().policy, &host)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn look<'p>(
         output::warn(&warning);
     }
     if syn_cookies::are_used(policy) {
-        let host = runtime.block_on(syn_cookies::Host::look());
+        let host = runtime.block_on(syn_cookies::Host::read());
         for (limit, trouble) in syn_cookies::troubles(policy, &host) {
             let _ = writeln!(stderr(), "warning: limit {limit}: {trouble}");
         }
