@@ -105,7 +105,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
             let began = cpu_time();
             let (counted, counting) = count(daemon, wanted, tracking.as_mut()).await;
-            let looked = look(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
+            let looked = scan(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
             // This future never moves to another thread, so its CPU time is this thread's.
             let cost = cpu_time().saturating_sub(began) + counting;
             next = Instant::now() + INTERVAL.max(cost * SHARE);
@@ -122,7 +122,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         }
         match &mut tracking {
             Some(tracking) => {
-                let are_lost = tracking.hear(daemon, wanted.generation, TICK).await;
+                let are_lost = tracking.receive(daemon, wanted.generation, TICK).await;
                 if are_lost {
                     next = next.min(Instant::now() + tracking.pause());
                 }
@@ -147,7 +147,7 @@ async fn count(
     });
     if let Some(tracking) = tracking {
         while !counting.is_finished() {
-            tracking.hear(daemon, wanted.generation, MOMENT).await;
+            tracking.receive(daemon, wanted.generation, MOMENT).await;
         }
     }
     // The task is lost only while the daemon ends.
@@ -155,7 +155,7 @@ async fn count(
 }
 
 /// Counts open connections, takes off connections `counted` before and closed by now, and sweeps the queues.
-async fn look(
+async fn scan(
     daemon: &Daemon,
     wanted: CountSettings,
     counted: Vec<u64>,
@@ -166,12 +166,12 @@ async fn look(
     // closed.
     let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
     let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.into_iter().partition(are_tracked);
-    let open = sockets.look(daemon, wanted, of_sockets).await?;
+    let open = sockets.scan(daemon, wanted, of_sockets).await?;
     let tracked = match tracking {
         Some(tracking) => {
             let tuples = &open.tuples;
             tracking
-                .look(daemon, wanted.generation, tracked, tuples)
+                .scan(daemon, wanted.generation, tracked, tuples)
                 .await
         }
         None => Vec::new(),

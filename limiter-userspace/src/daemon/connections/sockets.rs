@@ -59,7 +59,7 @@ impl Sockets {
 
     /// Counts the open sockets, charges new handshakes if events do not report them, and takes off `counted`
     /// connections that are closed. Returns the open ones.
-    pub(super) async fn look(
+    pub(super) async fn scan(
         &mut self,
         daemon: &Daemon,
         wanted: CountSettings,

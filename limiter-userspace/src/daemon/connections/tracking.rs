@@ -92,7 +92,7 @@ impl Tracking {
 
     /// Counts tracked connections without one of these sockets, and returns them; takes off connections `counted`
     /// before and closed by now. Sets and logs the status.
-    pub(super) async fn look(
+    pub(super) async fn scan(
         &mut self,
         daemon: &Daemon,
         generation: u64,
@@ -104,7 +104,7 @@ impl Tracking {
         let late = self.listen();
         let found = self.count(daemon, generation, counted, sockets).await;
         self.cost = cpu_time().saturating_sub(before);
-        tell(
+        set_status(
             daemon,
             TrackingStatus {
                 error: found.as_ref().err().map(ToString::to_string),
@@ -160,7 +160,7 @@ impl Tracking {
     }
 
     /// Applies events for the given time; returns whether events were lost.
-    pub(super) async fn hear(
+    pub(super) async fn receive(
         &mut self,
         daemon: &Daemon,
         generation: u64,
@@ -233,7 +233,7 @@ fn has_own_end(tracked: &TrackedConnection, own: &HashSet<IpAddr>) -> bool {
 }
 
 /// Sets the status of counting forwarded connections; logs changes.
-fn tell(daemon: &Daemon, status: TrackingStatus) {
+fn set_status(daemon: &Daemon, status: TrackingStatus) {
     let before = daemon
         .forwarded
         .set(Some(status.clone()))
