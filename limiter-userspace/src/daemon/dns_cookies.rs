@@ -62,11 +62,11 @@ impl CookieSecrets {
             Some(Err(error)) => held.fail(&error.to_string()),
         }
         drop(held);
-        self.tell(daemon);
+        self.write_keys(daemon);
     }
 
     /// Gives the kernel the secrets, and the present difference of the clocks.
-    fn tell(&self, daemon: &Daemon) {
+    fn write_keys(&self, daemon: &Daemon) {
         let datapath = daemon.datapath();
         let Some(reputation) = datapath.reputation() else {
             return;
@@ -149,7 +149,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             if is_due {
                 daemon.cookies.read(&daemon);
             } else {
-                daemon.cookies.tell(&daemon);
+                daemon.cookies.write_keys(&daemon);
             }
         });
         // A panic there ends the process.
