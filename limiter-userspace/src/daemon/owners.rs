@@ -65,7 +65,7 @@ pub(super) fn list(
         };
         limits.insert(limit.name.clone(), by_limit);
         for owner in of_limit.iter().flat_map(|of_limit| &of_limit.most) {
-            listed.extend(told(datapath, limit, owner)?);
+            listed.extend(owner_status(datapath, limit, owner)?);
         }
     }
     if let (Some(name), true) = (&query.limit, limits.is_empty()) {
@@ -85,7 +85,7 @@ pub(super) fn list(
 }
 
 /// Names an owner; `None`: it was found by another policy.
-fn told(
+fn owner_status(
     datapath: &Datapath,
     limit: &Limit,
     owner: &Owner,
