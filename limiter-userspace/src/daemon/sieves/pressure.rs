@@ -123,7 +123,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
             keeper = next;
         }
         drop(shared);
-        let measured = keeper.look();
+        let measured = keeper.measure();
         let mut shared = pressures.locked();
         // A newer policy is waiting, so this measurement is obsolete.
         if shared.next.is_none() {
@@ -145,8 +145,8 @@ struct Keeper {
 
 impl Keeper {
     /// Measures once; logs when measuring starts to fail or to work again.
-    fn look(&mut self) -> Vec<UsePressure> {
-        match self.try_look() {
+    fn measure(&mut self) -> Vec<UsePressure> {
+        match self.try_measure() {
             Ok(measured) => {
                 if mem::take(&mut self.fails) {
                     info!("the pressure of sieves is measured again");
@@ -166,7 +166,7 @@ impl Keeper {
     }
 
     /// Measures once. Gives the kernel each pressure, and once more when it has ended.
-    fn try_look(&mut self) -> Result<Vec<UsePressure>, DatapathError> {
+    fn try_measure(&mut self) -> Result<Vec<UsePressure>, DatapathError> {
         let Some(maps) = &self.maps else {
             return Ok(Vec::new());
         };
