@@ -62,7 +62,7 @@ impl OwnAddressKeeper {
             is_told: false,
         };
         keeper.listen();
-        keeper.look(daemon).await;
+        keeper.poll(daemon).await;
         keeper
     }
 
@@ -84,7 +84,7 @@ impl OwnAddressKeeper {
             }
             // Listen before reading, so that no change in between is missed.
             self.listen();
-            self.look(daemon).await;
+            self.poll(daemon).await;
         }
     }
 
@@ -111,7 +111,7 @@ impl OwnAddressKeeper {
     }
 
     /// Reads the addresses and gives them to the kernel; logs when that starts to fail or to work again.
-    async fn look(&mut self, daemon: &Daemon) {
+    async fn poll(&mut self, daemon: &Daemon) {
         let read = match timeout(PATIENCE, addresses::own(&mut self.routes)).await {
             Ok(read) => read.map_err(OwnAddressError::from),
             Err(_) => Err(OwnAddressError::Late),
