@@ -66,7 +66,7 @@ impl Finder {
 
     /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
     /// `now_ns`: the time, in nanoseconds.
-    pub fn look(
+    pub fn update(
         &mut self,
         before: &HostLosses,
         now: &HostLosses,
@@ -114,7 +114,7 @@ mod tests {
         for refused in 0..10 {
             let mut traffic = LimitTraffic::default();
             traffic.dropped.packets = refused;
-            finder.look(&calm, &calm, vec![traffic], refused);
+            finder.update(&calm, &calm, vec![traffic], refused);
         }
         assert_eq!(finder.rate(), 64_000, "the first look only begins");
         let under = |more: &str| finder.clone().under(&total(more).limits[0]);

@@ -44,7 +44,7 @@ fn keep(daemon: &Daemon) {
         if daemon.capacity.wait(pause) {
             return;
         }
-        keeper.look(daemon);
+        keeper.poll(daemon);
         daemon.capacity.store(keeper.found.clone());
     }
 }
@@ -83,7 +83,7 @@ impl Host {
             [] => None,
             ports => self.sockets.losses(ports).map_or_else(
                 |error| {
-                    self.tell(ports, &error);
+                    self.warn_once(ports, &error);
                     None
                 },
                 Some,
@@ -97,7 +97,7 @@ impl Host {
     }
 
     /// Logs once that sockets cannot be read: local users may make that come and go.
-    fn tell(&mut self, ports: &[PortRange], error: &dyn Error) {
+    fn warn_once(&mut self, ports: &[PortRange], error: &dyn Error) {
         if self.unread != ports {
             self.unread = ports.to_vec();
             warn!(
@@ -110,7 +110,7 @@ impl Host {
 
 impl Keeper {
     /// Looks once; logs when looking starts to fail or to work again.
-    fn look(&mut self, daemon: &Daemon) {
+    fn poll(&mut self, daemon: &Daemon) {
         // The host may be slow to answer, so it is read before the datapath is locked.
         let ports = self.ports();
         let seen = self.read(&ports);
@@ -191,7 +191,7 @@ impl Keeper {
         for (limit, finder) in finders {
             let traffic = datapath.limit_traffic_by_cpu(*limit)?;
             if let (Some(before), Some(seen)) = (&before, &self.seen) {
-                finder.look(before, seen, traffic, now_ns);
+                finder.update(before, seen, traffic, now_ns);
             }
             let rate = CurrentRate::new(interval_of(finder.rate()), until_ns);
             reputation.rates().set(*limit, rate)?;
