@@ -101,5 +101,5 @@ async fn try_reload(
 ) -> Result<ReloadResult, ReloadError> {
     ReloadError::for_lack_of_descriptors()?;
     let reloaded = reread(daemon, files, feeds).await;
-    reloaded.map_err(ReloadError::told)
+    reloaded.map_err(ReloadError::detect_lack_of_descriptors)
 }
