@@ -33,7 +33,7 @@ pub(super) enum Confirmer {
 
 impl Changes {
     /// Records a reload.
-    pub(super) fn note(&mut self, at: Timestamp, error: Option<String>) {
+    pub(super) fn record(&mut self, at: Timestamp, error: Option<String>) {
         match error {
             None => self.history.succeeded += 1,
             Some(_) => self.history.failed += 1,

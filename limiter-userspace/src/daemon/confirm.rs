@@ -191,7 +191,7 @@ fn revert(daemon: &Daemon) -> RevertOutcome {
             log_begun_anew(&begun_anew);
             let told = format!("not confirmed in time: policy {before} is in force again");
             warn!(generation = before, "{told}");
-            daemon.changes().note(wall_clock_now(), Some(told));
+            daemon.changes().record(wall_clock_now(), Some(told));
         }
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }

@@ -109,7 +109,7 @@ impl Guard {
     }
 
     /// Records an answer, or why there is none; logs changes.
-    fn note(&self, answer: Result<&Protected, &GuardUnavailable>) {
+    fn record(&self, answer: Result<&Protected, &GuardUnavailable>) {
         let mut status = self.locked();
         let before = status.error.take();
         match answer {
@@ -155,8 +155,8 @@ impl Answers {
         asked: Result<Protected, ProbeError>,
     ) -> Result<Protected, GuardUnavailable> {
         let asked = asked.map_err(GuardUnavailable::from);
-        guard.note(asked.as_ref());
-        self.note(asked.clone(), Instant::now());
+        guard.record(asked.as_ref());
+        self.record(asked.clone(), Instant::now());
         asked
     }
 
@@ -174,7 +174,7 @@ impl Answers {
         (now < *at + age).then_some(protected)
     }
 
-    fn note(&mut self, asked: Result<Protected, GuardUnavailable>, now: Instant) {
+    fn record(&mut self, asked: Result<Protected, GuardUnavailable>, now: Instant) {
         match asked {
             Ok(protected) => {
                 self.failure = None;
@@ -194,21 +194,21 @@ mod tests {
         let begun = Instant::now();
         let mut answers = Answers::default();
         assert!(answers.recent(begun).is_none());
-        answers.note(Ok(Protected::default()), begun);
+        answers.record(Ok(Protected::default()), begun);
         assert!(matches!(answers.recent(begun), Some(Ok(_))));
         assert!(answers.recent(begun + MEMORY).is_none());
         assert!(answers.within(REFRESH, begun + MEMORY).is_some());
         assert!(answers.within(REFRESH, begun + REFRESH).is_none());
 
         let failed = begun + MEMORY;
-        answers.note(Err(ProbeError::Late("routes").into()), failed);
+        answers.record(Err(ProbeError::Late("routes").into()), failed);
         assert!(matches!(answers.recent(failed), Some(Err(_))));
         assert!(answers.recent(failed + RETRY).is_none());
         // By hand, the answer from before is still good.
         assert!(answers.within(OLDEST, failed).is_some());
         assert!(answers.within(OLDEST, begun + OLDEST).is_none());
 
-        answers.note(Ok(Protected::default()), failed + RETRY);
+        answers.record(Ok(Protected::default()), failed + RETRY);
         assert!(matches!(answers.recent(failed + RETRY), Some(Ok(_))));
     }
 

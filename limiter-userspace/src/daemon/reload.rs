@@ -90,7 +90,7 @@ async fn reload(
         }
     };
     let error = reloaded.as_ref().err().map(ToString::to_string);
-    daemon.changes().note(wall_clock_now(), error);
+    daemon.changes().record(wall_clock_now(), error);
     reloaded
 }
 
