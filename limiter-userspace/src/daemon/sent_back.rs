@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before = BTreeMap::new();
     loop {
-        let troubles = look(daemon).await;
+        let troubles = poll(daemon).await;
         for (interface, trouble) in &troubles {
             if before.get(interface) != Some(trouble) {
                 warn!(interface, "{interface}: {trouble}");
@@ -38,7 +38,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
 }
 
 /// Returns warnings about answers, by interface.
-async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
+async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
     let mut troubles = BTreeMap::new();
     for (interface, index) in native_interfaces(daemon) {
         if let Some(trouble) = trouble(&sent_back(index).await) {
