@@ -15,7 +15,7 @@ pub trait Sink {
     type Error;
 
     /// Looks ahead at one of the first packets. All of them are passed to `take` afterwards.
-    fn look(&mut self, way: Way, facts: &Facts);
+    fn observe(&mut self, way: Way, facts: &Facts);
 
     /// Takes a packet; the facts are `None` if it has no valid IP packet.
     fn take(
@@ -108,7 +108,7 @@ impl<S: Sink> Frames<S> {
         let host = self.host.get_or_insert_with(|| Host::of(parsed()));
         for (frame, facts) in parsed() {
             if let Some(facts) = &facts {
-                self.sink.look(host.way(&frame, Some(facts)), facts);
+                self.sink.observe(host.way(&frame, Some(facts)), facts);
             }
         }
         for packet in first.packets() {

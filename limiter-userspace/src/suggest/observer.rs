@@ -164,7 +164,7 @@ impl Observer {
 impl Sink for Observer {
     type Error = Infallible;
 
-    fn look(&mut self, way: Way, facts: &Facts) {
+    fn observe(&mut self, way: Way, facts: &Facts) {
         if way.incoming {
             self.ports.incoming(facts);
         }
@@ -181,7 +181,7 @@ impl Sink for Observer {
     ) -> Result<(), Infallible> {
         self.ways.packets += 1;
         if let Some(facts) = facts {
-            self.look(way, facts);
+            self.observe(way, facts);
         }
         let since_first = packet.time_ns - *self.first_ns.get_or_insert(packet.time_ns);
         let at_ns = i64::try_from(since_first).ok();
