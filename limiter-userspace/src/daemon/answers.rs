@@ -40,14 +40,14 @@ const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter r
 
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
-        Request::Reload => Answer::told(daemon.reloads.reload().await.map(Answer::Reloaded)),
+        Request::Reload => Answer::from_result(daemon.reloads.reload().await.map(Answer::Reloaded)),
         Request::AcceptList { list, digests } => {
             let accepted = daemon.reloads.accept(Accept { list, digests }).await;
-            Answer::told(accepted.map(|files| Answer::Accepted { files }))
+            Answer::from_result(accepted.map(|files| Answer::Accepted { files }))
         }
         Request::Confirm => {
             let confirmed = confirm::confirm(&daemon).await;
-            Answer::told(confirmed.map(|generation| Answer::Confirmed { generation }))
+            Answer::from_result(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
         Request::Push(query) => pushing(&daemon, |fleet| fleet.push(query)),
         Request::PushStatus => pushing(&daemon, Fleet::push_status),
@@ -75,7 +75,7 @@ fn pushing(
     ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
 ) -> Answer {
     match &daemon.fleet {
-        Some(fleet) => Answer::told(ask(fleet).map(Answer::Push)),
+        Some(fleet) => Answer::from_result(ask(fleet).map(Answer::Push)),
         None => Answer::Error(NoFleet.to_string()),
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn read(
     match request {
         Request::Status => {
             let status = status(datapath, daemon, measured);
-            Answer::told(status.map(Box::new).map(Answer::Status))
+            Answer::from_result(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain {
             address,
@@ -104,7 +104,7 @@ pub(super) fn read(
         } => {
             let explanation = explain(datapath, *address, *to, asked_for.as_ref());
             let explanation = explanation.map(Box::new);
-            Answer::told(explanation.map(Answer::Explanation))
+            Answer::from_result(explanation.map(Answer::Explanation))
         }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
         Request::TestLists { asked } => {
@@ -112,33 +112,33 @@ pub(super) fn read(
         }
         Request::Offenders(query) => {
             let texts = daemon.map(|daemon| &daemon.texts);
-            Answer::told(offenders::list(datapath, texts, query).map(Answer::Offenders))
+            Answer::from_result(offenders::list(datapath, texts, query).map(Answer::Offenders))
         }
         Request::Connections(query) => {
             let owners = daemon.map(|daemon| &daemon.owners);
-            Answer::told(owners::list(datapath, owners, query).map(Answer::Connections))
+            Answer::from_result(owners::list(datapath, owners, query).map(Answer::Connections))
         }
-        Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
-        Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),
+        Request::Bans(query) => Answer::from_result(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Known(query) => Answer::from_result(known::list(datapath, *query).map(Answer::Known)),
         Request::KnownSource { address } => {
             let told = known::of_address(datapath, *address);
-            Answer::told(told.map(Answer::KnownSource))
+            Answer::from_result(told.map(Answer::KnownSource))
         }
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
-            Answer::told(list.map(Answer::Sieves))
+            Answer::from_result(list.map(Answer::Sieves))
         }
         Request::Fleet => match daemon {
             Some(daemon) => {
                 let status = daemon.fleet_status().ok_or(NoFleet);
-                Answer::told(status.map(Box::new).map(Answer::Fleet))
+                Answer::from_result(status.map(Box::new).map(Answer::Fleet))
             }
             None => Answer::Error(NEEDS_DAEMON.to_owned()),
         },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
-        Request::Reset(query) => Answer::told(refill::reset(datapath, query).map(Answer::Refilled)),
+        Request::Reset(query) => Answer::from_result(refill::reset(datapath, query).map(Answer::Refilled)),
         Request::Refund(query) => {
-            Answer::told(refill::refund(datapath, query).map(Answer::Refilled))
+            Answer::from_result(refill::refund(datapath, query).map(Answer::Refilled))
         }
         Request::Reload
         | Request::AcceptList { .. }

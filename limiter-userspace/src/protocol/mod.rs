@@ -270,7 +270,7 @@ pub enum Answer {
 
 impl Answer {
     /// Converts a result to an answer, an error to [`Answer::Error`].
-    pub fn told(answer: Result<Self, impl Error>) -> Self {
+    pub fn from_result(answer: Result<Self, impl Error>) -> Self {
         answer.unwrap_or_else(|error| Self::Error(error.to_string()))
     }
 }

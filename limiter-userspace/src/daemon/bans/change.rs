@@ -95,7 +95,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         })
     });
     match changed.await {
-        Ok(changed) => Answer::told(changed.map(Answer::BansChanged)),
+        Ok(changed) => Answer::from_result(changed.map(Answer::BansChanged)),
         Err(error) => Answer::Error(format!("changing bans has failed: {error}")),
     }
 }
@@ -127,7 +127,7 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
         Ok::<_, DatapathError>(lifted)
     });
     match lifted.await {
-        Ok(lifted) => Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted })),
+        Ok(lifted) => Answer::from_result(lifted.map(|lifted| Answer::BansLifted { lifted })),
         Err(error) => Answer::Error(format!("lifting bans has failed: {error}")),
     }
 }
@@ -143,7 +143,7 @@ pub fn change_pinned(
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, &protected, wanted)
     });
-    Answer::told(changed.map(|outcomes| {
+    Answer::from_result(changed.map(|outcomes| {
         Answer::BansChanged(BansChanged {
             outcomes,
             ends_with_daemon: false,
@@ -157,7 +157,7 @@ pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Answer {
     let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
         bans.unban_chosen(|_, ban| is_of(origin, ban))
     });
-    Answer::told(lifted.map(|lifted| Answer::BansLifted {
+    Answer::from_result(lifted.map(|lifted| Answer::BansLifted {
         lifted: lifted.into(),
     }))
 }

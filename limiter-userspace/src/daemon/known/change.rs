@@ -43,7 +43,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
         })
     });
     match changed.await {
-        Ok(changed) => Answer::told(changed.map(Answer::KnownChanged)),
+        Ok(changed) => Answer::from_result(changed.map(Answer::KnownChanged)),
         Err(error) => Answer::Error(format!("changing known sources has failed: {error}")),
     }
 }
@@ -54,7 +54,7 @@ pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer
     let changes = wanted.changes.iter();
     let outcomes = changes.map(|change| one(datapath, change));
     let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
-    Answer::told(outcomes.map(|outcomes| {
+    Answer::from_result(outcomes.map(|outcomes| {
         Answer::KnownChanged(KnownChanged {
             outcomes,
             ends_with_daemon: false,
