@@ -108,7 +108,7 @@ impl Gauge {
         let mut growths = BTreeMap::new();
         for (counter, meter) in &mut self.meters {
             let arrived = read(counter.index)?.arrived;
-            growths.insert(*counter, meter.look(now_ns, counter.of(&arrived)));
+            growths.insert(*counter, meter.sample(now_ns, counter.of(&arrived)));
         }
         let measured = self.uses.iter().map(|used| {
             let load = match used.threshold {
