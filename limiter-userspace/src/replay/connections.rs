@@ -66,7 +66,7 @@ pub(super) struct SegmentFacts {
 
 impl Connections {
     /// Follows a packet; returns the change of its connection.
-    pub(super) fn look(&mut self, facts: &Facts, seen: SegmentFacts) -> Option<Change> {
+    pub(super) fn follow(&mut self, facts: &Facts, seen: SegmentFacts) -> Option<Change> {
         if facts.protocol != PROTOCOL_TCP {
             return None;
         }
@@ -172,9 +172,9 @@ mod tests {
             completes: true,
             ..PASSED
         };
-        let opened = connections.look(&ack, completes);
+        let opened = connections.follow(&ack, completes);
         assert_eq!(opened, Some(Change::Opened(ends)));
-        let mut changes = segments.iter().map(|facts| connections.look(facts, seen));
+        let mut changes = segments.iter().map(|facts| connections.follow(facts, seen));
         let closed = changes.position(|change| change == Some(Change::Closed(ends)));
         assert_eq!(changes.flatten().count(), 0);
         let counts = connections.counts();
@@ -219,8 +219,8 @@ mod tests {
             completes: true,
             ..PASSED
         };
-        assert!(connections.look(&ack, completes).is_some());
-        assert_eq!(connections.look(&ack, completes), None);
+        assert!(connections.follow(&ack, completes).is_some());
+        assert_eq!(connections.follow(&ack, completes), None);
         assert_eq!(connections.counts().most_open, 1);
     }
 }

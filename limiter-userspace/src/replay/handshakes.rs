@@ -50,7 +50,7 @@ struct HalfOpenHandshake {
 impl Handshakes {
     /// Follows a packet; returns the client if it completes a handshake. `passed`: the packet reached its
     /// destination.
-    pub(super) fn look(
+    pub(super) fn follow(
         &mut self,
         frame: &CapturedFrame<'_>,
         facts: &Facts,

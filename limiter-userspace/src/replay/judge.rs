@@ -295,7 +295,7 @@ impl Replay {
     /// Fails if the engine does.
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
-            bans.look(&mut *self.engine, &self.policy)?;
+            bans.decide(&mut *self.engine, &self.policy)?;
             bans.count_all(&*self.engine)?;
         }
         Ok(self.bans.as_ref().map(AutomaticBans::made))

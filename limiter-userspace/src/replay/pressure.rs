@@ -58,7 +58,7 @@ impl Pressures {
         }
         let Some(first_ns) = self.first_ns else {
             self.first_ns = Some(now_ns);
-            return self.look(now_ns, engine);
+            return self.measure(now_ns, engine);
         };
         let every_ns = nanoseconds(EVERY);
         let now = now_ns.saturating_sub(first_ns) / every_ns;
@@ -69,13 +69,13 @@ impl Pressures {
         let looks =
             (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
         for look in looks {
-            self.look(first_ns + look * every_ns, engine)?;
+            self.measure(first_ns + look * every_ns, engine)?;
             self.looks = look;
         }
         Ok(())
     }
 
-    fn look(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
+    fn measure(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
         let measured = {
             let engine = &*engine;
             let traffic = |index| engine.sieve_traffic(index);

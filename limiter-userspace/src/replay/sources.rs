@@ -132,13 +132,13 @@ impl Sources {
         sources.truncate(most);
         sources
             .into_iter()
-            .map(|(address, followed)| followed.told(*address))
+            .map(|(address, followed)| followed.summary(*address))
             .collect()
     }
 }
 
 impl SourceDrops {
-    fn told(&self, address: Address) -> DroppedSource {
+    fn summary(&self, address: Address) -> DroppedSource {
         let mut by_limit = self.by_limit.clone();
         by_limit.sort_by_key(|(limit_index, packets)| (Reverse(*packets), *limit_index));
         // An open hold lasts at least until the last drop.
