@@ -79,7 +79,7 @@ struct JsonMessage<'t> {
     column: Option<u64>,
 }
 
-fn tell(told: &JsonMessage<'_>) {
+fn write_json(told: &JsonMessage<'_>) {
     // Ignore errors: without stderr, there is nowhere to report them.
     if let Ok(line) = serde_json::to_string(told) {
         let _ = writeln!(stderr(), "{}", visible_json(&line));
@@ -101,11 +101,11 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     } else if let Some(errors) = error.downcast_ref::<Diagnostics>() {
         for error in errors.iter() {
             let (line, column) = error.at.map(|at| (at.line, at.column)).unzip();
-            tell(&place(Some(&error.file), line, column, &error.message));
+            write_json(&place(Some(&error.file), line, column, &error.message));
         }
     } else {
         for message in error.to_string().lines() {
-            tell(&place(None, None, None, message));
+            write_json(&place(None, None, None, message));
         }
     }
     ExitCode::FAILURE
@@ -114,7 +114,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
 /// Prints a warning to stderr, with `--json` as an object.
 pub(super) fn warn(warning: &impl Display) {
     if JSON.get() == Some(&true) {
-        tell(&JsonMessage {
+        write_json(&JsonMessage {
             level: "warning",
             message: &warning.to_string(),
             file: None,
