@@ -56,7 +56,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
             outcome = answer(&mut changing) => {
                 changing = None;
                 // The user reads refusals as well.
-                model.tell(outcome.map_err(|error| format!("{error:#}")));
+                model.show_outcome(outcome.map_err(|error| format!("{error:#}")));
             }
             event = events.next() => match event {
                 Some(Ok(event)) => if press(&mut model, &event).is_break() {

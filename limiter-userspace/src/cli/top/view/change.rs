@@ -26,13 +26,13 @@ const KEYS_OF_UNBAN: &str = "Enter: do it  Esc: change nothing";
 pub(super) fn lines(page: &Page, width: u16, palette: &Palette) -> Vec<Line<'static>> {
     let width = usize::from(width);
     match page {
-        Page::Asked(asked) => asked_lines(asked, width, palette),
+        Page::Confirmation(asked) => asked_lines(asked, width, palette),
         Page::Changing(wanted) => {
             let mut lines = styled(&wanted.to_string(), width, palette.alarm);
             lines.push(Line::raw("asking the daemon …"));
             lines
         }
-        Page::Told(outcome) => {
+        Page::Outcome(outcome) => {
             let mut lines = match outcome {
                 Ok(done) => styled(done, width, palette.heading),
                 Err(refused) => styled(refused, width, palette.alarm),

@@ -337,7 +337,7 @@ fn a_ban_says_what_will_happen() {
     let lines = screen(&model, (80, 24));
     assert!(lines[5].starts_with("for: "), "{lines:#?}");
     assert_eq!(lines[8], "Esc: change nothing");
-    model.tell(Err("the guard's words".to_owned()));
+    model.show_outcome(Err("the guard's words".to_owned()));
     let lines = screen(&model, (80, 24));
     assert_eq!(lines[5..7], ["the guard's words", "Esc: back to the table"]);
     for size in [(1, 1), (5, 5), (20, 6)] {
