@@ -107,11 +107,11 @@ impl<A: Applier> StreamProgress<A> {
                         item_numbers.push(item_number);
                         changes.push(change);
                     }
-                    Item::Note(item_number, note) => self.say(item_number, &note),
+                    Item::Note(item_number, note) => self.print_line(item_number, &note),
                     Item::Bad(item_number, error) => {
                         gathered += 1;
                         self.applier.count_bad();
-                        self.say(item_number, &error);
+                        self.print_line(item_number, &error);
                     }
                     Item::Skipped => {
                         gathered += 1;
@@ -127,7 +127,7 @@ impl<A: Applier> StreamProgress<A> {
             if !changes.is_empty() {
                 for (index, refusal) in self.applier.apply(changes)? {
                     if let Some(item_number) = item_numbers.get(index) {
-                        self.say(*item_number, &refusal);
+                        self.print_line(*item_number, &refusal);
                     }
                 }
             }
@@ -139,8 +139,8 @@ impl<A: Applier> StreamProgress<A> {
         Ok(())
     }
 
-    fn say(&self, item_number: ItemNumber, what: &str) {
-        let line = format!("{item_number}: {what}");
+    fn print_line(&self, item_number: ItemNumber, message: &str) {
+        let line = format!("{item_number}: {message}");
         // The line may quote arbitrary text from the stream. Ignore errors: without stderr, there is nowhere to
         // report them.
         self.bar
