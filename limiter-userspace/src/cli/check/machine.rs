@@ -21,7 +21,7 @@ use crate::{
 /// # Errors
 ///
 /// `interfaces`, which may be absent, cannot be limited together, or the policy does not fit one.
-pub(super) fn look<'p>(
+pub(super) fn inspect<'p>(
     policy: &'p Policy,
     interfaces: &[InterfaceName],
 ) -> anyhow::Result<Vec<CountedPeer<'p>>> {
