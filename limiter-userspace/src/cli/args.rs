@@ -83,7 +83,7 @@ pub(super) struct ToArgs {
 impl ToArgs {
     /// Returns the destination of packets from an address.
     pub(super) fn of(&self, address: IpAddr) -> anyhow::Result<Option<IpAddr>> {
-        let to = self.to.as_ref().map(ParsedValue::told);
+        let to = self.to.as_ref().map(ParsedValue::value_with_warning);
         if let Some(to) = to
             && to.is_ipv4() != address.is_ipv4()
         {

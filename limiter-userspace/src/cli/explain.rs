@@ -42,7 +42,7 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let address = args.address.told();
+    let address = args.address.value_with_warning();
     let to = args.to.of(address)?;
     let explanation = fetch(&args.read, address, to, args.asked.of())?;
     if args.output.json {

@@ -53,7 +53,7 @@ impl<T> ParsedValue<T> {
 
 impl<T: Clone> ParsedValue<T> {
     /// Warns of a corrected value, so that the user sees the address that the answer is about.
-    pub(super) fn told(&self) -> T {
+    pub(super) fn value_with_warning(&self) -> T {
         if let Some(note) = &self.note {
             warn(&one_line(note));
         }
@@ -62,8 +62,8 @@ impl<T: Clone> ParsedValue<T> {
 }
 
 /// Warns of each corrected value.
-pub(super) fn all_told<T: Clone>(all: &[ParsedValue<T>]) -> Vec<T> {
-    all.iter().map(ParsedValue::told).collect()
+pub(super) fn values_with_warnings<T: Clone>(all: &[ParsedValue<T>]) -> Vec<T> {
+    all.iter().map(ParsedValue::value_with_warning).collect()
 }
 
 pub(super) fn prefix(text: &str) -> Result<ParsedValue<IpNet>, String> {

@@ -41,7 +41,7 @@ pub(super) struct RefundArgs {
 }
 
 pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
-    let address = args.address.as_ref().map(ParsedValue::told);
+    let address = args.address.as_ref().map(ParsedValue::value_with_warning);
     let query = RefundQuery {
         address,
         to: match address {

@@ -54,7 +54,7 @@ fn parse_whose(text: &str) -> Result<ParsedValue<BucketSelector>, String> {
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
     // The arguments require an address, a name or `--all`.
     let whose = match args.whose {
-        Some(whose) => whose.told(),
+        Some(whose) => whose.value_with_warning(),
         None if args.all => BucketSelector::All,
         None => BucketSelector::Name,
     };

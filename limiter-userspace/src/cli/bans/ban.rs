@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{ParsedValue, all_told},
+        parse::{ParsedValue, values_with_warnings},
         render::duration,
     },
     guard,
@@ -54,8 +54,8 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     if args.stdin {
         return stream::stream(&args.read, &args.terms, args.force, args.output.json);
     }
-    let prefixes = all_told(&args.prefixes);
-    let for_ns = args.terms.length.told().ns;
+    let prefixes = values_with_warnings(&args.prefixes);
+    let for_ns = args.terms.length.value_with_warning().ns;
     let changed = make(&args.read, &prefixes, &args.terms, args.force)?;
     let banned = prefixes.iter().zip(&changed.outcomes);
     if args.output.json {

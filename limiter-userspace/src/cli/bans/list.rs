@@ -57,7 +57,7 @@ struct List {
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let prefix = args.prefix.as_ref().map(ParsedValue::told);
+    let prefix = args.prefix.as_ref().map(ParsedValue::value_with_warning);
     let (capacity, bans) = fetch(&args.read, prefix, args.origin.as_ref())?;
     let mut list = List {
         capacity,

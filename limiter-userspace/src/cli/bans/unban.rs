@@ -16,7 +16,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{ParsedValue, all_told},
+        parse::{ParsedValue, values_with_warnings},
         render::counted,
     },
     protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
@@ -49,7 +49,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     if args.all {
         return unban_all(args);
     }
-    let prefixes = all_told(&args.prefixes);
+    let prefixes = values_with_warnings(&args.prefixes);
     let outcomes = lift(&args.read, &prefixes, args.origin.as_ref())?;
     let lifted = prefixes.iter().zip(&outcomes);
     if args.output.json {

@@ -46,7 +46,7 @@ fn shown(text: &str) -> Result<usize, String> {
 
 pub(in crate::cli) fn trusted(args: &TrustedArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
-    if let Some(address) = args.address.as_ref().map(ParsedValue::told) {
+    if let Some(address) = args.address.as_ref().map(ParsedValue::value_with_warning) {
         let request = Request::KnownSource { address };
         let Answer::KnownSource(source) = args.read.ask(&request)? else {
             bail!("the daemon gave an unexpected answer");

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{self, ParsedValue, all_told},
+        parse::{self, ParsedValue, values_with_warnings},
         render::count,
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -33,7 +33,7 @@ pub(in crate::cli) struct UntrustArgs {
 }
 
 pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
-    let prefixes = all_told(&args.prefixes);
+    let prefixes = values_with_warnings(&args.prefixes);
     let changes = prefixes.iter().copied().map(KnownChange::Forget);
     let wanted = KnownChanges {
         changes: changes.collect(),

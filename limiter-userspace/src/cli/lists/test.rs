@@ -36,7 +36,7 @@ struct TestDocument<'f> {
 }
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
-    let asked = args.asked.told();
+    let asked = args.asked.value_with_warning();
     let findings = args.source.ask(
         &Request::TestLists { asked },
         |config| config.policy.findings(asked),

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stderr, stdout},
-    parse::{ParsedValue, all_told, prefix},
+    parse::{ParsedValue, values_with_warnings, prefix},
 };
 use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 
@@ -137,7 +137,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     if args.running {
         return counters::judge(&args.read, most_dropped, args.output.json);
     }
-    let host = (!args.host.is_empty()).then(|| Host::Addresses(all_told(&args.host)));
+    let host = (!args.host.is_empty()).then(|| Host::Addresses(values_with_warnings(&args.host)));
     match (&args.capture, &args.interface, &args.check) {
         (Some(capture), _, Some(file)) => {
             check::check(file, capture, host, most_dropped, args.output.json)
