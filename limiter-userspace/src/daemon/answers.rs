@@ -82,7 +82,7 @@ fn pushing(
 
 /// Answers from the pinned maps, for requests that need no daemon.
 #[must_use]
-pub fn look(datapath: &Datapath, request: &Request) -> Answer {
+pub fn query_datapath(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None, &[])
 }
 

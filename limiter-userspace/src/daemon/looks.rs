@@ -26,7 +26,7 @@ pub struct Hold {
 
 impl Daemon {
     /// Answers a read-only request, as over the control channel; refuses any other.
-    pub fn look(&self, request: &Request) -> Answer {
+    pub fn query(&self, request: &Request) -> Answer {
         if !request.only_looks() {
             return Answer::Error("nothing is changed here: enter the command".to_owned());
         }

@@ -65,7 +65,7 @@ use tokio::{
 use tracing::info;
 
 pub use self::{
-    answers::look,
+    answers::query_datapath,
     bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},

@@ -210,7 +210,7 @@ fn describe_rate(limit: &Limit, rate: Rate) -> String {
 }
 
 pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadError> {
-    match daemon.look(request) {
+    match daemon.query(request) {
         Answer::Error(why) => Err(ReadError::Refused(why)),
         answer => Ok(answer),
     }
