@@ -119,7 +119,9 @@ pub(super) fn read(
             Answer::from_result(owners::list(datapath, owners, query).map(Answer::Connections))
         }
         Request::Bans(query) => Answer::from_result(bans::page(datapath, query).map(Answer::Bans)),
-        Request::Known(query) => Answer::from_result(known::list(datapath, *query).map(Answer::Known)),
+        Request::Known(query) => {
+            Answer::from_result(known::list(datapath, *query).map(Answer::Known))
+        }
         Request::KnownSource { address } => {
             let told = known::of_address(datapath, *address);
             Answer::from_result(told.map(Answer::KnownSource))
@@ -136,7 +138,9 @@ pub(super) fn read(
             None => Answer::Error(NEEDS_DAEMON.to_owned()),
         },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
-        Request::Reset(query) => Answer::from_result(refill::reset(datapath, query).map(Answer::Refilled)),
+        Request::Reset(query) => {
+            Answer::from_result(refill::reset(datapath, query).map(Answer::Refilled))
+        }
         Request::Refund(query) => {
             Answer::from_result(refill::refund(datapath, query).map(Answer::Refilled))
         }

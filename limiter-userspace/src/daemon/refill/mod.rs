@@ -148,7 +148,11 @@ fn refill_list(
     })
 }
 
-fn refill_of(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
+fn refill_of(
+    datapath: &Datapath,
+    bucket: &Refilled,
+    asked: Option<&QuestionNames>,
+) -> Option<Refill> {
     let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,
