@@ -38,7 +38,7 @@ pub(super) async fn push(
             let _alone = daemon.changing.lock().await;
             let taken = take(daemon, files, feeds, &push, patience).await;
             let error = taken.as_ref().err().map(ToString::to_string);
-            daemon.changes().note(wall_clock_now(), error);
+            daemon.changes().record(wall_clock_now(), error);
             service::status(daemon);
             taken
         }

@@ -13,7 +13,7 @@ pub(super) type ByReason = [u64; REASONS];
 pub(super) struct History {
     seconds: Ring,
     minutes: Ring,
-    /// The counters at the last call of [`History::note`].
+    /// The counters at the last call of [`History::record`].
     before: Option<ByReason>,
 }
 
