@@ -278,7 +278,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     )
     .await??;
     let request = match parse(&String::from_utf8_lossy(&bytes)) {
-        Ok(request) if asker == Asker::Root || request.only_looks() => request,
+        Ok(request) if asker == Asker::Root || request.is_query() => request,
         refused => {
             let error = refused.err().unwrap_or(RequestError::OnlyRoot);
             return send_answer(stream, Answer::Error(error.to_string())).await;

@@ -179,7 +179,7 @@ pub enum Request {
 impl Request {
     /// Returns whether it changes nothing.
     #[must_use]
-    pub const fn only_looks(&self) -> bool {
+    pub const fn is_query(&self) -> bool {
         match self {
             Self::Status
             | Self::Explain { .. }

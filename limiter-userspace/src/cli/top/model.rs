@@ -143,7 +143,9 @@ impl Model {
         {
             *explanation = Some(Box::new(told));
         }
-        if let (Page::Confirmation(asked), Some((of, bans))) = (&mut self.page, snapshot.bans.take()) {
+        if let (Page::Confirmation(asked), Some((of, bans))) =
+            (&mut self.page, snapshot.bans.take())
+        {
             asked.take(of, bans);
         }
         if snapshot.by != self.by || (self.paused && self.is_grouped()) {
