@@ -3,10 +3,10 @@
 //! can do is keep this thread busy: it serves few connections, each for a short time. It reads the shared
 //! overview at most once a second, and answers single queries one after another, with pauses.
 
-mod asked;
 mod assets;
 mod events;
 mod history;
+mod params;
 mod rates;
 mod recorder;
 mod routes;

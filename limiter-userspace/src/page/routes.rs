@@ -13,9 +13,9 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansParams, ExplainParams, HistoryParams, OffendersParams, Window},
     assets::ASSETS,
     events,
+    params::{BansParams, ExplainParams, HistoryParams, OffendersParams, Window},
     recorder::Recorder,
     snapshot::{self, ReadError, Snapshots},
     streams::Streams,
@@ -88,7 +88,7 @@ async fn offenders(
     asked: QueryResult<OffendersParams>,
 ) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let query = OffenderQuery {
         limit: Some(asked.limit.clone()).filter(|limit| !limit.is_empty()),
@@ -119,7 +119,7 @@ async fn offenders(
 
 async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let Some(mut query) = asked.query() else {
         let text = "Enter an address or a prefix, such as 192.0.2.0/24, and the name of an origin.";
@@ -157,7 +157,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -
 
 async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let Some(address) = asked.address() else {
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
@@ -183,7 +183,7 @@ async fn stream(State(pages): State<Arc<Pages>>, Extension(peer): Extension<Peer
 
 async fn history(State(pages): State<Arc<Pages>>, asked: QueryResult<HistoryParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let incidents = pages.daemon.incidents();
     let recorded = pages.recorder.recorded();
@@ -206,7 +206,7 @@ fn message_page(status: StatusCode, text: &str) -> Response {
     (status, html(view::message(text))).into_response()
 }
 
-fn misasked() -> Response {
+fn bad_request() -> Response {
     let text = "The address of this page is wrong: go back to the overview.";
     message_page(StatusCode::BAD_REQUEST, text)
 }

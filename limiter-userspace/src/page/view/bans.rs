@@ -4,7 +4,7 @@ use limiter_policy::text::short;
 use maud::{Markup, html};
 
 use super::{
-    super::asked::BansParams,
+    super::params::BansParams,
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, time, until},
 };

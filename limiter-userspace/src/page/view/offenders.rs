@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    super::{asked::OffendersParams, snapshot::Offenders},
+    super::{params::OffendersParams, snapshot::Offenders},
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, until},
 };

@@ -5,7 +5,7 @@ use limiter_policy::policy::bans::Origin;
 
 use super::{
     super::{
-        asked::{BansParams, OffendersParams},
+        params::{BansParams, OffendersParams},
         snapshot::{Offenders, Snapshot},
     },
     *,
