@@ -8,12 +8,12 @@
 //! A ban of such an address, or of this machine itself, is refused unless forced (`protected`). While the
 //! addresses are unknown, every ban is refused: a failed query does not mean that there are none.
 
-mod asked;
 mod blocked;
 pub mod forged;
 mod gateways;
 mod guarded;
 mod lockout;
+mod own_peers;
 mod packets;
 mod peers;
 mod probe;
@@ -31,7 +31,7 @@ use tracing::warn;
 
 use self::probe::GuardedAddresses;
 pub use self::{
-    asked::PeersError,
+    own_peers::PeersError,
     peers::{CountedPeer, PeerBudget},
     probe::{GuardProbe, ProbeError},
     protected::{Protected, Refusal},
@@ -83,7 +83,7 @@ fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String
 
 /// Returns this host's own peers with answers that limits of a policy count.
 pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
-    let peers = asked::peers(peers::count_by_tcp(policy)).await?;
+    let peers = own_peers::peers(peers::count_by_tcp(policy)).await?;
     Ok(peers::counted(policy, &peers))
 }
 
