@@ -20,7 +20,6 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
-mod looks;
 mod memory;
 mod messages;
 mod named;
@@ -32,6 +31,7 @@ mod pace;
 mod pins;
 pub mod pulse;
 mod pushed;
+mod queries;
 mod queues;
 mod refill;
 mod reload;
@@ -72,8 +72,8 @@ pub use self::{
     exporter::{BindResult, Exporters, Listener, PlacedListener},
     incidents::IncidentNote,
     known::change_known_pinned,
-    looks::Hold,
     options::Options,
+    queries::Hold,
     queues::by_name as queues,
     shared::Daemon,
     standing::{StandingCount, counted, is_reserving},
