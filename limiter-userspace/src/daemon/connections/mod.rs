@@ -7,7 +7,7 @@
 
 mod cookie;
 mod count;
-mod look;
+mod scan;
 mod sockets;
 mod tracking;
 
@@ -25,7 +25,7 @@ use tracing::{info, warn};
 pub(super) use self::count::{Owner, OwnerSnapshot, Owners};
 use self::{
     count::OwnerCount,
-    look::{AT_ONCE, CountError, SHARE, carry_out},
+    scan::{AT_ONCE, CountError, SHARE, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };

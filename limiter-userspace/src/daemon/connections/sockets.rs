@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     CountSettings, cookie,
-    look::{CountError, PATIENCE, ScanState},
+    scan::{CountError, PATIENCE, ScanState},
 };
 use crate::{
     daemon::shared::Daemon,

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::{
     cookie,
-    look::{CountError, PATIENCE, SHARE, ScanState, carry_out},
+    scan::{CountError, PATIENCE, SHARE, ScanState, carry_out},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
