@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use super::{
     disk::{self, Disk, DiskError},
-    written::{INTERVAL, WriteSummary},
+    summary::{INTERVAL, WriteSummary},
 };
 use crate::protocol::StateStatus;
 

@@ -3,7 +3,7 @@
 mod disk;
 mod keeper;
 mod resume;
-mod written;
+mod summary;
 
 use std::{convert::Infallible, future, sync::Arc};
 
@@ -19,7 +19,7 @@ use tracing::error;
 
 use self::{
     keeper::CaptureOutcome,
-    written::{INTERVAL, WriteSummary},
+    summary::{INTERVAL, WriteSummary},
 };
 pub(super) use self::{keeper::StateKeeper, resume::ResumeState};
 use super::{bans, shared::Daemon};
