@@ -33,7 +33,7 @@ use super::{
     state::StateKeeper,
     texts::Texts,
     troubles::Troubles,
-    watch::logged::InterfaceProblems,
+    watch::problems::InterfaceProblems,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
