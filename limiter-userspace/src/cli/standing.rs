@@ -102,12 +102,12 @@ fn standing_line(explanation: &StandingExplanation) -> String {
     } = explanation;
     let because = because(explanation);
     let mut line = format!("{} is {}: {because}", short(*source), standing.name());
-    for (what, ns) in [
+    for (label, ns) in [
         ("gained", explanation.gained_ago_ns),
         ("last seen", explanation.last_visit_ago_ns),
     ] {
         if let Some(ns) = ns {
-            line.extend([", ", what, " ", &ago(ns)]);
+            line.extend([", ", label, " ", &ago(ns)]);
         }
     }
     if let Some(ns) = explanation.ends_in_ns {

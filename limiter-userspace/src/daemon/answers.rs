@@ -369,7 +369,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 
 /// The question or server name that an operator asks about.
 pub(super) struct NameQuery<'a> {
-    what: &'a AskedFor,
+    asked_for: &'a AskedFor,
     /// The texts of a question.
     names: Option<QuestionNames>,
     /// The public suffixes of the policy in force.
@@ -381,7 +381,7 @@ impl<'a> NameQuery<'a> {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
         Self {
-            what: asked_for,
+            asked_for,
             names: question.map(|question| question.names(&suffixes)),
             suffixes,
         }
@@ -394,7 +394,7 @@ impl<'a> NameQuery<'a> {
         limit: &'l Limit,
         address: IpAddr,
     ) -> Option<&'l Override> {
-        match policy.name_charged(limit, self.what, &self.suffixes) {
+        match policy.name_charged(limit, self.asked_for, &self.suffixes) {
             Some(name) => policy.override_by_name(limit, address, &name),
             None => policy.override_of(limit, address),
         }

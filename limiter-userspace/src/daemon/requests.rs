@@ -86,11 +86,11 @@ impl Requests {
     }
 
     async fn ask<R, T, E>(
-        whom: &mpsc::Sender<R>,
+        requests: &mpsc::Sender<R>,
         asked: impl FnOnce(Reply<T, E>) -> R,
     ) -> Result<T, RequestError<E>> {
         let (reply, answer) = oneshot::channel();
-        let sent = whom.send(asked(reply)).await;
+        let sent = requests.send(asked(reply)).await;
         sent.map_err(|_| RequestError::Ending)?;
         let answer = answer.await.map_err(|_| RequestError::Ending)?;
         answer.map_err(RequestError::Refused)

@@ -35,8 +35,8 @@ pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
     loop {
         ticks.tick().await;
         let late = pulses.late();
-        for what in late.iter().filter(|what| !told.contains(*what)) {
-            error!("the thread that {what} hangs");
+        for task in late.iter().filter(|task| !told.contains(*task)) {
+            error!("the thread that {task} hangs");
         }
         if late.is_empty() && patience.is_some() {
             notify_manager(&[Watchdog]);

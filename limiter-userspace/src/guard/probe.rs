@@ -24,10 +24,10 @@ const RESERVE: usize = 4;
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The kernel does not answer.
-    #[error("the kernel does not list the {what}: {error}")]
+    #[error("the kernel does not list the {objects}: {error}")]
     Kernel {
         /// The kind of objects queried.
-        what: &'static str,
+        objects: &'static str,
         /// The kernel's error.
         error: DumpError,
     },
@@ -121,12 +121,12 @@ impl GuardProbe {
 }
 
 async fn within<T>(
-    what: &'static str,
+    objects: &'static str,
     answer: impl Future<Output = Result<T, DumpError>>,
 ) -> Result<T, ProbeError> {
     match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { what, error }),
-        Err(_) => Err(ProbeError::Late(what)),
+        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { objects, error }),
+        Err(_) => Err(ProbeError::Late(objects)),
     }
 }
 

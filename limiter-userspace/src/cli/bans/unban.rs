@@ -128,11 +128,11 @@ fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String 
             still_by,
             still_in,
         } => {
-            let whose = Origin::list(origins);
+            let origin_list = Origin::list(origins);
             let lifted = if origins.len() == 1 {
-                format!("the ban of {prefix} is lifted: {whose}")
+                format!("the ban of {prefix} is lifted: {origin_list}")
             } else {
-                format!("the bans of {prefix} are lifted: {whose}")
+                format!("the bans of {prefix} are lifted: {origin_list}")
             };
             (lifted, still_by, still_in)
         }

@@ -62,13 +62,13 @@ fn print(differences: &Differences) -> anyhow::Result<()> {
 
 fn print_settings(
     out: &mut impl Write,
-    what: &str,
+    title: &str,
     settings: &[SettingDiff],
 ) -> anyhow::Result<()> {
     if !settings.is_empty() {
         writeln!(
             out,
-            "\n{what}, unless an option of `limiter run` says otherwise:"
+            "\n{title}, unless an option of `limiter run` says otherwise:"
         )?;
         for setting in settings {
             writeln!(out, "         {setting}")?;

@@ -28,15 +28,15 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, 
     // Quote the text, as the user does not see the line.
     let prefix =
         |text: &str| parse::prefix(text).map_err(|error| format!("invalid '{text}': {error}"));
-    let (whom, rest) = word(line);
+    let (target, rest) = word(line);
     let (length, more) = word(rest);
-    let nothing_follows = |what: &str, rest: &str| match rest {
+    let nothing_follows = |item: &str, rest: &str| match rest {
         "" => Ok(()),
-        rest => Err(format!("nothing may follow {what}, but '{rest}' does")),
+        rest => Err(format!("nothing may follow {item}, but '{rest}' does")),
     };
-    if let Some(whom) = whom.strip_prefix('-') {
+    if let Some(target) = target.strip_prefix('-') {
         nothing_follows("the address to forget", rest)?;
-        return Ok(prefix(whom)?.map(KnownChange::Forget));
+        return Ok(prefix(target)?.map(KnownChange::Forget));
     }
     nothing_follows("the duration", more)?;
     let for_ns = match length {
@@ -45,7 +45,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, 
             duration_ns(length).map_err(|error| format!("invalid duration '{length}': {error}"))?
         }
     };
-    Ok(prefix(whom)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
+    Ok(prefix(target)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
 }
 
 #[cfg(test)]

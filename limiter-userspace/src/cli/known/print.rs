@@ -69,14 +69,14 @@ pub(super) fn source(
     address: IpAddr,
     source: &StandingExplanation,
 ) -> io::Result<()> {
-    let whom = if source.source == IpNet::from(address) {
+    let subject = if source.source == IpNet::from(address) {
         address.to_string()
     } else {
         format!("{}, the source of {address},", source.source)
     };
     writeln!(
         out,
-        "{whom} is {}:\n  {}",
+        "{subject} is {}:\n  {}",
         source.standing.name(),
         because(source)
     )?;
@@ -85,9 +85,9 @@ pub(super) fn source(
         ("last seen", source.last_visit_ago_ns.map(ago)),
         ("ends in", source.ends_in_ns.map(duration)),
     ];
-    for (what, time) in times {
+    for (label, time) in times {
         if let Some(time) = time {
-            writeln!(out, "  {what} {time}")?;
+            writeln!(out, "  {label} {time}")?;
         }
     }
     if let Some(shortage) = &source.shortage {

@@ -220,16 +220,16 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 /// Creates a file first, so that a failure does not waste hours of replay.
-fn create(what: &str, path: &Path, capture: &Path) -> anyhow::Result<File> {
+fn create(kind: &str, path: &Path, capture: &Path) -> anyhow::Result<File> {
     if path
         .canonicalize()
         .is_ok_and(|path| capture.canonicalize().is_ok_and(|capture| path == capture))
     {
-        bail!("the {what} {} would replace the capture", path.display());
+        bail!("the {kind} {} would replace the capture", path.display());
     }
     match File::create(path) {
         Ok(file) => Ok(file),
-        Err(error) => bail!("cannot write the {what} {}: {error}", path.display()),
+        Err(error) => bail!("cannot write the {kind} {}: {error}", path.display()),
     }
 }
 

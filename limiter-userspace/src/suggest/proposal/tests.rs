@@ -262,10 +262,10 @@ fn what_speaks_against_it() {
             &Suggestion::new(&observed, &[Cost::Packets], close(0.01)),
         )
     };
-    let told = |queries: &[Query], what: &str| {
+    let told = |queries: &[Query], expected: &str| {
         let warnings = warned(queries);
         assert!(
-            warnings.iter().any(|warning| warning.contains(what)),
+            warnings.iter().any(|warning| warning.contains(expected)),
             "{warnings:?}"
         );
     };

@@ -13,14 +13,14 @@ use crate::{
 /// Parses a line that is neither empty nor a comment.
 pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>, String> {
     let origin = terms.origin.clone().unwrap_or_default();
-    let (whom, rest) = word(line);
-    let lifted = match whom.strip_prefix('-') {
-        Some(whom) => Some((whom, rest)),
-        None if whom == "unban" => Some(word(rest)),
+    let (target, rest) = word(line);
+    let lifted = match target.strip_prefix('-') {
+        Some(target) => Some((target, rest)),
+        None if target == "unban" => Some(word(rest)),
         None => None,
     };
-    if let Some((whom, rest)) = lifted {
-        let prefix = parse::streamed(whom)?;
+    if let Some((target, rest)) = lifted {
+        let prefix = parse::streamed(target)?;
         return if rest.is_empty() {
             Ok(prefix.map(|prefix| {
                 BanChange::Unban(UnbanRequest {
@@ -34,7 +34,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>,
             ))
         };
     }
-    let prefix = parse::streamed(whom)?;
+    let prefix = parse::streamed(target)?;
     // A reason that begins with a number counts as a malformed duration: an error is better than a ban without
     // end.
     let (duration, after) = word(rest);

@@ -112,7 +112,7 @@ impl View {
 
 fn help() -> Vec<Line<'static>> {
     HELP.iter()
-        .map(|(keys, what)| Line::raw(format!("{keys:<12}{what}")))
+        .map(|(keys, action)| Line::raw(format!("{keys:<12}{action}")))
         .collect()
 }
 

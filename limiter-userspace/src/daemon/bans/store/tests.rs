@@ -161,7 +161,7 @@ impl Model {
     fn holding(&self, now: u64) -> impl Iterator<Item = &(IpNet, &'static str)> {
         let bans = self.0.iter();
         bans.filter(move |(_, (_, until, _))| now < *until)
-            .map(|(whose, _)| whose)
+            .map(|(key, _)| key)
     }
 }
 
@@ -213,7 +213,7 @@ proptest! {
                     let origin = name.map(|name| name.parse::<Origin>().unwrap());
                     let lifted = bans.unban(prefix, origin.as_ref()).unwrap();
                     prop_assert_eq!(lifted.len(), held);
-                    model.0.retain(|whose, _| !is_meant(whose));
+                    model.0.retain(|key, _| !is_meant(key));
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
