@@ -17,7 +17,7 @@ pub struct ForgedBan<'p> {
 
 impl fmt::Display for ForgedBan<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let consequence = match self.only {
+        let effect = match self.only {
             None => "anybody who forges an address has it banned",
             // A proven source is a real client, but its packets can still be forged.
             Some(BanOnly::Proven) => {
@@ -27,7 +27,7 @@ impl fmt::Display for ForgedBan<'_> {
         };
         write!(
             formatter,
-            "limit {} bans by sources that can be forged ({}): {consequence}. Put those you cannot do \
+            "limit {} bans by sources that can be forged ({}): {effect}. Put those you cannot do \
              without on a list under `never-ban`; or let the limit only drop (`ban: {{…, mode: \
              observe}}`), and use `limiter ban` for sources that a server saw misbehave over an \
              established connection. Against forged floods, a limit with id total and a `reserve` \

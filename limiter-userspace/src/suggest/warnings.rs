@@ -163,14 +163,14 @@ fn crowd(service: Service, seen: &ServiceTraffic) -> Option<String> {
     };
     let vain = sources.iter().filter(is_vain);
     let of_vain: u64 = vain.clone().map(|(packets, _)| packets).sum();
-    let behaviour = if service.is_tcp() {
+    let habit = if service.is_tcp() {
         "only began connections and went on with none"
     } else {
         "sent one packet each"
     };
     (vain.clone().count() >= CROWD && of_vain * 2 > all).then(|| {
         format!(
-            "{service}: {} of {} sources {behaviour}, {:.0} % of its packets: if they are forged or \
+            "{service}: {} of {} sources {habit}, {:.0} % of its packets: if they are forged or \
              scan, use packets of a time without them",
             count(vain.count() as u64),
             count(sources.len() as u64),

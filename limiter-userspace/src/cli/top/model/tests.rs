@@ -202,7 +202,10 @@ fn what_stands_for_no_address_is_not_banned() {
     model.take(snapshot(0, [0, 0], [offender("L", "subscriber 7", 3)]));
     apply(&mut model, &[Action::Ban]);
     assert!(
-        matches!(&model.page, Page::Outcome(Err(why)) if why == "subscriber 7 stands for no address")
+        matches!(
+            &model.page,
+            Page::Outcome(Err(why)) if why == "subscriber 7 stands for no address"
+        )
     );
     apply(
         &mut model,
