@@ -23,7 +23,7 @@ use super::{
     fleet::Fleet,
     forwarded::ForwardedStatus,
     guard::Guard,
-    incidents::{IncidentNote, Recent},
+    incidents::{IncidentNote, RecentIncidents},
     options::Options,
     pulse::Pulses,
     requests::Requests,
@@ -55,7 +55,7 @@ pub struct Daemon {
     /// Finds the addresses that must not be banned.
     pub(super) guard: Guard,
     /// The last log lines about incidents.
-    pub(super) incidents: Recent,
+    pub(super) incidents: RecentIncidents,
     /// The outcomes of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
@@ -133,7 +133,7 @@ impl Daemon {
             bans: BanKeeper::default(),
             fleet,
             guard: Guard::default(),
-            incidents: Recent::default(),
+            incidents: RecentIncidents::default(),
             automatic: Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
 pub use self::recent::IncidentNote;
-pub(super) use self::recent::Recent;
+pub(super) use self::recent::RecentIncidents;
 use self::{event::Event, tracker::Incidents};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
