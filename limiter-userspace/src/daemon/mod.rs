@@ -66,7 +66,7 @@ use tracing::info;
 
 pub use self::{
     answers::query_datapath,
-    bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
+    bans::{BanCounts, BanTotals, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindResult, Exporters, Listener, PlacedListener},

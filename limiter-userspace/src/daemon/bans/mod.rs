@@ -35,7 +35,7 @@ pub(super) use self::{
 pub use self::{
     change::{change_pinned, lift_pinned},
     maker::Maker,
-    store::{BanCounts, BansDone},
+    store::{BanCounts, BanTotals},
 };
 use super::shared::Daemon;
 

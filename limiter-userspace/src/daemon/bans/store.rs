@@ -33,7 +33,7 @@ const KEPT_PART: u32 = 4;
 
 /// The changes to bans of one maker since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BansDone {
+pub struct BanTotals {
     /// Bans made, including replacements of earlier bans.
     pub made: u64,
     /// Lifted bans.
@@ -48,7 +48,7 @@ pub struct BansDone {
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
     holding: BTreeMap<Maker, [u32; 2]>,
-    done: BTreeMap<Maker, BansDone>,
+    done: BTreeMap<Maker, BanTotals>,
 }
 
 impl BanCounts {
@@ -63,7 +63,7 @@ impl BanCounts {
 
     /// The changes to the bans of a maker.
     #[must_use]
-    pub fn done(&self, maker: Maker) -> BansDone {
+    pub fn done(&self, maker: Maker) -> BanTotals {
         let done = self.done.get(&maker);
         done.copied().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ pub(in crate::daemon) struct BanStore {
     /// The id of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
-    done: BTreeMap<Maker, BansDone>,
+    done: BTreeMap<Maker, BanTotals>,
     /// Incremented whenever the table changes or another is opened.
     changes: u64,
     /// Removals since the filter was cleared.
@@ -469,7 +469,7 @@ impl<T: BanTable> Bans<'_, T> {
         }
     }
 
-    fn done(&mut self, ban: &Ban) -> &mut BansDone {
+    fn done(&mut self, ban: &Ban) -> &mut BanTotals {
         self.store.done.entry(Maker::of(ban)).or_default()
     }
 }

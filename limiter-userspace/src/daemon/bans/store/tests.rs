@@ -295,19 +295,19 @@ fn bans_are_counted_by_who_made_them() {
     assert!(bans.unban(prefix(1), None).unwrap().is_empty());
     store.open(&table, 12 * SECOND).unwrap();
     let counts = store.counts();
-    let by_hand = BansDone {
+    let by_hand = BanTotals {
         evicted: 0,
         made: 4,
         lifted: 1,
         ended: 2,
     };
-    let by_limit = BansDone {
+    let by_limit = BanTotals {
         made: 1,
-        ..BansDone::default()
+        ..BanTotals::default()
     };
     assert_eq!(counts.done(Maker::Operator), by_hand);
     assert_eq!(counts.done(Maker::Limit(7)), by_limit);
-    assert_eq!(counts.done(Maker::Limit(8)), BansDone::default());
+    assert_eq!(counts.done(Maker::Limit(8)), BanTotals::default());
     let others = counts.done(Maker::Other);
     assert_eq!((others.made, others.ended), (2, 1));
     assert_eq!(store.holding(), [2, 0]);
