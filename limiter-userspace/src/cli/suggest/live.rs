@@ -24,7 +24,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     cli::{
         render::{count, duration},
-        repeat::{self, End},
+        repeat::{self, EndSignals},
     },
     suggest::{Frames, Host, Observation, Observer},
 };
@@ -63,7 +63,7 @@ async fn watch_until_end(
     length: Duration,
     observer: impl FnOnce(u32) -> Observer,
 ) -> anyhow::Result<WatchResult> {
-    let mut end = End::new()?;
+    let mut end = EndSignals::new()?;
     let interface = find(name).await?;
     let host = Host::Hardware(hardware_address(&interface).await?);
     let socket = open(&interface)?;
