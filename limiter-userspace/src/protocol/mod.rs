@@ -26,7 +26,7 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use self::{
-    bans::{BanChanges, BansChanged, BansPage, BansQuery},
+    bans::{BanChanges, BanResults, BansPage, BansQuery},
     known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
     sieves::SieveStatus,
 };
@@ -233,7 +233,7 @@ pub enum Answer {
     /// To [`Request::Bans`].
     Bans(BansPage),
     /// To [`Request::ChangeBans`].
-    BansChanged(BansChanged),
+    BansChanged(BanResults),
     /// To [`Request::LiftBans`].
     BansLifted {
         /// How many were in force.

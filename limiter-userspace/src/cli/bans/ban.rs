@@ -17,7 +17,7 @@ use crate::{
         render::duration,
     },
     guard,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults},
 };
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ fn make(
     prefixes: &[IpNet],
     terms: &Terms,
     force: bool,
-) -> anyhow::Result<BansChanged> {
+) -> anyhow::Result<BanResults> {
     let request = |prefix| {
         BanChange::Ban(BanRequest {
             prefix,
@@ -120,7 +120,7 @@ fn make(
     change(read, &wanted)
 }
 
-fn none_is_refused(prefixes: &[IpNet], changed: &BansChanged) -> anyhow::Result<()> {
+fn none_is_refused(prefixes: &[IpNet], changed: &BanResults) -> anyhow::Result<()> {
     let refused = prefixes.iter().zip(&changed.outcomes);
     let refused = refused.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Refused { reason } => {

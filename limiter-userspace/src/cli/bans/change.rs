@@ -10,11 +10,11 @@ use crate::{
     guard::{GuardProbe, Protected},
     protocol::{
         Answer, Request,
-        bans::{BanChanges, BansChanged},
+        bans::{BanChanges, BanResults},
     },
 };
 
-pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BansChanged> {
+pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BanResults> {
     let pinned = |datapath: &Datapath| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -23,7 +23,7 @@ use crate::{
     guard::{ProbeError, Protected, Refusal},
     protocol::{
         Answer,
-        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged, UnbanRequest},
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults, UnbanRequest},
     },
 };
 
@@ -89,7 +89,7 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         }
         log_evicted(&outcomes);
         let is_banned = |outcome: &BanOutcome| matches!(outcome, BanOutcome::Banned { .. });
-        Ok::<_, ChangeError>(BansChanged {
+        Ok::<_, ChangeError>(BanResults {
             ends_with_daemon: nothing_stays && outcomes.iter().any(is_banned),
             outcomes,
         })
@@ -144,7 +144,7 @@ pub fn change_pinned(
         all(datapath, bans, &protected, wanted)
     });
     Answer::from_result(changed.map(|outcomes| {
-        Answer::BansChanged(BansChanged {
+        Answer::BansChanged(BanResults {
             outcomes,
             ends_with_daemon: false,
         })
