@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     bans::{BanChanges, BanResults, BansPage, BansQuery},
-    known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
+    known::{KnownChanges, KnownList, KnownQuery, KnownResults},
     sieves::SieveStatus,
 };
 pub use self::{
@@ -244,7 +244,7 @@ pub enum Answer {
     /// To [`Request::KnownSource`].
     KnownSource(StandingExplanation),
     /// To [`Request::ChangeKnown`].
-    KnownChanged(KnownChanged),
+    KnownChanged(KnownResults),
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Fleet`].

@@ -9,11 +9,11 @@ use crate::{
     daemon,
     protocol::{
         Answer, Request,
-        known::{KnownChange, KnownChanged, KnownChanges, KnownOutcome},
+        known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
     },
 };
 
-pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownChanged> {
+pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownResults> {
     let pinned = |datapath: &Datapath| Ok(daemon::change_known_pinned(datapath, wanted));
     match read.change(&Request::ChangeKnown(wanted.clone()), pinned)? {
         Answer::KnownChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {
