@@ -27,7 +27,7 @@ use super::{
     options::Options,
     pulse::Pulses,
     requests::Requests,
-    server_names::{self, Naming},
+    server_names::{self, NamerHandle},
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
@@ -72,7 +72,7 @@ pub struct Daemon {
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
     /// The thread that names connections.
-    pub(super) naming: Arc<Naming>,
+    pub(super) naming: Arc<NamerHandle>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
     /// The texts of names that buckets know by hash.
@@ -294,7 +294,7 @@ impl Daemon {
 pub(super) struct ChangingDatapath<'d> {
     datapath: RwLockWriteGuard<'d, Datapath>,
     pressures: &'d Pressures,
-    naming: &'d Naming,
+    naming: &'d NamerHandle,
 }
 
 impl Deref for ChangingDatapath<'_> {

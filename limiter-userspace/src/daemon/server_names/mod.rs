@@ -39,7 +39,7 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
 /// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
-pub(in crate::daemon) struct Naming {
+pub(in crate::daemon) struct NamerHandle {
     shared: Mutex<NamingState>,
     /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
@@ -66,7 +66,7 @@ struct PolicyNames {
     maps: Arc<ServerNameMaps>,
 }
 
-impl Naming {
+impl NamerHandle {
     /// Names connections by the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
@@ -106,7 +106,7 @@ impl Naming {
     }
 }
 
-pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
+pub(in crate::daemon) fn start(naming: &Arc<NamerHandle>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
     let pulses = Arc::clone(pulses);
     Worker::start(
@@ -123,7 +123,7 @@ pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io
 }
 
 /// Names connections until the daemon ends.
-fn keep(naming: &Naming, pulses: &Pulses) {
+fn keep(naming: &NamerHandle, pulses: &Pulses) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
     // Whether the last change of policy failed and must be retried.
