@@ -34,9 +34,9 @@ const REFRESH: Duration = Duration::from_mins(1);
 /// Why the guard cannot find the addresses not to ban.
 #[derive(Clone, Debug, Error)]
 #[error(transparent)]
-pub(super) struct GuardUnavailable(Arc<ProbeError>);
+pub(super) struct GuardError(Arc<ProbeError>);
 
-impl From<ProbeError> for GuardUnavailable {
+impl From<ProbeError> for GuardError {
     fn from(error: ProbeError) -> Self {
         Self(Arc::new(error))
     }
@@ -55,12 +55,12 @@ struct Answers {
     /// The last good answer, and when it came.
     answer: Option<(Instant, Protected)>,
     /// The last question, if it failed.
-    failure: Option<(Instant, GuardUnavailable)>,
+    failure: Option<(Instant, GuardError)>,
 }
 
 impl Guard {
     /// Returns the addresses that only a forced ban may contain, as of some seconds ago at most.
-    pub(super) async fn protected(&self) -> Result<Protected, GuardUnavailable> {
+    pub(super) async fn protected(&self) -> Result<Protected, GuardError> {
         self.answers.lock().await.protected(self).await
     }
 
@@ -69,7 +69,7 @@ impl Guard {
     pub(super) async fn by_hand(
         &self,
         session: Option<Session>,
-    ) -> Result<Protected, GuardUnavailable> {
+    ) -> Result<Protected, GuardError> {
         let mut answers = self.answers.lock().await;
         let protected = match answers.protected(self).await {
             Ok(protected) => protected,
@@ -109,7 +109,7 @@ impl Guard {
     }
 
     /// Records an answer, or why there is none; logs changes.
-    fn record(&self, answer: Result<&Protected, &GuardUnavailable>) {
+    fn record(&self, answer: Result<&Protected, &GuardError>) {
         let mut status = self.locked();
         let before = status.error.take();
         match answer {
@@ -140,7 +140,7 @@ impl Guard {
 }
 
 impl Answers {
-    async fn protected(&mut self, guard: &Guard) -> Result<Protected, GuardUnavailable> {
+    async fn protected(&mut self, guard: &Guard) -> Result<Protected, GuardError> {
         if let Some(recent) = self.recent(Instant::now()) {
             return recent;
         }
@@ -153,15 +153,15 @@ impl Answers {
         &mut self,
         guard: &Guard,
         asked: Result<Protected, ProbeError>,
-    ) -> Result<Protected, GuardUnavailable> {
-        let asked = asked.map_err(GuardUnavailable::from);
+    ) -> Result<Protected, GuardError> {
+        let asked = asked.map_err(GuardError::from);
         guard.record(asked.as_ref());
         self.record(asked.clone(), Instant::now());
         asked
     }
 
     /// The last answer or failure, if it is too recent at `now` to ask again.
-    fn recent(&self, now: Instant) -> Option<Result<Protected, GuardUnavailable>> {
+    fn recent(&self, now: Instant) -> Option<Result<Protected, GuardError>> {
         match &self.failure {
             Some((at, unavailable)) => (now < *at + RETRY).then(|| Err(unavailable.clone())),
             None => self.within(MEMORY, now).cloned().map(Ok),
@@ -174,7 +174,7 @@ impl Answers {
         (now < *at + age).then_some(protected)
     }
 
-    fn record(&mut self, asked: Result<Protected, GuardUnavailable>, now: Instant) {
+    fn record(&mut self, asked: Result<Protected, GuardError>, now: Instant) {
         match asked {
             Ok(protected) => {
                 self.failure = None;

@@ -19,7 +19,7 @@ use super::{
     store::{BanStore, Bans},
 };
 use crate::{
-    daemon::{guard::GuardUnavailable, shared::Daemon},
+    daemon::{guard::GuardError, shared::Daemon},
     guard::{ProbeError, Protected, Refusal},
     protocol::{
         Answer,
@@ -56,7 +56,7 @@ enum ForceReason {
     #[error(
         "the guard cannot find the addresses that it must spare: {0}; --force bans it all the same"
     )]
-    Unknown(#[source] GuardUnavailable),
+    Unknown(#[source] GuardError),
     /// A list, of this name, excludes it.
     #[error(
         "the list {0} excludes it, so that a ban has no effect; --force keeps the ban for when it \
@@ -74,7 +74,7 @@ fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
     lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-type ProtectedResult = Result<Protected, GuardUnavailable>;
+type ProtectedResult = Result<Protected, GuardError>;
 
 /// Makes and lifts bans, except bans that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
@@ -139,7 +139,7 @@ pub fn change_pinned(
     protected: Result<Protected, ProbeError>,
     wanted: &BanChanges,
 ) -> Answer {
-    let protected = protected.map_err(GuardUnavailable::from);
+    let protected = protected.map_err(GuardError::from);
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, &protected, wanted)
     });

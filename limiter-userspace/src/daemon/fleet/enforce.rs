@@ -13,7 +13,7 @@ use super::{
     words::{self, Now},
 };
 use crate::{
-    daemon::{bans::BanError, guard::GuardUnavailable, shared::Daemon},
+    daemon::{bans::BanError, guard::GuardError, shared::Daemon},
     guard::Protected,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn enforce(
     daemon: &Daemon,
     known: &Known,
     ids: &[BanId],
-    protected: &Result<Protected, GuardUnavailable>,
+    protected: &Result<Protected, GuardError>,
 ) -> Result<Enforced, DatapathError> {
     let now = Now::new();
     daemon.with_bans(|datapath, bans| {
