@@ -34,7 +34,7 @@ pub use self::{
     own_peers::PeersError,
     peers::{CountedPeer, PeerBudget},
     probe::{GuardProbe, ProbeError},
-    protected::{Protected, Refusal},
+    protected::{ProtectedAddresses, Refusal},
     records::are_kept as are_sessions_recorded,
     sessions::started_from,
     warning::{BudgetOwner, Role, Warning},

@@ -21,7 +21,7 @@ use crate::{
         offenders::limit_name,
         shared::Daemon,
     },
-    guard::Protected,
+    guard::ProtectedAddresses,
     protocol::bans::BanReason,
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
@@ -30,7 +30,7 @@ use crate::{
 pub(super) fn apply(
     daemon: &Daemon,
     decider: &mut Decider,
-    protected: &Protected,
+    protected: &ProtectedAddresses,
     offences: &[Offence],
 ) -> Result<Vec<Event>, DatapathError> {
     daemon.with_bans(|datapath, bans| {
@@ -91,7 +91,7 @@ impl EventKind {
     }
 }
 
-fn refusal(policy: &Policy, protected: &Protected, offence: &Offence) -> Option<String> {
+fn refusal(policy: &Policy, protected: &ProtectedAddresses, offence: &Offence) -> Option<String> {
     let prefix = prefix_of(&offence.prefix());
     let guarded = protected.refusal(prefix).map(|refusal| refusal.to_string());
     guarded.or_else(|| Some(policy.never_banned(prefix)?.to_string()))

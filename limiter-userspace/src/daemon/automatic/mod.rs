@@ -23,7 +23,7 @@ use super::{
     shared::Daemon,
 };
 use crate::{
-    guard::Protected,
+    guard::ProtectedAddresses,
     reputation::automatic::{Decider, DueBans},
 };
 
@@ -109,7 +109,7 @@ impl Watcher {
     async fn ban(
         self,
         daemon: &Arc<Daemon>,
-        protected: Protected,
+        protected: ProtectedAddresses,
         look: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
         let daemon = Arc::clone(daemon);

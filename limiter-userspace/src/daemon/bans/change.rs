@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     daemon::{guard::GuardError, shared::Daemon},
-    guard::{ProbeError, Protected, Refusal},
+    guard::{ProbeError, ProtectedAddresses, Refusal},
     protocol::{
         Answer,
         bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults, UnbanRequest},
@@ -74,7 +74,7 @@ fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
     lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-type ProtectedResult = Result<Protected, GuardError>;
+type ProtectedResult = Result<ProtectedAddresses, GuardError>;
 
 /// Makes and lifts bans, except bans that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
@@ -136,7 +136,7 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
 #[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
-    protected: Result<Protected, ProbeError>,
+    protected: Result<ProtectedAddresses, ProbeError>,
     wanted: &BanChanges,
 ) -> Answer {
     let protected = protected.map_err(GuardError::from);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     daemon::{bans::BanError, guard::GuardError, shared::Daemon},
-    guard::Protected,
+    guard::ProtectedAddresses,
 };
 
 /// How many refused bans the log names at once.
@@ -42,7 +42,7 @@ pub(super) fn enforce(
     daemon: &Daemon,
     known: &Known,
     ids: &[BanId],
-    protected: &Result<Protected, GuardError>,
+    protected: &Result<ProtectedAddresses, GuardError>,
 ) -> Result<Enforced, DatapathError> {
     let now = Now::new();
     daemon.with_bans(|datapath, bans| {
