@@ -32,7 +32,7 @@ use super::{
     silence::Silence,
     state::StateKeeper,
     texts::Texts,
-    troubles::Troubles,
+    troubles::Warnings,
     watch::problems::InterfaceProblems,
 };
 use crate::protocol::{
@@ -84,17 +84,17 @@ pub struct Daemon {
     /// The secrets of DNS cookies.
     pub(super) cookies: CookieSecrets,
     /// Warnings of interfaces that lose answers.
-    pub(super) lost_answers: Troubles,
+    pub(super) lost_answers: Warnings,
     /// Facts that were logged about interfaces.
     pub(super) logged: tokio::sync::Mutex<InterfaceProblems>,
     /// The patterns of names that no interface matches.
     pub(super) unmatched: Mutex<Vec<String>>,
     /// Warnings of interfaces that the policy in force does not fit.
-    pub(super) misfits: Troubles,
+    pub(super) misfits: Warnings,
     /// By interface: forwarded frames that the interface's program does not see.
-    pub(super) unseen: Troubles,
+    pub(super) unseen: Warnings,
     /// Warnings of limits that rely on SYN cookies which this host does not make.
-    pub(super) syn_cookies: Troubles,
+    pub(super) syn_cookies: Warnings,
     /// The status of counting forwarded connections.
     pub(super) forwarded: ForwardedStatus,
     /// The threads' heartbeats.
@@ -147,12 +147,12 @@ impl Daemon {
             capacity: Capacity::default(),
             silence: Silence::default(),
             cookies: CookieSecrets::default(),
-            lost_answers: Troubles::default(),
+            lost_answers: Warnings::default(),
             logged: tokio::sync::Mutex::default(),
             unmatched: Mutex::default(),
-            misfits: Troubles::default(),
-            unseen: Troubles::default(),
-            syn_cookies: Troubles::default(),
+            misfits: Warnings::default(),
+            unseen: Warnings::default(),
+            syn_cookies: Warnings::default(),
             forwarded: ForwardedStatus::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),

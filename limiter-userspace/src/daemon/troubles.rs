@@ -7,9 +7,9 @@ use std::{
 
 /// Warnings, by the interface or limit that each is about.
 #[derive(Default)]
-pub(super) struct Troubles(Mutex<BTreeMap<String, String>>);
+pub(super) struct Warnings(Mutex<BTreeMap<String, String>>);
 
-impl Troubles {
+impl Warnings {
     pub(super) fn troubles(&self) -> BTreeMap<String, String> {
         self.locked().clone()
     }
