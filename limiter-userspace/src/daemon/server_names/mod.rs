@@ -106,7 +106,10 @@ impl NamerHandle {
     }
 }
 
-pub(in crate::daemon) fn start(naming: &Arc<NamerHandle>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
+pub(in crate::daemon) fn start(
+    naming: &Arc<NamerHandle>,
+    pulses: &Arc<Pulses>,
+) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
     let pulses = Arc::clone(pulses);
     Worker::start(
