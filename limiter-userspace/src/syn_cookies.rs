@@ -72,18 +72,18 @@ fn makes_cookies(limit: &Limit) -> bool {
 
 /// Returns by limit why this host does not make the SYN cookies that the limit answers with.
 #[must_use]
-pub(crate) fn troubles(policy: &Policy, host: &Host) -> BTreeMap<String, String> {
+pub(crate) fn warnings(policy: &Policy, host: &Host) -> BTreeMap<String, String> {
     let limits = policy.limits.iter();
     let limits = limits.filter(|limit| limit.is_first_part() && makes_cookies(limit));
-    let troubles = limits.filter_map(|limit| {
-        let trouble = host.trouble(limit)?;
-        Some((configured_name(&limit.name).to_owned(), trouble))
+    let warnings = limits.filter_map(|limit| {
+        let warning = host.warning(limit)?;
+        Some((configured_name(&limit.name).to_owned(), warning))
     });
-    troubles.collect()
+    warnings.collect()
 }
 
 impl Host {
-    fn trouble(&self, limit: &Limit) -> Option<String> {
+    fn warning(&self, limit: &Limit) -> Option<String> {
         match self.setting.as_deref().map(str::trim_end) {
             None => Some(
                 "this kernel makes no SYN cookies (CONFIG_SYN_COOKIES): the SYNs that the limit \
@@ -136,10 +136,10 @@ mod tests {
     }
 
     fn told(deny: &str, ports: &str, host: &Host) -> Option<String> {
-        let mut troubles = troubles(&policy(deny, ports), host);
-        let trouble = troubles.remove("Syns");
-        assert!(troubles.is_empty(), "{troubles:?}");
-        trouble
+        let mut warnings = warnings(&policy(deny, ports), host);
+        let warning = warnings.remove("Syns");
+        assert!(warnings.is_empty(), "{warnings:?}");
+        warning
     }
 
     fn host(setting: Option<&str>) -> Host {

@@ -51,7 +51,7 @@ mod startup;
 mod state;
 mod syn_cookies;
 mod texts;
-mod troubles;
+mod warnings;
 pub mod watch;
 mod worker;
 

@@ -17,11 +17,11 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         sleep(INTERVAL).await;
         let _alone = daemon.changing.lock().await;
-        let trouble = check(daemon).await;
-        if let Some(why) = trouble.as_ref().filter(|_| trouble != before) {
+        let warning = check(daemon).await;
+        if let Some(why) = warning.as_ref().filter(|_| warning != before) {
             log_failure(why);
         }
-        before = trouble;
+        before = warning;
     }
 }
 

@@ -32,7 +32,7 @@ use super::{
     silence::Silence,
     state::StateKeeper,
     texts::Texts,
-    troubles::Warnings,
+    warnings::Warnings,
     watch::problems::InterfaceProblems,
 };
 use crate::protocol::{
@@ -168,7 +168,7 @@ impl Daemon {
     /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
     #[must_use]
     pub fn misfits(&self) -> BTreeMap<String, String> {
-        self.misfits.troubles()
+        self.misfits.all()
     }
 
     /// Returns how the policy has changed since the daemon started.
@@ -253,14 +253,14 @@ impl Daemon {
             reloads: self.history(),
             guard: self.guard.status(),
             silence: self.silence.reason(),
-            lost_answers: self.lost_answers.troubles(),
+            lost_answers: self.lost_answers.all(),
             misfits: self.misfits(),
             unmatched: (self.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            unseen: self.unseen.troubles(),
+            unseen: self.unseen.all(),
             secrets_error: self.cookies.error(),
-            syn_cookies: self.syn_cookies.troubles(),
+            syn_cookies: self.syn_cookies.all(),
             tracking: self.forwarded.status(),
             fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
         }

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::shared::Daemon;
-use crate::syn_cookies::{Host, are_used, troubles};
+use crate::syn_cookies::{Host, are_used, warnings};
 
 /// Interval of the checks: settings change, and servers come and go.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -16,9 +16,9 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let found = poll(daemon).await;
-        for (limit, trouble) in &found {
-            if before.get(limit) != Some(trouble) {
-                warn!(limit, "limit {limit}: {trouble}");
+        for (limit, warning) in &found {
+            if before.get(limit) != Some(warning) {
+                warn!(limit, "limit {limit}: {warning}");
             }
         }
         for limit in before.keys().filter(|name| !found.contains_key(*name)) {
@@ -37,7 +37,7 @@ async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
         return BTreeMap::new();
     }
     let host = Host::read().await;
-    troubles(&daemon.datapath().manifest().policy, &host)
+    warnings(&daemon.datapath().manifest().policy, &host)
 }
 
 fn is_in_force(daemon: &Daemon, limit: &str) -> bool {

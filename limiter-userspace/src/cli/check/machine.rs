@@ -54,8 +54,8 @@ pub(super) fn inspect<'p>(
     }
     if syn_cookies::are_used(policy) {
         let host = runtime.block_on(syn_cookies::Host::read());
-        for (limit, trouble) in syn_cookies::troubles(policy, &host) {
-            let _ = writeln!(stderr(), "warning: limit {limit}: {trouble}");
+        for (limit, warning) in syn_cookies::warnings(policy, &host) {
+            let _ = writeln!(stderr(), "warning: limit {limit}: {warning}");
         }
     }
     let peers = runtime.block_on(guard::counted_peers(policy));

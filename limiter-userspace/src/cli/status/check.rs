@@ -40,9 +40,9 @@ pub(super) fn check(read: &ReadArgs) -> ExitCode {
 /// Returns the worst level, and a line with the troubles or else the policy in force, and with counters behind
 /// a bar.
 fn line(status: &Status) -> (Level, String) {
-    let troubles = health::all(status);
-    let worst = troubles.iter().map(|(level, _)| *level).max();
-    let told: Vec<_> = troubles.into_iter().map(|(_, text)| text).collect();
+    let warnings = health::all(status);
+    let worst = warnings.iter().map(|(level, _)| *level).max();
+    let told: Vec<_> = warnings.into_iter().map(|(_, text)| text).collect();
     let told = if told.is_empty() {
         format!(
             "{} attached, {}, {}",

@@ -158,14 +158,14 @@ fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, 
             limited.iter().filter_map(unseen).collect(),
         )
     };
-    let known = daemon.unseen.troubles();
+    let known = daemon.unseen.all();
     for (interface, unseen) in &unseen {
         if known.get(interface) != Some(unseen) {
             warn!(interface, "{unseen}");
         }
     }
     daemon.unseen.set(unseen);
-    let before = daemon.misfits.troubles();
+    let before = daemon.misfits.all();
     for (interface, misfit) in &misfits {
         if before.get(interface) != Some(misfit) {
             warn!(interface, "{misfit}");

@@ -10,12 +10,12 @@ use std::{
 pub(super) struct Warnings(Mutex<BTreeMap<String, String>>);
 
 impl Warnings {
-    pub(super) fn troubles(&self) -> BTreeMap<String, String> {
+    pub(super) fn all(&self) -> BTreeMap<String, String> {
         self.locked().clone()
     }
 
-    pub(super) fn set(&self, troubles: BTreeMap<String, String>) {
-        *self.locked() = troubles;
+    pub(super) fn set(&self, warnings: BTreeMap<String, String>) {
+        *self.locked() = warnings;
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
