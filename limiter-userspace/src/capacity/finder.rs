@@ -9,11 +9,11 @@ use super::{Bounds, HostLosses, Interval, Kind, Law, LossFilter, Work};
 #[derive(Clone, Debug)]
 pub struct Finder {
     law: Law,
-    hearing: LossFilter,
+    loss_filter: LossFilter,
     /// Each CPU's counts for the limit at the last look; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
     /// The overload seen so far, in the order of [`Kind::ALL`].
-    heard: [Option<OverloadCount>; Kind::ALL.len()],
+    overloads: [Option<OverloadCount>; Kind::ALL.len()],
 }
 
 /// Overload of one kind that moved a limit's rate.
@@ -31,9 +31,9 @@ impl Finder {
     pub fn new(limit: &Limit) -> Option<Self> {
         Some(Self {
             law: Law::new(bounds(limit)?),
-            hearing: LossFilter::of(limit),
+            loss_filter: LossFilter::of(limit),
             traffic: None,
-            heard: [None; Kind::ALL.len()],
+            overloads: [None; Kind::ALL.len()],
         })
     }
 
@@ -42,14 +42,14 @@ impl Finder {
     #[must_use]
     pub fn under(mut self, limit: &Limit) -> Option<Self> {
         self.law.bind(bounds(limit)?);
-        self.hearing = LossFilter::of(limit);
+        self.loss_filter = LossFilter::of(limit);
         Some(self)
     }
 
     /// Returns the losses that matter to the limit.
     #[must_use]
-    pub const fn hearing(&self) -> &LossFilter {
-        &self.hearing
+    pub const fn loss_filter(&self) -> &LossFilter {
+        &self.loss_filter
     }
 
     /// The current rate, in tokens a second.
@@ -60,8 +60,8 @@ impl Finder {
 
     /// The overload seen so far, in the order of [`Kind::ALL`]; `None`: none of that kind.
     #[must_use]
-    pub const fn heard(&self) -> &[Option<OverloadCount>; Kind::ALL.len()] {
-        &self.heard
+    pub const fn overloads(&self) -> &[Option<OverloadCount>; Kind::ALL.len()] {
+        &self.overloads
     }
 
     /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
@@ -76,15 +76,15 @@ impl Finder {
         let had = self.traffic.as_deref();
         let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
         self.traffic = Some(traffic);
-        let is_heard = self.hearing.heard(before, now, &work);
-        for (heard, _) in self.heard.iter_mut().zip(is_heard).filter(|(_, is)| *is) {
-            *heard = Some(OverloadCount {
-                intervals: heard.map_or(0, |heard| heard.intervals) + 1,
+        let is_lost = self.loss_filter.losses(before, now, &work);
+        for (overload, _) in self.overloads.iter_mut().zip(is_lost).filter(|(_, is)| *is) {
+            *overload = Some(OverloadCount {
+                intervals: overload.map_or(0, |overload| overload.intervals) + 1,
                 last_ns: now_ns,
             });
         }
         self.law.step(Interval {
-            distress: is_heard.contains(&true),
+            distress: is_lost.contains(&true),
             refused: work.refused,
         });
     }

@@ -75,7 +75,7 @@ impl LossFilter {
 
     /// Returns whether overload of that kind matters to the limit.
     #[must_use]
-    pub const fn hears(&self, kind: Kind) -> bool {
+    pub const fn counts(&self, kind: Kind) -> bool {
         match kind {
             Kind::ReceiveBuffer => self.udp,
             Kind::ListenQueue => self.tcp,
@@ -97,7 +97,7 @@ impl LossFilter {
     /// are unknown, a full receive buffer counts. A full CPU counts only if it took packets of the limit, which
     /// refused some meanwhile: without a flood, a busy host lowers nothing.
     #[must_use]
-    pub fn heard(
+    pub fn losses(
         &self,
         before: &HostLosses,
         now: &HostLosses,
@@ -119,7 +119,7 @@ impl LossFilter {
                 work.refused && work.cpus.iter().any(is_full)
             }
         };
-        Kind::ALL.map(|kind| self.hears(kind) && is_lost(kind))
+        Kind::ALL.map(|kind| self.counts(kind) && is_lost(kind))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::testing::total;
 
-    fn hearing(more: &str) -> LossFilter {
+    fn filter(more: &str) -> LossFilter {
         LossFilter::of(&total(&format!("count: auto{more}")).limits[0])
     }
 
@@ -153,8 +153,8 @@ mod tests {
     fn a_limit_hears_what_its_packets_may_cause() {
         let before = seen(1, 1, 1);
         let heard = |more: &str| {
-            let hearing = hearing(more);
-            let after = |after| hearing.heard(&before, &after, &idle());
+            let filter = filter(more);
+            let after = |after| filter.losses(&before, &after, &idle());
             assert_eq!(after(before.clone()), [false; 4], "{more}");
             let alone = [seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)].map(after);
             let together = after(seen(2, 2, 2));
@@ -183,15 +183,15 @@ mod tests {
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
         assert_eq!(heard(ported), [false, false, true, false]);
-        assert_eq!(hearing(ported).ports(), [53..=53]);
-        let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
+        assert_eq!(filter(ported).ports(), [53..=53]);
+        let tcp = filter(", match: {protocol: tcp, destination-port: 53}");
         assert!(tcp.ports().is_empty());
         // The sockets could not be read.
         let unread = HostLosses {
             sockets: None,
             ..seen(2, 1, 1)
         };
-        let heard = hearing(ported).heard(&before, &unread, &idle());
+        let heard = filter(ported).losses(&before, &unread, &idle());
         assert_eq!(heard, [true, false, false, false]);
     }
 
@@ -204,8 +204,8 @@ mod tests {
         };
         let before = lost(1, 5);
         for more in ["", ", match: {protocol: udp, destination-port: 53}"] {
-            let hearing = hearing(more);
-            let after = |after| hearing.heard(&before, &after, &idle());
+            let filter = filter(more);
+            let after = |after| filter.losses(&before, &after, &idle());
             assert_eq!(after(lost(1, 9)), [false; 4], "{more}");
             assert_eq!(after(lost(2, 9)), [true, false, false, false], "{more}");
         }
@@ -220,10 +220,10 @@ mod tests {
         };
         let before = at("cpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
         let now = at("cpu0 0 0 25 0 0 0 0 0\ncpu1 0 0 1 24 0 0 0 0\n");
-        let hearing = hearing("");
+        let filter = filter("");
         let heard = |refused, cpus: &[usize]| {
             let cpus = cpus.to_vec();
-            hearing.heard(&before, &now, &Work { refused, cpus })
+            filter.losses(&before, &now, &Work { refused, cpus })
         };
         let full = [false, false, false, true];
         assert_eq!(heard(true, &[0]), full);

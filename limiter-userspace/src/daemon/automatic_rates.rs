@@ -161,7 +161,7 @@ impl Keeper {
     fn ports(&self) -> Vec<PortRange> {
         let finders = self.found.finders.values();
         finders
-            .flat_map(|finder| finder.hearing().ports())
+            .flat_map(|finder| finder.loss_filter().ports())
             .cloned()
             .collect()
     }

@@ -80,8 +80,8 @@ impl Capacity {
     fn of(&self, limit: LimitId) -> (Distress, Option<Arc<FindError>>) {
         let shared = self.locked();
         let finder = shared.found.finders.get(&limit);
-        let heard = finder.map_or_else(Distress::default, |finder| *finder.heard());
-        (heard, shared.found.error.clone())
+        let overloads = finder.map_or_else(Distress::default, |finder| *finder.overloads());
+        (overloads, shared.found.error.clone())
     }
 
     fn locked(&self) -> MutexGuard<'_, CapacityState> {
