@@ -44,7 +44,7 @@ use crate::protocol::{
 pub struct Daemon {
     pub(super) options: Options,
     /// The users who may read the daemon's state.
-    pub(super) told: ReadAccess,
+    pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
@@ -118,7 +118,7 @@ pub(super) struct ReadAccess {
 impl Daemon {
     pub(super) fn new(
         options: Options,
-        told: ReadAccess,
+        read_access: ReadAccess,
         state: Option<StateKeeper>,
         fleet: Option<Arc<Fleet>>,
         reloads: Requests,
@@ -127,7 +127,7 @@ impl Daemon {
         Self {
             reloads,
             options,
-            told,
+            read_access,
             state,
             datapath: RwLock::new(datapath),
             bans: BanKeeper::default(),
@@ -245,10 +245,10 @@ impl Daemon {
 
     pub(super) fn status(&self) -> DaemonStatus {
         DaemonStatus {
-            metrics: self.told.metrics,
-            metrics_hosts: self.told.metrics_hosts.clone(),
-            page: self.told.page.clone(),
-            group: self.told.group.clone(),
+            metrics: self.read_access.metrics,
+            metrics_hosts: self.read_access.metrics_hosts.clone(),
+            page: self.read_access.page.clone(),
+            group: self.read_access.group.clone(),
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),

@@ -108,7 +108,7 @@ pub(super) async fn start(
     let (reloads, requests) = Requests::new();
     let (metrics, listener) = listener.unzip();
     let (page, page_listener) = page.unzip();
-    let told = ReadAccess {
+    let read_access = ReadAccess {
         metrics,
         metrics_hosts: candidate.config.metrics.hosts.clone(),
         page: page.map(|listen| PageStatus {
@@ -118,7 +118,7 @@ pub(super) async fn start(
         group,
     };
     let (fleet, keys) = read_fleet(&candidate)?.unzip();
-    let daemon = Arc::new(Daemon::new(options, told, state, fleet, reloads, datapath));
+    let daemon = Arc::new(Daemon::new(options, read_access, state, fleet, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     let confirmation = Confirmation::of(&daemon.options);
@@ -250,10 +250,10 @@ fn log_attached(daemon: &Daemon) {
         policy.limits.len(),
         policy.override_count(),
         daemon.options.socket.display(),
-        (daemon.told.metrics).map_or_else(String::new, |address| {
+        (daemon.read_access.metrics).map_or_else(String::new, |address| {
             format!("; metrics on http://{address}/metrics")
         }),
-        (daemon.told.page.as_ref()).map_or_else(String::new, |page| {
+        (daemon.read_access.page.as_ref()).map_or_else(String::new, |page| {
             match &page.listen {
                 Place::Address(address) => format!("; page on http://{address}/"),
                 Place::Socket(path) => format!("; page at the socket {}", path.display()),
