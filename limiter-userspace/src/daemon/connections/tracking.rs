@@ -174,11 +174,11 @@ impl Tracking {
                 sleep_until(end).await;
                 break;
             };
-            let heard = timeout_at(end, events.next()).await;
-            match heard {
-                Ok(Ok(heard)) => {
-                    are_lost |= heard.iter().any(|heard| matches!(heard, ConntrackEvent::Lost));
-                    let orders = heard.iter().filter_map(|heard| self.order(heard));
+            let received = timeout_at(end, events.next()).await;
+            match received {
+                Ok(Ok(batch)) => {
+                    are_lost |= batch.iter().any(|event| matches!(event, ConntrackEvent::Lost));
+                    let orders = batch.iter().filter_map(|event| self.order(event));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {
                         // The next look retries, and reports the error.
@@ -197,8 +197,8 @@ impl Tracking {
     }
 
     /// Returns the order that an event calls for.
-    fn order(&mut self, heard: &ConntrackEvent) -> Option<ConnectionOrder> {
-        let (tracked, is_open) = match heard {
+    fn order(&mut self, event: &ConntrackEvent) -> Option<ConnectionOrder> {
+        let (tracked, is_open) = match received {
             ConntrackEvent::There(tracked) => (tracked, tracked.is_open()?),
             ConntrackEvent::Gone(tracked) => (tracked, false),
             ConntrackEvent::Lost => return None,
