@@ -198,7 +198,7 @@ impl Tracking {
 
     /// Returns the order that an event calls for.
     fn order(&mut self, event: &ConntrackEvent) -> Option<ConnectionOrder> {
-        let (tracked, is_open) = match received {
+        let (tracked, is_open) = match event {
             ConntrackEvent::There(tracked) => (tracked, tracked.is_open()?),
             ConntrackEvent::Gone(tracked) => (tracked, false),
             ConntrackEvent::Lost => return None,
