@@ -56,7 +56,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn recorded(&self) -> MutexGuard<'_, RecorderState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RecorderState> {
         // The numbers stay usable after a panic elsewhere, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,7 +71,7 @@ impl Recorder {
         loop {
             ticks.tick().await;
             let read = self.read();
-            let mut recorded = self.recorded();
+            let mut recorded = self.state();
             if let (Err(error), false) = (&read, recorded.has_failed) {
                 warn!("cannot read the counters for the page: {error}");
             }
@@ -87,7 +87,7 @@ impl Recorder {
             *counter = packets;
         }
         let now = Instant::now();
-        let mut recorded = self.recorded();
+        let mut recorded = self.state();
         let elapsed = now.saturating_duration_since(recorded.read_at);
         recorded.read_at = now;
         recorded.malformed = malformed;

@@ -79,7 +79,7 @@ type QueryResult<T> = Result<Query<T>, QueryRejection>;
 async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     match pages.snapshots.newest() {
         Ok(snapshot) => html(view::overview(&snapshot)),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -113,7 +113,7 @@ async fn offenders(
     match read.await {
         Ok((offenders, next)) => html(view::offenders(&offenders, &asked, next)),
         Err(ReadError::Refused(why)) => message_page(StatusCode::OK, &why),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -151,7 +151,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -
     });
     match read.await {
         Ok((page, next)) => html(view::bans(&page, &asked, next.as_ref())),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -171,8 +171,8 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainPara
     let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
     match read.await {
         Ok(Answer::Explanation(explanation)) => html(view::explanation(&explanation)),
-        Ok(_) => failed(&snapshot::unexpected()),
-        Err(error) => failed(&error),
+        Ok(_) => error_page(&snapshot::unexpected_answer()),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -186,14 +186,14 @@ async fn history(State(pages): State<Arc<Pages>>, asked: QueryResult<HistoryPara
         return bad_request();
     };
     let incidents = pages.daemon.incidents();
-    let recorded = pages.recorder.recorded();
+    let recorded = pages.recorder.state();
     let ring = match asked.window {
         Window::Minutes => recorded.history.seconds(),
         Window::Day => recorded.history.minutes(),
     };
     match events::history(ring, recorded.malformed, incidents) {
         Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -211,6 +211,6 @@ fn bad_request() -> Response {
     message_page(StatusCode::BAD_REQUEST, text)
 }
 
-fn failed(error: &impl std::fmt::Display) -> Response {
+fn error_page(error: &impl std::fmt::Display) -> Response {
     message_page(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
 }

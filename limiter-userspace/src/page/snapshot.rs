@@ -110,7 +110,7 @@ impl Snapshots {
 
     fn read(&self) -> Result<Snapshot, ReadError> {
         let Answer::Status(status) = ask(&self.daemon, &Request::Status)? else {
-            return Err(unexpected());
+            return Err(unexpected_answer());
         };
         let query = OffenderQuery {
             limit: None,
@@ -142,7 +142,7 @@ impl Snapshots {
     }
 
     fn rates(&self) -> BTreeMap<&'static str, f64> {
-        let recorded = self.recorder.recorded();
+        let recorded = self.recorder.state();
         let newest = recorded.history.seconds().slots().next_back();
         let reasons = Reason::ALL.iter().enumerate();
         newest.map_or_else(BTreeMap::new, |slot| {
@@ -152,7 +152,7 @@ impl Snapshots {
     }
 
     fn limits(&self, status: &Status) -> Result<Vec<LimitRow>, DatapathError> {
-        let mut per_second = self.recorder.recorded().rates.of_limits();
+        let mut per_second = self.recorder.state().rates.of_limits();
         let mut left = BTreeMap::<String, Vec<LimitExplanation>>::new();
         for limit in self.daemon.totals()? {
             left.entry(limit.limit.clone()).or_default().push(limit);
@@ -217,14 +217,14 @@ pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadErro
 }
 
 /// Returns an error for an answer of another request; it never happens.
-pub(super) fn unexpected() -> ReadError {
+pub(super) fn unexpected_answer() -> ReadError {
     ReadError::Refused("the daemon gave an unexpected answer".to_owned())
 }
 
 pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<OffenderList, ReadError> {
     match ask(daemon, &Request::Offenders(query))? {
         Answer::Offenders(list) => Ok(list),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 
@@ -239,7 +239,7 @@ fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadErro
     };
     match ask(daemon, &Request::Connections(query))? {
         Answer::Connections(list) => Ok(list.owners),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) fn holds(
 pub(super) fn bans(daemon: &Daemon, query: BansQuery) -> Result<BansPage, ReadError> {
     match ask(daemon, &Request::Bans(query))? {
         Answer::Bans(page) => Ok(page),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
                     } @else {
                         (rows(offenders, Grouping::Address, "Dropped in the last minute, most drops first"))
                     }
-                    p { (kept(&offenders.list)) " " a href="/offenders" { "All of them" } }
+                    p { (list_summary(&offenders.list)) " " a href="/offenders" { "All of them" } }
                 }
             }
         }
@@ -68,7 +68,7 @@ pub(in crate::page) fn page(
                 } @else {
                     (rows(offenders, grouping, "Dropped most"))
                 }
-                p { (kept(&offenders.list)) " The thousand that were dropped most are shown." }
+                p { (list_summary(&offenders.list)) " The thousand that were dropped most are shown." }
             }
             nav aria-label="Rows" {
                 @if asked.from > 0 { a href=(link(0, grouping)) rel="first" { "First" } }
@@ -78,7 +78,7 @@ pub(in crate::page) fn page(
     )
 }
 
-fn kept(list: &OffenderList) -> String {
+fn list_summary(list: &OffenderList) -> String {
     format!(
         "{} of up to {} remembered, {} forgotten, {} drops not recorded.",
         count(list.remembered),
@@ -110,7 +110,7 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
                 text(offender.dropper()),
                 text(at_least(offender.drops, list.lower_bound)),
                 text(ago(offender.last_drop_ago_ns)),
-                held(offender, hold.as_ref()),
+                hold_cell(offender, hold.as_ref()),
             ]
         })
         .collect();
@@ -118,7 +118,7 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
 }
 
 /// Returns the time until which a source is dropped, if it sends no more.
-fn held(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
+fn hold_cell(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
     match hold {
         None => text(super::parts::NONE),
         Some(Hold { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },
