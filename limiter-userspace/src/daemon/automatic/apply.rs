@@ -118,7 +118,7 @@ fn one(
             for_ns: terms.for_ns,
         }));
     }
-    let remembered = bans.remembered(prefix)?;
+    let remembered = bans.bans_of(prefix)?;
     if let Some(ban) = remembered.first().filter(|ban| ban.holds(now_ns)) {
         decider.banned(offence, ban.until_ns);
         return Ok(None);
@@ -159,7 +159,7 @@ fn replace(
     until_ns: u64,
 ) -> Result<(), DatapathError> {
     let is_replaced = |ban: &Ban| ban.limit == offence.limit().0 && ban.until_ns <= until_ns;
-    if bans.remembered(part)?.iter().any(is_replaced) {
+    if bans.bans_of(part)?.iter().any(is_replaced) {
         bans.unban(part, Some(&Origin::AUTOMATIC))?;
     }
     Ok(())

@@ -246,7 +246,7 @@ impl<T: BanTable> Bans<'_, T> {
         new: &NewBan,
     ) -> Result<Option<BanEffects>, BanError> {
         let first = new.first(self.now_ns)?;
-        let mut present = self.remembered(new.prefix)?.into_iter();
+        let mut present = self.bans_of(new.prefix)?.into_iter();
         if present.any(|own| own.is_of_origin_of(&first) && own.until_ns >= first.until_ns) {
             return Ok(None);
         }
@@ -303,7 +303,7 @@ impl<T: BanTable> Bans<'_, T> {
 
     /// Returns the bans of exactly this prefix, including ended bans that are remembered. The ban that ends last
     /// comes first.
-    pub(in crate::daemon) fn remembered(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
+    pub(in crate::daemon) fn bans_of(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
         key(prefix).map_or(Ok(Vec::new()), |key| prefix::read(self.table, &key))
     }
 

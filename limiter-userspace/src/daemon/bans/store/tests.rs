@@ -178,7 +178,7 @@ proptest! {
             match step {
                 Step::Ban(name, prefix, seconds) => {
                     let origin: Origin = name.parse().unwrap();
-                    let before = bans.remembered(prefix).unwrap();
+                    let before = bans.bans_of(prefix).unwrap();
                     let before = before.iter().any(|ban| origin.has_made(ban));
                     let made = bans.ban(&new_by(name, prefix, seconds));
                     let until = seconds.map_or(u64::MAX, |seconds| now + seconds);
@@ -225,7 +225,7 @@ proptest! {
                     model.0.retain(|_, (since, until, _)| {
                         *until == u64::MAX || now < *until + (*until - *since)
                     });
-                    let known = bans.remembered("192.0.2.0/24".parse().unwrap()).unwrap();
+                    let known = bans.bans_of("192.0.2.0/24".parse().unwrap()).unwrap();
                     prop_assert!(known.iter().all(|ban| now * SECOND < forgotten_at(ban)));
                     for ((address, length, _), ban) in &*table.bans.borrow() {
                         let prefix = IpNet::new(*address, *length).unwrap();
@@ -461,7 +461,7 @@ fn a_ban_may_be_lengthened_only() {
         let made = bans.lengthen(&new).unwrap();
         assert_eq!(made.is_some(), is_made, "{seconds:?}");
     }
-    let lasting = bans.remembered(prefix_of_test()).unwrap()[0];
+    let lasting = bans.bans_of(prefix_of_test()).unwrap()[0];
     assert_eq!((lasting.until_ns, lasting.times), (FOREVER, 3));
 }
 
@@ -474,7 +474,7 @@ fn one_s_ban_ends_while_another_s_holds() {
             .unwrap();
     }
     let bans = store.open(&table, 115 * SECOND).unwrap();
-    assert_eq!(bans.remembered(prefix_of_test()).unwrap().len(), 2);
+    assert_eq!(bans.bans_of(prefix_of_test()).unwrap().len(), 2);
     assert_eq!(store.counts().holding("fail2ban"), [0, 0]);
     assert_eq!(store.counts().holding("crowdsec"), [1, 0]);
     // fail2ban's ban is remembered for ten seconds after its end.
