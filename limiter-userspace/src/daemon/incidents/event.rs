@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use crate::{
     daemon::{
-        offenders::{limit_name, prefix_length, shown},
+        offenders::{limit_name, owner_text, prefix_length},
         texts::Texts,
     },
     protocol::Grouping,
@@ -171,7 +171,7 @@ impl Subject {
         let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
         let owner = self.source.owner();
-        let owner = owner.map(|owner| shown(datapath, Some(texts), &owner));
+        let owner = owner.map(|owner| owner_text(datapath, Some(texts), &owner));
         let object = match (&owner, self.source) {
             (Some(name), Source::Name(..)) => format!(" packets for {name}"),
             (Some(source), _) => format!(" {source}"),
