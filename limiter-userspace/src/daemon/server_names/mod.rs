@@ -97,7 +97,7 @@ impl NamerHandle {
     }
 
     /// Returns the outcomes of connections and QUIC flows.
-    fn followed(&self) -> Outcomes {
+    fn outcomes(&self) -> Outcomes {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

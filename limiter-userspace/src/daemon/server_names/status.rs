@@ -22,8 +22,8 @@ pub(in crate::daemon) fn status(
     let (Some(_), Some(maps)) = (datapath.server_names(), maps) else {
         return Ok(None);
     };
-    let followed = naming.map(NamerHandle::followed).unwrap_or_default();
-    let Outcomes { tcp, quic } = followed;
+    let outcomes = naming.map(NamerHandle::outcomes).unwrap_or_default();
+    let Outcomes { tcp, quic } = outcomes;
     Ok(Some(ServerNamesStatus {
         named: tcp.named,
         nameless: nameless(&tcp),
