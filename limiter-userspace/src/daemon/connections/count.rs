@@ -78,7 +78,7 @@ impl<'e> OwnerCount<'e> {
     }
 
     /// Returns the owners with the most, by the policy with that number.
-    pub(super) fn found(&self, generation: u64, at: Instant) -> OwnerSnapshot {
+    pub(super) fn snapshot(&self, generation: u64, at: Instant) -> OwnerSnapshot {
         OwnerSnapshot {
             generation,
             at,
@@ -164,7 +164,7 @@ mod tests {
         {
             count.add(ends, &places(at));
         }
-        let found = count.found(1, Instant::now());
+        let found = count.snapshot(1, Instant::now());
         assert_eq!(found.counted, 6);
         let [first, second, others @ ..] = found.limits;
         let shown = |limit: &LimitOwners| -> Vec<_> {
@@ -197,7 +197,7 @@ mod tests {
         }
         // An owner of two is found among 100,000 owners of one.
         count.add(&ends[77_777], &places([77_778]));
-        let [limit, ..] = count.found(1, Instant::now()).limits;
+        let [limit, ..] = count.snapshot(1, Instant::now()).limits;
         assert_eq!((limit.owners, limit.most.len()), (100_000, MOST_OWNERS));
         assert_eq!((limit.most[0].open, limit.most[0].place), (2, 77_778));
         assert!(limit.most[1..].iter().all(|owner| owner.open == 1));
@@ -207,7 +207,7 @@ mod tests {
     fn another_policy_has_found_nothing_yet() {
         let owners = Owners::default();
         assert!(owners.of(1).is_none());
-        owners.set(OwnerCount::new().found(1, Instant::now()));
+        owners.set(OwnerCount::new().snapshot(1, Instant::now()));
         assert!(owners.of(1).is_some());
         assert!(owners.of(2).is_none());
     }

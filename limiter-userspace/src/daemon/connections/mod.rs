@@ -142,7 +142,7 @@ async fn count(
     let shared = Arc::clone(daemon);
     let counting = spawn_blocking(move || {
         let before = cpu_time();
-        let counted = counted(&shared.datapath());
+        let counted = counted_cookies(&shared.datapath());
         (counted, cpu_time().saturating_sub(before))
     });
     if let Some(tracking) = tracking {
@@ -198,7 +198,7 @@ async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator
         }
         yield_now().await;
     }
-    let found = count.found(generation, Instant::now().into_std());
+    let found = count.snapshot(generation, Instant::now().into_std());
     daemon.owners.set(found);
 }
 
@@ -217,7 +217,7 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     Ok(orders.collect())
 }
 
-fn counted(datapath: &Datapath) -> Vec<u64> {
+fn counted_cookies(datapath: &Datapath) -> Vec<u64> {
     let maps = datapath.reputation();
     maps.map_or_else(Vec::new, |maps| maps.connections().counted())
 }
