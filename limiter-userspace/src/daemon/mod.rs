@@ -76,7 +76,7 @@ pub use self::{
     queries::Hold,
     queues::by_name as queues,
     shared::Daemon,
-    standing::{StandingCount, counted, is_reserving},
+    standing::{StandingCount, is_reserving, traffic_by_standing},
     worker::Worker,
 };
 use crate::{connections::keep_reserve, logging};

@@ -28,7 +28,7 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
     };
     let limits = datapath.manifest().policy.limits.iter();
     let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
-        let of_each = counted(datapath, limit.id)?.into_iter();
+        let of_each = traffic_by_standing(datapath, limit.id)?.into_iter();
         let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, &traffic));
         Ok((limit.name.clone(), of_each.collect()))
     });
@@ -56,7 +56,7 @@ pub type StandingCount = (Option<Standing>, LimitTraffic);
 /// # Errors
 ///
 /// Fails if the counters cannot be read.
-pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<StandingCount>, DatapathError> {
+pub fn traffic_by_standing(datapath: &Datapath, limit: LimitId) -> Result<Vec<StandingCount>, DatapathError> {
     // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();

@@ -16,7 +16,7 @@ use prometheus_client::{
 
 use super::{census::Census, number::gauge_of};
 use crate::{
-    daemon::{StandingCount, counted, is_reserving},
+    daemon::{StandingCount, is_reserving, traffic_by_standing},
     protocol::counted_name,
 };
 
@@ -48,7 +48,7 @@ impl Standings {
         let limits = datapath.manifest().policy.limits.iter();
         let limits = limits
             .filter(|limit| is_reserving(limit))
-            .map(|limit| Ok((limit.name.clone(), counted(datapath, limit.id)?)));
+            .map(|limit| Ok((limit.name.clone(), traffic_by_standing(datapath, limit.id)?)));
         let (known, known_age) = census.numbers(datapath, || sources.count())?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,
