@@ -110,7 +110,7 @@ fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, R
     if let Some(daemon) = &status.daemon {
         settings::check_step(config, daemon)?;
     }
-    let mut settings = settings::restarted(config, &status);
+    let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),
         settings::METRICS => options.metrics.is_none(),

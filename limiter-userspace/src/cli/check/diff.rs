@@ -34,8 +34,8 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
     };
     let differences = Differences {
         reload: Diff::between(&policy, &config.policy),
-        settings: settings::reloaded(config, &status),
-        restart: settings::restarted(config, &status),
+        settings: settings::reload_diff(config, &status),
+        restart: settings::restart_diff(config, &status),
     };
     if json {
         print_json(&differences)?;
