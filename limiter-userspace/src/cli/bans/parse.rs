@@ -23,7 +23,7 @@ pub(in crate::cli) fn bannable(text: &str) -> Result<ParsedValue<IpNet>, String>
 }
 
 /// Parses a prefix from a stream. Errors quote the text, because the user does not see the line.
-pub(super) fn streamed(text: &str) -> Result<ParsedValue<IpNet>, String> {
+pub(super) fn stream_prefix(text: &str) -> Result<ParsedValue<IpNet>, String> {
     bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
@@ -44,11 +44,11 @@ pub(in crate::cli) fn length(text: &str) -> Result<ParsedValue<BanLength>, Strin
     if is_for_ever(text) {
         return Ok(ParsedValue::default());
     }
-    limited(text).map_err(|error| error.to_string())
+    limited_length(text).map_err(|error| error.to_string())
 }
 
 /// Parses the length of a ban with an end. A length beyond the maximum becomes a ban without end, with a note.
-pub(super) fn limited(text: &str) -> Result<ParsedValue<BanLength>, InvalidDuration> {
+pub(super) fn limited_length(text: &str) -> Result<ParsedValue<BanLength>, InvalidDuration> {
     match duration::parse(text) {
         Ok(ns) if ns < FOR_EVER_NS => Ok(ParsedValue::plain(BanLength { ns: Some(ns) })),
         Ok(_) | Err(InvalidDuration::TooLong) => Ok(ParsedValue::corrected(

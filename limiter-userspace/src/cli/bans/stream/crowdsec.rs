@@ -159,7 +159,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> ReadResult {
     if !is_ban || !(is(scope, "ip") || is(scope, "range")) {
         return Ok(None);
     }
-    let prefix = parse::streamed(&decision.value)?;
+    let prefix = parse::stream_prefix(&decision.value)?;
     let origin = terms.origin.clone().unwrap_or(Origin::CROWDSEC);
     if matches!(action, Action::Del) {
         return Ok(Some(prefix.map(|prefix| {
@@ -169,7 +169,7 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> ReadResult {
             })
         })));
     }
-    let length = match decision.duration.as_deref().map(parse::limited) {
+    let length = match decision.duration.as_deref().map(parse::limited_length) {
         None => ParsedValue::plain(terms.length.value),
         Some(Ok(length)) => length,
         Some(Err(InvalidDuration::NotPositive)) => return Ok(None),

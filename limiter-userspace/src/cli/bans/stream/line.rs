@@ -20,7 +20,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>,
         None => None,
     };
     if let Some((target, rest)) = lifted {
-        let prefix = parse::streamed(target)?;
+        let prefix = parse::stream_prefix(target)?;
         return if rest.is_empty() {
             Ok(prefix.map(|prefix| {
                 BanChange::Unban(UnbanRequest {
@@ -34,7 +34,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>,
             ))
         };
     }
-    let prefix = parse::streamed(target)?;
+    let prefix = parse::stream_prefix(target)?;
     // A reason that begins with a number counts as a malformed duration: an error is better than a ban without
     // end.
     let (duration, after) = word(rest);
