@@ -88,7 +88,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// Prints everything except the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
-    for lines in [standing::explained(explanation), answers(explanation)] {
+    for lines in [standing::explanation_lines(explanation), answers(explanation)] {
         if !lines.is_empty() {
             writeln!(out)?;
         }
@@ -100,7 +100,7 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
         writeln!(out)?;
     }
     for sieve in &explanation.sieves {
-        writeln!(out, "{}", sieve::explained(sieve))?;
+        writeln!(out, "{}", sieve::explanation_text(sieve))?;
     }
     print_last_drop(out, explanation.last_drop.as_ref())
 }

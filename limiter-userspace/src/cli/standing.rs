@@ -59,7 +59,7 @@ pub(super) fn traffic_table(status: &StandingStatus) -> String {
 }
 
 /// Describes the standing of an address, and its effects.
-pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn explanation_lines(explanation: &Explanation) -> Vec<String> {
     let Some(standing) = &explanation.standing else {
         return Vec::new();
     };
@@ -73,7 +73,7 @@ pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
 }
 
 /// Describes why a source has its standing.
-pub(super) fn because(explanation: &StandingExplanation) -> String {
+pub(super) fn reason_text(explanation: &StandingExplanation) -> String {
     let StandingExplanation { standing, why, .. } = explanation;
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
@@ -100,7 +100,7 @@ fn standing_line(explanation: &StandingExplanation) -> String {
     let StandingExplanation {
         source, standing, ..
     } = explanation;
-    let because = because(explanation);
+    let because = reason_text(explanation);
     let mut line = format!("{} is {}: {because}", short(*source), standing.name());
     for (label, ns) in [
         ("gained", explanation.gained_ago_ns),

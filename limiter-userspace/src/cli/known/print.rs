@@ -12,7 +12,7 @@ use limiter_policy::text::short;
 use crate::{
     cli::{
         render::{ago, count, counted, duration, table},
-        standing::{because, shortage_line},
+        standing::{reason_text, shortage_line},
     },
     protocol::{StandingExplanation, StandingReason, known::KnownList},
 };
@@ -78,7 +78,7 @@ pub(super) fn source(
         out,
         "{subject} is {}:\n  {}",
         source.standing.name(),
-        because(source)
+        reason_text(source)
     )?;
     let times = [
         ("gained", source.gained_ago_ns.map(ago)),

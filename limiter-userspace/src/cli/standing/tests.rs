@@ -87,10 +87,10 @@ fn why_a_source_has_its_standing() {
 fn what_a_standing_changes() {
     let mut explanation = testing::explanation("192.0.2.7");
     let of_limit = |explanation: &Explanation| {
-        let lines = explained(explanation);
+        let lines = explanation_lines(explanation);
         lines.into_iter().skip(1).collect::<Vec<_>>()
     };
-    assert!(explained(&explanation).is_empty());
+    assert!(explanation_lines(&explanation).is_empty());
     explanation.standing = Some(unknown());
     assert!(of_limit(&explanation).is_empty());
     explanation.limits[0].reserve = Some(ReserveExplanation {
