@@ -130,7 +130,7 @@ impl Observer {
     }
 
     /// Returns the packets in a frame, with their bytes.
-    fn sent(&mut self, facts: &Facts) -> TrafficCount {
+    fn traffic_of(&mut self, facts: &Facts) -> TrafficCount {
         let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
         self.ways.merged += u64::from(packets > 1);
         let begins = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
@@ -143,7 +143,7 @@ impl Observer {
     }
 
     fn add(&mut self, service: Service, facts: &Facts, at_ns: i64) {
-        let sent = self.sent(facts);
+        let sent = self.traffic_of(facts);
         if !self.services.contains_key(&service) && self.services.len() >= MOST_SERVICES {
             self.ways.beyond += 1;
             return;

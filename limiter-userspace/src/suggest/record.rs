@@ -67,7 +67,7 @@ impl TrafficCount {
 
     /// Returns the counted packets, and the tokens of each. An entry's bytes are split evenly among its
     /// packets.
-    pub(super) const fn counted(self, cost: Cost) -> (u32, u64) {
+    pub(super) const fn amount(self, cost: Cost) -> (u32, u64) {
         match cost {
             Cost::Packets | Cost::NewNames => (self.packets, 1),
             Cost::NewConnections | Cost::Connections | Cost::Handshakes => (self.connections, 1),
@@ -410,8 +410,8 @@ mod tests {
             bytes: 200,
             connections: 1,
         };
-        assert_eq!(sent.counted(Cost::Packets), (3, 1));
-        assert_eq!(sent.counted(Cost::Bytes), (3, 67));
-        assert_eq!(sent.counted(Cost::NewConnections), (1, 1));
+        assert_eq!(sent.amount(Cost::Packets), (3, 1));
+        assert_eq!(sent.amount(Cost::Bytes), (3, 67));
+        assert_eq!(sent.amount(Cost::NewConnections), (1, 1));
     }
 }

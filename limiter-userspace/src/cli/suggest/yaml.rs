@@ -8,7 +8,7 @@ use limiter_policy::{
     text::{one_line, period, visible_json},
 };
 
-use super::wording::{seen, share};
+use super::wording::{share, summary};
 use crate::{
     cli::render::{count, duration},
     suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms},
@@ -29,7 +29,7 @@ pub(super) fn write(
     comment(
         &format!(
             "Suggested by `limiter suggest` from {}.",
-            seen(suggestion, from)
+            summary(suggestion, from)
         ),
         out,
     )?;
