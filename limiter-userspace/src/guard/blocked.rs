@@ -40,7 +40,7 @@ pub(super) fn warnings(
     let own = own
         .iter()
         .filter_map(|address| blocked_by_policy(policy, *address, AddressRole::Own));
-    let guarded = guarded.iter().flat_map(|guarded| blocked(policy, guarded));
+    let guarded = guarded.iter().flat_map(|guarded| block_warnings(policy, guarded));
     for found in guarded.chain(own) {
         match warnings.iter_mut().find(|told| told.is_alike(&found)) {
             Some(told) if told.address == found.address => {}
@@ -80,7 +80,7 @@ fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Opt
     BlockWarning::new(address, role, None, &policy.listing_of(address))
 }
 
-fn blocked(policy: &Policy, guarded: &GuardedAddress) -> Vec<BlockWarning> {
+fn block_warnings(policy: &Policy, guarded: &GuardedAddress) -> Vec<BlockWarning> {
     let address = guarded.address;
     let role = AddressRole::Other(guarded.why.role());
     if policy.listing_of(address) != Listing::default() {
