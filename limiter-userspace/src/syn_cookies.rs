@@ -135,7 +135,7 @@ mod tests {
         limiter_policy::config::parse(&text, "test").unwrap().policy
     }
 
-    fn told(deny: &str, ports: &str, host: &Host) -> Option<String> {
+    fn warning_of(deny: &str, ports: &str, host: &Host) -> Option<String> {
         let mut warnings = warnings(&policy(deny, ports), host);
         let warning = warnings.remove("Syns");
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -152,17 +152,17 @@ mod tests {
 
     #[test]
     fn names_the_remedy() {
-        let off = told("syn-cookie", "", &host(Some("0\n"))).unwrap();
+        let off = warning_of("syn-cookie", "", &host(Some("0\n"))).unwrap();
         assert!(off.contains("sysctl -w net.ipv4.tcp_syncookies=1"), "{off}");
-        let none = told("{unknown: syn-cookie}", "", &host(None)).unwrap();
+        let none = warning_of("{unknown: syn-cookie}", "", &host(None)).unwrap();
         assert!(none.contains("CONFIG_SYN_COOKIES"), "{none}");
     }
 
     #[test]
     fn is_silent_where_they_are_made_or_not_asked_for() {
-        assert_eq!(told("syn-cookie", "", &host(Some("1\n"))), None);
-        assert_eq!(told("syn-cookie", "", &host(Some("2\n"))), None);
-        assert_eq!(told("reset", "", &host(Some("0\n"))), None);
+        assert_eq!(warning_of("syn-cookie", "", &host(Some("1\n"))), None);
+        assert_eq!(warning_of("syn-cookie", "", &host(Some("2\n"))), None);
+        assert_eq!(warning_of("reset", "", &host(Some("0\n"))), None);
         assert!(are_used(&policy("{unknown: syn-cookie}", "")));
         assert!(!are_used(&policy("reset", "")));
     }
@@ -183,14 +183,14 @@ mod tests {
             ("", &[], true),
             ("", &[22], false),
         ] {
-            let told = told("syn-cookie", ports, &forwarding(listening));
+            let told = warning_of("syn-cookie", ports, &forwarding(listening));
             assert_eq!(told.is_some(), is_told, "{ports} {listening:?}: {told:?}");
         }
         let unknown = Host {
             listening: None,
             ..forwarding(&[])
         };
-        assert_eq!(told("syn-cookie", ports, &unknown), None);
+        assert_eq!(warning_of("syn-cookie", ports, &unknown), None);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Scene {
         for offence in &look.offences {
             self.decider.banned(offence, ns(at_ms + 60_000));
         }
-        look.offences.iter().map(told).collect()
+        look.offences.iter().map(fields).collect()
     }
 
     #[track_caller]
@@ -160,7 +160,7 @@ pub(super) fn shown(prefix: &BanKey) -> String {
     }
 }
 
-pub(super) fn told(offence: &Offence) -> (u16, String, u64, u64) {
+pub(super) fn fields(offence: &Offence) -> (u16, String, u64, u64) {
     let prefix = shown(&offence.prefix());
     (offence.limit().0, prefix, offence.drops, offence.members)
 }

@@ -2,7 +2,7 @@
 
 use limiter_policy::policy::AutomaticBan;
 
-use super::{DueBans, Scene, ns, shown, terms, told};
+use super::{DueBans, Scene, fields, ns, shown, terms};
 
 #[test]
 fn addresses_of_a_network_are_banned_as_one() {
@@ -35,10 +35,10 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
     assert!(scene.decider.is_unfinished());
     let alone = [(1, hosts[3], 300, 1), (1, hosts[1], 200, 1)];
     let look = scene.decide(2_000);
-    let found = look.offences.iter().map(told).collect::<Vec<_>>();
+    let found = look.offences.iter().map(fields).collect::<Vec<_>>();
     assert_eq!(found.len(), 3);
     for (offence, expected) in look.offences.iter().zip(alone) {
-        let (limit, prefix, drops, members) = told(offence);
+        let (limit, prefix, drops, members) = fields(offence);
         assert_eq!((limit, prefix.as_str(), drops, members), expected);
         scene.decider.banned(offence, ns(60_000));
     }
@@ -66,7 +66,7 @@ fn networks_of_a_site_that_is_refused_are_banned_alone() {
             }
         }
     };
-    let found = |look: &DueBans| look.offences.iter().map(told).collect::<Vec<_>>();
+    let found = |look: &DueBans| look.offences.iter().map(fields).collect::<Vec<_>>();
     let range = |prefix: &str, drops| (1, prefix.to_owned(), drops, 2);
     flood(&mut scene, 0, [1, 2]);
     let look = scene.decide(1_000);
