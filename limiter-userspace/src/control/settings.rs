@@ -53,7 +53,7 @@ pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedS
 
 /// Returns the differing settings that a reload changes, in the order of the configuration's documentation.
 #[must_use]
-pub fn reload_diff(&config: &Config, status: &Status) -> Vec<SettingDiff> {
+pub fn reload_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let running = &status.buckets.settings;
     let settings = [
         interfaces(config, status),

@@ -56,7 +56,10 @@ pub type StandingCount = (Option<Standing>, LimitTraffic);
 /// # Errors
 ///
 /// Fails if the counters cannot be read.
-pub fn traffic_by_standing(datapath: &Datapath, limit: LimitId) -> Result<Vec<StandingCount>, DatapathError> {
+pub fn traffic_by_standing(
+    datapath: &Datapath,
+    limit: LimitId,
+) -> Result<Vec<StandingCount>, DatapathError> {
     // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();
