@@ -53,7 +53,7 @@ pub(super) enum FindError {
 }
 
 /// Overload by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
-type Distress = [Option<OverloadCount>; Kind::ALL.len()];
+type OverloadCounts = [Option<OverloadCount>; Kind::ALL.len()];
 
 impl Capacity {
     /// Waits for the pause; returns whether the daemon has ended meanwhile.
@@ -77,10 +77,10 @@ impl Capacity {
     }
 
     /// Returns the overload that a limit's finder saw, and why the rates cannot be found, if so.
-    fn of(&self, limit: LimitId) -> (Distress, Option<Arc<FindError>>) {
+    fn of(&self, limit: LimitId) -> (OverloadCounts, Option<Arc<FindError>>) {
         let shared = self.locked();
         let finder = shared.found.finders.get(&limit);
-        let overloads = finder.map_or_else(Distress::default, |finder| *finder.overloads());
+        let overloads = finder.map_or_else(OverloadCounts::default, |finder| *finder.overloads());
         (overloads, shared.found.error.clone())
     }
 

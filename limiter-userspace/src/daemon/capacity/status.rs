@@ -3,7 +3,7 @@
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::policy::Limit;
 
-use super::{Capacity, Distress};
+use super::{Capacity, OverloadCounts};
 use crate::{
     capacity::Kind,
     protocol::{AutomaticRate, DistressStatus},
@@ -25,7 +25,7 @@ pub(in crate::daemon) fn status(
             let (distress, error) = capacity.of(limit.id);
             (distress, error.map(|error| error.to_string()))
         }
-        None => (Distress::default(), Some("no daemon runs".to_owned())),
+        None => (OverloadCounts::default(), Some("no daemon runs".to_owned())),
     };
     let now_ns = monotonic_now();
     let heard = Kind::ALL.into_iter().zip(distress);
