@@ -3,7 +3,7 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
-use super::{CpuTimes, Distress, SocketLosses, Work};
+use super::{CpuTimes, OverloadCounters, SocketLosses, Work};
 
 /// Where packets were lost, or soon will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct HostLosses {
     /// The host as a whole.
-    pub distress: Distress,
+    pub distress: OverloadCounters,
     /// Single sockets; `None`: no limit needed them, or they could not be read.
     pub sockets: Option<SocketLosses>,
     /// All CPUs.
@@ -104,7 +104,7 @@ impl LossFilter {
         work: &Work,
     ) -> [bool; Kind::ALL.len()] {
         let more =
-            |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
+            |counter: fn(&OverloadCounters) -> u64| counter(&now.distress) > counter(&before.distress);
         let is_ours = || match (&now.sockets, &before.sockets) {
             _ if self.ports.is_empty() => true,
             (Some(now), Some(before)) => now.have_more_on(&self.ports, before),
@@ -139,7 +139,7 @@ mod tests {
 
     fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> HostLosses {
         HostLosses {
-            distress: Distress {
+            distress: OverloadCounters {
                 receive_buffer,
                 listen_queue,
                 backlog,

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind, Read as _, Seek as _},
 };
 
-use super::{CpuTimes, Distress};
+use super::{CpuTimes, OverloadCounters};
 
 /// The files, kept open: later no descriptor may be left.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl HostFiles {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn distress(&self) -> Result<Distress, ReadDistressError> {
-        Ok(Distress::parse(
+    pub fn distress(&self) -> Result<OverloadCounters, ReadDistressError> {
+        Ok(OverloadCounters::parse(
             &self.snmp.text()?,
             &ProcFile::text_if_there(self.snmp6.as_ref())?,
             &self.netstat.text()?,

@@ -1,7 +1,7 @@
 //! Automatic rates: finds a limit's rate by the capacity of the server behind the limiter.
 //!
 //! The host tells when it is overloaded: it counts packets lost because they were not received in time
-//! ([`Distress`]). A limit considers only losses that its own packets may have caused ([`LossFilter`]). The [`Law`]
+//! ([`OverloadCounters`]). A limit considers only losses that its own packets may have caused ([`LossFilter`]). The [`Law`]
 //! moves its rate by them.
 
 mod cpus;
@@ -15,7 +15,7 @@ mod work;
 
 pub use self::{
     cpus::CpuTimes,
-    distress::Distress,
+    distress::OverloadCounters,
     finder::{Finder, OverloadCount},
     hearing::{HostLosses, Kind, LossFilter},
     host_files::{HostFiles, ReadDistressError},
