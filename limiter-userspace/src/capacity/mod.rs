@@ -18,7 +18,7 @@ pub use self::{
     distress::OverloadCounters,
     finder::{Finder, OverloadCount},
     hearing::{HostLosses, Kind, LossFilter},
-    host_files::{HostFiles, ReadDistressError},
+    host_files::{HostFiles, ReadOverloadError},
     law::{Bounds, EVERY, Interval, Law},
     sockets::{SocketLosses, UdpSockets},
     work::Work,

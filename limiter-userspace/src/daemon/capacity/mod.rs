@@ -13,7 +13,7 @@ use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::DatapathError;
 
 pub(super) use self::status::status;
-use crate::capacity::{Finder, Kind, OverloadCount, ReadDistressError};
+use crate::capacity::{Finder, Kind, OverloadCount, ReadOverloadError};
 
 /// Shared between the thread that finds the rates and the rest of the daemon.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(super) struct RateFinders {
 pub(super) enum FindError {
     /// The host's losses cannot be read.
     #[error(transparent)]
-    Distress(#[from] ReadDistressError),
+    Distress(#[from] ReadOverloadError),
     /// There is no socket to query other sockets with.
     #[error("cannot ask for UDP sockets: {0}")]
     Sockets(io::Error),
