@@ -48,8 +48,8 @@ pub use self::{
         StandingTraffic, counted_name, counted_standings,
     },
     status::{
-        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
-        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
+        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus,
+        LimitStatus, OverloadStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
         StateStatus, Status,
     },
 };

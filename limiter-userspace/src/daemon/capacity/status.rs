@@ -6,7 +6,7 @@ use limiter_policy::policy::Limit;
 use super::{Capacity, OverloadCounts};
 use crate::{
     capacity::Kind,
-    protocol::{AutomaticRate, DistressStatus},
+    protocol::{AutomaticRate, OverloadStatus},
 };
 
 /// Returns the rate in force of a limit; `None`: it is not automatic. `capacity` is the daemon's, if one runs.
@@ -35,7 +35,7 @@ pub(in crate::daemon) fn status(
         floor,
         ceiling,
         distress: heard
-            .map(|(kind, heard)| DistressStatus {
+            .map(|(kind, heard)| OverloadStatus {
                 kind: kind.name().to_owned(),
                 intervals: heard.intervals,
                 ago_ns: now_ns.saturating_sub(heard.last_ns),
