@@ -103,8 +103,9 @@ impl LossFilter {
         now: &HostLosses,
         work: &Work,
     ) -> [bool; Kind::ALL.len()] {
-        let more =
-            |counter: fn(&OverloadCounters) -> u64| counter(&now.distress) > counter(&before.distress);
+        let more = |counter: fn(&OverloadCounters) -> u64| {
+            counter(&now.distress) > counter(&before.distress)
+        };
         let is_ours = || match (&now.sockets, &before.sockets) {
             _ if self.ports.is_empty() => true,
             (Some(now), Some(before)) => now.have_more_on(&self.ports, before),

@@ -1,8 +1,8 @@
 //! Automatic rates: finds a limit's rate by the capacity of the server behind the limiter.
 //!
 //! The host tells when it is overloaded: it counts packets lost because they were not received in time
-//! ([`OverloadCounters`]). A limit considers only losses that its own packets may have caused ([`LossFilter`]). The [`Law`]
-//! moves its rate by them.
+//! ([`OverloadCounters`]). A limit considers only losses that its own packets may have caused ([`LossFilter`]). The
+//! [`Law`] moves its rate by them.
 
 mod cpus;
 mod distress;
