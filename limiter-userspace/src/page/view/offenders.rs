@@ -68,7 +68,9 @@ pub(in crate::page) fn page(
                 } @else {
                     (rows(offenders, grouping, "Dropped most"))
                 }
-                p { (list_summary(&offenders.list)) " The thousand that were dropped most are shown." }
+                p {
+                    (list_summary(&offenders.list)) " The thousand that were dropped most are shown."
+                }
             }
             nav aria-label="Rows" {
                 @if asked.from > 0 { a href=(link(0, grouping)) rel="first" { "First" } }
