@@ -127,7 +127,7 @@ pub fn choose<'l>(
 /// An interface that only a pattern selects is not limited.
 #[derive(Debug, Error)]
 #[error("{interface} is passed over, though a pattern selects it: {reason}")]
-pub struct PassedOver {
+pub struct SkippedInterface {
     /// The interface.
     pub interface: String,
     /// The reason.

@@ -12,14 +12,14 @@ use tracing::warn;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The last result.
-pub(crate) struct Fresh<T, E>(Mutex<Option<Made<T, E>>>);
+pub(crate) struct ShortCache<T, E>(Mutex<Option<CachedResult<T, E>>>);
 
-struct Made<T, E> {
+struct CachedResult<T, E> {
     at: Instant,
     result: Result<T, Arc<E>>,
 }
 
-impl<T: Clone, E: Display> Fresh<T, E> {
+impl<T: Clone, E: Display> ShortCache<T, E> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -42,7 +42,7 @@ impl<T: Clone, E: Display> Fresh<T, E> {
         if let (Err(error), false) = (&result, had_failed) {
             warn!("{error}");
         }
-        *last = Some(Made {
+        *last = Some(CachedResult {
             // The age counts from the end of `make`, however long it took.
             at: now(),
             result: result.clone(),
@@ -59,7 +59,7 @@ mod tests {
 
     /// Counts the calls of `make`. Each takes some time and has the given result.
     struct Scene {
-        last: Fresh<String, &'static str>,
+        last: ShortCache<String, &'static str>,
         now: Cell<Instant>,
         takes: Duration,
         made: Cell<u32>,
@@ -69,7 +69,7 @@ mod tests {
     impl Scene {
         fn new(takes: Duration, succeeds: bool) -> Self {
             Self {
-                last: Fresh::new(),
+                last: ShortCache::new(),
                 now: Cell::new(Instant::now()),
                 takes,
                 made: Cell::new(0),

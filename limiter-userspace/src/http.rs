@@ -78,7 +78,7 @@ pub(crate) enum Port {
 }
 
 /// A listener on the serving thread's runtime.
-pub(crate) enum Listening {
+pub(crate) enum BoundListener {
     Tcp(TcpListener),
     /// Only for users that the socket file admits.
     Unix(UnixListener, SocketFile),
@@ -104,7 +104,7 @@ impl Port {
         thread: &str,
         daemon: Arc<Daemon>,
         pulse: fn(&Pulses) -> &Pulse,
-        serve: impl AsyncFnOnce(Listening, &Arc<Daemon>) -> Infallible + Send + 'static,
+        serve: impl AsyncFnOnce(BoundListener, &Arc<Daemon>) -> Infallible + Send + 'static,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -112,9 +112,9 @@ impl Port {
         let listener = {
             let _inside = runtime.enter();
             match self {
-                Self::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
+                Self::Tcp(listener) => BoundListener::Tcp(TcpListener::from_std(listener)?),
                 Self::Unix(file, listener) => {
-                    Listening::Unix(UnixListener::from_std(listener)?, file)
+                    BoundListener::Unix(UnixListener::from_std(listener)?, file)
                 }
             }
         };
@@ -168,20 +168,20 @@ where
 
 /// Serves forever on a port that messages call `name`.
 pub(crate) async fn serve(
-    listener: Listening,
+    listener: BoundListener,
     name: &'static str,
     pulse: &Pulse,
     answers: impl Answers,
 ) -> Infallible {
     match listener {
-        Listening::Tcp(listener) => {
+        BoundListener::Tcp(listener) => {
             let next = async || {
                 let (stream, address) = listener.accept().await?;
                 Ok((stream, Peer::at(address.ip())))
             };
             accept(next, name, pulse, answers).await
         }
-        Listening::Unix(listener, file) => {
+        BoundListener::Unix(listener, file) => {
             // Other users' connections are closed at once, without an answer.
             let next = async || loop {
                 let (stream, _) = listener.accept().await?;

@@ -40,7 +40,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// Reads the settings of this thread's network namespace.
-    pub(crate) async fn look() -> Self {
+    pub(crate) async fn read() -> Self {
         Self {
             setting: fs::read_to_string(SETTING).ok(),
             forwards: forwarding::setting(),
@@ -72,18 +72,18 @@ fn makes_cookies(limit: &Limit) -> bool {
 
 /// Returns by limit why this host does not make the SYN cookies that the limit answers with.
 #[must_use]
-pub(crate) fn troubles(policy: &Policy, host: &Host) -> BTreeMap<String, String> {
+pub(crate) fn warnings(policy: &Policy, host: &Host) -> BTreeMap<String, String> {
     let limits = policy.limits.iter();
     let limits = limits.filter(|limit| limit.is_first_part() && makes_cookies(limit));
-    let troubles = limits.filter_map(|limit| {
-        let trouble = host.trouble(limit)?;
-        Some((configured_name(&limit.name).to_owned(), trouble))
+    let warnings = limits.filter_map(|limit| {
+        let warning = host.warning(limit)?;
+        Some((configured_name(&limit.name).to_owned(), warning))
     });
-    troubles.collect()
+    warnings.collect()
 }
 
 impl Host {
-    fn trouble(&self, limit: &Limit) -> Option<String> {
+    fn warning(&self, limit: &Limit) -> Option<String> {
         match self.setting.as_deref().map(str::trim_end) {
             None => Some(
                 "this kernel makes no SYN cookies (CONFIG_SYN_COOKIES): the SYNs that the limit \
@@ -135,11 +135,11 @@ mod tests {
         limiter_policy::config::parse(&text, "test").unwrap().policy
     }
 
-    fn told(deny: &str, ports: &str, host: &Host) -> Option<String> {
-        let mut troubles = troubles(&policy(deny, ports), host);
-        let trouble = troubles.remove("Syns");
-        assert!(troubles.is_empty(), "{troubles:?}");
-        trouble
+    fn warning_of(deny: &str, ports: &str, host: &Host) -> Option<String> {
+        let mut warnings = warnings(&policy(deny, ports), host);
+        let warning = warnings.remove("Syns");
+        assert!(warnings.is_empty(), "{warnings:?}");
+        warning
     }
 
     fn host(setting: Option<&str>) -> Host {
@@ -152,17 +152,17 @@ mod tests {
 
     #[test]
     fn names_the_remedy() {
-        let off = told("syn-cookie", "", &host(Some("0\n"))).unwrap();
+        let off = warning_of("syn-cookie", "", &host(Some("0\n"))).unwrap();
         assert!(off.contains("sysctl -w net.ipv4.tcp_syncookies=1"), "{off}");
-        let none = told("{unknown: syn-cookie}", "", &host(None)).unwrap();
+        let none = warning_of("{unknown: syn-cookie}", "", &host(None)).unwrap();
         assert!(none.contains("CONFIG_SYN_COOKIES"), "{none}");
     }
 
     #[test]
     fn is_silent_where_they_are_made_or_not_asked_for() {
-        assert_eq!(told("syn-cookie", "", &host(Some("1\n"))), None);
-        assert_eq!(told("syn-cookie", "", &host(Some("2\n"))), None);
-        assert_eq!(told("reset", "", &host(Some("0\n"))), None);
+        assert_eq!(warning_of("syn-cookie", "", &host(Some("1\n"))), None);
+        assert_eq!(warning_of("syn-cookie", "", &host(Some("2\n"))), None);
+        assert_eq!(warning_of("reset", "", &host(Some("0\n"))), None);
         assert!(are_used(&policy("{unknown: syn-cookie}", "")));
         assert!(!are_used(&policy("reset", "")));
     }
@@ -183,14 +183,14 @@ mod tests {
             ("", &[], true),
             ("", &[22], false),
         ] {
-            let told = told("syn-cookie", ports, &forwarding(listening));
+            let told = warning_of("syn-cookie", ports, &forwarding(listening));
             assert_eq!(told.is_some(), is_told, "{ports} {listening:?}: {told:?}");
         }
         let unknown = Host {
             listening: None,
             ..forwarding(&[])
         };
-        assert_eq!(told("syn-cookie", ports, &unknown), None);
+        assert_eq!(warning_of("syn-cookie", ports, &unknown), None);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build()?;
-                Ok(runtime.block_on(Host::look()))
+                Ok(runtime.block_on(Host::read()))
             })
         };
         let calm = look()?;

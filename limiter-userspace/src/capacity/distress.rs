@@ -2,7 +2,7 @@
 
 /// The packets that the host has lost since it started, because they were not received in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Distress {
+pub struct OverloadCounters {
     /// UDP datagrams for which a socket's receive buffer had no room, in this network namespace.
     pub receive_buffer: u64,
     /// TCP connections for which a listener's queue had no room, in this network namespace.
@@ -11,7 +11,7 @@ pub struct Distress {
     pub backlog: u64,
 }
 
-impl Distress {
+impl OverloadCounters {
     /// Reads the kernel's texts. A counter that the kernel does not have is 0.
     pub(super) fn parse(snmp: &str, snmp6: &str, netstat: &str, softnet: &str) -> Self {
         Self {
@@ -70,14 +70,14 @@ mod tests {
         let snmp6 = "Ip6InReceives                   \t12\nUdp6RcvbufErrors                \t6\n";
         let netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 8 4 4\n";
         let softnet = "000000a1 0000000b 00000000 00000000\n000000a2 00000010 00000000 00000000\n";
-        let found = Distress::parse(snmp, snmp6, netstat, softnet);
-        let expected = Distress {
+        let found = OverloadCounters::parse(snmp, snmp6, netstat, softnet);
+        let expected = OverloadCounters {
             receive_buffer: 11,
             listen_queue: 4,
             backlog: 0x1b,
         };
         assert_eq!(found, expected);
-        assert_eq!(Distress::parse("", "", "", ""), Distress::default());
+        assert_eq!(OverloadCounters::parse("", "", "", ""), OverloadCounters::default());
     }
 
     /// An unread socket loses datagrams beyond its buffer, and the host counts them.

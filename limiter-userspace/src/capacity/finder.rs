@@ -3,22 +3,22 @@
 use limiter_common::counters::LimitTraffic;
 use limiter_policy::policy::Limit;
 
-use super::{Bounds, Hearing, Interval, Kind, Law, Seen, Work};
+use super::{Bounds, HostLosses, Interval, Kind, Law, LossFilter, Work};
 
 /// Finds the rate of one limit, from one look to the next.
 #[derive(Clone, Debug)]
 pub struct Finder {
     law: Law,
-    hearing: Hearing,
+    loss_filter: LossFilter,
     /// Each CPU's counts for the limit at the last look; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
     /// The overload seen so far, in the order of [`Kind::ALL`].
-    heard: [Option<Heard>; Kind::ALL.len()],
+    overloads: [Option<OverloadCount>; Kind::ALL.len()],
 }
 
 /// Overload of one kind that moved a limit's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct OverloadCount {
     /// The number of intervals with it.
     pub intervals: u64,
     /// When the last of them ended, in nanoseconds.
@@ -31,9 +31,9 @@ impl Finder {
     pub fn new(limit: &Limit) -> Option<Self> {
         Some(Self {
             law: Law::new(bounds(limit)?),
-            hearing: Hearing::of(limit),
+            loss_filter: LossFilter::of(limit),
             traffic: None,
-            heard: [None; Kind::ALL.len()],
+            overloads: [None; Kind::ALL.len()],
         })
     }
 
@@ -42,14 +42,14 @@ impl Finder {
     #[must_use]
     pub fn under(mut self, limit: &Limit) -> Option<Self> {
         self.law.bind(bounds(limit)?);
-        self.hearing = Hearing::of(limit);
+        self.loss_filter = LossFilter::of(limit);
         Some(self)
     }
 
     /// Returns the losses that matter to the limit.
     #[must_use]
-    pub const fn hearing(&self) -> &Hearing {
-        &self.hearing
+    pub const fn loss_filter(&self) -> &LossFilter {
+        &self.loss_filter
     }
 
     /// The current rate, in tokens a second.
@@ -60,25 +60,31 @@ impl Finder {
 
     /// The overload seen so far, in the order of [`Kind::ALL`]; `None`: none of that kind.
     #[must_use]
-    pub const fn heard(&self) -> &[Option<Heard>; Kind::ALL.len()] {
-        &self.heard
+    pub const fn overloads(&self) -> &[Option<OverloadCount>; Kind::ALL.len()] {
+        &self.overloads
     }
 
     /// Moves the rate by the host's losses between `before` and `now`, and by each CPU's counts for the limit so far.
     /// `now_ns`: the time, in nanoseconds.
-    pub fn look(&mut self, before: &Seen, now: &Seen, traffic: Vec<LimitTraffic>, now_ns: u64) {
+    pub fn update(
+        &mut self,
+        before: &HostLosses,
+        now: &HostLosses,
+        traffic: Vec<LimitTraffic>,
+        now_ns: u64,
+    ) {
         let had = self.traffic.as_deref();
         let work = had.map_or_else(Work::default, |had| Work::between(had, &traffic));
         self.traffic = Some(traffic);
-        let is_heard = self.hearing.heard(before, now, &work);
-        for (heard, _) in self.heard.iter_mut().zip(is_heard).filter(|(_, is)| *is) {
-            *heard = Some(Heard {
-                intervals: heard.map_or(0, |heard| heard.intervals) + 1,
+        let is_lost = self.loss_filter.losses(before, now, &work);
+        for (overload, _) in self.overloads.iter_mut().zip(is_lost).filter(|(_, is)| *is) {
+            *overload = Some(OverloadCount {
+                intervals: overload.map_or(0, |overload| overload.intervals) + 1,
                 last_ns: now_ns,
             });
         }
         self.law.step(Interval {
-            distress: is_heard.contains(&true),
+            distress: is_lost.contains(&true),
             refused: work.refused,
         });
     }
@@ -104,11 +110,11 @@ mod tests {
     fn it_goes_on_under_the_next_policy() {
         let first = total("count: auto, floor: 1000, ceiling: 64000");
         let mut finder = Finder::new(&first.limits[0]).unwrap();
-        let calm = Seen::default();
+        let calm = HostLosses::default();
         for refused in 0..10 {
             let mut traffic = LimitTraffic::default();
             traffic.dropped.packets = refused;
-            finder.look(&calm, &calm, vec![traffic], refused);
+            finder.update(&calm, &calm, vec![traffic], refused);
         }
         assert_eq!(finder.rate(), 64_000, "the first look only begins");
         let under = |more: &str| finder.clone().under(&total(more).limits[0]);

@@ -3,7 +3,7 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
 
-use super::{CpuTimes, Distress, SocketLosses, Work};
+use super::{CpuTimes, OverloadCounters, SocketLosses, Work};
 
 /// Where packets were lost, or soon will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ impl Kind {
 
 /// The host's losses so far, and its CPUs' times.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct HostLosses {
     /// The host as a whole.
-    pub distress: Distress,
+    pub distress: OverloadCounters,
     /// Single sockets; `None`: no limit needed them, or they could not be read.
     pub sockets: Option<SocketLosses>,
     /// All CPUs.
@@ -52,14 +52,14 @@ pub struct Seen {
 
 /// The losses that lower a limit's rate: only losses that may come from packets that it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hearing {
+pub struct LossFilter {
     udp: bool,
     tcp: bool,
     /// The destination ports that it counts; empty: all.
     ports: Vec<PortRange>,
 }
 
-impl Hearing {
+impl LossFilter {
     /// Returns the losses that matter to a limit.
     #[must_use]
     pub fn of(limit: &Limit) -> Self {
@@ -75,7 +75,7 @@ impl Hearing {
 
     /// Returns whether overload of that kind matters to the limit.
     #[must_use]
-    pub const fn hears(&self, kind: Kind) -> bool {
+    pub const fn counts(&self, kind: Kind) -> bool {
         match kind {
             Kind::ReceiveBuffer => self.udp,
             Kind::ListenQueue => self.tcp,
@@ -97,9 +97,15 @@ impl Hearing {
     /// are unknown, a full receive buffer counts. A full CPU counts only if it took packets of the limit, which
     /// refused some meanwhile: without a flood, a busy host lowers nothing.
     #[must_use]
-    pub fn heard(&self, before: &Seen, now: &Seen, work: &Work) -> [bool; Kind::ALL.len()] {
-        let more =
-            |counter: fn(&Distress) -> u64| counter(&now.distress) > counter(&before.distress);
+    pub fn losses(
+        &self,
+        before: &HostLosses,
+        now: &HostLosses,
+        work: &Work,
+    ) -> [bool; Kind::ALL.len()] {
+        let more = |counter: fn(&OverloadCounters) -> u64| {
+            counter(&now.distress) > counter(&before.distress)
+        };
         let is_ours = || match (&now.sockets, &before.sockets) {
             _ if self.ports.is_empty() => true,
             (Some(now), Some(before)) => now.have_more_on(&self.ports, before),
@@ -114,7 +120,7 @@ impl Hearing {
                 work.refused && work.cpus.iter().any(is_full)
             }
         };
-        Kind::ALL.map(|kind| self.hears(kind) && is_lost(kind))
+        Kind::ALL.map(|kind| self.counts(kind) && is_lost(kind))
     }
 }
 
@@ -123,8 +129,8 @@ mod tests {
     use super::*;
     use crate::testing::total;
 
-    fn hearing(more: &str) -> Hearing {
-        Hearing::of(&total(&format!("count: auto{more}")).limits[0])
+    fn filter(more: &str) -> LossFilter {
+        LossFilter::of(&total(&format!("count: auto{more}")).limits[0])
     }
 
     /// A limit's work when no CPU matters.
@@ -132,15 +138,15 @@ mod tests {
         Work::default()
     }
 
-    fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> Seen {
-        Seen {
-            distress: Distress {
+    fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> HostLosses {
+        HostLosses {
+            distress: OverloadCounters {
                 receive_buffer,
                 listen_queue,
                 backlog,
             },
             sockets: Some(SocketLosses::default()),
-            ..Seen::default()
+            ..HostLosses::default()
         }
     }
 
@@ -148,8 +154,8 @@ mod tests {
     fn a_limit_hears_what_its_packets_may_cause() {
         let before = seen(1, 1, 1);
         let heard = |more: &str| {
-            let hearing = hearing(more);
-            let after = |after| hearing.heard(&before, &after, &idle());
+            let filter = filter(more);
+            let after = |after| filter.losses(&before, &after, &idle());
             assert_eq!(after(before.clone()), [false; 4], "{more}");
             let alone = [seen(2, 1, 1), seen(1, 2, 1), seen(1, 1, 2)].map(after);
             let together = after(seen(2, 2, 2));
@@ -178,29 +184,29 @@ mod tests {
         // None of its sockets lost anything.
         let ported = ", match: {protocol: udp, destination-port: 53}";
         assert_eq!(heard(ported), [false, false, true, false]);
-        assert_eq!(hearing(ported).ports(), [53..=53]);
-        let tcp = hearing(", match: {protocol: tcp, destination-port: 53}");
+        assert_eq!(filter(ported).ports(), [53..=53]);
+        let tcp = filter(", match: {protocol: tcp, destination-port: 53}");
         assert!(tcp.ports().is_empty());
         // The sockets could not be read.
-        let unread = Seen {
+        let unread = HostLosses {
             sockets: None,
             ..seen(2, 1, 1)
         };
-        let heard = hearing(ported).heard(&before, &unread, &idle());
+        let heard = filter(ported).losses(&before, &unread, &idle());
         assert_eq!(heard, [true, false, false, false]);
     }
 
     /// Sockets count packets with wrong checksums as lost, too, although no buffer was full.
     #[test]
     fn wrong_checksums_lower_nothing() {
-        let lost = |receive_buffer, by_socket| Seen {
+        let lost = |receive_buffer, by_socket| HostLosses {
             sockets: Some(SocketLosses::from([(71, (53, by_socket))])),
             ..seen(receive_buffer, 1, 1)
         };
         let before = lost(1, 5);
         for more in ["", ", match: {protocol: udp, destination-port: 53}"] {
-            let hearing = hearing(more);
-            let after = |after| hearing.heard(&before, &after, &idle());
+            let filter = filter(more);
+            let after = |after| filter.losses(&before, &after, &idle());
             assert_eq!(after(lost(1, 9)), [false; 4], "{more}");
             assert_eq!(after(lost(2, 9)), [true, false, false, false], "{more}");
         }
@@ -209,16 +215,16 @@ mod tests {
     /// A busy host lowers no rate, unless the limit refuses packets that a full CPU takes.
     #[test]
     fn a_full_cpu_counts_in_a_flood() {
-        let at = |stat| Seen {
+        let at = |stat| HostLosses {
             cpus: CpuTimes::parse(stat),
-            ..Seen::default()
+            ..HostLosses::default()
         };
         let before = at("cpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
         let now = at("cpu0 0 0 25 0 0 0 0 0\ncpu1 0 0 1 24 0 0 0 0\n");
-        let hearing = hearing("");
+        let filter = filter("");
         let heard = |refused, cpus: &[usize]| {
             let cpus = cpus.to_vec();
-            hearing.heard(&before, &now, &Work { refused, cpus })
+            filter.losses(&before, &now, &Work { refused, cpus })
         };
         let full = [false, false, false, true];
         assert_eq!(heard(true, &[0]), full);

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind, Read as _, Seek as _},
 };
 
-use super::{CpuTimes, Distress};
+use super::{CpuTimes, OverloadCounters};
 
 /// The files, kept open: later no descriptor may be left.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct HostFiles {
 /// The host's losses cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path}: {cause}")]
-pub struct ReadDistressError {
+pub struct ReadOverloadError {
     path: &'static str,
     #[source]
     cause: io::Error,
@@ -34,7 +34,7 @@ impl HostFiles {
     /// # Errors
     ///
     /// A file cannot be opened.
-    pub fn open() -> Result<Self, ReadDistressError> {
+    pub fn open() -> Result<Self, ReadOverloadError> {
         Ok(Self {
             snmp: ProcFile::open("/proc/thread-self/net/snmp")?,
             snmp6: ProcFile::open_if_there("/proc/thread-self/net/snmp6")?,
@@ -49,7 +49,7 @@ impl HostFiles {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn cpus(&self) -> Result<CpuTimes, ReadDistressError> {
+    pub fn cpus(&self) -> Result<CpuTimes, ReadOverloadError> {
         Ok(CpuTimes::parse(&self.stat.text()?))
     }
 
@@ -58,8 +58,8 @@ impl HostFiles {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn distress(&self) -> Result<Distress, ReadDistressError> {
-        Ok(Distress::parse(
+    pub fn distress(&self) -> Result<OverloadCounters, ReadOverloadError> {
+        Ok(OverloadCounters::parse(
             &self.snmp.text()?,
             &ProcFile::text_if_there(self.snmp6.as_ref())?,
             &self.netstat.text()?,
@@ -76,15 +76,15 @@ struct ProcFile {
 }
 
 impl ProcFile {
-    fn open(path: &'static str) -> Result<Self, ReadDistressError> {
+    fn open(path: &'static str) -> Result<Self, ReadOverloadError> {
         match File::open(path) {
             Ok(file) => Ok(Self { path, file }),
-            Err(cause) => Err(ReadDistressError { path, cause }),
+            Err(cause) => Err(ReadOverloadError { path, cause }),
         }
     }
 
     /// Opens a file that a kernel without IPv6 does not have.
-    fn open_if_there(path: &'static str) -> Result<Option<Self>, ReadDistressError> {
+    fn open_if_there(path: &'static str) -> Result<Option<Self>, ReadOverloadError> {
         match Self::open(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.cause.kind() == ErrorKind::NotFound => Ok(None),
@@ -92,7 +92,7 @@ impl ProcFile {
         }
     }
 
-    fn text(&self) -> Result<String, ReadDistressError> {
+    fn text(&self) -> Result<String, ReadOverloadError> {
         let read = || {
             let mut file = &self.file;
             let mut text = String::new();
@@ -101,10 +101,10 @@ impl ProcFile {
             Ok(text)
         };
         let path = self.path;
-        read().map_err(|cause| ReadDistressError { path, cause })
+        read().map_err(|cause| ReadOverloadError { path, cause })
     }
 
-    fn text_if_there(file: Option<&Self>) -> Result<String, ReadDistressError> {
+    fn text_if_there(file: Option<&Self>) -> Result<String, ReadOverloadError> {
         file.map_or_else(|| Ok(String::new()), Self::text)
     }
 }

@@ -1,8 +1,8 @@
 //! Automatic rates: finds a limit's rate by the capacity of the server behind the limiter.
 //!
 //! The host tells when it is overloaded: it counts packets lost because they were not received in time
-//! ([`Distress`]). A limit considers only losses that its own packets may have caused ([`Hearing`]). The [`Law`]
-//! moves its rate by them.
+//! ([`OverloadCounters`]). A limit considers only losses that its own packets may have caused ([`LossFilter`]). The
+//! [`Law`] moves its rate by them.
 
 mod cpus;
 mod distress;
@@ -15,10 +15,10 @@ mod work;
 
 pub use self::{
     cpus::CpuTimes,
-    distress::Distress,
-    finder::{Finder, Heard},
-    hearing::{Hearing, Kind, Seen},
-    host_files::{HostFiles, ReadDistressError},
+    distress::OverloadCounters,
+    finder::{Finder, OverloadCount},
+    hearing::{HostLosses, Kind, LossFilter},
+    host_files::{HostFiles, ReadOverloadError},
     law::{Bounds, EVERY, Interval, Law},
     sockets::{SocketLosses, UdpSockets},
     work::Work,

@@ -15,7 +15,7 @@ use clap::{
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::policy::{AskedFor, DnsName, Question};
 
-use super::parse::{self, Noted};
+use super::parse::{self, ParsedValue};
 use crate::control::DEFAULT_SOCKET;
 
 /// The default configuration file, without an argument or a variable of the environment.
@@ -77,13 +77,13 @@ pub(super) struct ToArgs {
     /// The destination of the address's packets, which matters to limits with the id destination;
     /// without it, each of this host's own addresses
     #[arg(long, value_name = "DESTINATION", value_parser = parse::address)]
-    to: Option<Noted<IpAddr>>,
+    to: Option<ParsedValue<IpAddr>>,
 }
 
 impl ToArgs {
     /// Returns the destination of packets from an address.
     pub(super) fn of(&self, address: IpAddr) -> anyhow::Result<Option<IpAddr>> {
-        let to = self.to.as_ref().map(Noted::told);
+        let to = self.to.as_ref().map(ParsedValue::value_with_warning);
         if let Some(to) = to
             && to.is_ipv4() != address.is_ipv4()
         {
@@ -94,7 +94,7 @@ impl ToArgs {
 
     /// Checks that several addresses come without a destination; returns `None`.
     pub(super) fn of_several(&self) -> anyhow::Result<Option<IpAddr>> {
-        if let Some(Noted { value: to, .. }) = self.to {
+        if let Some(ParsedValue { value: to, .. }) = self.to {
             bail!("--to {to} is for one address: name an address in place of a prefix or --all");
         }
         Ok(None)

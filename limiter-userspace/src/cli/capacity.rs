@@ -1,7 +1,7 @@
 //! Automatic rates as text.
 
 use super::render::{ago, count};
-use crate::protocol::{AutomaticRate, DistressStatus};
+use crate::protocol::{AutomaticRate, OverloadStatus};
 
 /// Describes a limit's rate in a line.
 pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
@@ -32,7 +32,7 @@ pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
 }
 
 /// Returns the last sign of overload at a limit; `None`: there was none.
-pub(super) fn last_distress(automatic: &AutomaticRate) -> Option<&DistressStatus> {
+pub(super) fn last_distress(automatic: &AutomaticRate) -> Option<&OverloadStatus> {
     let heard = automatic.distress.iter();
     heard.min_by_key(|distress| distress.ago_ns)
 }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn what_is_in_force_and_why() {
-        let distress = |kind: &str, seconds: u64| DistressStatus {
+        let distress = |kind: &str, seconds: u64| OverloadStatus {
             kind: kind.to_owned(),
             intervals: 3,
             ago_ns: seconds * 1_000_000_000,

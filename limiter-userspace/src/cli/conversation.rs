@@ -47,7 +47,7 @@ impl Conversation<'_> {
                 answer => return Ok(answer?),
             },
         };
-        match daemon::look(datapath, request) {
+        match daemon::query_datapath(datapath, request) {
             Answer::Error(error) => Err(ClientError::Refused(error).into()),
             answer => Ok(answer),
         }

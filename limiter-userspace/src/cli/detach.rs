@@ -34,7 +34,7 @@ pub(super) struct DetachArgs {
 }
 
 /// The detached object.
-enum Detached {
+enum DetachTarget {
     /// A daemon and its pins.
     Daemon,
     /// Pins without a daemon.
@@ -47,36 +47,36 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
     let detached = match ask(&args.read.control.socket, Request::Detach) {
         Ok(Answer::Detaching) => {
             wait_for_end(&args.read.control.socket)?;
-            Detached::Daemon
+            DetachTarget::Daemon
         }
         Ok(_) => bail!("the daemon gave an unexpected answer"),
         Err(ClientError::NotRunning(_)) => {
             if args.read.pins()?.is_some() {
                 Pins::take(directory)?.remove_all()?;
-                Detached::Pins
+                DetachTarget::Pins
             } else {
-                Detached::Nothing
+                DetachTarget::Nothing
             }
         }
         Err(error) => return Err(error.into()),
     };
     if args.output.json {
         return print_json(&json!({
-            "daemon_ended": matches!(detached, Detached::Daemon),
-            "detached": !matches!(detached, Detached::Nothing),
+            "daemon_ended": matches!(detached, DetachTarget::Daemon),
+            "detached": !matches!(detached, DetachTarget::Nothing),
         }));
     }
     let mut out = stdout();
     let directory = directory.display();
     match detached {
-        Detached::Daemon => {
+        DetachTarget::Daemon => {
             writeln!(out, "detached: the daemon has ended, every packet passes")?;
         }
-        Detached::Pins => writeln!(
+        DetachTarget::Pins => writeln!(
             out,
             "detached: removed the pins in {directory}, every packet passes"
         )?,
-        Detached::Nothing => writeln!(
+        DetachTarget::Nothing => writeln!(
             out,
             "no daemon is running, and nothing is pinned in {directory}"
         )?,

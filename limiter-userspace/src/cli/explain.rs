@@ -16,7 +16,7 @@ use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
     lists::consequences,
     output::{print_json, stdout},
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     render::{ago, at_least, duration, hits},
     sieve, standing,
 };
@@ -26,7 +26,7 @@ use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
 pub(super) struct ExplainArgs {
     /// The IPv4 or IPv6 address
     #[arg(value_parser = parse::address)]
-    address: Noted<IpAddr>,
+    address: ParsedValue<IpAddr>,
 
     #[command(flatten)]
     to: ToArgs,
@@ -42,7 +42,7 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
-    let address = args.address.told();
+    let address = args.address.value_with_warning();
     let to = args.to.of(address)?;
     let explanation = fetch(&args.read, address, to, args.asked.of())?;
     if args.output.json {
@@ -88,7 +88,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// Prints everything except the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
-    for lines in [standing::explained(explanation), answers(explanation)] {
+    for lines in [standing::explanation_lines(explanation), answers(explanation)] {
         if !lines.is_empty() {
             writeln!(out)?;
         }
@@ -100,7 +100,7 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
         writeln!(out)?;
     }
     for sieve in &explanation.sieves {
-        writeln!(out, "{}", sieve::explained(sieve))?;
+        writeln!(out, "{}", sieve::explanation_text(sieve))?;
     }
     print_last_drop(out, explanation.last_drop.as_ref())
 }

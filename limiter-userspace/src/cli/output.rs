@@ -15,36 +15,36 @@ use serde::Serialize;
 
 /// A command's output. Foreign text in it, such as names of interfaces and errors of a store, is escaped on a
 /// terminal, so that it has no effect there.
-pub(super) struct Printed<W> {
+pub(super) struct EscapedOutput<W> {
     to: W,
     shown: fn(&str) -> String,
 }
 
 /// Returns the output for a command's result.
-pub(super) fn stdout() -> Printed<Stdout> {
-    Printed {
+pub(super) fn stdout() -> EscapedOutput<Stdout> {
+    EscapedOutput {
         to: io::stdout(),
         shown: visible,
     }
 }
 
 /// Returns the output for a result in JSON.
-pub(super) fn stdout_of_json() -> Printed<Stdout> {
-    Printed {
+pub(super) fn stdout_of_json() -> EscapedOutput<Stdout> {
+    EscapedOutput {
         to: io::stdout(),
         shown: visible_json,
     }
 }
 
 /// Returns the output for errors.
-pub(super) fn stderr() -> Printed<Stderr> {
-    Printed {
+pub(super) fn stderr() -> EscapedOutput<Stderr> {
+    EscapedOutput {
         to: io::stderr(),
         shown: visible,
     }
 }
 
-impl<W: Write> Write for Printed<W> {
+impl<W: Write> Write for EscapedOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // A formatted text arrives in pieces, each valid UTF-8 by itself.
         let text = String::from_utf8_lossy(bytes);
@@ -67,7 +67,7 @@ pub(super) fn speak_json(json: bool) {
 }
 
 #[derive(Serialize)]
-struct Told<'t> {
+struct JsonMessage<'t> {
     level: &'static str,
     message: &'t str,
     /// Its place in a configuration.
@@ -79,7 +79,7 @@ struct Told<'t> {
     column: Option<u64>,
 }
 
-fn tell(told: &Told<'_>) {
+fn write_json(told: &JsonMessage<'_>) {
     // Ignore errors: without stderr, there is nowhere to report them.
     if let Ok(line) = serde_json::to_string(told) {
         let _ = writeln!(stderr(), "{}", visible_json(&line));
@@ -89,7 +89,7 @@ fn tell(told: &Told<'_>) {
 /// Prints an error to stderr: a line each, or with `--json` an object each.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let level = "error";
-    let place = |file, line, column, message| Told {
+    let place = |file, line, column, message| JsonMessage {
         level,
         message,
         file,
@@ -101,11 +101,11 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     } else if let Some(errors) = error.downcast_ref::<Diagnostics>() {
         for error in errors.iter() {
             let (line, column) = error.at.map(|at| (at.line, at.column)).unzip();
-            tell(&place(Some(&error.file), line, column, &error.message));
+            write_json(&place(Some(&error.file), line, column, &error.message));
         }
     } else {
         for message in error.to_string().lines() {
-            tell(&place(None, None, None, message));
+            write_json(&place(None, None, None, message));
         }
     }
     ExitCode::FAILURE
@@ -114,7 +114,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
 /// Prints a warning to stderr, with `--json` as an object.
 pub(super) fn warn(warning: &impl Display) {
     if JSON.get() == Some(&true) {
-        tell(&Told {
+        write_json(&JsonMessage {
             level: "warning",
             message: &warning.to_string(),
             file: None,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_others_say_does_nothing_to_a_terminal() {
-        let mut out = Printed {
+        let mut out = EscapedOutput {
             to: Vec::new(),
             shown: visible,
         };

@@ -14,13 +14,13 @@ use super::output::warn;
 
 /// A value from a program or a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Noted<T> {
+pub(super) struct ParsedValue<T> {
     pub(super) value: T,
     /// A note if the value differs from its spelling; `None`: it does not.
     pub(super) note: Option<String>,
 }
 
-impl<T> Noted<T> {
+impl<T> ParsedValue<T> {
     /// Wraps a value without a note.
     pub(super) const fn plain(value: T) -> Self {
         Self { value, note: None }
@@ -34,26 +34,26 @@ impl<T> Noted<T> {
         }
     }
 
-    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Noted<U> {
-        Noted {
+    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> ParsedValue<U> {
+        ParsedValue {
             value: into(self.value),
             note: self.note,
         }
     }
 
     /// Joins two parts of a text, with both notes.
-    pub(super) fn and<U>(self, other: Noted<U>) -> Noted<(T, U)> {
+    pub(super) fn and<U>(self, other: ParsedValue<U>) -> ParsedValue<(T, U)> {
         let notes = self.note.into_iter().chain(other.note);
-        Noted {
+        ParsedValue {
             value: (self.value, other.value),
             note: notes.reduce(|all, note| format!("{all}; {note}")),
         }
     }
 }
 
-impl<T: Clone> Noted<T> {
+impl<T: Clone> ParsedValue<T> {
     /// Warns of a corrected value, so that the user sees the address that the answer is about.
-    pub(super) fn told(&self) -> T {
+    pub(super) fn value_with_warning(&self) -> T {
         if let Some(note) = &self.note {
             warn(&one_line(note));
         }
@@ -62,18 +62,18 @@ impl<T: Clone> Noted<T> {
 }
 
 /// Warns of each corrected value.
-pub(super) fn all_told<T: Clone>(all: &[Noted<T>]) -> Vec<T> {
-    all.iter().map(Noted::told).collect()
+pub(super) fn values_with_warnings<T: Clone>(all: &[ParsedValue<T>]) -> Vec<T> {
+    all.iter().map(ParsedValue::value_with_warning).collect()
 }
 
-pub(super) fn prefix(text: &str) -> Result<Noted<IpNet>, String> {
+pub(super) fn prefix(text: &str) -> Result<ParsedValue<IpNet>, String> {
     read(
         text,
         "an address or a prefix, such as 192.0.2.1 or 2001:db8::/48",
     )
 }
 
-pub(super) fn address(text: &str) -> Result<Noted<IpAddr>, String> {
+pub(super) fn address(text: &str) -> Result<ParsedValue<IpAddr>, String> {
     const EXPECTED: &str = "one address, such as 192.0.2.1 or 2001:db8::1";
     let prefix = read(text, EXPECTED)?;
     if prefix.value.prefix_len() < prefix.value.max_prefix_len() {
@@ -84,12 +84,12 @@ pub(super) fn address(text: &str) -> Result<Noted<IpAddr>, String> {
     Ok(prefix.map(|prefix| prefix.addr()))
 }
 
-fn read(text: &str, expected: &str) -> Result<Noted<IpNet>, String> {
+fn read(text: &str, expected: &str) -> Result<ParsedValue<IpNet>, String> {
     let meant = meant(text).map_err(|error| error.why(expected))?;
     Ok(if meant.is_corrected {
-        Noted::corrected(meant.prefix, text, short(meant.prefix))
+        ParsedValue::corrected(meant.prefix, text, short(meant.prefix))
     } else {
-        Noted::plain(meant.prefix)
+        ParsedValue::plain(meant.prefix)
     })
 }
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn one_address() {
         for text in ["192.0.2.1", "2001:db8::1", "::"] {
-            assert_eq!(address(text), Ok(Noted::plain(text.parse().unwrap())));
+            assert_eq!(address(text), Ok(ParsedValue::plain(text.parse().unwrap())));
         }
         for text in ["192.0.2.1/32", "::ffff:192.0.2.1", "::ffff:192.0.2.1/128"] {
             assert_eq!(

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     refill::refill,
 };
 use crate::protocol::{RefundQuery, Request};
@@ -17,7 +17,7 @@ pub(super) struct RefundArgs {
     /// bucket of the name for all sources together
     #[arg(value_parser = parse::address)]
     #[arg(required_unless_present_any = ["dns_name", "server_name"])]
-    address: Option<Noted<IpAddr>>,
+    address: Option<ParsedValue<IpAddr>>,
 
     /// The limit that gives tokens back
     #[arg(long, value_name = "NAME")]
@@ -41,7 +41,7 @@ pub(super) struct RefundArgs {
 }
 
 pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
-    let address = args.address.as_ref().map(Noted::told);
+    let address = args.address.as_ref().map(ParsedValue::value_with_warning);
     let query = RefundQuery {
         address,
         to: match address {

@@ -10,7 +10,7 @@ use super::{
     output::{print_json, stdout},
     render::{counted, duration},
 };
-use crate::protocol::{Answer, Reloaded, Request, SettingDiff};
+use crate::protocol::{Answer, ReloadResult, Request, SettingDiff};
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
@@ -32,7 +32,7 @@ pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
     }
 }
 
-fn print(reloaded: &Reloaded) -> anyhow::Result<()> {
+fn print(reloaded: &ReloadResult) -> anyhow::Result<()> {
     let mut out = stdout();
     writeln!(
         out,

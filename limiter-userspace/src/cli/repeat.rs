@@ -22,7 +22,7 @@ pub(super) fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::
 
 /// Fetches and shows a value at an interval, until the user stops it or an error occurs.
 pub(super) async fn repeat<T: Send + 'static>(
-    end: &mut End,
+    end: &mut EndSignals,
     every: Duration,
     fetch: impl Fn() -> anyhow::Result<T> + Clone + Send + 'static,
     mut show: impl FnMut(T) -> anyhow::Result<()>,
@@ -44,13 +44,13 @@ pub(super) async fn repeat<T: Send + 'static>(
 }
 
 /// The signals that end a command: Ctrl-C, SIGTERM, and the loss of the terminal.
-pub(super) struct End {
+pub(super) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
-impl End {
+impl EndSignals {
     /// Catches these signals from now on, so that they no longer end the process.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {

@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args};
 
 use super::{
     args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     refill::refill,
 };
 use crate::protocol::{BucketSelector, Request, ResetQuery};
@@ -18,7 +18,7 @@ pub(super) struct ResetArgs {
     /// `limiter explain` shows them, including buckets it shares with others. It may be left out with
     /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
-    whose: Option<Noted<BucketSelector>>,
+    whose: Option<ParsedValue<BucketSelector>>,
 
     /// Everybody's buckets
     #[arg(long, conflicts_with_all = ["whose", "dns_name", "server_name"])]
@@ -41,7 +41,7 @@ pub(super) struct ResetArgs {
     output: OutputArgs,
 }
 
-fn parse_whose(text: &str) -> Result<Noted<BucketSelector>, String> {
+fn parse_whose(text: &str) -> Result<ParsedValue<BucketSelector>, String> {
     Ok(parse::prefix(text)?.map(|prefix| {
         if text.contains('/') {
             BucketSelector::Prefix(prefix)
@@ -54,7 +54,7 @@ fn parse_whose(text: &str) -> Result<Noted<BucketSelector>, String> {
 pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
     // The arguments require an address, a name or `--all`.
     let whose = match args.whose {
-        Some(whose) => whose.told(),
+        Some(whose) => whose.value_with_warning(),
         None if args.all => BucketSelector::All,
         None => BucketSelector::Name,
     };

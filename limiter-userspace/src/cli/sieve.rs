@@ -122,7 +122,7 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
             used.percent.map_or_else(none, percent),
             used.pressure
                 .map_or_else(none, |pressure| pressure.to_string()),
-            match rejected(used.pressure) {
+            match rejected_lists(used.pressure) {
                 lists if used.observes && used.pressure > Some(0) => format!("would be {lists}"),
                 lists => lists,
             },
@@ -147,7 +147,7 @@ fn uses_table(uses: &[SieveUseStatus]) -> String {
 }
 
 /// Names the lists that a pressure rejects.
-fn rejected(pressure: Option<u8>) -> String {
+fn rejected_lists(pressure: Option<u8>) -> String {
     match pressure {
         None | Some(0) => "nobody".to_owned(),
         Some(1) => "list 0".to_owned(),
@@ -193,7 +193,7 @@ pub(super) fn lists_table(lists: &[SieveListStatus], pressure: Option<u8>) -> St
 }
 
 /// Describes a sieve's effect on an address, on one line.
-pub(crate) fn explained(explanation: &SieveExplanation) -> String {
+pub(crate) fn explanation_text(explanation: &SieveExplanation) -> String {
     let sieve = &explanation.sieve;
     let listed = match (explanation.list, &explanation.entry) {
         (Some(list), Some(entry)) => {
@@ -243,7 +243,7 @@ pub(crate) fn line(sieve: &SieveBrief) -> String {
                     } else {
                         "rejects"
                     };
-                    let lists = rejected(Some(pressure));
+                    let lists = rejected_lists(Some(pressure));
                     format!("{by}{share}: pressure {pressure}, {rejects} {lists}")
                 }
             }

@@ -5,8 +5,8 @@ use limiter_policy::text::short;
 
 use super::render::{ago, count, counted, duration, table_without};
 use crate::protocol::{
-    Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingStatus, Why,
-    counted_name,
+    Explanation, LimitExplanation, ShortageStatus, StandingExplanation, StandingReason,
+    StandingStatus, counted_name,
 };
 
 /// Describes the present shortage, or its absence.
@@ -59,7 +59,7 @@ pub(super) fn traffic_table(status: &StandingStatus) -> String {
 }
 
 /// Describes the standing of an address, and its effects.
-pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn explanation_lines(explanation: &Explanation) -> Vec<String> {
     let Some(standing) = &explanation.standing else {
         return Vec::new();
     };
@@ -73,20 +73,22 @@ pub(crate) fn explained(explanation: &Explanation) -> Vec<String> {
 }
 
 /// Describes why a source has its standing.
-pub(super) fn because(explanation: &StandingExplanation) -> String {
+pub(super) fn reason_text(explanation: &StandingExplanation) -> String {
     let StandingExplanation { standing, why, .. } = explanation;
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
-        Why::List => "it is on a list of proven sources".to_owned(),
-        Why::Vouched => "an operator trusts it".to_owned(),
-        Why::Handshake => "it completed a TCP handshake or sent a valid DNS cookie".to_owned(),
-        Why::Fleet => "another node of the fleet has proven it".to_owned(),
-        Why::Visits if *standing == Standing::Unknown => {
+        StandingReason::List => "it is on a list of proven sources".to_owned(),
+        StandingReason::Vouched => "an operator trusts it".to_owned(),
+        StandingReason::Handshake => {
+            "it completed a TCP handshake or sent a valid DNS cookie".to_owned()
+        }
+        StandingReason::Fleet => "another node of the fleet has proven it".to_owned(),
+        StandingReason::Visits if *standing == Standing::Unknown => {
             format!("it came on {} so far", occasions())
         }
-        Why::Visits => format!("it came on {}", occasions()),
-        Why::Retry => "it came again after it was refused".to_owned(),
-        Why::Nothing => "nothing is known of it".to_owned(),
+        StandingReason::Visits => format!("it came on {}", occasions()),
+        StandingReason::Retry => "it came again after it was refused".to_owned(),
+        StandingReason::Nothing => "nothing is known of it".to_owned(),
     };
     if explanation.fresh {
         return format!("{because}, during a shortage or shortly before it");
@@ -98,14 +100,14 @@ fn standing_line(explanation: &StandingExplanation) -> String {
     let StandingExplanation {
         source, standing, ..
     } = explanation;
-    let because = because(explanation);
+    let because = reason_text(explanation);
     let mut line = format!("{} is {}: {because}", short(*source), standing.name());
-    for (what, ns) in [
+    for (label, ns) in [
         ("gained", explanation.gained_ago_ns),
         ("last seen", explanation.last_visit_ago_ns),
     ] {
         if let Some(ns) = ns {
-            line.extend([", ", what, " ", &ago(ns)]);
+            line.extend([", ", label, " ", &ago(ns)]);
         }
     }
     if let Some(ns) = explanation.ends_in_ns {

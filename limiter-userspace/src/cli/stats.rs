@@ -58,7 +58,7 @@ fn flat(status: &Status) -> BTreeMap<String, u64> {
 }
 
 fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatus) {
-    for (what, number) in [
+    for (counter, number) in [
         ("passed.packets", limit.passed_packets),
         ("passed.bytes", limit.passed_bytes),
         ("dropped.packets", limit.dropped_packets),
@@ -66,7 +66,7 @@ fn add_limit(numbers: &mut BTreeMap<String, u64>, name: &str, limit: &LimitStatu
         ("would_drop.packets", limit.would_drop_packets),
         ("would_drop.bytes", limit.would_drop_bytes),
     ] {
-        numbers.insert(format!("limiter.limit.{name}.{what}"), number);
+        numbers.insert(format!("limiter.limit.{name}.{counter}"), number);
     }
     let Some(metrics) = &limit.metrics else {
         return;
@@ -94,8 +94,8 @@ fn add_sieve(numbers: &mut BTreeMap<String, u64>, sieve: &SieveBrief) {
     numbers.insert(format!("limiter.sieve.{name}.entries"), sieve.entries);
     for used in &sieve.uses {
         let used_by = used.limit.as_deref().unwrap_or(EVERYTHING);
-        for (what, number) in used.outcomes() {
-            let key = format!("limiter.sieve.{name}.use.{used_by}.{what}.packets");
+        for (counter, number) in used.outcomes() {
+            let key = format!("limiter.sieve.{name}.use.{used_by}.{counter}.packets");
             numbers.insert(key, number);
         }
     }

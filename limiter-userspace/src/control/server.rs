@@ -278,15 +278,15 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     )
     .await??;
     let request = match parse(&String::from_utf8_lossy(&bytes)) {
-        Ok(request) if asker == Asker::Root || request.only_looks() => request,
+        Ok(request) if asker == Asker::Root || request.is_query() => request,
         refused => {
             let error = refused.err().unwrap_or(RequestError::OnlyRoot);
-            return tell(stream, Answer::Error(error.to_string())).await;
+            return send_answer(stream, Answer::Error(error.to_string())).await;
         }
     };
     let place = line.taken.try_acquire_owned().ok();
     if place.is_none() && !matches!(request, Request::Detach) {
-        return tell(stream, Answer::Error(RequestError::Busy.to_string())).await;
+        return send_answer(stream, Answer::Error(RequestError::Busy.to_string())).await;
     }
     // A task of its own, which from here on does not give way to other connections.
     tokio::spawn(async move {
@@ -298,7 +298,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
         // Without a timeout: a reload may take longer than `PATIENCE`.
         let answer = answer(request).await;
         let is_to_detach = matches!(answer, Answer::Detaching);
-        if let Err(error) = tell(stream, answer).await {
+        if let Err(error) = send_answer(stream, answer).await {
             debug!("control connection: {error}");
         }
         if is_to_detach {
@@ -309,7 +309,7 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     Ok(())
 }
 
-async fn tell(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
+async fn send_answer(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
     // A policy with a million overrides takes a second.
     let line = spawn_blocking(move || {
         let mut line = serde_json::to_vec(&Versioned::new(answer))?;

@@ -53,7 +53,7 @@ pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedS
 
 /// Returns the differing settings that a reload changes, in the order of the configuration's documentation.
 #[must_use]
-pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
+pub fn reload_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let running = &status.buckets.settings;
     let settings = [
         interfaces(config, status),
@@ -81,7 +81,7 @@ pub fn reloaded(config: &Config, status: &Status) -> Vec<SettingDiff> {
 
 /// Returns the differing settings that only a restart changes.
 #[must_use]
-pub fn restarted(config: &Config, status: &Status) -> Vec<SettingDiff> {
+pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
     let metrics = status.daemon.as_ref().and_then(|daemon| {
         difference(
             METRICS,
@@ -253,7 +253,7 @@ mod tests {
         let mut config = config::parse(text, "test").unwrap();
         let mut status = status();
         change(&mut config, &mut status);
-        let (reloaded, restarted) = (reloaded(&config, &status), restarted(&config, &status));
+        let (reloaded, restarted) = (reload_diff(&config, &status), restart_diff(&config, &status));
         let found = reloaded.iter().chain(&restarted);
         let shown: Vec<String> = found.map(ToString::to_string).collect();
         assert_eq!(shown, expected);

@@ -32,7 +32,7 @@ use crate::{
         Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus,
         LimitExplanation, LimitStatus, PolicyStatus, PushStatus, Request, Status,
     },
-    reputation::pressure::Measured,
+    reputation::pressure::UsePressure,
 };
 
 /// The answer to a request for a daemon, where none runs.
@@ -40,14 +40,14 @@ const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter r
 
 pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
     match request {
-        Request::Reload => Answer::told(daemon.reloads.reload().await.map(Answer::Reloaded)),
+        Request::Reload => Answer::from_result(daemon.reloads.reload().await.map(Answer::Reloaded)),
         Request::AcceptList { list, digests } => {
             let accepted = daemon.reloads.accept(Accept { list, digests }).await;
-            Answer::told(accepted.map(|files| Answer::Accepted { files }))
+            Answer::from_result(accepted.map(|files| Answer::Accepted { files }))
         }
         Request::Confirm => {
             let confirmed = confirm::confirm(&daemon).await;
-            Answer::told(confirmed.map(|generation| Answer::Confirmed { generation }))
+            Answer::from_result(confirmed.map(|generation| Answer::Confirmed { generation }))
         }
         Request::Push(query) => pushing(&daemon, |fleet| fleet.push(query)),
         Request::PushStatus => pushing(&daemon, Fleet::push_status),
@@ -75,14 +75,14 @@ fn pushing(
     ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
 ) -> Answer {
     match &daemon.fleet {
-        Some(fleet) => Answer::told(ask(fleet).map(Answer::Push)),
+        Some(fleet) => Answer::from_result(ask(fleet).map(Answer::Push)),
         None => Answer::Error(NoFleet.to_string()),
     }
 }
 
 /// Answers from the pinned maps, for requests that need no daemon.
 #[must_use]
-pub fn look(datapath: &Datapath, request: &Request) -> Answer {
+pub fn query_datapath(datapath: &Datapath, request: &Request) -> Answer {
     read(datapath, request, None, &[])
 }
 
@@ -90,12 +90,12 @@ pub(super) fn read(
     datapath: &Datapath,
     request: &Request,
     daemon: Option<&Daemon>,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Answer {
     match request {
         Request::Status => {
             let status = status(datapath, daemon, measured);
-            Answer::told(status.map(Box::new).map(Answer::Status))
+            Answer::from_result(status.map(Box::new).map(Answer::Status))
         }
         Request::Explain {
             address,
@@ -104,7 +104,7 @@ pub(super) fn read(
         } => {
             let explanation = explain(datapath, *address, *to, asked_for.as_ref());
             let explanation = explanation.map(Box::new);
-            Answer::told(explanation.map(Answer::Explanation))
+            Answer::from_result(explanation.map(Answer::Explanation))
         }
         Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
         Request::TestLists { asked } => {
@@ -112,33 +112,37 @@ pub(super) fn read(
         }
         Request::Offenders(query) => {
             let texts = daemon.map(|daemon| &daemon.texts);
-            Answer::told(offenders::list(datapath, texts, query).map(Answer::Offenders))
+            Answer::from_result(offenders::list(datapath, texts, query).map(Answer::Offenders))
         }
         Request::Connections(query) => {
             let owners = daemon.map(|daemon| &daemon.owners);
-            Answer::told(owners::list(datapath, owners, query).map(Answer::Connections))
+            Answer::from_result(owners::list(datapath, owners, query).map(Answer::Connections))
         }
-        Request::Bans(query) => Answer::told(bans::page(datapath, query).map(Answer::Bans)),
-        Request::Known(query) => Answer::told(known::list(datapath, *query).map(Answer::Known)),
+        Request::Bans(query) => Answer::from_result(bans::page(datapath, query).map(Answer::Bans)),
+        Request::Known(query) => {
+            Answer::from_result(known::list(datapath, *query).map(Answer::Known))
+        }
         Request::KnownSource { address } => {
             let told = known::of_address(datapath, *address);
-            Answer::told(told.map(Answer::KnownSource))
+            Answer::from_result(told.map(Answer::KnownSource))
         }
         Request::Sieves { name } => {
             let list = sieves::list(datapath, name.as_deref(), measured);
-            Answer::told(list.map(Answer::Sieves))
+            Answer::from_result(list.map(Answer::Sieves))
         }
         Request::Fleet => match daemon {
             Some(daemon) => {
                 let status = daemon.fleet_status().ok_or(NoFleet);
-                Answer::told(status.map(Box::new).map(Answer::Fleet))
+                Answer::from_result(status.map(Box::new).map(Answer::Fleet))
             }
             None => Answer::Error(NEEDS_DAEMON.to_owned()),
         },
         Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
-        Request::Reset(query) => Answer::told(refill::reset(datapath, query).map(Answer::Refilled)),
+        Request::Reset(query) => {
+            Answer::from_result(refill::reset(datapath, query).map(Answer::Refilled))
+        }
         Request::Refund(query) => {
-            Answer::told(refill::refund(datapath, query).map(Answer::Refilled))
+            Answer::from_result(refill::refund(datapath, query).map(Answer::Refilled))
         }
         Request::Reload
         | Request::AcceptList { .. }
@@ -173,7 +177,7 @@ pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
 fn status(
     datapath: &Datapath,
     daemon: Option<&Daemon>,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Result<Status, DatapathError> {
     let manifest = datapath.manifest();
     let policy = &manifest.policy;
@@ -318,7 +322,7 @@ fn explain(
         // An excluded or blocked address spends nothing, so its standing does not matter.
         (None, Vec::new())
     };
-    let asked = asked_for.map(|asked_for| Asked::new(datapath, asked_for));
+    let asked = asked_for.map(|asked_for| NameQuery::new(datapath, asked_for));
     let mut limits = Vec::new();
     for limit_bucket in &limit_buckets {
         let Some(mut limit) = explain_limit(datapath, address, limit_bucket, asked.as_ref()) else {
@@ -364,20 +368,20 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 }
 
 /// The question or server name that an operator asks about.
-pub(super) struct Asked<'a> {
-    what: &'a AskedFor,
+pub(super) struct NameQuery<'a> {
+    asked_for: &'a AskedFor,
     /// The texts of a question.
     names: Option<QuestionNames>,
     /// The public suffixes of the policy in force.
     suffixes: DomainLabels,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> NameQuery<'a> {
     fn new(datapath: &Datapath, asked_for: &'a AskedFor) -> Self {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
         Self {
-            what: asked_for,
+            asked_for,
             names: question.map(|question| question.names(&suffixes)),
             suffixes,
         }
@@ -390,7 +394,7 @@ impl<'a> Asked<'a> {
         limit: &'l Limit,
         address: IpAddr,
     ) -> Option<&'l Override> {
-        match policy.name_charged(limit, self.what, &self.suffixes) {
+        match policy.name_charged(limit, self.asked_for, &self.suffixes) {
             Some(name) => policy.override_by_name(limit, address, &name),
             None => policy.override_of(limit, address),
         }
@@ -401,7 +405,7 @@ pub(super) fn explain_limit(
     datapath: &Datapath,
     address: IpAddr,
     limit_bucket: &LimitBucket,
-    asked: Option<&Asked<'_>>,
+    asked: Option<&NameQuery<'_>>,
 ) -> Option<LimitExplanation> {
     let NamedBucket {
         limit,

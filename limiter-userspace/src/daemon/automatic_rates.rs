@@ -9,12 +9,12 @@ use limiter_policy::policy::{Limit, Mode, PortRange, automatic::interval_of};
 use tracing::{info, warn};
 
 use super::{
-    capacity::{FindError, Found},
+    capacity::{FindError, RateFinders},
     pulse::BEAT,
     shared::Daemon,
     worker::Worker,
 };
-use crate::capacity::{EVERY, Finder, HostFiles, Seen, UdpSockets};
+use crate::capacity::{EVERY, Finder, HostFiles, HostLosses, UdpSockets};
 
 /// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next look may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
@@ -44,7 +44,7 @@ fn keep(daemon: &Daemon) {
         if daemon.capacity.wait(pause) {
             return;
         }
-        keeper.look(daemon);
+        keeper.poll(daemon);
         daemon.capacity.store(keeper.found.clone());
     }
 }
@@ -52,11 +52,11 @@ fn keep(daemon: &Daemon) {
 /// Finds the rates, from one look to the next.
 #[derive(Default)]
 struct Keeper {
-    found: Found,
+    found: RateFinders,
     /// `None`: no rate was automatic yet, or the sources could not be opened, which the next look retries.
     host: Option<Host>,
     /// The host's losses as of the last look; `None`: unknown.
-    seen: Option<Seen>,
+    seen: Option<HostLosses>,
 }
 
 /// The sources of the host's losses.
@@ -77,19 +77,19 @@ impl Host {
     }
 
     /// Reads the losses of the host, and of each socket on `ports`.
-    fn read(&mut self, ports: &[PortRange]) -> Result<Seen, FindError> {
+    fn read(&mut self, ports: &[PortRange]) -> Result<HostLosses, FindError> {
         let distress = self.files.distress()?;
         let losses = match ports {
             [] => None,
             ports => self.sockets.losses(ports).map_or_else(
                 |error| {
-                    self.tell(ports, &error);
+                    self.warn_once(ports, &error);
                     None
                 },
                 Some,
             ),
         };
-        Ok(Seen {
+        Ok(HostLosses {
             distress,
             sockets: losses,
             cpus: self.files.cpus()?,
@@ -97,7 +97,7 @@ impl Host {
     }
 
     /// Logs once that sockets cannot be read: local users may make that come and go.
-    fn tell(&mut self, ports: &[PortRange], error: &dyn Error) {
+    fn warn_once(&mut self, ports: &[PortRange], error: &dyn Error) {
         if self.unread != ports {
             self.unread = ports.to_vec();
             warn!(
@@ -110,7 +110,7 @@ impl Host {
 
 impl Keeper {
     /// Looks once; logs when looking starts to fail or to work again.
-    fn look(&mut self, daemon: &Daemon) {
+    fn poll(&mut self, daemon: &Daemon) {
         // The host may be slow to answer, so it is read before the datapath is locked.
         let ports = self.ports();
         let seen = self.read(&ports);
@@ -161,13 +161,13 @@ impl Keeper {
     fn ports(&self) -> Vec<PortRange> {
         let finders = self.found.finders.values();
         finders
-            .flat_map(|finder| finder.hearing().ports())
+            .flat_map(|finder| finder.loss_filter().ports())
             .cloned()
             .collect()
     }
 
     /// Reads the host's losses; `None`: no rate is automatic.
-    fn read(&mut self, ports: &[PortRange]) -> Result<Option<Seen>, FindError> {
+    fn read(&mut self, ports: &[PortRange]) -> Result<Option<HostLosses>, FindError> {
         if self.found.finders.is_empty() {
             return Ok(None);
         }
@@ -179,7 +179,7 @@ impl Keeper {
     }
 
     /// Moves each rate by the losses since the last look, and gives it to the kernel.
-    fn give(&mut self, datapath: &Datapath, seen: Option<Seen>) -> Result<(), FindError> {
+    fn give(&mut self, datapath: &Datapath, seen: Option<HostLosses>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {
             self.seen = None;
@@ -191,7 +191,7 @@ impl Keeper {
         for (limit, finder) in finders {
             let traffic = datapath.limit_traffic_by_cpu(*limit)?;
             if let (Some(before), Some(seen)) = (&before, &self.seen) {
-                finder.look(before, seen, traffic, now_ns);
+                finder.update(before, seen, traffic, now_ns);
             }
             let rate = CurrentRate::new(interval_of(finder.rate()), until_ns);
             reputation.rates().set(*limit, rate)?;

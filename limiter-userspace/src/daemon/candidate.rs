@@ -68,7 +68,7 @@ pub enum CandidateError {
 
 /// The inheritance of a policy from the one before it.
 #[derive(Default)]
-pub(super) struct Inherited {
+pub(super) struct Inheritance {
     /// The names of the limits in force.
     pub(super) in_force: Vec<String>,
     /// Every name interned so far.
@@ -76,7 +76,7 @@ pub(super) struct Inherited {
     pub(super) units: Units,
 }
 
-impl Inherited {
+impl Inheritance {
     pub(super) fn of(manifest: &Manifest) -> Self {
         let limits = manifest.policy.limits.iter();
         Self {
@@ -88,7 +88,7 @@ impl Inherited {
 }
 
 /// A configuration that was read and compiled.
-pub(super) struct Read {
+pub(super) struct LoadedConfig {
     config: Config,
     lists: Vec<ListRecord>,
     feeds: Feeds,
@@ -97,7 +97,7 @@ pub(super) struct Read {
     policy: CompiledPolicy,
 }
 
-impl Read {
+impl LoadedConfig {
     /// Reads the configuration file and the feeds that it names. `inherited` returns the inheritance, which may be in
     /// a file that the configuration names. A refused feed keeps its `old` content, and a `pushed` file replaces the
     /// folder's. Takes seconds for very long files.
@@ -105,7 +105,7 @@ impl Read {
         path: &Path,
         old: &Feeds,
         pushed: Option<Pushed<'_>>,
-        inherited: impl FnOnce(&Config) -> Inherited,
+        inherited: impl FnOnce(&Config) -> Inheritance,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
         let mut config = config::load_pushed(path, old, begun_at, pushed)?;

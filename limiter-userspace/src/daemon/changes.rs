@@ -10,13 +10,13 @@ use crate::protocol::{History, LastReload};
 #[derive(Default)]
 pub(super) struct Changes {
     history: History,
-    unconfirmed: Option<Unconfirmed>,
+    unconfirmed: Option<PendingChange>,
     /// Set when the daemon ends: the thread that waits for confirmations ends, too.
     pub(super) is_over: bool,
 }
 
 /// A change that is reverted unless it is confirmed.
-struct Unconfirmed {
+struct PendingChange {
     previous: Previous,
     confirmer: Confirmer,
     until: Instant,
@@ -33,7 +33,7 @@ pub(super) enum Confirmer {
 
 impl Changes {
     /// Records a reload.
-    pub(super) fn note(&mut self, at: Timestamp, error: Option<String>) {
+    pub(super) fn record(&mut self, at: Timestamp, error: Option<String>) {
         match error {
             None => self.history.succeeded += 1,
             Some(_) => self.history.failed += 1,
@@ -42,7 +42,7 @@ impl Changes {
     }
 
     pub(super) fn history(&self, now: Instant) -> History {
-        let left = |unconfirmed: &Unconfirmed| {
+        let left = |unconfirmed: &PendingChange| {
             let left = unconfirmed.until.saturating_duration_since(now);
             u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
         };
@@ -59,7 +59,7 @@ impl Changes {
         confirmer: Confirmer,
         until: Instant,
     ) {
-        self.unconfirmed = Some(Unconfirmed {
+        self.unconfirmed = Some(PendingChange {
             previous,
             confirmer,
             until,

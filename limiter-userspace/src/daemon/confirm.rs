@@ -148,7 +148,7 @@ fn revert_in_time(daemon: &Daemon) {
             }
             changes.is_due(Instant::now())
         };
-        if is_due && revert(daemon) == Reverted::First {
+        if is_due && revert(daemon) == RevertOutcome::First {
             end(daemon);
             return;
         }
@@ -157,14 +157,14 @@ fn revert_in_time(daemon: &Daemon) {
 
 /// Which policy was not confirmed.
 #[derive(PartialEq, Eq)]
-enum Reverted {
+enum RevertOutcome {
     /// The first policy: there was none before.
     First,
     /// Another one, or it was confirmed at the last moment.
     Another,
 }
 
-fn revert(daemon: &Daemon) -> Reverted {
+fn revert(daemon: &Daemon) -> RevertOutcome {
     let _alone = daemon.changing.blocking_lock();
     let previous = {
         let mut changes = daemon.changes();
@@ -175,11 +175,11 @@ fn revert(daemon: &Daemon) -> Reverted {
         }
     };
     let Some(previous) = previous else {
-        return Reverted::Another;
+        return RevertOutcome::Another;
     };
     let before = previous.manifest().generation;
     if before == 0 {
-        return Reverted::First;
+        return RevertOutcome::First;
     }
     let begun_anew = {
         let datapath = daemon.datapath();
@@ -191,13 +191,13 @@ fn revert(daemon: &Daemon) -> Reverted {
             log_begun_anew(&begun_anew);
             let told = format!("not confirmed in time: policy {before} is in force again");
             warn!(generation = before, "{told}");
-            daemon.changes().note(wall_clock_now(), Some(told));
+            daemon.changes().record(wall_clock_now(), Some(told));
         }
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }
     daemon.settled.notify_one();
     service::status(daemon);
-    Reverted::Another
+    RevertOutcome::Another
 }
 
 /// Has the daemon end and detach everything. If it is too slow, detaches here.

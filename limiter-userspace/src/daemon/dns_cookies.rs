@@ -25,10 +25,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The secrets that cookies are checked with. Debug output does not show them.
 #[derive(Default)]
-pub(super) struct CookieSecrets(Mutex<Held>);
+pub(super) struct CookieSecrets(Mutex<SecretState>);
 
 #[derive(Default)]
-struct Held {
+struct SecretState {
     /// The file with the secrets; `None`: the policy in force names none.
     file: Option<PathBuf>,
     secrets: Vec<Secret>,
@@ -51,9 +51,9 @@ impl CookieSecrets {
         let read = file.as_ref().map(|file| secrets::read(file));
         let mut held = self.locked();
         if held.file != file {
-            *held = Held {
+            *held = SecretState {
                 file,
-                ..Held::default()
+                ..SecretState::default()
             };
         }
         match read {
@@ -62,11 +62,11 @@ impl CookieSecrets {
             Some(Err(error)) => held.fail(&error.to_string()),
         }
         drop(held);
-        self.tell(daemon);
+        self.write_keys(daemon);
     }
 
     /// Gives the kernel the secrets, and the present difference of the clocks.
-    fn tell(&self, daemon: &Daemon) {
+    fn write_keys(&self, daemon: &Daemon) {
         let datapath = daemon.datapath();
         let Some(reputation) = datapath.reputation() else {
             return;
@@ -82,13 +82,13 @@ impl CookieSecrets {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Held> {
+    fn locked(&self) -> MutexGuard<'_, SecretState> {
         // A panic elsewhere spoils no secrets.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl SecretState {
     fn take(&mut self, read: Secrets) {
         let name = self.name();
         if read.others_can_read && !self.others_can_read {
@@ -149,7 +149,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             if is_due {
                 daemon.cookies.read(&daemon);
             } else {
-                daemon.cookies.tell(&daemon);
+                daemon.cookies.write_keys(&daemon);
             }
         });
         // A panic there ends the process.

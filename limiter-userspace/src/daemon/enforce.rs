@@ -24,7 +24,7 @@ use super::{
     memory,
     messages::{log_attached, log_begun_anew, log_carried},
     shared::Daemon,
-    state::Resumed,
+    state::ResumeState,
     watch,
 };
 use crate::guard;
@@ -34,7 +34,7 @@ use crate::guard;
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
     confirmation: Option<Confirmation>,
 ) -> Result<BegunAnew, ReloadError> {
     let elsewhere = {
@@ -60,7 +60,7 @@ pub(super) async fn put_in_force(
     });
     let begun_anew = conclude(daemon, previous.await??, confirmation)?;
     // Attaches to the interfaces that patterns select, one by one, so that one failure does not affect the others.
-    Box::pin(watch::interfaces::look(daemon)).await;
+    Box::pin(watch::interfaces::poll(daemon)).await;
     memory::give_back();
     Ok(begun_anew)
 }
@@ -71,7 +71,7 @@ fn conclude(
     previous: Previous,
     confirmation: Option<Confirmation>,
 ) -> Result<BegunAnew, ReloadError> {
-    let begun_anew = tell(daemon, &previous);
+    let begun_anew = report_changes(daemon, &previous);
     log_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
         log_carried(carried);
@@ -84,7 +84,7 @@ fn conclude(
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
+fn report_changes(daemon: &Daemon, previous: &Previous) -> BegunAnew {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
@@ -120,7 +120,7 @@ fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
 fn apply(
     daemon: &Daemon,
     candidate: Candidate,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
 ) -> Result<Previous, DatapathError> {
     let Candidate {
         config,

@@ -229,7 +229,7 @@ impl ReloadError {
     }
 
     /// Says plainly if it was for lack of descriptors.
-    pub(super) fn told(self) -> Self {
+    pub(super) fn detect_lack_of_descriptors(self) -> Self {
         let mut cause: Option<&dyn error::Error> = Some(&self);
         while let Some(error) = cause {
             if error.downcast_ref().is_some_and(is_lack_of_descriptors) {

@@ -8,18 +8,18 @@ use limiter_policy::config::Place;
 use super::{shared::Daemon, worker::Worker};
 
 /// A listener and its place, with the real port where 0 was asked for.
-pub type Placed<P> = (P, Box<dyn Listener>);
+pub type PlacedListener<P> = (P, Box<dyn Listener>);
 
 /// The result of binding.
-pub type Bound<P> = io::Result<Placed<P>>;
+pub type BindResult<P> = io::Result<PlacedListener<P>>;
 
 /// Binds ports and sockets, before any interface is attached.
 #[derive(Clone, Copy)]
 pub struct Exporters {
     /// Binds the port of the metrics, for clients that ask for it by these names.
-    pub metrics: fn(SocketAddr, hosts: &[String]) -> Bound<SocketAddr>,
+    pub metrics: fn(SocketAddr, hosts: &[String]) -> BindResult<SocketAddr>,
     /// Binds the page's port, for browsers that ask for it by these names, or its socket, for the members of a group.
-    pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> Bound<Place>,
+    pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> BindResult<Place>,
 }
 
 /// A port or socket that is bound, but not served yet.

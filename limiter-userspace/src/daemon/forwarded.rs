@@ -9,9 +9,9 @@ use crate::protocol::TrackingStatus;
 
 /// `None`: the policy does not count them.
 #[derive(Default)]
-pub(super) struct Forwarded(Mutex<Option<TrackingStatus>>);
+pub(super) struct ForwardedStatus(Mutex<Option<TrackingStatus>>);
 
-impl Forwarded {
+impl ForwardedStatus {
     pub(super) fn status(&self) -> Option<TrackingStatus> {
         self.locked().clone()
     }

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use crate::{
-    guard::{GuardProbe, ProbeError, Protected, are_sessions_recorded},
+    guard::{GuardProbe, ProbeError, ProtectedAddresses, are_sessions_recorded},
     protocol::{GuardStatus, bans::Session},
 };
 
@@ -34,9 +34,9 @@ const REFRESH: Duration = Duration::from_mins(1);
 /// Why the guard cannot find the addresses not to ban.
 #[derive(Clone, Debug, Error)]
 #[error(transparent)]
-pub(super) struct GuardUnavailable(Arc<ProbeError>);
+pub(super) struct GuardError(Arc<ProbeError>);
 
-impl From<ProbeError> for GuardUnavailable {
+impl From<ProbeError> for GuardError {
     fn from(error: ProbeError) -> Self {
         Self(Arc::new(error))
     }
@@ -53,14 +53,14 @@ pub(super) struct Guard {
 struct Answers {
     probe: GuardProbe,
     /// The last good answer, and when it came.
-    answer: Option<(Instant, Protected)>,
+    answer: Option<(Instant, ProtectedAddresses)>,
     /// The last question, if it failed.
-    failure: Option<(Instant, GuardUnavailable)>,
+    failure: Option<(Instant, GuardError)>,
 }
 
 impl Guard {
     /// Returns the addresses that only a forced ban may contain, as of some seconds ago at most.
-    pub(super) async fn protected(&self) -> Result<Protected, GuardUnavailable> {
+    pub(super) async fn protected(&self) -> Result<ProtectedAddresses, GuardError> {
         self.answers.lock().await.protected(self).await
     }
 
@@ -69,7 +69,7 @@ impl Guard {
     pub(super) async fn by_hand(
         &self,
         session: Option<Session>,
-    ) -> Result<Protected, GuardUnavailable> {
+    ) -> Result<ProtectedAddresses, GuardError> {
         let mut answers = self.answers.lock().await;
         let protected = match answers.protected(self).await {
             Ok(protected) => protected,
@@ -109,7 +109,7 @@ impl Guard {
     }
 
     /// Records an answer, or why there is none; logs changes.
-    fn note(&self, answer: Result<&Protected, &GuardUnavailable>) {
+    fn record(&self, answer: Result<&ProtectedAddresses, &GuardError>) {
         let mut status = self.locked();
         let before = status.error.take();
         match answer {
@@ -140,11 +140,11 @@ impl Guard {
 }
 
 impl Answers {
-    async fn protected(&mut self, guard: &Guard) -> Result<Protected, GuardUnavailable> {
+    async fn protected(&mut self, guard: &Guard) -> Result<ProtectedAddresses, GuardError> {
         if let Some(recent) = self.recent(Instant::now()) {
             return recent;
         }
-        let asked = Protected::ask(&mut self.probe).await;
+        let asked = ProtectedAddresses::ask(&mut self.probe).await;
         self.answered(guard, asked)
     }
 
@@ -152,16 +152,16 @@ impl Answers {
     fn answered(
         &mut self,
         guard: &Guard,
-        asked: Result<Protected, ProbeError>,
-    ) -> Result<Protected, GuardUnavailable> {
-        let asked = asked.map_err(GuardUnavailable::from);
-        guard.note(asked.as_ref());
-        self.note(asked.clone(), Instant::now());
+        asked: Result<ProtectedAddresses, ProbeError>,
+    ) -> Result<ProtectedAddresses, GuardError> {
+        let asked = asked.map_err(GuardError::from);
+        guard.record(asked.as_ref());
+        self.record(asked.clone(), Instant::now());
         asked
     }
 
     /// The last answer or failure, if it is too recent at `now` to ask again.
-    fn recent(&self, now: Instant) -> Option<Result<Protected, GuardUnavailable>> {
+    fn recent(&self, now: Instant) -> Option<Result<ProtectedAddresses, GuardError>> {
         match &self.failure {
             Some((at, unavailable)) => (now < *at + RETRY).then(|| Err(unavailable.clone())),
             None => self.within(MEMORY, now).cloned().map(Ok),
@@ -169,12 +169,12 @@ impl Answers {
     }
 
     /// The last good answer, if it is not as old as `age`.
-    fn within(&self, age: Duration, now: Instant) -> Option<&Protected> {
+    fn within(&self, age: Duration, now: Instant) -> Option<&ProtectedAddresses> {
         let (at, protected) = self.answer.as_ref()?;
         (now < *at + age).then_some(protected)
     }
 
-    fn note(&mut self, asked: Result<Protected, GuardUnavailable>, now: Instant) {
+    fn record(&mut self, asked: Result<ProtectedAddresses, GuardError>, now: Instant) {
         match asked {
             Ok(protected) => {
                 self.failure = None;
@@ -194,21 +194,21 @@ mod tests {
         let begun = Instant::now();
         let mut answers = Answers::default();
         assert!(answers.recent(begun).is_none());
-        answers.note(Ok(Protected::default()), begun);
+        answers.record(Ok(ProtectedAddresses::default()), begun);
         assert!(matches!(answers.recent(begun), Some(Ok(_))));
         assert!(answers.recent(begun + MEMORY).is_none());
         assert!(answers.within(REFRESH, begun + MEMORY).is_some());
         assert!(answers.within(REFRESH, begun + REFRESH).is_none());
 
         let failed = begun + MEMORY;
-        answers.note(Err(ProbeError::Late("routes").into()), failed);
+        answers.record(Err(ProbeError::Late("routes").into()), failed);
         assert!(matches!(answers.recent(failed), Some(Err(_))));
         assert!(answers.recent(failed + RETRY).is_none());
         // By hand, the answer from before is still good.
         assert!(answers.within(OLDEST, failed).is_some());
         assert!(answers.within(OLDEST, begun + OLDEST).is_none());
 
-        answers.note(Ok(Protected::default()), failed + RETRY);
+        answers.record(Ok(ProtectedAddresses::default()), failed + RETRY);
         assert!(matches!(answers.recent(failed + RETRY), Some(Ok(_))));
     }
 
@@ -217,7 +217,7 @@ mod tests {
     fn while_an_answer_is_late_nobody_may_be_banned() {
         let (guard, mut answers) = (Guard::default(), Answers::default());
         // An answer that was good once does not serve.
-        answers.answered(&guard, Ok(Protected::default())).unwrap();
+        answers.answered(&guard, Ok(ProtectedAddresses::default())).unwrap();
         let late = answers.answered(&guard, Err(ProbeError::Late("default gateways")));
         assert!(late.is_err());
         let (failed, _) = answers.failure.as_ref().unwrap();

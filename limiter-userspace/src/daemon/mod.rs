@@ -20,7 +20,6 @@ mod guard;
 pub mod incidents;
 mod known;
 mod listed;
-mod looks;
 mod memory;
 mod messages;
 mod named;
@@ -32,6 +31,7 @@ mod pace;
 mod pins;
 pub mod pulse;
 mod pushed;
+mod queries;
 mod queues;
 mod refill;
 mod reload;
@@ -51,7 +51,7 @@ mod startup;
 mod state;
 mod syn_cookies;
 mod texts;
-mod troubles;
+mod warnings;
 pub mod watch;
 mod worker;
 
@@ -65,18 +65,18 @@ use tokio::{
 use tracing::info;
 
 pub use self::{
-    answers::look,
-    bans::{BanCounts, BansDone, Maker, change_pinned, lift_pinned},
+    answers::query_datapath,
+    bans::{BanCounts, BanTotals, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{Bound, Exporters, Listener, Placed},
+    exporter::{BindResult, Exporters, Listener, PlacedListener},
     incidents::IncidentNote,
     known::change_known_pinned,
-    looks::Hold,
     options::Options,
+    queries::Hold,
     queues::by_name as queues,
     shared::Daemon,
-    standing::{Counted, counted, is_reserving},
+    standing::{StandingCount, is_reserving, traffic_by_standing},
     worker::Worker,
 };
 use crate::{connections::keep_reserve, logging};
@@ -87,7 +87,7 @@ const BLOCKING: usize = 4;
 /// Longer than any daemon runs.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
-enum End {
+enum EndReason {
     /// Pinned objects stay.
     Stop,
     /// Nothing stays.
@@ -155,11 +155,11 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     };
     service::ready(&daemon);
     let end = tokio::select! {
-        () = started.control.serve(answer, detach) => End::Stop,
-        () = daemon.detach.notified() => End::Detach,
-        () = daemon.not_confirmed.notified() => End::NotConfirmed,
-        _ = interrupt.recv() => End::Stop,
-        _ = terminate.recv() => End::Stop,
+        () = started.control.serve(answer, detach) => EndReason::Stop,
+        () = daemon.detach.notified() => EndReason::Detach,
+        () = daemon.not_confirmed.notified() => EndReason::NotConfirmed,
+        _ = interrupt.recv() => EndReason::Stop,
+        _ = terminate.recv() => EndReason::Stop,
         never = watch::interfaces::keep(&daemon) => match never {},
         never = reload::whenever_asked(
             &daemon, started.requests, hang_up, started.files, started.feeds,
@@ -187,8 +187,8 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     stopped
 }
 
-fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
-    let is_stopped = matches!(end, End::Stop);
+fn stop(daemon: &Daemon, end: &EndReason) -> Result<(), DaemonError> {
+    let is_stopped = matches!(end, EndReason::Stop);
     let mut datapath = daemon.datapath_mut();
     if is_stopped && pins::renew(&mut datapath).is_err() {
         // Links without pinned stages would drop every packet from now on.
@@ -197,21 +197,21 @@ fn stop(daemon: &Daemon, end: &End) -> Result<(), DaemonError> {
     }
     let pinned: Option<PathBuf> = datapath.pins().map(|pins| pins.directory().to_owned());
     match (end, pinned) {
-        (End::Stop, Some(directory)) => {
+        (EndReason::Stop, Some(directory)) => {
             info!(
                 "told to end: the pins in {} keep enforcing",
                 directory.display()
             );
         }
-        (End::Stop, None) => info!("told to end: detaching"),
-        (End::Detach, _) => info!("told to detach: nothing stays attached or pinned"),
-        (End::NotConfirmed, _) => {}
+        (EndReason::Stop, None) => info!("told to end: detaching"),
+        (EndReason::Detach, _) => info!("told to detach: nothing stays attached or pinned"),
+        (EndReason::NotConfirmed, _) => {}
     }
     if !is_stopped {
         datapath.detach()?;
     }
     match end {
-        End::NotConfirmed => Err(DaemonError::NotConfirmed),
-        End::Stop | End::Detach => Ok(()),
+        EndReason::NotConfirmed => Err(DaemonError::NotConfirmed),
+        EndReason::Stop | EndReason::Detach => Ok(()),
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn list(
                 Some(OffenderStatus {
                     limit,
                     sieve,
-                    id: shown(datapath, texts, &group.owner),
+                    id: owner_text(datapath, texts, &group.owner),
                     addresses: group.addresses,
                     drops: group.total.drops,
                     first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
@@ -96,7 +96,7 @@ pub(super) fn list(
 }
 
 /// Formats the owner of dropped packets: a name by its text, in visible ASCII, if it is known.
-pub(super) fn shown(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
+pub(super) fn owner_text(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
     let text = match owner {
         Owner::Number(named_by, number) => named_by
             .name_kind()

@@ -33,7 +33,7 @@ const MOST: usize = 4 * MAX_OWN_ADDRESSES as usize;
 
 /// Why the addresses are not known.
 #[derive(Debug, Error)]
-enum Unknown {
+enum OwnAddressError {
     /// The kernel does not list them.
     #[error("the kernel does not list this host's own addresses: {0}")]
     Kernel(#[from] DumpError),
@@ -62,7 +62,7 @@ impl OwnAddressKeeper {
             is_told: false,
         };
         keeper.listen();
-        keeper.look(daemon).await;
+        keeper.poll(daemon).await;
         keeper
     }
 
@@ -84,7 +84,7 @@ impl OwnAddressKeeper {
             }
             // Listen before reading, so that no change in between is missed.
             self.listen();
-            self.look(daemon).await;
+            self.poll(daemon).await;
         }
     }
 
@@ -111,10 +111,10 @@ impl OwnAddressKeeper {
     }
 
     /// Reads the addresses and gives them to the kernel; logs when that starts to fail or to work again.
-    async fn look(&mut self, daemon: &Daemon) {
+    async fn poll(&mut self, daemon: &Daemon) {
         let read = match timeout(PATIENCE, addresses::own(&mut self.routes)).await {
-            Ok(read) => read.map_err(Unknown::from),
-            Err(_) => Err(Unknown::Late),
+            Ok(read) => read.map_err(OwnAddressError::from),
+            Err(_) => Err(OwnAddressError::Late),
         };
         let datapath = daemon.datapath();
         let Some(reputation) = datapath.reputation() else {

@@ -8,7 +8,7 @@ use limiter_policy::{config::nearest::UnknownName, policy::Limit};
 use thiserror::Error;
 
 use super::{
-    connections::{Found, Owner, Owners, open_by_limit, status},
+    connections::{Owner, OwnerSnapshot, Owners, open_by_limit, status},
     named::{bucket_named, limit_named},
 };
 use crate::protocol::{OpenByLimit, OwnerList, OwnerQuery, OwnerStatus};
@@ -65,7 +65,7 @@ pub(super) fn list(
         };
         limits.insert(limit.name.clone(), by_limit);
         for owner in of_limit.iter().flat_map(|of_limit| &of_limit.most) {
-            listed.extend(told(datapath, limit, owner)?);
+            listed.extend(owner_status(datapath, limit, owner)?);
         }
     }
     if let (Some(name), true) = (&query.limit, limits.is_empty()) {
@@ -85,7 +85,7 @@ pub(super) fn list(
 }
 
 /// Names an owner; `None`: it was found by another policy.
-fn told(
+fn owner_status(
     datapath: &Datapath,
     limit: &Limit,
     owner: &Owner,
@@ -105,7 +105,7 @@ fn told(
     }))
 }
 
-fn ago(found: &Found) -> u64 {
+fn ago(found: &OwnerSnapshot) -> u64 {
     u64::try_from(found.at.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 

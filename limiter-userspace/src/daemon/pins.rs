@@ -17,18 +17,18 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         sleep(INTERVAL).await;
         let _alone = daemon.changing.lock().await;
-        let trouble = look(daemon).await;
-        if let Some(why) = trouble.as_ref().filter(|_| trouble != before) {
-            tell(why);
+        let warning = check(daemon).await;
+        if let Some(why) = warning.as_ref().filter(|_| warning != before) {
+            log_failure(why);
         }
-        before = trouble;
+        before = warning;
     }
 }
 
 /// Restores lost pins, before the policy is changed.
 pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
-    if let Some(why) = look(daemon).await {
-        tell(&why);
+    if let Some(why) = check(daemon).await {
+        log_failure(&why);
     }
 }
 
@@ -38,11 +38,11 @@ pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
 ///
 /// Something is not pinned, and cannot be, which is logged.
 pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
-    repair(datapath).inspect_err(|error| tell(&error.to_string()))
+    repair(datapath).inspect_err(|error| log_failure(&error.to_string()))
 }
 
 /// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
-async fn look(daemon: &Arc<Daemon>) -> Option<String> {
+async fn check(daemon: &Arc<Daemon>) -> Option<String> {
     let daemon = Arc::clone(daemon);
     let looked = spawn_blocking(move || {
         // Usually no pin is lost, and readers need not wait.
@@ -67,6 +67,6 @@ fn repair(datapath: &mut Datapath) -> Result<(), DatapathError> {
     Ok(())
 }
 
-fn tell(why: &str) {
+fn log_failure(why: &str) {
     error!("the policy in force is no longer pinned, and cannot be pinned again: {why}");
 }

@@ -80,7 +80,7 @@ impl Pulses {
         let late = threads
             .into_iter()
             .filter(|(_, pulse)| pulse.is_late(now_ns));
-        late.map(|(what, _)| what).collect()
+        late.map(|(task, _)| task).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     error::{PushError, ReloadError},
     feeds::FeedKeeper,
     replacement,
-    requests::{Push, PushStep, Pushed},
+    requests::{Push, PushResult, PushStep},
     reread, service,
     shared::Daemon,
     watch::files::FileWatch,
@@ -27,7 +27,7 @@ pub(super) async fn push(
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
     push: Push,
-) -> Result<Pushed, PushError> {
+) -> Result<PushResult, PushError> {
     match push.step {
         PushStep::Check => {
             let _alone = daemon.changing.lock().await;
@@ -38,7 +38,7 @@ pub(super) async fn push(
             let _alone = daemon.changing.lock().await;
             let taken = take(daemon, files, feeds, &push, patience).await;
             let error = taken.as_ref().err().map(ToString::to_string);
-            daemon.changes().note(wall_clock_now(), error);
+            daemon.changes().record(wall_clock_now(), error);
             service::status(daemon);
             taken
         }
@@ -46,7 +46,7 @@ pub(super) async fn push(
             let generation = confirm::confirm_pushed(daemon, &push.file, push.text).await?;
             // It is in force already.
             files.accept();
-            Ok(Pushed {
+            Ok(PushResult {
                 generation,
                 diff: String::new(),
             })
@@ -60,22 +60,26 @@ async fn take(
     feeds: &mut FeedKeeper,
     push: &Push,
     patience: Duration,
-) -> Result<Pushed, PushError> {
+) -> Result<PushResult, PushError> {
     let candidate = reread::read(daemon, Some(files), feeds.feeds(), Some(push)).await?;
-    let Pushed { diff, .. } = check(daemon, &candidate, push).await?;
+    let PushResult { diff, .. } = check(daemon, &candidate, push).await?;
     let confirmation = Confirmation {
         confirmer: Confirmer::Fleet,
         patience,
     };
     let taken = reread::put(daemon, feeds, candidate, Some(confirmation)).await?;
-    Ok(Pushed {
+    Ok(PushResult {
         generation: taken.generation,
         diff,
     })
 }
 
 /// Returns the change that a policy would make, unless the guard is against it or the file cannot be written.
-async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<Pushed, PushError> {
+async fn check(
+    daemon: &Daemon,
+    candidate: &Candidate,
+    push: &Push,
+) -> Result<PushResult, PushError> {
     let (generation, policy) = {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();
@@ -101,7 +105,7 @@ async fn check(daemon: &Daemon, candidate: &Candidate, push: &Push) -> Result<Pu
         source,
     })?;
     let diff = Diff::between(&policy, new);
-    Ok(Pushed {
+    Ok(PushResult {
         generation,
         diff: if diff.is_empty() {
             "nothing".to_owned()

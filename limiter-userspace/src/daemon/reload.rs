@@ -10,19 +10,19 @@ use super::{
     error::ReloadError,
     feeds::FeedKeeper,
     pins, pushed,
-    requests::{Arriving, PolicyRequest, Requested},
+    requests::{PolicyRequest, RequestBatch, RequestQueue},
     reread::reread,
     service,
     shared::Daemon,
     watch::files::FileWatch,
 };
-use crate::protocol::Reloaded;
+use crate::protocol::ReloadResult;
 
 /// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
 /// date with their feeds.
 pub(super) async fn whenever_asked(
     daemon: &Arc<Daemon>,
-    mut requests: Arriving,
+    mut requests: RequestQueue,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedKeeper,
@@ -30,13 +30,13 @@ pub(super) async fn whenever_asked(
     loop {
         let replies = tokio::select! {
             Some(request) = requests.next() => match request {
-                Requested::Reload(replies) => replies,
-                Requested::Other(PolicyRequest::Accept(accept, reply)) => {
+                RequestBatch::Reload(replies) => replies,
+                RequestBatch::Other(PolicyRequest::Accept(accept, reply)) => {
                     // The client may have gone; the log says it too.
                     let _ = reply.send(feeds.accept(daemon, accept).await);
                     continue;
                 }
-                Requested::Other(PolicyRequest::Push(push, reply)) => {
+                RequestBatch::Other(PolicyRequest::Push(push, reply)) => {
                     // The fleet's node may have ended; the log says it too.
                     let _ = reply.send(pushed::push(daemon, &mut files, &mut feeds, push).await);
                     continue;
@@ -65,7 +65,7 @@ async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let _alone = daemon.changing.lock().await;
     pins::renew_alone(daemon).await;
     let reloaded = match try_reload(daemon, files, feeds).await {
@@ -90,7 +90,7 @@ async fn reload(
         }
     };
     let error = reloaded.as_ref().err().map(ToString::to_string);
-    daemon.changes().note(wall_clock_now(), error);
+    daemon.changes().record(wall_clock_now(), error);
     reloaded
 }
 
@@ -98,8 +98,8 @@ async fn try_reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     ReloadError::for_lack_of_descriptors()?;
     let reloaded = reread(daemon, files, feeds).await;
-    reloaded.map_err(ReloadError::told)
+    reloaded.map_err(ReloadError::detect_lack_of_descriptors)
 }

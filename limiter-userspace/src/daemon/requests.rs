@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{AcceptError, PushError, ReloadError};
-use crate::protocol::Reloaded;
+use crate::protocol::ReloadResult;
 
 /// The most requests that share one reload; more wait.
 const MOST: usize = 1024;
@@ -18,13 +18,13 @@ pub(super) struct Requests {
     others: mpsc::Sender<PolicyRequest>,
 }
 
-pub(super) struct Arriving {
+pub(super) struct RequestQueue {
     reloads: mpsc::Receiver<ReloadReply>,
     others: mpsc::Receiver<PolicyRequest>,
 }
 
 /// The requests to serve together.
-pub(super) enum Requested {
+pub(super) enum RequestBatch {
     /// Reads the configuration again, once for all requests so far.
     Reload(Vec<ReloadReply>),
     /// Any other request.
@@ -32,14 +32,14 @@ pub(super) enum Requested {
 }
 
 /// Where the result of a reload goes; several requests may share it.
-type ReloadReply = Reply<Reloaded, Arc<ReloadError>>;
+type ReloadReply = Reply<ReloadResult, Arc<ReloadError>>;
 
 /// A request, and where its result goes.
 pub(super) enum PolicyRequest {
     /// Puts deferred feeds in force.
     Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
     /// Checks a policy that the fleet pushes, puts it in force, or keeps it.
-    Push(Push, Reply<Pushed, PushError>),
+    Push(Push, Reply<PushResult, PushError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -57,10 +57,10 @@ pub(super) enum RequestError<E> {
 
 impl Requests {
     /// Returns the sender of requests and their receiver.
-    pub(super) fn new() -> (Self, Arriving) {
+    pub(super) fn new() -> (Self, RequestQueue) {
         let (reloads, arriving_reloads) = mpsc::channel(MOST);
         let (others, arriving_others) = mpsc::channel(1);
-        let arriving = Arriving {
+        let arriving = RequestQueue {
             reloads: arriving_reloads,
             others: arriving_others,
         };
@@ -68,7 +68,7 @@ impl Requests {
     }
 
     /// Requests a reload and waits for its result.
-    pub(super) async fn reload(&self) -> Result<Reloaded, RequestError<Arc<ReloadError>>> {
+    pub(super) async fn reload(&self) -> Result<ReloadResult, RequestError<Arc<ReloadError>>> {
         Self::ask(&self.reloads, |reply| reply).await
     }
 
@@ -81,30 +81,30 @@ impl Requests {
     }
 
     /// Requests a step with a policy that the fleet pushes, and waits for the result.
-    pub(super) async fn push(&self, push: Push) -> Result<Pushed, RequestError<PushError>> {
+    pub(super) async fn push(&self, push: Push) -> Result<PushResult, RequestError<PushError>> {
         Self::ask(&self.others, |reply| PolicyRequest::Push(push, reply)).await
     }
 
     async fn ask<R, T, E>(
-        whom: &mpsc::Sender<R>,
+        requests: &mpsc::Sender<R>,
         asked: impl FnOnce(Reply<T, E>) -> R,
     ) -> Result<T, RequestError<E>> {
         let (reply, answer) = oneshot::channel();
-        let sent = whom.send(asked(reply)).await;
+        let sent = requests.send(asked(reply)).await;
         sent.map_err(|_| RequestError::Ending)?;
         let answer = answer.await.map_err(|_| RequestError::Ending)?;
         answer.map_err(RequestError::Refused)
     }
 }
 
-impl Arriving {
+impl RequestQueue {
     /// Returns the next requests; `None`: there can be no more. Cancel safe: misses nothing if dropped while it
     /// waits.
-    pub(super) async fn next(&mut self) -> Option<Requested> {
+    pub(super) async fn next(&mut self) -> Option<RequestBatch> {
         let mut replies = Vec::new();
         tokio::select! {
-            Some(other) = self.others.recv() => Some(Requested::Other(other)),
-            1.. = self.reloads.recv_many(&mut replies, MOST) => Some(Requested::Reload(replies)),
+            Some(other) = self.others.recv() => Some(RequestBatch::Other(other)),
+            1.. = self.reloads.recv_many(&mut replies, MOST) => Some(RequestBatch::Reload(replies)),
             else => None,
         }
     }
@@ -136,7 +136,7 @@ pub(super) enum PushStep {
 }
 
 /// The result of a step.
-pub(super) struct Pushed {
+pub(super) struct PushResult {
     /// The number of the policy in force.
     pub(super) generation: u64,
     /// The change that the file makes, or would make.
@@ -159,7 +159,7 @@ mod tests {
         }
         let (mut reloads, mut answered) = (0, 0);
         while answered < 20 {
-            let Some(Requested::Reload(replies)) = arriving.next().await else {
+            let Some(RequestBatch::Reload(replies)) = arriving.next().await else {
                 panic!("reloads alone were requested");
             };
             reloads += 1;

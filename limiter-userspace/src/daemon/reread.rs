@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{
     answers,
-    candidate::{Candidate, CandidateError, Inherited, Read},
+    candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::Confirmation,
     enforce::put_in_force,
     error::ReloadError,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     control::settings,
-    protocol::{Reloaded, SettingDiff},
+    protocol::{ReloadResult, SettingDiff},
 };
 
 /// Reads the configuration again, and puts it in force.
@@ -31,7 +31,7 @@ pub(super) async fn reread(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
     feeds: &mut FeedKeeper,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
     put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
 }
@@ -49,7 +49,7 @@ pub(super) async fn read(
     }
     let (inherited, ours) = {
         let datapath = daemon.datapath();
-        (Inherited::of(datapath.manifest()), datapath.program_ids())
+        (Inheritance::of(datapath.manifest()), datapath.program_ids())
     };
     let options = &daemon.options;
     let path = options.config.clone();
@@ -58,7 +58,7 @@ pub(super) async fn read(
     let read = spawn_blocking(move || {
         let pushed = pushed.as_ref();
         let pushed = pushed.map(|(path, text)| Pushed { path, text });
-        Read::load(&path, &old, pushed, |_| inherited)
+        LoadedConfig::load(&path, &old, pushed, |_| inherited)
     });
     let read = read.await?;
     match (&read, files) {
@@ -80,7 +80,7 @@ pub(super) async fn put(
     feeds: &mut FeedKeeper,
     mut candidate: Candidate,
     confirmation: Option<Confirmation>,
-) -> Result<Reloaded, ReloadError> {
+) -> Result<ReloadResult, ReloadError> {
     let missing = interface::names(&candidate.lookup.missing).map(str::to_owned);
     let waiting_for = missing.collect();
     let after_restart = after_restart(daemon, &candidate.config)?;
@@ -90,7 +90,7 @@ pub(super) async fn put(
     feeds.replace(daemon, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
-    Ok(Reloaded {
+    Ok(ReloadResult {
         generation: manifest.generation,
         limits: manifest.policy.limits.len(),
         overrides: manifest.policy.override_count(),
@@ -110,7 +110,7 @@ fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, R
     if let Some(daemon) = &status.daemon {
         settings::check_step(config, daemon)?;
     }
-    let mut settings = settings::restarted(config, &status);
+    let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),
         settings::METRICS => options.metrics.is_none(),

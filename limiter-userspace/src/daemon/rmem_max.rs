@@ -42,7 +42,7 @@ const MOST: u32 = i32::MAX as u32 / 2;
 
 /// Why no window scale is promised.
 #[derive(Debug, Error)]
-enum Uncertain {
+enum WindowScaleError {
     #[error("the largest receive buffer cannot be read: {0}")]
     Buffer(#[from] io::Error),
     #[error("the kernel does not list its routes, which may bound windows: {0}")]
@@ -66,9 +66,9 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
                 read_at = Some(Instant::now());
             }
             let reason = match (&bounded, largest()) {
-                (Ok(()), Ok(bytes)) => tell(daemon, bytes),
+                (Ok(()), Ok(bytes)) => write_map(daemon, bytes),
                 (Err(uncertain), _) => Some(uncertain.to_string()),
-                (Ok(()), Err(error)) => Some(Uncertain::from(error).to_string()),
+                (Ok(()), Err(error)) => Some(WindowScaleError::from(error).to_string()),
             };
             if before != reason {
                 if let Some(reason) = &reason {
@@ -84,7 +84,7 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
 }
 
 /// Gives the value to the programs; returns why that failed.
-fn tell(daemon: &Daemon, bytes: u32) -> Option<String> {
+fn write_map(daemon: &Daemon, bytes: u32) -> Option<String> {
     let holds = u64::try_from(HOLDS.as_nanos()).unwrap_or(0);
     let word = RmemMax::new(bytes, monotonic_now() + holds);
     let datapath = daemon.datapath();
@@ -102,7 +102,7 @@ fn largest() -> io::Result<u32> {
 }
 
 /// Fails if a route bounds the windows of its connections, or if the routes are not known.
-async fn unbounded(routes: &mut Channel) -> Result<(), Uncertain> {
+async fn unbounded(routes: &mut Channel) -> Result<(), WindowScaleError> {
     let question = RouteNetlinkMessage::GetRoute(RouteMessage::default());
     let bounds = |answer| match answer {
         RouteNetlinkMessage::NewRoute(route) => Some(bounds_windows(&route)),
@@ -110,10 +110,10 @@ async fn unbounded(routes: &mut Channel) -> Result<(), Uncertain> {
     };
     let all = match timeout(PATIENCE, routes.dump(question, &[], bounds)).await {
         Ok(all) => all?,
-        Err(_) => return Err(Uncertain::Late),
+        Err(_) => return Err(WindowScaleError::Late),
     };
     if all.contains(&true) {
-        Err(Uncertain::Bounded)
+        Err(WindowScaleError::Bounded)
     } else {
         Ok(())
     }
@@ -174,7 +174,7 @@ mod tests {
             namespace.ip(&["route", "add", prefix, "dev", "lo", "window", "9000"])?;
             let told = look()?;
             ensure!(
-                matches!(told, Err(Uncertain::Bounded)),
+                matches!(told, Err(WindowScaleError::Bounded)),
                 "{prefix}: {told:?}"
             );
             namespace.ip(&["route", "del", prefix, "dev", "lo"])?;

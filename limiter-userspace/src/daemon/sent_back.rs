@@ -19,33 +19,33 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before = BTreeMap::new();
     loop {
-        let troubles = look(daemon).await;
-        for (interface, trouble) in &troubles {
-            if before.get(interface) != Some(trouble) {
-                warn!(interface, "{interface}: {trouble}");
+        let warnings = poll(daemon).await;
+        for (interface, warning) in &warnings {
+            if before.get(interface) != Some(warning) {
+                warn!(interface, "{interface}: {warning}");
             }
         }
         let here = native_interfaces(daemon);
-        for interface in before.keys().filter(|name| !troubles.contains_key(*name)) {
+        for interface in before.keys().filter(|name| !warnings.contains_key(*name)) {
             if here.iter().any(|(name, _)| name == interface) {
                 info!(interface, "{interface}: answers leave");
             }
         }
-        daemon.lost_answers.set(troubles.clone());
-        before = troubles;
+        daemon.lost_answers.set(warnings.clone());
+        before = warnings;
         sleep(INTERVAL).await;
     }
 }
 
 /// Returns warnings about answers, by interface.
-async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
-    let mut troubles = BTreeMap::new();
+async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
+    let mut warnings = BTreeMap::new();
     for (interface, index) in native_interfaces(daemon) {
-        if let Some(trouble) = trouble(&sent_back(index).await) {
-            troubles.insert(interface, trouble);
+        if let Some(warning) = warning(&sent_back(index).await) {
+            warnings.insert(interface, warning);
         }
     }
-    troubles
+    warnings
 }
 
 /// Returns the interfaces of this namespace that have a native program which answers, with their indices. Generic
@@ -65,7 +65,7 @@ fn native_interfaces(daemon: &Daemon) -> Vec<(String, u32)> {
         .collect()
 }
 
-fn trouble(found: &SentBack) -> Option<String> {
+fn warning(found: &SentBack) -> Option<String> {
     match found {
         SentBack::Leave => None,
         SentBack::LostAtPeer(peer) => Some(format!(

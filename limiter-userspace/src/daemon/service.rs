@@ -12,17 +12,17 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Reports that every interface that exists is attached, and every socket listens.
 pub(super) fn ready(daemon: &Daemon) {
-    tell(&[Ready, Status(&text(daemon))]);
+    notify_manager(&[Ready, Status(&text(daemon))]);
 }
 
 /// Reports a change of the policy in force.
 pub(super) fn status(daemon: &Daemon) {
-    tell(&[Status(&text(daemon))]);
+    notify_manager(&[Status(&text(daemon))]);
 }
 
 /// Reports that shutdown has begun.
 pub(super) fn stopping() {
-    tell(&[Stopping]);
+    notify_manager(&[Stopping]);
 }
 
 /// Feeds the service manager's watchdog, forever, while all threads live. Await it beside the daemon's work, so that
@@ -35,17 +35,17 @@ pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
     loop {
         ticks.tick().await;
         let late = pulses.late();
-        for what in late.iter().filter(|what| !told.contains(*what)) {
-            error!("the thread that {what} hangs");
+        for task in late.iter().filter(|task| !told.contains(*task)) {
+            error!("the thread that {task} hangs");
         }
         if late.is_empty() && patience.is_some() {
-            tell(&[Watchdog]);
+            notify_manager(&[Watchdog]);
         }
         told = late;
     }
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify_manager(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         warn!("cannot tell the service manager: {error}");
     }

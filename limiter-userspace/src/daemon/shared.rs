@@ -21,19 +21,19 @@ use super::{
     connections::Owners,
     dns_cookies::CookieSecrets,
     fleet::Fleet,
-    forwarded::Forwarded,
+    forwarded::ForwardedStatus,
     guard::Guard,
-    incidents::{IncidentNote, Recent},
+    incidents::{IncidentNote, RecentIncidents},
     options::Options,
     pulse::Pulses,
     requests::Requests,
-    server_names::{self, Naming},
+    server_names::{self, NamerHandle},
     sieves::{self, Pressures},
     silence::Silence,
     state::StateKeeper,
     texts::Texts,
-    troubles::Troubles,
-    watch::logged::Logged,
+    warnings::Warnings,
+    watch::problems::InterfaceProblems,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
@@ -44,7 +44,7 @@ use crate::protocol::{
 pub struct Daemon {
     pub(super) options: Options,
     /// The users who may read the daemon's state.
-    pub(super) told: Told,
+    pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateKeeper>,
     datapath: RwLock<Datapath>,
@@ -55,7 +55,7 @@ pub struct Daemon {
     /// Finds the addresses that must not be banned.
     pub(super) guard: Guard,
     /// The last log lines about incidents.
-    pub(super) incidents: Recent,
+    pub(super) incidents: RecentIncidents,
     /// The outcomes of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
@@ -72,7 +72,7 @@ pub struct Daemon {
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
     /// The thread that names connections.
-    pub(super) naming: Arc<Naming>,
+    pub(super) naming: Arc<NamerHandle>,
     /// The owners with the most open connections.
     pub(super) owners: Owners,
     /// The texts of names that buckets know by hash.
@@ -84,19 +84,19 @@ pub struct Daemon {
     /// The secrets of DNS cookies.
     pub(super) cookies: CookieSecrets,
     /// Warnings of interfaces that lose answers.
-    pub(super) lost_answers: Troubles,
+    pub(super) lost_answers: Warnings,
     /// Facts that were logged about interfaces.
-    pub(super) logged: tokio::sync::Mutex<Logged>,
+    pub(super) logged: tokio::sync::Mutex<InterfaceProblems>,
     /// The patterns of names that no interface matches.
     pub(super) unmatched: Mutex<Vec<String>>,
     /// Warnings of interfaces that the policy in force does not fit.
-    pub(super) misfits: Troubles,
+    pub(super) misfits: Warnings,
     /// By interface: forwarded frames that the interface's program does not see.
-    pub(super) unseen: Troubles,
+    pub(super) unseen: Warnings,
     /// Warnings of limits that rely on SYN cookies which this host does not make.
-    pub(super) syn_cookies: Troubles,
+    pub(super) syn_cookies: Warnings,
     /// The status of counting forwarded connections.
-    pub(super) forwarded: Forwarded,
+    pub(super) forwarded: ForwardedStatus,
     /// The threads' heartbeats.
     pub(super) pulses: Arc<Pulses>,
     /// Notified when the daemon must end and leave nothing behind.
@@ -104,7 +104,7 @@ pub struct Daemon {
 }
 
 /// The users, besides root, who may read the daemon's state.
-pub(super) struct Told {
+pub(super) struct ReadAccess {
     /// The address of the metrics; `None`: they are off.
     pub(super) metrics: Option<SocketAddr>,
     /// The host names by which clients may ask for metrics.
@@ -118,7 +118,7 @@ pub(super) struct Told {
 impl Daemon {
     pub(super) fn new(
         options: Options,
-        told: Told,
+        read_access: ReadAccess,
         state: Option<StateKeeper>,
         fleet: Option<Arc<Fleet>>,
         reloads: Requests,
@@ -127,13 +127,13 @@ impl Daemon {
         Self {
             reloads,
             options,
-            told,
+            read_access,
             state,
             datapath: RwLock::new(datapath),
             bans: BanKeeper::default(),
             fleet,
             guard: Guard::default(),
-            incidents: Recent::default(),
+            incidents: RecentIncidents::default(),
             automatic: Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -147,13 +147,13 @@ impl Daemon {
             capacity: Capacity::default(),
             silence: Silence::default(),
             cookies: CookieSecrets::default(),
-            lost_answers: Troubles::default(),
+            lost_answers: Warnings::default(),
             logged: tokio::sync::Mutex::default(),
             unmatched: Mutex::default(),
-            misfits: Troubles::default(),
-            unseen: Troubles::default(),
-            syn_cookies: Troubles::default(),
-            forwarded: Forwarded::default(),
+            misfits: Warnings::default(),
+            unseen: Warnings::default(),
+            syn_cookies: Warnings::default(),
+            forwarded: ForwardedStatus::default(),
             pulses: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
@@ -168,7 +168,7 @@ impl Daemon {
     /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
     #[must_use]
     pub fn misfits(&self) -> BTreeMap<String, String> {
-        self.misfits.troubles()
+        self.misfits.all()
     }
 
     /// Returns how the policy has changed since the daemon started.
@@ -245,22 +245,22 @@ impl Daemon {
 
     pub(super) fn status(&self) -> DaemonStatus {
         DaemonStatus {
-            metrics: self.told.metrics,
-            metrics_hosts: self.told.metrics_hosts.clone(),
-            page: self.told.page.clone(),
-            group: self.told.group.clone(),
+            metrics: self.read_access.metrics,
+            metrics_hosts: self.read_access.metrics_hosts.clone(),
+            page: self.read_access.page.clone(),
+            group: self.read_access.group.clone(),
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),
             silence: self.silence.reason(),
-            lost_answers: self.lost_answers.troubles(),
+            lost_answers: self.lost_answers.all(),
             misfits: self.misfits(),
             unmatched: (self.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            unseen: self.unseen.troubles(),
+            unseen: self.unseen.all(),
             secrets_error: self.cookies.error(),
-            syn_cookies: self.syn_cookies.troubles(),
+            syn_cookies: self.syn_cookies.all(),
             tracking: self.forwarded.status(),
             fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
         }
@@ -294,7 +294,7 @@ impl Daemon {
 pub(super) struct ChangingDatapath<'d> {
     datapath: RwLockWriteGuard<'d, Datapath>,
     pressures: &'d Pressures,
-    naming: &'d Naming,
+    naming: &'d NamerHandle,
 }
 
 impl Deref for ChangingDatapath<'_> {

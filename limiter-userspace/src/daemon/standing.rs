@@ -15,8 +15,8 @@ use limiter_datapath::kernel::{
 use limiter_policy::policy::Limit;
 
 use crate::protocol::{
-    ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic, Why,
-    counted_standings,
+    ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
+    StandingTraffic, counted_standings,
 };
 
 /// Returns the traffic and the known sources by standing; `None`: the policy in force uses no standing.
@@ -28,7 +28,7 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
     };
     let limits = datapath.manifest().policy.limits.iter();
     let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
-        let of_each = counted(datapath, limit.id)?.into_iter();
+        let of_each = traffic_by_standing(datapath, limit.id)?.into_iter();
         let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, &traffic));
         Ok((limit.name.clone(), of_each.collect()))
     });
@@ -49,14 +49,17 @@ fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathErr
 }
 
 /// A limit's traffic by standing; `None`: from sources without a look-up of their standing.
-pub type Counted = (Option<Standing>, LimitTraffic);
+pub type StandingCount = (Option<Standing>, LimitTraffic);
 
 /// Returns the traffic by standing of a limit that reserves, in the order of [`counted_standings`].
 ///
 /// # Errors
 ///
 /// Fails if the counters cannot be read.
-pub fn counted(datapath: &Datapath, limit: LimitId) -> Result<Vec<Counted>, DatapathError> {
+pub fn traffic_by_standing(
+    datapath: &Datapath,
+    limit: LimitId,
+) -> Result<Vec<StandingCount>, DatapathError> {
     // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();
@@ -82,15 +85,15 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         ..
     } = standing;
     let why = match record.kind() {
-        _ if standing.is_listed => Why::List,
-        Kind::Nothing => Why::Nothing,
-        Kind::Visited | Kind::Familiar => Why::Visits,
-        Kind::Retried => Why::Retry,
-        Kind::Proven => Why::Handshake,
-        Kind::Vouched => Why::Vouched,
-        Kind::Heard => Why::Fleet,
+        _ if standing.is_listed => StandingReason::List,
+        Kind::Nothing => StandingReason::Nothing,
+        Kind::Visited | Kind::Familiar => StandingReason::Visits,
+        Kind::Retried => StandingReason::Retry,
+        Kind::Proven => StandingReason::Handshake,
+        Kind::Vouched => StandingReason::Vouched,
+        Kind::Heard => StandingReason::Fleet,
     };
-    let is_noted = !matches!(why, Why::List | Why::Nothing);
+    let is_noted = !matches!(why, StandingReason::List | StandingReason::Nothing);
     let (has_end, visited) = (
         standing.ends_in_ns.is_some(),
         record.kind() == Kind::Visited,
@@ -105,7 +108,7 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
             .then(|| standing.ns_since(record.since())),
         ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
         // A record from another node tells of no visit here.
-        last_visit_ago_ns: (is_noted && why != Why::Fleet)
+        last_visit_ago_ns: (is_noted && why != StandingReason::Fleet)
             .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),
     }

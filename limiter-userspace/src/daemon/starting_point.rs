@@ -8,7 +8,7 @@ use limiter_datapath::kernel::{
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
 
-use super::{candidate::Inherited, error::StartupError, feeds::stand_ins};
+use super::{candidate::Inheritance, error::StartupError, feeds::stand_ins};
 
 /// The starting point of a new daemon.
 pub(super) enum StartingPoint {
@@ -43,11 +43,11 @@ impl StartingPoint {
 
     /// Returns the inheritance of the next policy. `None`: there is no policy, or only a first one that was never
     /// settled, which does not replace a saved state.
-    pub(super) fn inherited(&self) -> Option<Inherited> {
+    pub(super) fn inherited(&self) -> Option<Inheritance> {
         match self {
             Self::Datapath(datapath) => {
                 let manifest = datapath.manifest();
-                (manifest.generation > 0).then(|| Inherited::of(manifest))
+                (manifest.generation > 0).then(|| Inheritance::of(manifest))
             }
             Self::Links(..) | Self::Nothing => None,
         }

@@ -16,21 +16,21 @@ use tracing::info;
 
 use super::{
     automatic_rates,
-    candidate::{Candidate, CandidateError, Inherited, Read},
+    candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
-    exporter::{Exporters, Placed},
+    exporter::{Exporters, PlacedListener},
     feeds::FeedKeeper,
     fleet::{self, Fleet},
     options::Options,
     own_addresses::OwnAddressKeeper,
-    requests::{Arriving, Requests},
+    requests::{RequestQueue, Requests},
     server_names,
-    shared::{Daemon, Told},
+    shared::{Daemon, ReadAccess},
     sieves,
     starting_point::StartingPoint,
-    state::{Resumed, StateKeeper},
+    state::{ResumeState, StateKeeper},
     watch::files::FileWatch,
     worker::Worker,
 };
@@ -40,12 +40,12 @@ use crate::{
 };
 
 /// Everything that runs.
-pub(super) struct Started {
+pub(super) struct Components {
     /// First, so that the threads end and release the daemon before the control socket goes.
     _threads: Vec<Worker>,
     pub(super) daemon: Arc<Daemon>,
     pub(super) control: Server,
-    pub(super) requests: Arriving,
+    pub(super) requests: RequestQueue,
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.
@@ -53,7 +53,10 @@ pub(super) struct Started {
     pub(super) own_addresses: OwnAddressKeeper,
 }
 
-pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Started, StartupError> {
+pub(super) async fn start(
+    options: Options,
+    exporters: Exporters,
+) -> Result<Components, StartupError> {
     preflight::check()?;
     // Before anything else is touched, so that a refused daemon sets no state file aside either.
     let socket = ReservedSocket::take(&options.socket).await?;
@@ -64,11 +67,11 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     // Before the configuration is read, so that no change is missed.
     let config = Some(options.config.clone()).filter(|path| !file::is_descriptor(path));
     let mut files = FileWatch::new(config.into_iter());
-    let Beginning {
+    let InitialState {
         read,
         state,
         resumed,
-    } = Beginning::read(
+    } = InitialState::read(
         &options,
         starting_point.inherited(),
         &starting_point.feeds(),
@@ -105,7 +108,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
     let (reloads, requests) = Requests::new();
     let (metrics, listener) = listener.unzip();
     let (page, page_listener) = page.unzip();
-    let told = Told {
+    let read_access = ReadAccess {
         metrics,
         metrics_hosts: candidate.config.metrics.hosts.clone(),
         page: page.map(|listen| PageStatus {
@@ -115,7 +118,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
         group,
     };
     let (fleet, keys) = read_fleet(&candidate)?.unzip();
-    let daemon = Arc::new(Daemon::new(options, told, state, fleet, reloads, datapath));
+    let daemon = Arc::new(Daemon::new(options, read_access, state, fleet, reloads, datapath));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     let confirmation = Confirmation::of(&daemon.options);
@@ -138,7 +141,7 @@ pub(super) async fn start(options: Options, exporters: Exporters) -> Result<Star
         threads.push(serving.map_err(StartupError::Thread)?);
     }
     log_attached(&daemon);
-    Ok(Started {
+    Ok(Components {
         feeds: FeedKeeper::new(&daemon, feeds, begun_at),
         control,
         requests,
@@ -154,7 +157,7 @@ fn bind_page(
     exporters: Exporters,
     page: &Page,
     group: Option<&str>,
-) -> Result<Option<Placed<Place>>, StartupError> {
+) -> Result<Option<PlacedListener<Place>>, StartupError> {
     let Some(place) = &page.listen else {
         return Ok(None);
     };
@@ -190,38 +193,38 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
 }
 
 /// The first configuration and the state to continue from.
-struct Beginning {
-    read: Read,
+struct InitialState {
+    read: LoadedConfig,
     state: Option<StateKeeper>,
-    resumed: Option<Resumed>,
+    resumed: Option<ResumeState>,
 }
 
-impl Beginning {
+impl InitialState {
     /// Reads the configuration, to continue from the `pinned` policy, or else from the state file that it names. A
     /// refused feed keeps its pinned content.
     fn read(
         options: &Options,
-        pinned: Option<Inherited>,
+        pinned: Option<Inheritance>,
         feeds: &Feeds,
     ) -> Result<Self, CandidateError> {
         let mut state = None;
         let mut resumed = None;
-        let read = Read::load(&options.config, feeds, None, |config| {
+        let read = LoadedConfig::load(&options.config, feeds, None, |config| {
             state = config.state.clone().map(StateKeeper::new);
             if let Some(pinned) = pinned {
-                state.as_ref().inspect(|state| Resumed::pass_over(state));
+                state.as_ref().inspect(|state| ResumeState::pass_over(state));
                 return pinned;
             }
-            resumed = state.as_ref().and_then(Resumed::load);
-            resumed.as_ref().map(Resumed::inherited).unwrap_or_default()
+            resumed = state.as_ref().and_then(ResumeState::load);
+            resumed.as_ref().map(ResumeState::inherited).unwrap_or_default()
         });
         let read = match (read, &state) {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))
                 if resumed.is_some() =>
             {
                 resumed = None;
-                Resumed::refuse(state, error.into());
-                Read::load(&options.config, feeds, None, |_| Inherited::default())?
+                ResumeState::refuse(state, error.into());
+                LoadedConfig::load(&options.config, feeds, None, |_| Inheritance::default())?
             }
             (read, _) => read?,
         };
@@ -247,10 +250,10 @@ fn log_attached(daemon: &Daemon) {
         policy.limits.len(),
         policy.override_count(),
         daemon.options.socket.display(),
-        (daemon.told.metrics).map_or_else(String::new, |address| {
+        (daemon.read_access.metrics).map_or_else(String::new, |address| {
             format!("; metrics on http://{address}/metrics")
         }),
-        (daemon.told.page.as_ref()).map_or_else(String::new, |page| {
+        (daemon.read_access.page.as_ref()).map_or_else(String::new, |page| {
             match &page.listen {
                 Place::Address(address) => format!("; page on http://{address}/"),
                 Place::Socket(path) => format!("; page at the socket {}", path.display()),

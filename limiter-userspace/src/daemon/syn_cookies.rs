@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::shared::Daemon;
-use crate::syn_cookies::{Host, are_used, troubles};
+use crate::syn_cookies::{Host, are_used, warnings};
 
 /// Interval of the checks: settings change, and servers come and go.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -15,10 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     loop {
-        let found = look(daemon).await;
-        for (limit, trouble) in &found {
-            if before.get(limit) != Some(trouble) {
-                warn!(limit, "limit {limit}: {trouble}");
+        let found = poll(daemon).await;
+        for (limit, warning) in &found {
+            if before.get(limit) != Some(warning) {
+                warn!(limit, "limit {limit}: {warning}");
             }
         }
         for limit in before.keys().filter(|name| !found.contains_key(*name)) {
@@ -32,12 +32,12 @@ pub(super) async fn keep(daemon: &Daemon) -> Infallible {
     }
 }
 
-async fn look(daemon: &Daemon) -> BTreeMap<String, String> {
+async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
     if !are_used(&daemon.datapath().manifest().policy) {
         return BTreeMap::new();
     }
-    let host = Host::look().await;
-    troubles(&daemon.datapath().manifest().policy, &host)
+    let host = Host::read().await;
+    warnings(&daemon.datapath().manifest().policy, &host)
 }
 
 fn is_in_force(daemon: &Daemon, limit: &str) -> bool {

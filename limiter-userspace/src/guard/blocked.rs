@@ -5,11 +5,11 @@ use std::{fmt, net::IpAddr};
 use ipnet::IpNet;
 use limiter_policy::policy::{Listing, Mode, Policy};
 
-use super::{Role, guarded::Guarded, lockout};
+use super::{Role, guarded::GuardedAddress, lockout};
 
 /// A list that would drop a guarded address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Blocked {
+pub(super) struct BlockWarning {
     list: String,
     /// The prefix of the list that contains the address.
     prefix: IpNet,
@@ -31,12 +31,16 @@ enum AddressRole {
 
 /// Returns the guarded addresses that lists would drop. Addresses with the same role, list and limit share a
 /// warning.
-pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> Vec<Blocked> {
-    let mut warnings: Vec<Blocked> = Vec::new();
+pub(super) fn warnings(
+    policy: &Policy,
+    guarded: &[GuardedAddress],
+    own: &[IpAddr],
+) -> Vec<BlockWarning> {
+    let mut warnings: Vec<BlockWarning> = Vec::new();
     let own = own
         .iter()
         .filter_map(|address| blocked_by_policy(policy, *address, AddressRole::Own));
-    let guarded = guarded.iter().flat_map(|guarded| blocked(policy, guarded));
+    let guarded = guarded.iter().flat_map(|guarded| block_warnings(policy, guarded));
     for found in guarded.chain(own) {
         match warnings.iter_mut().find(|told| told.is_alike(&found)) {
             Some(told) if told.address == found.address => {}
@@ -48,7 +52,7 @@ pub(super) fn warnings(policy: &Policy, guarded: &[Guarded], own: &[IpAddr]) -> 
     warnings
 }
 
-impl Blocked {
+impl BlockWarning {
     fn new(
         address: IpAddr,
         role: AddressRole,
@@ -72,11 +76,11 @@ impl Blocked {
     }
 }
 
-fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Option<Blocked> {
-    Blocked::new(address, role, None, &policy.listing_of(address))
+fn blocked_by_policy(policy: &Policy, address: IpAddr, role: AddressRole) -> Option<BlockWarning> {
+    BlockWarning::new(address, role, None, &policy.listing_of(address))
 }
 
-fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
+fn block_warnings(policy: &Policy, guarded: &GuardedAddress) -> Vec<BlockWarning> {
     let address = guarded.address;
     let role = AddressRole::Other(guarded.why.role());
     if policy.listing_of(address) != Listing::default() {
@@ -89,12 +93,12 @@ fn blocked(policy: &Policy, guarded: &Guarded) -> Vec<Blocked> {
         .filter(|limit| lockout::counts(policy, limit, guarded))
         .filter_map(|limit| {
             let listing = policy.listing_with(limit, address);
-            Blocked::new(address, role, Some(&limit.name), &listing)
+            BlockWarning::new(address, role, Some(&limit.name), &listing)
         })
         .collect()
 }
 
-impl fmt::Display for Blocked {
+impl fmt::Display for BlockWarning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             list,

@@ -10,14 +10,14 @@ pub struct ForgedBan<'p> {
     /// The limit's name, as configured.
     pub limit: &'p str,
     /// The easiest forgery of the packets it counts.
-    pub what: Forgeable,
+    pub forgeable: Forgeable,
     /// The sources it bans; `None`: all.
     pub only: Option<BanOnly>,
 }
 
 impl fmt::Display for ForgedBan<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whom = match self.only {
+        let effect = match self.only {
             None => "anybody who forges an address has it banned",
             // A proven source is a real client, but its packets can still be forged.
             Some(BanOnly::Proven) => {
@@ -27,13 +27,13 @@ impl fmt::Display for ForgedBan<'_> {
         };
         write!(
             formatter,
-            "limit {} bans by sources that can be forged ({}): {whom}. Put those you cannot do \
+            "limit {} bans by sources that can be forged ({}): {effect}. Put those you cannot do \
              without on a list under `never-ban`; or let the limit only drop (`ban: {{…, mode: \
              observe}}`), and use `limiter ban` for sources that a server saw misbehave over an \
              established connection. Against forged floods, a limit with id total and a `reserve` \
              keeps known clients served without a ban",
             self.limit,
-            self.what.why()
+            self.forgeable.why()
         )
     }
 }
@@ -49,7 +49,7 @@ pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
     limits
         .map(|limit| ForgedBan {
             limit: configured_name(&limit.name),
-            what: Forgeable::of(&limit.matching),
+            forgeable: Forgeable::of(&limit.matching),
             only: limit.ban.and_then(|ban| ban.only),
         })
         .collect()
@@ -71,9 +71,9 @@ mod tests {
             let policy = testing::policy(&configuration);
             let found = bans(&policy);
             assert!(found.iter().all(|ban| ban.limit == "Own"));
-            found.iter().map(|ban| ban.what).collect::<Vec<_>>()
+            found.iter().map(|ban| ban.forgeable).collect::<Vec<_>>()
         };
-        for (matching, what) in [
+        for (matching, expected) in [
             ("protocol: udp", Forgeable::NoHandshake),
             ("protocol: [tcp, udp]", Forgeable::NoHandshake),
             ("destination-port: 443", Forgeable::NoHandshake),
@@ -85,7 +85,7 @@ mod tests {
             ("tcp-flags: '!syn'", Forgeable::Segment),
         ] {
             let ban = format!("match: {{{matching}}}, ban: {BAN}");
-            assert_eq!(found(&ban), [what], "{matching}");
+            assert_eq!(found(&ban), [expected], "{matching}");
             // A limit that bans no source is no weapon.
             assert_eq!(found(&format!("{ban}, mode: observe")), []);
             let observed = ban.replace("for: 1m", "for: 1m, mode: observe");

@@ -6,21 +6,21 @@ use super::warning::Role;
 
 /// An address that a policy must not lock out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Guarded {
+pub(super) struct GuardedAddress {
     pub(super) address: IpAddr,
-    pub(super) why: Why,
+    pub(super) why: GuardReason,
 }
 
 /// The reason to guard an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
+pub(super) enum GuardReason {
     /// It has an SSH session with this address and port of the machine.
     Ssh { local: IpAddr, port: u16 },
     /// It is a default gateway.
     Gateway,
 }
 
-impl Why {
+impl GuardReason {
     pub(super) const fn role(self) -> Role {
         match self {
             Self::Ssh { .. } => Role::SshPeer,

@@ -11,7 +11,7 @@ use limiter_policy::policy::{Limit, Listing, Match, Mode, Policy, Rate, TcpFlags
 
 use super::{
     BudgetOwner, Warning,
-    guarded::{Guarded, Why},
+    guarded::{GuardReason, GuardedAddress},
     packets::{Packets, Ports},
 };
 
@@ -57,7 +57,7 @@ const CLIENT_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 /// Returns a warning for each limit and role. Addresses held to the same rate share a warning.
 pub(super) fn warnings(
     policy: &Policy,
-    guarded: impl IntoIterator<Item = Guarded>,
+    guarded: impl IntoIterator<Item = GuardedAddress>,
 ) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for guarded in guarded {
@@ -91,7 +91,7 @@ impl Warning {
 }
 
 /// Returns a warning; `None`: the limit's rate suffices, or it does not count the address.
-fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning> {
+fn warning(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> Option<Warning> {
     if limit.mode != Mode::Enforce {
         return None;
     }
@@ -125,7 +125,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &Guarded) -> Option<Warning>
 }
 
 /// Returns whether the limit counts packets that the address has to get through.
-pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &Guarded) -> bool {
+pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> bool {
     let family = Address::from(guarded.address).family;
     let packets = guarded.why.packets(family);
     budget_owner(policy, limit, guarded.address).is_some()
@@ -150,7 +150,7 @@ pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> O
     }
 }
 
-impl Why {
+impl GuardReason {
     /// Returns the packets that the address has to get through.
     fn packets(self, family: Family) -> Vec<Packets> {
         let tcp = |to: Option<IpAddr>, port, tcp_flags| Packets {

@@ -8,12 +8,12 @@
 //! A ban of such an address, or of this machine itself, is refused unless forced (`protected`). While the
 //! addresses are unknown, every ban is refused: a failed query does not mean that there are none.
 
-mod asked;
 mod blocked;
 pub mod forged;
 mod gateways;
 mod guarded;
 mod lockout;
+mod own_peers;
 mod packets;
 mod peers;
 mod probe;
@@ -31,10 +31,10 @@ use tracing::warn;
 
 use self::probe::GuardedAddresses;
 pub use self::{
-    asked::PeersError,
+    own_peers::PeersError,
     peers::{CountedPeer, PeerBudget},
     probe::{GuardProbe, ProbeError},
-    protected::{Protected, Refusal},
+    protected::{ProtectedAddresses, Refusal},
     records::are_kept as are_sessions_recorded,
     sessions::started_from,
     warning::{BudgetOwner, Role, Warning},
@@ -43,7 +43,7 @@ pub use self::{
 /// The addresses to guard cannot be found.
 #[derive(Debug, Error)]
 #[error("cannot tell who must not be locked out: {0}")]
-pub struct Unknown(#[from] ProbeError);
+pub struct GuardedAddressesError(#[from] ProbeError);
 
 /// Returns warnings of limits and lists that would lock out guarded addresses now, in words. If the addresses
 /// cannot be found, the warning says so.
@@ -59,7 +59,10 @@ pub async fn warnings(policy: &Policy) -> Vec<String> {
 /// # Errors
 ///
 /// The guarded addresses cannot be found.
-pub async fn new_warnings(old: &Policy, new: &Policy) -> Result<Vec<String>, Unknown> {
+pub async fn new_warnings(
+    old: &Policy,
+    new: &Policy,
+) -> Result<Vec<String>, GuardedAddressesError> {
     let guarded_addresses = guarded_addresses().await?;
     let known = in_words(old, &guarded_addresses);
     let mut warnings = in_words(new, &guarded_addresses);
@@ -80,7 +83,7 @@ fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String
 
 /// Returns this host's own peers with answers that limits of a policy count.
 pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
-    let peers = asked::peers(peers::count_by_tcp(policy)).await?;
+    let peers = own_peers::peers(peers::count_by_tcp(policy)).await?;
     Ok(peers::counted(policy, &peers))
 }
 
@@ -105,7 +108,7 @@ pub async fn warn_of(policy: &Policy) {
 
 /// Returns the addresses to guard, without the loopback. This machine's own addresses are included: a list that
 /// blocks one blocks its neighbours.
-async fn guarded_addresses() -> Result<GuardedAddresses, Unknown> {
+async fn guarded_addresses() -> Result<GuardedAddresses, GuardedAddressesError> {
     let mut guarded_addresses = GuardProbe::default().ask().await?;
     guarded_addresses
         .own

@@ -8,7 +8,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     gateways,
-    guarded::{Guarded, Why},
+    guarded::{GuardReason, GuardedAddress},
     records::{self, RecordError},
     sessions, sockets,
 };
@@ -24,10 +24,10 @@ const RESERVE: usize = 4;
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The kernel does not answer.
-    #[error("the kernel does not list the {what}: {error}")]
+    #[error("the kernel does not list the {objects}: {error}")]
     Kernel {
         /// The kind of objects queried.
-        what: &'static str,
+        objects: &'static str,
         /// The kernel's error.
         error: DumpError,
     },
@@ -48,14 +48,14 @@ pub(super) struct GuardedAddresses {
     /// This machine's own addresses.
     pub(super) own: Vec<IpAddr>,
     /// The others: SSH peers and gateways.
-    pub(super) guarded: Vec<Guarded>,
+    pub(super) guarded: Vec<GuardedAddress>,
 }
 
 /// Finds the guarded addresses. It keeps the descriptors that this takes, since a later probe might find none
 /// free.
 pub struct GuardProbe {
     /// The SSH session that started this process.
-    own_session: Option<Guarded>,
+    own_session: Option<GuardedAddress>,
     routes: Channel,
     sockets: Channel,
     /// Released while files are read.
@@ -80,15 +80,15 @@ impl GuardProbe {
         let mut guarded = Vec::from_iter(self.own_session);
         guarded.extend(self.authenticated().await?);
         let gateways = within("default gateways", gateways::all(&mut self.routes)).await?;
-        guarded.extend(gateways.into_iter().map(|address| Guarded {
+        guarded.extend(gateways.into_iter().map(|address| GuardedAddress {
             address,
-            why: Why::Gateway,
+            why: GuardReason::Gateway,
         }));
         Ok(GuardedAddresses { own, guarded })
     }
 
     /// Returns the sessions of peers that have logged in and are connected.
-    async fn authenticated(&mut self) -> Result<Vec<Guarded>, ProbeError> {
+    async fn authenticated(&mut self) -> Result<Vec<GuardedAddress>, ProbeError> {
         let recorded = self.recorded().await?;
         let mut sessions = Vec::new();
         if recorded.is_empty() {
@@ -121,12 +121,12 @@ impl GuardProbe {
 }
 
 async fn within<T>(
-    what: &'static str,
+    objects: &'static str,
     answer: impl Future<Output = Result<T, DumpError>>,
 ) -> Result<T, ProbeError> {
     match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { what, error }),
-        Err(_) => Err(ProbeError::Late(what)),
+        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { objects, error }),
+        Err(_) => Err(ProbeError::Late(objects)),
     }
 }
 

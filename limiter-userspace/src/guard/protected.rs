@@ -4,12 +4,12 @@ use std::fmt;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::Why};
+use super::{GuardProbe, GuardedAddresses, ProbeError, guarded::GuardReason};
 use crate::protocol::bans::Session;
 
 /// The addresses that must not be banned, at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Protected(Vec<(IpNet, HostRole)>);
+pub struct ProtectedAddresses(Vec<(IpNet, HostRole)>);
 
 /// The role of an address for this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Protected {
+impl ProtectedAddresses {
     /// Probes for the addresses; returns all or an error.
     pub async fn ask(probe: &mut GuardProbe) -> Result<Self, ProbeError> {
         Ok(Self::new(probe.ask().await?))
@@ -71,8 +71,8 @@ impl Protected {
         all.extend(own.map(|address| (address.into(), HostRole::OwnAddress)));
         all.extend(guarded_addresses.guarded.into_iter().map(|guarded| {
             let role = match guarded.why {
-                Why::Ssh { .. } => HostRole::SshPeer,
-                Why::Gateway => HostRole::Gateway,
+                GuardReason::Ssh { .. } => HostRole::SshPeer,
+                GuardReason::Gateway => HostRole::Gateway,
             };
             (guarded.address.into(), role)
         }));
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn prefixes_that_meet_somebody_protected() {
         let net = |text: &str| text.parse::<IpNet>().unwrap();
-        let protected = Protected(vec![
+        let protected = ProtectedAddresses(vec![
             (net("127.0.0.0/8"), HostRole::Loopback),
             (net("192.0.2.1/32"), HostRole::OwnAddress),
             (net("203.0.113.9/32"), HostRole::SshPeer),

@@ -8,7 +8,7 @@ use std::{
     net::IpAddr,
 };
 
-use super::guarded::{Guarded, Why};
+use super::guarded::{GuardReason, GuardedAddress};
 use crate::protocol::bans::Session;
 
 /// The most ancestors to search for the session that started this process.
@@ -28,13 +28,13 @@ pub fn started_from() -> Option<Session> {
 
 /// Returns the session that started this process, from the environment that sshd(8) sets. A service has none.
 /// sudo does not pass it on, so the search includes this process's ancestors.
-pub(super) fn own() -> Option<Guarded> {
+pub(super) fn own() -> Option<GuardedAddress> {
     let told = env::var(CONNECTION).ok();
     told.and_then(|connection| from_environment(&connection))
         .or_else(of_parents)
 }
 
-fn of_parents() -> Option<Guarded> {
+fn of_parents() -> Option<GuardedAddress> {
     let mut process = parent("self")?;
     for _ in 0..MOST_PARENTS {
         if let Some(session) = environment(process).and_then(|text| from_environment(&text)) {
@@ -68,7 +68,7 @@ fn parent(process: &str) -> Option<u32> {
 }
 
 /// Parses the peer's address and port and this machine's, separated by spaces.
-pub(super) fn from_environment(connection: &str) -> Option<Guarded> {
+pub(super) fn from_environment(connection: &str) -> Option<GuardedAddress> {
     let mut parts = connection.split(' ');
     let mut next = || parts.next();
     let (peer, _, local, port) = (next()?, next()?, next()?, next()?);
@@ -78,10 +78,10 @@ pub(super) fn from_environment(connection: &str) -> Option<Guarded> {
 }
 
 /// Makes a session. A dual-stack socket shows IPv4 peers as IPv6 addresses, but their packets are IPv4.
-pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> Guarded {
-    Guarded {
+pub(super) fn session(peer: IpAddr, local: IpAddr, port: u16) -> GuardedAddress {
+    GuardedAddress {
         address: peer.to_canonical(),
-        why: Why::Ssh {
+        why: GuardReason::Ssh {
             local: local.to_canonical(),
             port,
         },

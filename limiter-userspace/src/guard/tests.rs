@@ -1,32 +1,32 @@
 use super::{
     blocked,
-    guarded::{Guarded, Why},
+    guarded::{GuardReason, GuardedAddress},
     lockout, sessions, *,
 };
 use crate::testing;
 
 const PEER: &str = "203.0.113.9";
 
-fn ssh(address: &str) -> Guarded {
+fn ssh(address: &str) -> GuardedAddress {
     sessions::from_environment(&format!("{address} 50000 192.0.2.1 22")).unwrap()
 }
 
-fn gateway(address: &str) -> Guarded {
-    Guarded {
+fn gateway(address: &str) -> GuardedAddress {
+    GuardedAddress {
         address: address.parse().unwrap(),
-        why: Why::Gateway,
+        why: GuardReason::Gateway,
     }
 }
 
 #[track_caller]
-fn warnings(guarded: &[Guarded], configuration: &str) -> Vec<Warning> {
+fn warnings(guarded: &[GuardedAddress], configuration: &str) -> Vec<Warning> {
     let policy = testing::policy(configuration);
     lockout::warnings(&policy, guarded.iter().copied())
 }
 
 /// Checks the warnings for these guarded addresses.
 #[track_caller]
-fn check(guarded: &[Guarded], configuration: &str, expected: &[&str]) {
+fn check(guarded: &[GuardedAddress], configuration: &str, expected: &[&str]) {
     let warnings = warnings(guarded, configuration);
     let shown: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(shown, expected, "{configuration}");
@@ -148,7 +148,7 @@ fn windows_have_to_let_pass_at_once_what_comes_at_once() {
 #[test]
 fn shared_budgets_are_theirs_too() {
     const SLOW: &str = "{burst: 10, count: 1, period: 1s}";
-    let check_limit = |name: &str, more: &str, guarded: &[Guarded], expected: &[&str]| {
+    let check_limit = |name: &str, more: &str, guarded: &[GuardedAddress], expected: &[&str]| {
         let configuration = format!("limits: {{{name}: {SLOW}}}\n{more}");
         check(guarded, &configuration, expected);
     };
@@ -286,9 +286,9 @@ fn gateways_say_little() {
 #[test]
 fn the_environment_of_a_session() {
     let check = |text, expected: Option<(&str, &str, u16)>| {
-        let expected = expected.map(|(peer, local, port)| Guarded {
+        let expected = expected.map(|(peer, local, port)| GuardedAddress {
             address: peer.parse().unwrap(),
-            why: Why::Ssh {
+            why: GuardReason::Ssh {
                 local: local.parse().unwrap(),
                 port,
             },
@@ -317,7 +317,7 @@ const OWN: &str = "192.0.2.254";
 
 /// Checks the warnings of lists.
 #[track_caller]
-fn check_blocked(guarded: &[Guarded], uses: &str, limit: &str, expected: &[&str]) {
+fn check_blocked(guarded: &[GuardedAddress], uses: &str, limit: &str, expected: &[&str]) {
     let configuration = format!(
         "lists: [{{name: bad, cidr: [203.0.113.0/24, 192.0.2.254]}}, {{name: good, cidr: {PEER}}}]\n\
          limits: {{All: {{id: ipAddress, cost: packets, burst: 20, count: 20, period: 1s, \

@@ -25,9 +25,9 @@ pub(super) fn message_alone() -> impl for<'writer> FormatFields<'writer> {
 }
 
 /// Prefixes a line with its syslog priority, as in sd-daemon(3): `<4>attached to …`.
-pub(super) struct Prioritised;
+pub(super) struct PriorityFormat;
 
-impl<S, N> FormatEvent<S, N> for Prioritised
+impl<S, N> FormatEvent<S, N> for PriorityFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -89,7 +89,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .with_ansi(false)
             .fmt_fields(message_alone())
-            .event_format(Prioritised);
+            .event_format(PriorityFormat);
         with_default(tracing_subscriber::registry().with(layer), || {
             let error = "ERR\n<0>all is lost\u{1b}]0;x\u{7}";
             warn!(error, "cannot reach the store: {error}");

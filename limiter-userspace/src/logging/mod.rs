@@ -100,7 +100,7 @@ pub fn start(format: Format, level: Level, verdicts: bool) {
                 lines
                     .with_ansi(false)
                     .fmt_fields(format::message_alone())
-                    .event_format(format::Prioritised),
+                    .event_format(format::PriorityFormat),
             )
             .init(),
         Format::Json => registry.with(lines.json().flatten_event(true)).init(),

@@ -21,12 +21,12 @@ const PIECE: usize = 4096;
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The lost lines; a writer holds the lock.
-static LOST: Mutex<Lost> = Mutex::new(Lost {
+static LOST: Mutex<LostLines> = Mutex::new(LostLines {
     lines: 0,
     is_torn: false,
 });
 
-struct Lost {
+struct LostLines {
     /// The number of lost lines since the process began.
     lines: u64,
     /// Whether the last line was written without its end.

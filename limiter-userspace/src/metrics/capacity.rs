@@ -12,7 +12,7 @@ use super::number::gauge_of;
 use crate::{
     capacity::Kind,
     daemon::Daemon,
-    protocol::{AutomaticRate, DistressStatus},
+    protocol::{AutomaticRate, OverloadStatus},
 };
 
 /// Returns the automatic rates by the names of their limits.
@@ -59,7 +59,7 @@ pub(super) fn encode(
     )?;
     for (limit, rate) in rates {
         for kind in Kind::ALL {
-            let is_it = |distress: &&DistressStatus| distress.kind == kind.name();
+            let is_it = |distress: &&OverloadStatus| distress.kind == kind.name();
             let heard = rate.distress.iter().find(is_it);
             let intervals = heard.map_or(0, |distress| distress.intervals);
             let labels = [("limit", limit.as_str()), ("kind", kind.name())];

@@ -16,10 +16,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The last count of a table.
 #[derive(Debug, Default)]
-pub(super) struct Census<T>(Mutex<Option<Counted<T>>>);
+pub(super) struct Census<T>(Mutex<Option<CensusResult<T>>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Counted<T> {
+struct CensusResult<T> {
     /// The policy at that time: another policy may have another table.
     generation: u64,
     numbers: T,
@@ -47,7 +47,7 @@ impl<T: Copy> Census<T> {
         let begun = Instant::now();
         let numbers = count()?;
         let at = Instant::now();
-        *last = Some(Counted {
+        *last = Some(CensusResult {
             generation,
             numbers,
             at,

@@ -27,7 +27,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use self::labelled::{Labelled, counters};
+use self::labelled::{LabelledRow, counters};
 use super::{capacity, census::Census, known_names, number::gauge_of, sieves, standing::Standings};
 use crate::{
     daemon::{Daemon, connections, open_by_limit, queues},
@@ -320,7 +320,7 @@ fn reloads(history: &History, encoder: &mut DescriptorEncoder) -> fmt::Result {
     )?)
 }
 
-fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, DatapathError> {
+fn by_reason(datapath: &Datapath) -> Result<Vec<LabelledRow<3, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for attachment in datapath.attachments() {
         for reason in Reason::ALL {
@@ -342,7 +342,7 @@ fn by_reason(datapath: &Datapath) -> Result<Vec<Labelled<3, Traffic>>, DatapathE
     Ok(rows)
 }
 
-fn by_limit(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathError> {
+fn by_limit(datapath: &Datapath) -> Result<Vec<LabelledRow<2, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for limit in &datapath.manifest().policy.limits {
         let LimitTraffic {
@@ -366,9 +366,9 @@ fn by_limit(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathEr
 }
 
 fn numbers<const N: usize>(
-    rows: &[Labelled<N, Traffic>],
+    rows: &[LabelledRow<N, Traffic>],
     number: impl Fn(&Traffic) -> u64,
-) -> Vec<Labelled<N, u64>> {
+) -> Vec<LabelledRow<N, u64>> {
     rows.iter()
         .map(|(labels, traffic)| (labels.clone(), number(traffic)))
         .collect()

@@ -19,7 +19,7 @@ mod standing;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use self::{scrape::Scrapes, server::Asked};
+use self::{scrape::Scrapes, server::MetricsService};
 use crate::{
     daemon::{self, Daemon, Worker},
     http::Port,
@@ -32,7 +32,7 @@ struct Listener {
 }
 
 /// Binds the port, for requests to its address or one of the names `hosts`.
-pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::Bound<SocketAddr> {
+pub fn bind(address: SocketAddr, hosts: &[String]) -> daemon::BindResult<SocketAddr> {
     let (address, port) = Port::bind(address)?;
     let visitors = Visitors::new(Some(address.ip()), hosts.to_vec());
     Ok((address, Box::new(Listener { port, visitors })))
@@ -46,7 +46,7 @@ impl daemon::Listener for Listener {
             daemon,
             |pulses| &pulses.metrics,
             async |listener, daemon| {
-                let asked = Arc::new(Asked {
+                let asked = Arc::new(MetricsService {
                     scrapes: Scrapes::new(Arc::clone(daemon)),
                     visitors,
                 });

@@ -80,9 +80,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct One(QueueStatus);
+    struct StatusCollector(QueueStatus);
 
-    impl Collector for One {
+    impl Collector for StatusCollector {
         fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
             let queues = BTreeMap::from([("Web".to_owned(), self.0.clone())]);
             super::encode(&queues, &mut encoder)
@@ -99,7 +99,7 @@ mod tests {
             ..QueueStatus::default()
         };
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(One(status)));
+        registry.register_collector(Box::new(StatusCollector(status)));
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         for line in [

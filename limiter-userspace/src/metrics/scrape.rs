@@ -11,13 +11,13 @@ use super::{
     collector::{DaemonCollector, Failure},
     format::{Format, prometheus},
 };
-use crate::{daemon::Daemon, fresh::Fresh};
+use crate::{daemon::Daemon, fresh::ShortCache};
 
 /// Renders the metrics, and caches the text.
 pub(super) struct Scrapes {
     registry: Registry,
     failure: Failure,
-    last: Fresh<Texts, ScrapeError>,
+    last: ShortCache<Texts, ScrapeError>,
 }
 
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl Scrapes {
         Self {
             registry,
             failure,
-            last: Fresh::new(),
+            last: ShortCache::new(),
         }
     }
 

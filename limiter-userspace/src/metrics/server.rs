@@ -13,17 +13,21 @@ use hyper::{
 use super::{format::Format, scrape::Scrapes};
 use crate::{
     daemon::pulse::Pulse,
-    http::{self, Listening},
+    http::{self, BoundListener},
     visitors::Visitors,
 };
 
 /// The metrics, and the clients that may request them.
-pub(super) struct Asked {
+pub(super) struct MetricsService {
     pub(super) scrapes: Scrapes,
     pub(super) visitors: Visitors,
 }
 
-pub(super) async fn serve(listener: Listening, asked: Arc<Asked>, pulse: &Pulse) -> Infallible {
+pub(super) async fn serve(
+    listener: BoundListener,
+    asked: Arc<MetricsService>,
+    pulse: &Pulse,
+) -> Infallible {
     let answers = service_fn(move |request: Request<Incoming>| {
         let response = answer(&request, &asked);
         async { Ok::<_, Infallible>(response) }
@@ -31,7 +35,7 @@ pub(super) async fn serve(listener: Listening, asked: Arc<Asked>, pulse: &Pulse)
     http::serve(listener, "the metrics port", pulse, answers).await
 }
 
-fn answer<B>(request: &Request<B>, asked: &Asked) -> Response<Full<Bytes>> {
+fn answer<B>(request: &Request<B>, asked: &MetricsService) -> Response<Full<Bytes>> {
     if !asked.visitors.may_ask(request.uri(), request.headers()) {
         return plain(
             StatusCode::MISDIRECTED_REQUEST,

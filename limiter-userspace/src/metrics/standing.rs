@@ -16,14 +16,14 @@ use prometheus_client::{
 
 use super::{census::Census, number::gauge_of};
 use crate::{
-    daemon::{Counted, counted, is_reserving},
+    daemon::{StandingCount, is_reserving, traffic_by_standing},
     protocol::counted_name,
 };
 
 /// The numbers behind the metrics.
 pub(super) struct Standings {
     /// The traffic of sources of each standing at each limit with a reserve.
-    limits: Vec<(String, Vec<Counted>)>,
+    limits: Vec<(String, Vec<StandingCount>)>,
     /// The number of sources of each standing.
     known: [u64; Standing::COUNT],
     /// The age of these numbers.
@@ -48,7 +48,7 @@ impl Standings {
         let limits = datapath.manifest().policy.limits.iter();
         let limits = limits
             .filter(|limit| is_reserving(limit))
-            .map(|limit| Ok((limit.name.clone(), counted(datapath, limit.id)?)));
+            .map(|limit| Ok((limit.name.clone(), traffic_by_standing(datapath, limit.id)?)));
         let (known, known_age) = census.numbers(datapath, || sources.count())?;
         Ok(Some(Self {
             limits: limits.collect::<Result<_, DatapathError>>()?,

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_names::{Flow, NoName, Outcome, Protocol, Reader, Segment, Settings};
 
 use super::{
-    direction::{self, Beginning},
+    direction::{self, FlowStart},
     summary::Summary,
 };
 
@@ -20,14 +20,14 @@ const MOST_FLOWS: usize = 1 << 20;
 /// Collects names from the packets of a capture, taken in order.
 pub(crate) struct Collector {
     reader: Reader,
-    followed: HashMap<Flow, Followed>,
+    followed: HashMap<Flow, FollowedFlow>,
     most_flows: usize,
     /// The time of the first packet, in nanoseconds since the capture's epoch.
     begun_ns: Option<i128>,
     summary: Summary,
 }
 
-struct Followed {
+struct FollowedFlow {
     /// The sequence number of the client's first byte, if known.
     first: Option<u32>,
     /// Whether the client has sent anything beyond headers.
@@ -107,9 +107,9 @@ impl Collector {
     }
 
     /// Starts to follow a new flow, or a new connection with the same ends.
-    fn begin(&mut self, flow: Flow, beginning: Beginning, begins: bool) {
+    fn begin(&mut self, flow: Flow, beginning: FlowStart, begins: bool) {
         let has_room = self.followed.len() < self.most_flows;
-        let new = Followed {
+        let new = FollowedFlow {
             first: beginning.first,
             has_payload: false,
             outcome: None,
@@ -181,7 +181,7 @@ impl Collector {
 }
 
 /// Adds an ended flow to the summary.
-fn end(summary: &mut Summary, reader: &mut Reader, flow: &Flow, followed: Followed) {
+fn end(summary: &mut Summary, reader: &mut Reader, flow: &Flow, followed: FollowedFlow) {
     let given_up = reader.give_up(flow);
     match followed.outcome {
         Some(Outcome::Name(found)) => summary.add(found, followed.traffic),

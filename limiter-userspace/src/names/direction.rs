@@ -42,7 +42,7 @@ pub(super) const fn reversed(flow: Flow) -> Flow {
 
 /// The direction and first sequence number, as far as a flow's first packet shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Beginning {
+pub(super) struct FlowStart {
     /// Whether the packet's source is the client.
     pub(super) is_from_client: bool,
     /// The sequence number of the client's first byte, if known.
@@ -51,17 +51,17 @@ pub(super) struct Beginning {
 
 /// Finds the client by a flow's first packet: the sender of the SYN, or else the end with the higher port,
 /// since servers use low ports.
-pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> Beginning {
+pub(super) fn beginning(facts: &Facts, numbers: Option<TcpNumbers>) -> FlowStart {
     match (facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK), numbers) {
-        (FLAG_SYN, Some(numbers)) => Beginning {
+        (FLAG_SYN, Some(numbers)) => FlowStart {
             is_from_client: true,
             first: Some(numbers.sequence.wrapping_add(1)),
         },
-        (flags, Some(numbers)) if flags == FLAG_SYN | FLAG_ACK => Beginning {
+        (flags, Some(numbers)) if flags == FLAG_SYN | FLAG_ACK => FlowStart {
             is_from_client: false,
             first: Some(numbers.acknowledged),
         },
-        _ => Beginning {
+        _ => FlowStart {
             is_from_client: facts.source_port >= facts.destination_port,
             first: None,
         },
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn begun(flags: u8, source_port: u16, destination_port: u16) -> Beginning {
+    fn begun(flags: u8, source_port: u16, destination_port: u16) -> FlowStart {
         let facts = Facts {
             kind: PacketKind::segment(flags),
             source_port,
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn who_opens_a_connection_is_the_client() {
-        let beginning = |is_from_client, first| Beginning {
+        let beginning = |is_from_client, first| FlowStart {
             is_from_client,
             first,
         };

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     history::{ByReason, Ring, Slot},
-    recorder::Recorded,
+    recorder::RecorderState,
 };
 use crate::{daemon::IncidentNote, http::TO_END};
 
@@ -35,7 +35,7 @@ struct Second<'r> {
 }
 
 /// Returns the newest second's numbers; `None`: there are none yet.
-pub(super) fn event(recorded: &Recorded, counted: &ByReason) -> Option<String> {
+pub(super) fn event(recorded: &RecorderState, counted: &ByReason) -> Option<String> {
     let slot = recorded.history.seconds().slots().next_back()?;
     let total = |action| rounded(sum(slot, recorded.malformed, action));
     let each = || Reason::ALL.iter().enumerate();
@@ -73,7 +73,7 @@ pub(super) fn stream(
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct Chart {
     /// The length of a slot, in seconds.
     step: i64,
     times: Vec<i64>,
@@ -129,7 +129,7 @@ pub(super) fn history(
         total(Action::Drop, "dropped"),
     ];
     let began = incidents.into_iter().filter(|incident| incident.began);
-    serde_json::to_string(&Shown {
+    serde_json::to_string(&Chart {
         step: ring.step(),
         times: ring.slots().map(|slot| slot.at).collect(),
         series: totals.into_iter().chain(by_reason).collect(),
@@ -199,11 +199,11 @@ mod tests {
     fn the_plot_has_what_was_dropped_and_why() {
         let mut history = History::new();
         let mut counted = [0; REASONS];
-        history.note(100, Duration::from_secs(1), &counted);
+        history.record(100, Duration::from_secs(1), &counted);
         let position = |name| Reason::ALL.iter().position(|reason| reason.name() == name);
         counted[position("over_limit").unwrap()] = 25;
         counted[position("within_limits").unwrap()] = 7;
-        history.note(101, Duration::from_secs(1), &counted);
+        history.record(101, Duration::from_secs(1), &counted);
         let note = |began, text: &str| IncidentNote {
             at: Timestamp::from_second(101).unwrap(),
             began,

@@ -13,7 +13,7 @@ pub(super) type ByReason = [u64; REASONS];
 pub(super) struct History {
     seconds: Ring,
     minutes: Ring,
-    /// The counters at the last call of [`History::note`].
+    /// The counters at the last call of [`History::record`].
     before: Option<ByReason>,
 }
 
@@ -45,7 +45,7 @@ impl History {
     }
 
     /// Records the counters at a time, in seconds since 1970; `elapsed`: since the call before.
-    pub(super) fn note(&mut self, at: i64, elapsed: Duration, counted: &ByReason) {
+    pub(super) fn record(&mut self, at: i64, elapsed: Duration, counted: &ByReason) {
         let Some(before) = self.before.replace(*counted) else {
             return;
         };
@@ -141,10 +141,10 @@ mod tests {
     fn rates_by_second_and_by_minute() {
         let mut history = History::new();
         // Packets before the start belong to no slot.
-        history.note(59, SECOND, &counted(1_000));
-        history.note(60, SECOND, &counted(1_010));
-        history.note(62, 2 * SECOND, &counted(1_040));
-        history.note(120, 58 * SECOND, &counted(1_040));
+        history.record(59, SECOND, &counted(1_000));
+        history.record(60, SECOND, &counted(1_010));
+        history.record(62, 2 * SECOND, &counted(1_040));
+        history.record(120, 58 * SECOND, &counted(1_040));
         assert_eq!(
             rates(history.seconds()),
             [(60, 10.0), (62, 15.0), (120, 0.0)]
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn counters_may_begin_anew_and_clocks_be_set_back() {
         let mut history = History::new();
-        history.note(100, SECOND, &counted(50));
-        history.note(101, SECOND, &counted(5));
-        history.note(90, SECOND, &counted(6));
+        history.record(100, SECOND, &counted(50));
+        history.record(101, SECOND, &counted(5));
+        history.record(90, SECOND, &counted(6));
         assert_eq!(rates(history.seconds()), [(101, 3.0)]);
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn it_does_not_grow() {
         let mut history = History::new();
         for second in 0..3 * 24 * 3600 {
-            history.note(second, SECOND, &counted(u64::MAX));
+            history.record(second, SECOND, &counted(u64::MAX));
         }
         assert_eq!(history.seconds().slots.len(), 600);
         assert_eq!(history.minutes().slots.len(), 24 * 60);

@@ -3,10 +3,10 @@
 //! can do is keep this thread busy: it serves few connections, each for a short time. It reads the shared
 //! overview at most once a second, and answers single queries one after another, with pauses.
 
-mod asked;
 mod assets;
 mod events;
 mod history;
+mod params;
 mod rates;
 mod recorder;
 mod routes;
@@ -35,7 +35,7 @@ struct Listener {
 
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
-pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::Bound<Place> {
+pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::BindResult<Place> {
     let (place, port, address) = match place {
         Place::Address(address) => {
             let (address, port) = Port::bind(*address)?;

@@ -10,11 +10,11 @@ use limiter_common::counters::LimitTraffic;
 /// The span of the average, in seconds.
 const SECONDS: usize = 10;
 
-type Counted = BTreeMap<String, LimitTraffic>;
+type LimitCounters = BTreeMap<String, LimitTraffic>;
 
 /// The limits' counters in each of the last seconds.
 #[derive(Default)]
-pub(super) struct Rates(VecDeque<(Instant, Counted)>);
+pub(super) struct Rates(VecDeque<(Instant, LimitCounters)>);
 
 /// A limit's rates, in packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,7 +26,7 @@ pub(super) struct LimitRate {
 
 impl Rates {
     /// Records the counters; called once a second.
-    pub(super) fn note(&mut self, now: Instant, counted: Vec<(String, LimitTraffic)>) {
+    pub(super) fn record(&mut self, now: Instant, counted: Vec<(String, LimitTraffic)>) {
         if self.0.len() > SECONDS {
             self.0.pop_front();
         }
@@ -77,7 +77,7 @@ mod tests {
             traffic.passed.packets = u64::from(second) * 5;
             traffic.dropped.packets = u64::from(second.saturating_sub(94)) * 10;
             let now = begun + Duration::from_secs(second.into());
-            rates.note(now, vec![("All".to_owned(), traffic)]);
+            rates.record(now, vec![("All".to_owned(), traffic)]);
         }
         let all = rates.of_limits()["All"];
         assert!((all.passed - 5.0).abs() < 1e-9, "{all:?}");

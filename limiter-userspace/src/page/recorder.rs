@@ -27,12 +27,12 @@ const TICK: Duration = Duration::from_secs(1);
 /// Reads the counters, and keeps the history.
 pub(super) struct Recorder {
     daemon: Arc<Daemon>,
-    state: Mutex<Recorded>,
+    state: Mutex<RecorderState>,
     /// The newest event.
     events: watch::Sender<Arc<str>>,
 }
 
-pub(super) struct Recorded {
+pub(super) struct RecorderState {
     pub(super) history: History,
     pub(super) rates: Rates,
     /// The verdict on malformed packets.
@@ -45,7 +45,7 @@ impl Recorder {
     pub(super) fn new(daemon: Arc<Daemon>) -> Self {
         Self {
             daemon,
-            state: Mutex::new(Recorded {
+            state: Mutex::new(RecorderState {
                 history: History::new(),
                 rates: Rates::default(),
                 malformed: Action::Drop,
@@ -56,7 +56,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn recorded(&self) -> MutexGuard<'_, Recorded> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RecorderState> {
         // The numbers stay usable after a panic elsewhere, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,7 +71,7 @@ impl Recorder {
         loop {
             ticks.tick().await;
             let read = self.read();
-            let mut recorded = self.recorded();
+            let mut recorded = self.state();
             if let (Err(error), false) = (&read, recorded.has_failed) {
                 warn!("cannot read the counters for the page: {error}");
             }
@@ -87,13 +87,13 @@ impl Recorder {
             *counter = packets;
         }
         let now = Instant::now();
-        let mut recorded = self.recorded();
+        let mut recorded = self.state();
         let elapsed = now.saturating_duration_since(recorded.read_at);
         recorded.read_at = now;
         recorded.malformed = malformed;
         let at = wall_clock_now().as_second();
-        recorded.history.note(at, elapsed, &counted);
-        recorded.rates.note(now, traffic);
+        recorded.history.record(at, elapsed, &counted);
+        recorded.rates.record(now, traffic);
         if let Some(event) = events::event(&recorded, &counted) {
             self.events.send_replace(event.into());
         }

@@ -13,9 +13,9 @@ use axum::{
 use maud::Markup;
 
 use super::{
-    asked::{BansAsked, ExplainAsked, HistoryAsked, OffendersAsked, Window},
     assets::ASSETS,
     events,
+    params::{BansParams, ExplainParams, HistoryParams, OffendersParams, Window},
     recorder::Recorder,
     snapshot::{self, ReadError, Snapshots},
     streams::Streams,
@@ -69,23 +69,26 @@ pub(super) fn routes(pages: Arc<Pages>, visitors: Visitors) -> Router {
         router = router.route(asset.path, get(async || asset.response()));
     }
     router
-        .fallback(async || told(StatusCode::NOT_FOUND, "There is no such page."))
+        .fallback(async || message_page(StatusCode::NOT_FOUND, "There is no such page."))
         .with_state(pages)
         .layer(middleware::from_fn_with_state(Arc::new(visitors), admit))
 }
 
-type Asked<T> = Result<Query<T>, QueryRejection>;
+type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 async fn overview(State(pages): State<Arc<Pages>>) -> Response {
     match pages.snapshots.newest() {
         Ok(snapshot) => html(view::overview(&snapshot)),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>) -> Response {
+async fn offenders(
+    State(pages): State<Arc<Pages>>,
+    asked: QueryResult<OffendersParams>,
+) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let query = OffenderQuery {
         limit: Some(asked.limit.clone()).filter(|limit| !limit.is_empty()),
@@ -109,18 +112,18 @@ async fn offenders(State(pages): State<Arc<Pages>>, asked: Asked<OffendersAsked>
     });
     match read.await {
         Ok((offenders, next)) => html(view::offenders(&offenders, &asked, next)),
-        Err(ReadError::Refused(why)) => told(StatusCode::OK, &why),
-        Err(error) => failed(&error),
+        Err(ReadError::Refused(why)) => message_page(StatusCode::OK, &why),
+        Err(error) => error_page(&error),
     }
 }
 
-async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Response {
+async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let Some(mut query) = asked.query() else {
         let text = "Enter an address or a prefix, such as 192.0.2.0/24, and the name of an origin.";
-        return told(StatusCode::BAD_REQUEST, text);
+        return message_page(StatusCode::BAD_REQUEST, text);
     };
     let read = pages.turns.take(|| {
         let mut page = snapshot::bans(&pages.daemon, query.clone())?;
@@ -139,7 +142,7 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Respo
         } else {
             page.next.map(|next| (Some(next), 0))
         };
-        let next = next.map(|(position, skip)| BansAsked {
+        let next = next.map(|(position, skip)| BansParams {
             position,
             skip,
             ..asked.clone()
@@ -148,17 +151,17 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: Asked<BansAsked>) -> Respo
     });
     match read.await {
         Ok((page, next)) => html(view::bans(&page, &asked, next.as_ref())),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) -> Response {
+async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let Some(address) = asked.address() else {
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
-        return told(StatusCode::BAD_REQUEST, text);
+        return message_page(StatusCode::BAD_REQUEST, text);
     };
     let request = Request::Explain {
         address,
@@ -168,8 +171,8 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: Asked<ExplainAsked>) ->
     let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
     match read.await {
         Ok(Answer::Explanation(explanation)) => html(view::explanation(&explanation)),
-        Ok(_) => failed(&snapshot::unexpected()),
-        Err(error) => failed(&error),
+        Ok(_) => error_page(&snapshot::unexpected_answer()),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -178,19 +181,19 @@ async fn stream(State(pages): State<Arc<Pages>>, Extension(peer): Extension<Peer
     Sse::new(events::stream(pages.recorder.follow(), ended)).into_response()
 }
 
-async fn history(State(pages): State<Arc<Pages>>, asked: Asked<HistoryAsked>) -> Response {
+async fn history(State(pages): State<Arc<Pages>>, asked: QueryResult<HistoryParams>) -> Response {
     let Ok(Query(asked)) = asked else {
-        return misasked();
+        return bad_request();
     };
     let incidents = pages.daemon.incidents();
-    let recorded = pages.recorder.recorded();
+    let recorded = pages.recorder.state();
     let ring = match asked.window {
         Window::Minutes => recorded.history.seconds(),
         Window::Day => recorded.history.minutes(),
     };
     match events::history(ring, recorded.malformed, incidents) {
         Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
-        Err(error) => failed(&error),
+        Err(error) => error_page(&error),
     }
 }
 
@@ -199,15 +202,15 @@ fn html(markup: Markup) -> Response {
     (headers, markup.into_string()).into_response()
 }
 
-fn told(status: StatusCode, text: &str) -> Response {
+fn message_page(status: StatusCode, text: &str) -> Response {
     (status, html(view::message(text))).into_response()
 }
 
-fn misasked() -> Response {
+fn bad_request() -> Response {
     let text = "The address of this page is wrong: go back to the overview.";
-    told(StatusCode::BAD_REQUEST, text)
+    message_page(StatusCode::BAD_REQUEST, text)
 }
 
-fn failed(error: &impl std::fmt::Display) -> Response {
-    told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+fn error_page(error: &impl std::fmt::Display) -> Response {
+    message_page(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
 }

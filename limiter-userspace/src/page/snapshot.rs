@@ -17,7 +17,7 @@ use super::{rates::LimitRate, recorder::Recorder};
 use crate::{
     cli::render::{count, duration},
     daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
-    fresh::Fresh,
+    fresh::ShortCache,
     protocol::{
         Answer, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
         OffenderStatus, OwnerQuery, OwnerStatus, Request, Status,
@@ -91,7 +91,7 @@ pub(super) struct LimitRow {
 pub(super) struct Snapshots {
     daemon: Arc<Daemon>,
     recorder: Arc<Recorder>,
-    last: Fresh<Arc<Snapshot>, ReadError>,
+    last: ShortCache<Arc<Snapshot>, ReadError>,
 }
 
 impl Snapshots {
@@ -99,7 +99,7 @@ impl Snapshots {
         Self {
             daemon,
             recorder,
-            last: Fresh::new(),
+            last: ShortCache::new(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Snapshots {
 
     fn read(&self) -> Result<Snapshot, ReadError> {
         let Answer::Status(status) = ask(&self.daemon, &Request::Status)? else {
-            return Err(unexpected());
+            return Err(unexpected_answer());
         };
         let query = OffenderQuery {
             limit: None,
@@ -142,7 +142,7 @@ impl Snapshots {
     }
 
     fn rates(&self) -> BTreeMap<&'static str, f64> {
-        let recorded = self.recorder.recorded();
+        let recorded = self.recorder.state();
         let newest = recorded.history.seconds().slots().next_back();
         let reasons = Reason::ALL.iter().enumerate();
         newest.map_or_else(BTreeMap::new, |slot| {
@@ -152,7 +152,7 @@ impl Snapshots {
     }
 
     fn limits(&self, status: &Status) -> Result<Vec<LimitRow>, DatapathError> {
-        let mut per_second = self.recorder.recorded().rates.of_limits();
+        let mut per_second = self.recorder.state().rates.of_limits();
         let mut left = BTreeMap::<String, Vec<LimitExplanation>>::new();
         for limit in self.daemon.totals()? {
             left.entry(limit.limit.clone()).or_default().push(limit);
@@ -172,7 +172,7 @@ impl Snapshots {
                 }
                 Some(LimitRow {
                     counts,
-                    rate: limit.default.map(|rate| told(limit, rate)),
+                    rate: limit.default.map(|rate| describe_rate(limit, rate)),
                     // A reload in between may have removed the limit.
                     status: status.limits.get(&limit.name)?.clone(),
                     per_second: per_second.remove(&limit.name),
@@ -196,7 +196,7 @@ impl LimitRow {
 }
 
 /// Returns the rate of an owner without an override, in words.
-fn told(limit: &Limit, rate: Rate) -> String {
+fn describe_rate(limit: &Limit, rate: Rate) -> String {
     let burst = count(rate.burst);
     if limit.cost == Cost::Connections {
         return format!("{burst} open at once");
@@ -210,21 +210,21 @@ fn told(limit: &Limit, rate: Rate) -> String {
 }
 
 pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadError> {
-    match daemon.look(request) {
+    match daemon.query(request) {
         Answer::Error(why) => Err(ReadError::Refused(why)),
         answer => Ok(answer),
     }
 }
 
 /// Returns an error for an answer of another request; it never happens.
-pub(super) fn unexpected() -> ReadError {
+pub(super) fn unexpected_answer() -> ReadError {
     ReadError::Refused("the daemon gave an unexpected answer".to_owned())
 }
 
 pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<OffenderList, ReadError> {
     match ask(daemon, &Request::Offenders(query))? {
         Answer::Offenders(list) => Ok(list),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 
@@ -239,7 +239,7 @@ fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadErro
     };
     match ask(daemon, &Request::Connections(query))? {
         Answer::Connections(list) => Ok(list.owners),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) fn holds(
 pub(super) fn bans(daemon: &Daemon, query: BansQuery) -> Result<BansPage, ReadError> {
     match ask(daemon, &Request::Bans(query))? {
         Answer::Bans(page) => Ok(page),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_answer()),
     }
 }
 

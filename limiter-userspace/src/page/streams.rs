@@ -17,10 +17,10 @@ const MOST: usize = 16;
 #[derive(Default)]
 pub(super) struct Streams {
     /// Oldest first.
-    open: Mutex<Vec<Open>>,
+    open: Mutex<Vec<OpenStream>>,
 }
 
-struct Open {
+struct OpenStream {
     peer: Peer,
     /// Dropping this ends the stream.
     end: oneshot::Sender<Infallible>,
@@ -32,7 +32,7 @@ impl Streams {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (end, ended) = oneshot::channel();
         open.retain(|one| !one.end.is_closed());
-        open.push(Open { peer, end });
+        open.push(OpenStream { peer, end });
         if open.len() > MOST {
             let mut counts = HashMap::new();
             for one in &*open {

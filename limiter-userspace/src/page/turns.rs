@@ -27,9 +27,9 @@ impl Turns {
         let mut free_at = self.free_at.lock().await;
         sleep_until(*free_at).await;
         let begun = Instant::now();
-        let what = read();
+        let value = read();
         *free_at = Instant::now() + begun.elapsed() * SHARE;
-        what
+        value
     }
 }
 

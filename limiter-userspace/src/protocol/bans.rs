@@ -79,7 +79,7 @@ pub struct UnbanRequest {
 
 /// The outcomes of changes.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct BansChanged {
+pub struct BanResults {
     /// One for each change, in order.
     pub outcomes: Vec<BanOutcome>,
     /// Whether new bans end with the daemon, because it has neither pins nor a state file.

@@ -49,7 +49,7 @@ impl KnownChange {
 
 /// The outcomes of changes.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KnownChanged {
+pub struct KnownResults {
     /// One for each change, in order.
     pub outcomes: Vec<KnownOutcome>,
     /// Whether sources proven by this request are forgotten with the daemon, because it has neither pins nor a

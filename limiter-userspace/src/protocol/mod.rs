@@ -26,8 +26,8 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use self::{
-    bans::{BanChanges, BansChanged, BansPage, BansQuery},
-    known::{KnownChanged, KnownChanges, KnownList, KnownQuery},
+    bans::{BanChanges, BanResults, BansPage, BansQuery},
+    known::{KnownChanges, KnownList, KnownQuery, KnownResults},
     sieves::SieveStatus,
 };
 pub use self::{
@@ -42,14 +42,14 @@ pub use self::{
     },
     push::{PushNode, PushQuery, PushStatus},
     refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
-    reload::{History, LastReload, Reloaded, SettingDiff},
+    reload::{History, LastReload, ReloadResult, SettingDiff},
     standing::{
-        ReserveExplanation, ShortageStatus, StandingExplanation, StandingStatus, StandingTraffic,
-        Why, counted_name, counted_standings,
+        ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
+        StandingTraffic, counted_name, counted_standings,
     },
     status::{
-        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, DistressStatus, GuardStatus,
-        InterfaceStatus, LimitStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
+        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus,
+        LimitStatus, OverloadStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
         StateStatus, Status,
     },
 };
@@ -179,7 +179,7 @@ pub enum Request {
 impl Request {
     /// Returns whether it changes nothing.
     #[must_use]
-    pub const fn only_looks(&self) -> bool {
+    pub const fn is_query(&self) -> bool {
         match self {
             Self::Status
             | Self::Explain { .. }
@@ -233,7 +233,7 @@ pub enum Answer {
     /// To [`Request::Bans`].
     Bans(BansPage),
     /// To [`Request::ChangeBans`].
-    BansChanged(BansChanged),
+    BansChanged(BanResults),
     /// To [`Request::LiftBans`].
     BansLifted {
         /// How many were in force.
@@ -244,7 +244,7 @@ pub enum Answer {
     /// To [`Request::KnownSource`].
     KnownSource(StandingExplanation),
     /// To [`Request::ChangeKnown`].
-    KnownChanged(KnownChanged),
+    KnownChanged(KnownResults),
     /// To [`Request::Sieves`].
     Sieves(Vec<SieveStatus>),
     /// To [`Request::Fleet`].
@@ -254,7 +254,7 @@ pub enum Answer {
     /// To [`Request::Policy`].
     Policy(Box<Policy>),
     /// To [`Request::Reload`].
-    Reloaded(Reloaded),
+    Reloaded(ReloadResult),
     /// To [`Request::Confirm`].
     Confirmed {
         /// The number of the policy.
@@ -270,7 +270,7 @@ pub enum Answer {
 
 impl Answer {
     /// Converts a result to an answer, an error to [`Answer::Error`].
-    pub fn told(answer: Result<Self, impl Error>) -> Self {
+    pub fn from_result(answer: Result<Self, impl Error>) -> Self {
         answer.unwrap_or_else(|error| Self::Error(error.to_string()))
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The result of a successful reload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Reloaded {
+pub struct ReloadResult {
     /// The number of the policy.
     pub generation: u64,
     /// How many limits it has.

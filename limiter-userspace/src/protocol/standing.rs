@@ -86,7 +86,7 @@ pub struct StandingExplanation {
     /// Its standing.
     pub standing: Standing,
     /// The reason for the standing.
-    pub why: Why,
+    pub why: StandingReason,
     /// Whether the standing counts only as fresh: the source gained it during a shortage, or less than a minute
     /// before one.
     pub fresh: bool,
@@ -105,7 +105,7 @@ pub struct StandingExplanation {
 /// Why a source has its standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum StandingReason {
     /// It is on a list of proven sources.
     List,
     /// An operator or a stream vouches for it.

@@ -316,14 +316,14 @@ pub struct AutomaticRate {
     /// The highest.
     pub ceiling: u64,
     /// Signs of the host's overload since the limit came in force or the daemon started, by kind.
-    pub distress: Vec<DistressStatus>,
+    pub distress: Vec<OverloadStatus>,
     /// Why the floor is in force; `None`: the rate is being searched.
     pub error: Option<String>,
 }
 
 /// A sign of the host's overload: it lost packets for lack of time to process them, or is about to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DistressStatus {
+pub struct OverloadStatus {
     /// The place: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
     pub kind: String,
     /// The number of intervals of a quarter of a second with this sign.

@@ -115,7 +115,7 @@ impl AutomaticBans {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         while self.is_news && self.next_ns <= now_ns {
-            self.look(engine, tables)?;
+            self.decide(engine, tables)?;
             self.next_ns += self.interval_ns;
         }
         if let Some(late_ns) = now_ns.checked_sub(self.next_ns) {
@@ -127,7 +127,7 @@ impl AutomaticBans {
     }
 
     /// Makes the next read of offenders, and bans.
-    pub(super) fn look(
+    pub(super) fn decide(
         &mut self,
         engine: &mut dyn Engine,
         tables: &CompiledPolicy,
@@ -140,7 +140,7 @@ impl AutomaticBans {
             let found = engine.standing_of(tables, prefix, now_ns);
             found.map(|found| found.is_proven)
         };
-        let found = self.decider.look(now_ns, engine.offenders()?, is_proven)?;
+        let found = self.decider.decide(now_ns, engine.offenders()?, is_proven)?;
         let DueBans {
             offences,
             delayed: _,
@@ -170,7 +170,7 @@ impl AutomaticBans {
         }
         let before = self.last.get(&key).filter(|ban| now_ns < forgotten_at(ban));
         let ban = offence.ban(&terms, before, now_ns);
-        let told = self.tell(offence, &terms, &ban);
+        let told = self.record(offence, &terms, &ban);
         match terms.mode {
             BanMode::Observe => self.decider.ignore(offence, ban.until_ns),
             BanMode::Enforce => {
@@ -215,7 +215,7 @@ impl AutomaticBans {
     }
 
     /// Adds a ban to `made`; returns its index. `None`: there is no room.
-    fn tell(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) -> Option<usize> {
+    fn record(&mut self, offence: &Offence, terms: &AutomaticBan, ban: &Ban) -> Option<usize> {
         if self.made.len() >= MOST {
             self.more += 1;
             return None;

@@ -20,7 +20,7 @@ const FLAG_FIN: u8 = 0x01;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    open: HashMap<Connection, Open>,
+    open: HashMap<Connection, OpenConnection>,
     counts: ConnectionCounts,
 }
 
@@ -36,7 +36,7 @@ pub struct ConnectionCounts {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     ends: Ends,
     /// Whether the client has sent FIN.
     client_is_done: bool,
@@ -55,7 +55,7 @@ pub(super) enum Change {
 
 /// Facts about a segment beyond its headers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct SegmentFacts {
     /// Whether it reached its destination.
     pub(super) passed: bool,
     /// Whether it completes its sender's handshake.
@@ -66,7 +66,7 @@ pub(super) struct Seen {
 
 impl Connections {
     /// Follows a packet; returns the change of its connection.
-    pub(super) fn look(&mut self, facts: &Facts, seen: Seen) -> Option<Change> {
+    pub(super) fn follow(&mut self, facts: &Facts, seen: SegmentFacts) -> Option<Change> {
         if facts.protocol != PROTOCOL_TCP {
             return None;
         }
@@ -114,7 +114,7 @@ impl Connections {
         if self.open.len() >= MOST {
             return None;
         }
-        let open = Open {
+        let open = OpenConnection {
             ends,
             client_is_done: false,
             server_is_done: false,
@@ -157,24 +157,24 @@ mod tests {
         }
     }
 
-    const PASSED: Seen = Seen {
+    const PASSED: SegmentFacts = SegmentFacts {
         passed: true,
         completes: false,
         has_answers: true,
     };
 
     /// Opens a connection and feeds segments; returns the index of the one that closes it.
-    fn closed_by(seen: Seen, segments: &[Facts]) -> Option<usize> {
+    fn closed_by(seen: SegmentFacts, segments: &[Facts]) -> Option<usize> {
         let mut connections = Connections::default();
         let ack = segment(CLIENT, SERVER, FLAG_ACK);
         let ends = Ends::of_facts(&ack);
-        let completes = Seen {
+        let completes = SegmentFacts {
             completes: true,
             ..PASSED
         };
-        let opened = connections.look(&ack, completes);
+        let opened = connections.follow(&ack, completes);
         assert_eq!(opened, Some(Change::Opened(ends)));
-        let mut changes = segments.iter().map(|facts| connections.look(facts, seen));
+        let mut changes = segments.iter().map(|facts| connections.follow(facts, seen));
         let closed = changes.position(|change| change == Some(Change::Closed(ends)));
         assert_eq!(changes.flatten().count(), 0);
         let counts = connections.counts();
@@ -199,12 +199,12 @@ mod tests {
         let other = segment((1, 4322), SERVER, FLAG_RST);
         assert_eq!(closed_by(PASSED, &[other]), None);
         // A dropped segment does not reach the server.
-        let dropped = Seen {
+        let dropped = SegmentFacts {
             passed: false,
             ..PASSED
         };
         assert_eq!(closed_by(dropped, &[of_client(FLAG_RST)]), None);
-        let one_way = Seen {
+        let one_way = SegmentFacts {
             has_answers: false,
             ..PASSED
         };
@@ -215,12 +215,12 @@ mod tests {
     fn a_client_that_begins_anew_has_one_connection() {
         let mut connections = Connections::default();
         let ack = segment(CLIENT, SERVER, FLAG_ACK);
-        let completes = Seen {
+        let completes = SegmentFacts {
             completes: true,
             ..PASSED
         };
-        assert!(connections.look(&ack, completes).is_some());
-        assert_eq!(connections.look(&ack, completes), None);
+        assert!(connections.follow(&ack, completes).is_some());
+        assert_eq!(connections.follow(&ack, completes), None);
         assert_eq!(connections.counts().most_open, 1);
     }
 }

@@ -9,7 +9,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     connection::Connection,
-    connections::{Change, ConnectionCounts, Connections, Seen},
+    connections::{Change, ConnectionCounts, Connections, SegmentFacts},
     engine::{Engine, EngineError},
     handshakes::{HandshakeCounts, Handshakes},
 };
@@ -60,20 +60,20 @@ impl Follower {
         if !proves && !follows {
             return Ok(());
         }
-        let client = self.handshakes.look(frame, facts, passed);
+        let client = self.handshakes.follow(frame, facts, passed);
         if let Some(client) = client.filter(|_| proves) {
             let source = SourceId::new(&shape.standing, &client);
-            engine.note(policy, source, Event::Handshake, now)?;
+            engine.record_event(policy, source, Event::Handshake, now)?;
         }
         if !follows {
             return Ok(());
         }
-        let seen = Seen {
+        let seen = SegmentFacts {
             passed,
             completes: client.is_some(),
             has_answers: self.handshakes.have_answers(),
         };
-        match self.connections.look(facts, seen) {
+        match self.connections.follow(facts, seen) {
             Some(Change::Opened(ends)) => {
                 if shape.handshakes != 0 {
                     engine.completed(policy, &ends, now)?;

@@ -20,7 +20,7 @@ const HALF_OPEN: usize = 1 << 18;
 
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
-    half_open: HashMap<Connection, HalfOpen>,
+    half_open: HashMap<Connection, HalfOpenHandshake>,
     /// The connections in order of their SYNs, including some that are no longer half open.
     opened: VecDeque<Connection>,
     counts: HandshakeCounts,
@@ -41,7 +41,7 @@ pub struct HandshakeCounts {
 
 /// The sequence numbers of an incomplete handshake.
 #[derive(Clone, Copy, Debug)]
-struct HalfOpen {
+struct HalfOpenHandshake {
     of_client: u32,
     /// `None`: no SYN-ACK was captured.
     of_server: Option<u32>,
@@ -50,7 +50,7 @@ struct HalfOpen {
 impl Handshakes {
     /// Follows a packet; returns the client if it completes a handshake. `passed`: the packet reached its
     /// destination.
-    pub(super) fn look(
+    pub(super) fn follow(
         &mut self,
         frame: &CapturedFrame<'_>,
         facts: &Facts,
@@ -92,7 +92,7 @@ impl Handshakes {
     }
 
     fn open(&mut self, connection: Connection, of_client: u32) {
-        let half_open = HalfOpen {
+        let half_open = HalfOpenHandshake {
             of_client,
             of_server: None,
         };

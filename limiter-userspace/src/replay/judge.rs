@@ -27,7 +27,7 @@ use super::{
     engine::{Engine, EngineError},
     follower::Follower,
     handshakes::HandshakeCounts,
-    pressure::{Pressures, UnderPressure},
+    pressure::{PressureSummary, Pressures},
 };
 use crate::{protocol::sieves::SieveListStatus, reputation::sieve_lists::lists};
 
@@ -44,14 +44,14 @@ const SHORTEST: usize = 14;
 /// A packet's time is outside the range that buckets can count.
 #[derive(Debug, Error)]
 #[error("packet {0} is more than a year before or eight years after the first one")]
-pub struct OutOfTime(u64);
+pub struct TimeRangeError(u64);
 
 /// A packet could not be judged.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Its time is out of range.
     #[error(transparent)]
-    Time(#[from] OutOfTime),
+    Time(#[from] TimeRangeError),
     /// The engine failed.
     #[error("packet {0}: {1}")]
     Engine(u64, #[source] Box<EngineError>),
@@ -59,7 +59,7 @@ pub enum ReplayError {
 
 /// The state of the strictest matching limit after a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Strictest {
+pub struct StrictestLimit {
     /// The limit's index in the policy.
     pub limit_index: u32,
     /// The bucket.
@@ -68,7 +68,7 @@ pub struct Strictest {
     pub report: Report,
 }
 
-impl Strictest {
+impl StrictestLimit {
     /// Orders as Boulder does: denied before allowed, then the longer wait, then fewer tokens left,
     /// then the lower id, which is the lower index.
     fn strictness(&self, action: Action) -> impl Ord + use<> {
@@ -102,7 +102,7 @@ pub struct Level {
 
 /// A judged packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Judged {
+pub struct JudgedPacket {
     /// Its number, from 1.
     pub number: u64,
     /// Nanoseconds since the first packet.
@@ -119,7 +119,7 @@ pub struct Judged {
     pub source: Option<Address>,
     /// The strictest enforcing limit that counts it. For packets that pass, only on request; never for packets
     /// that a list blocks.
-    pub strictest: Option<Strictest>,
+    pub strictest: Option<StrictestLimit>,
 }
 
 /// Runs packets through a policy and an engine.
@@ -148,7 +148,7 @@ pub struct SieveReplay {
     /// Its name.
     pub name: String,
     /// Its uses, each with its counters.
-    pub uses: Vec<(UnderPressure, SieveTraffic)>,
+    pub uses: Vec<(PressureSummary, SieveTraffic)>,
     /// Its lists, from list 0 to the entry list.
     pub lists: Vec<SieveListStatus>,
 }
@@ -187,11 +187,11 @@ impl Replay {
     }
 
     /// Decides on the next packet.
-    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<Judged, ReplayError> {
+    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<JudgedPacket, ReplayError> {
         self.number += 1;
         let number = self.number;
         let first_ns = *self.first_ns.get_or_insert(packet.time_ns);
-        let (t_ns, now) = engine_time(packet.time_ns - first_ns).ok_or(OutOfTime(number))?;
+        let (t_ns, now) = engine_time(packet.time_ns - first_ns).ok_or(TimeRangeError(number))?;
         let frame = packet.frame;
         let engine_error = |error: EngineError| ReplayError::Engine(number, Box::new(error));
 
@@ -256,7 +256,7 @@ impl Replay {
                 .map_err(engine_error)?,
             _ => None,
         };
-        Ok(Judged {
+        Ok(JudgedPacket {
             number,
             t_ns,
             length: frame.length() as u64,
@@ -270,7 +270,7 @@ impl Replay {
 
     /// Returns the frame that answers `packet`, the last one, judged as `judged`; `None`: there is no answer.
     #[must_use]
-    pub fn answer(&self, packet: &Packet<'_>, judged: &Judged) -> Option<Vec<u8>> {
+    pub fn answer(&self, packet: &Packet<'_>, judged: &JudgedPacket) -> Option<Vec<u8>> {
         let is_answered = judged.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
     }
@@ -295,7 +295,7 @@ impl Replay {
     /// Fails if the engine does.
     pub fn finish(&mut self) -> Result<Option<ReplayedBans<'_>>, EngineError> {
         if let Some(bans) = &mut self.bans {
-            bans.look(&mut *self.engine, &self.policy)?;
+            bans.decide(&mut *self.engine, &self.policy)?;
             bans.count_all(&*self.engine)?;
         }
         Ok(self.bans.as_ref().map(AutomaticBans::made))
@@ -358,8 +358,8 @@ impl Replay {
         packet: &judged::Packet,
         verdict: &Verdict,
         action: Action,
-    ) -> Result<Option<Strictest>, EngineError> {
-        let mut strictest: Option<Strictest> = None;
+    ) -> Result<Option<StrictestLimit>, EngineError> {
+        let mut strictest: Option<StrictestLimit> = None;
         let counting = match verdict.denied_by() {
             // The bucket has tokens, but they are reserved from this source.
             Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
@@ -369,7 +369,7 @@ impl Replay {
             let Some((key, parameters, cost)) = self.charged(packet, limit_index) else {
                 continue;
             };
-            let this = Strictest {
+            let this = StrictestLimit {
                 limit_index,
                 key,
                 report: self.report(packet, limit_index, (&key, &parameters, cost))?,
@@ -382,7 +382,10 @@ impl Replay {
     }
 
     /// Returns the buckets of all limits that count the last packet, judged as `judged`.
-    pub fn levels(&self, judged: &Judged) -> impl Iterator<Item = Result<Level, EngineError>> {
+    pub fn levels(
+        &self,
+        judged: &JudgedPacket,
+    ) -> impl Iterator<Item = Result<Level, EngineError>> {
         let packet = self.last.as_ref();
         limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
             let packet = packet?;
@@ -478,7 +481,7 @@ mod tests {
 
     #[test]
     fn boulders_order() {
-        let limit = |limit_index, remaining, retry_in_ns| Strictest {
+        let limit = |limit_index, remaining, retry_in_ns| StrictestLimit {
             limit_index,
             key: BucketKey::NONE,
             report: Report {
@@ -487,7 +490,7 @@ mod tests {
                 reset_in_ns: 0,
             },
         };
-        let check = |action, stricter: &Strictest, other: &Strictest| {
+        let check = |action, stricter: &StrictestLimit, other: &StrictestLimit| {
             let (stricter, other) = (stricter.strictness(action), other.strictness(action));
             assert!(stricter > other);
         };

@@ -22,8 +22,11 @@ pub use self::{
     bans::{ReplayedBan, ReplayedBans},
     connections::ConnectionCounts,
     handshakes::HandshakeCounts,
-    judge::{Judged, Level, OutOfTime, Replay, ReplayError, SieveReplay, Strictest, limit_indices},
-    pressure::UnderPressure,
+    judge::{
+        JudgedPacket, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
+        limit_indices,
+    },
+    pressure::PressureSummary,
     sources::{DroppedSource, Sources},
     summary::Summary,
     timeline::{Fate, Timeline},

@@ -17,12 +17,12 @@ pub(super) struct Pressures {
     /// The time of the last measurement, in intervals from the first.
     looks: u64,
     /// In the order of the uses.
-    lasted: Vec<UnderPressure>,
+    lasted: Vec<PressureSummary>,
 }
 
 /// The pressure on a use of a sieve in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnderPressure {
+pub struct PressureSummary {
     /// The use.
     pub used: SieveUse,
     /// How long the pressure was above 0, so that a list was rejected.
@@ -34,7 +34,7 @@ pub struct UnderPressure {
 impl Pressures {
     pub(super) fn new(policy: &Policy) -> Self {
         let gauge = Gauge::new(policy);
-        let lasted = gauge.uses().map(|used| UnderPressure {
+        let lasted = gauge.uses().map(|used| PressureSummary {
             used,
             duration: Duration::ZERO,
             highest: 0,
@@ -58,7 +58,7 @@ impl Pressures {
         }
         let Some(first_ns) = self.first_ns else {
             self.first_ns = Some(now_ns);
-            return self.look(now_ns, engine);
+            return self.measure(now_ns, engine);
         };
         let every_ns = nanoseconds(EVERY);
         let now = now_ns.saturating_sub(first_ns) / every_ns;
@@ -69,13 +69,13 @@ impl Pressures {
         let looks =
             (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
         for look in looks {
-            self.look(first_ns + look * every_ns, engine)?;
+            self.measure(first_ns + look * every_ns, engine)?;
             self.looks = look;
         }
         Ok(())
     }
 
-    fn look(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
+    fn measure(&mut self, at_ns: u64, engine: &mut dyn Engine) -> Result<(), EngineError> {
         let measured = {
             let engine = &*engine;
             let traffic = |index| engine.sieve_traffic(index);
@@ -96,7 +96,7 @@ impl Pressures {
     }
 
     /// Returns the pressure on each use so far.
-    pub(super) fn lasted(&self) -> &[UnderPressure] {
+    pub(super) fn lasted(&self) -> &[PressureSummary] {
         &self.lasted
     }
 }

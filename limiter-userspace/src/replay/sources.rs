@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{address::Address, counters::Traffic, reason::Action};
 
-use super::Judged;
+use super::JudgedPacket;
 
 /// The most sources to track, which keeps memory below about 100 MB under any flood.
 const MOST: usize = 1 << 18;
@@ -12,13 +12,13 @@ const MOST: usize = 1 << 18;
 /// Tracks the sources with drops.
 #[derive(Debug, Default)]
 pub struct Sources {
-    followed: HashMap<Address, Followed>,
+    followed: HashMap<Address, SourceDrops>,
     /// Drops of sources beyond [`MOST`].
     missed: u64,
 }
 
 #[derive(Debug)]
-struct Followed {
+struct SourceDrops {
     dropped: Traffic,
     /// Drops by limit index; only a few entries.
     by_limit: Vec<(u32, u64)>,
@@ -56,7 +56,7 @@ pub struct DroppedSource {
 
 impl Sources {
     /// Adds a packet.
-    pub fn add(&mut self, packet: &Judged) {
+    pub fn add(&mut self, packet: &JudgedPacket) {
         let Some(source) = packet.source else {
             return;
         };
@@ -75,13 +75,13 @@ impl Sources {
         }
     }
 
-    fn add_drop(&mut self, source: Address, packet: &Judged) {
+    fn add_drop(&mut self, source: Address, packet: &JudgedPacket) {
         let full = self.followed.len() >= MOST;
         if full && !self.followed.contains_key(&source) {
             self.missed += 1;
             return;
         }
-        let followed = self.followed.entry(source).or_insert_with(|| Followed {
+        let followed = self.followed.entry(source).or_insert_with(|| SourceDrops {
             dropped: Traffic::default(),
             by_limit: Vec::new(),
             first_ns: packet.t_ns,
@@ -132,13 +132,13 @@ impl Sources {
         sources.truncate(most);
         sources
             .into_iter()
-            .map(|(address, followed)| followed.told(*address))
+            .map(|(address, followed)| followed.summary(*address))
             .collect()
     }
 }
 
-impl Followed {
-    fn told(&self, address: Address) -> DroppedSource {
+impl SourceDrops {
+    fn summary(&self, address: Address) -> DroppedSource {
         let mut by_limit = self.by_limit.clone();
         by_limit.sort_by_key(|(limit_index, packets)| (Reverse(*packets), *limit_index));
         // An open hold lasts at least until the last drop.
@@ -172,8 +172,8 @@ mod tests {
 
     const SOURCE: Address = Address::v4([192, 0, 2, 1]);
 
-    fn packet(t_ns: i64, reason: Reason, source: Address) -> Judged {
-        Judged {
+    fn packet(t_ns: i64, reason: Reason, source: Address) -> JudgedPacket {
+        JudgedPacket {
             number: 1,
             t_ns,
             length: 100,

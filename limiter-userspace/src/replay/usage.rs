@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use limiter_common::{address::Address, limit::Cost, reason::Action};
 
-use super::Judged;
+use super::JudgedPacket;
 
 /// The most packets to keep.
 const MOST_PACKETS: usize = 4_096;
@@ -34,7 +34,7 @@ pub struct Usage {
 
 impl Usage {
     /// Adds a packet; a time before the first packet counts as the first packet's.
-    pub fn add(&mut self, packet: &Judged) {
+    pub fn add(&mut self, packet: &JudgedPacket) {
         let Some(source) = packet.source else {
             // No limit counts a packet without a valid source.
             return;
@@ -111,10 +111,10 @@ mod tests {
 
     use super::*;
 
-    fn packet(t_ns: i64, last_byte: u8, reason: Reason) -> Judged {
+    fn packet(t_ns: i64, last_byte: u8, reason: Reason) -> JudgedPacket {
         let mut verdict = Verdict::without_limits(reason);
         verdict.matched = 0b11;
-        Judged {
+        JudgedPacket {
             number: 1,
             t_ns,
             length: 60,

@@ -54,7 +54,7 @@ impl Drops {
             let Some(bucket) = bucket.and_then(|owner| buckets.get_mut(owner)) else {
                 continue;
             };
-            let (packets, each) = entry.sent.counted(cost);
+            let (packets, each) = entry.sent.amount(cost);
             let mut left = u64::from(packets);
             drops.packets += left;
             bucket.is_used |= left > 0;

@@ -15,7 +15,7 @@ pub trait Sink {
     type Error;
 
     /// Looks ahead at one of the first packets. All of them are passed to `take` afterwards.
-    fn look(&mut self, way: Way, facts: &Facts);
+    fn observe(&mut self, way: Way, facts: &Facts);
 
     /// Takes a packet; the facts are `None` if it has no valid IP packet.
     fn take(
@@ -31,24 +31,24 @@ pub struct Frames<S> {
     sink: S,
     host: Option<Host>,
     /// `None`: passed on to the sink.
-    first: Option<First>,
+    first: Option<FirstPackets>,
 }
 
 #[derive(Default)]
-struct First {
-    kept: Vec<Kept>,
+struct FirstPackets {
+    kept: Vec<KeptPacket>,
     bytes: usize,
 }
 
-struct Kept {
+struct KeptPacket {
     time_ns: i128,
     length: usize,
     data: Vec<u8>,
 }
 
-impl First {
+impl FirstPackets {
     fn keep(&mut self, packet: &Packet<'_>) {
-        self.kept.push(Kept {
+        self.kept.push(KeptPacket {
             time_ns: packet.time_ns,
             length: packet.frame.length,
             data: packet.frame.data.to_vec(),
@@ -77,7 +77,7 @@ impl<S: Sink> Frames<S> {
         Self {
             sink,
             host,
-            first: Some(First::default()),
+            first: Some(FirstPackets::default()),
         }
     }
 
@@ -108,7 +108,7 @@ impl<S: Sink> Frames<S> {
         let host = self.host.get_or_insert_with(|| Host::of(parsed()));
         for (frame, facts) in parsed() {
             if let Some(facts) = &facts {
-                self.sink.look(host.way(&frame, Some(facts)), facts);
+                self.sink.observe(host.way(&frame, Some(facts)), facts);
             }
         }
         for packet in first.packets() {

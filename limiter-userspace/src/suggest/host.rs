@@ -40,7 +40,7 @@ pub enum Host {
 
 /// The first packets' facts about one Ethernet address.
 #[derive(Default)]
-struct Seen {
+struct AddressFacts {
     frames: usize,
     sources: HashSet<Address>,
     /// The packets of clients to this address, minus the packets of clients from it.
@@ -83,7 +83,7 @@ impl Host {
     pub(super) fn of<'a>(
         frames: impl IntoIterator<Item = (CapturedFrame<'a>, Option<Facts>)>,
     ) -> Self {
-        let mut ends: HashMap<Hardware, Seen> = HashMap::new();
+        let mut ends: HashMap<Hardware, AddressFacts> = HashMap::new();
         for (frame, facts) in frames {
             let (to, from) = addresses(&frame);
             let serves = facts.as_ref().map_or(0, asks);
@@ -101,10 +101,10 @@ impl Host {
         }
         let most = ends.values().map(|seen| seen.frames).max().unwrap_or(0);
         // Tolerates other hosts' broadcasts, in which neither end is the host.
-        let is_end = |seen: &Seen| seen.frames * 10 >= most * 9;
+        let is_end = |seen: &AddressFacts| seen.frames * 10 >= most * 9;
         let candidates: Vec<_> = ends.iter().filter(|(_, seen)| is_end(seen)).collect();
         let fewest = candidates.iter().map(|(_, seen)| seen.sources.len()).min();
-        let has_few = |seen: &Seen| seen.sources.len() <= 2 * fewest.unwrap_or(0).max(1);
+        let has_few = |seen: &AddressFacts| seen.sources.len() <= 2 * fewest.unwrap_or(0).max(1);
         candidates
             .into_iter()
             .filter(|(_, seen)| has_few(seen))

@@ -17,7 +17,7 @@ use super::{
     frames::Sink,
     host::Way,
     ports::Ports,
-    record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, Sent},
+    record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, TrafficCount},
     service::Service,
 };
 
@@ -48,7 +48,7 @@ pub struct Ways {
     pub merged: u64,
 }
 
-pub(super) struct Seen {
+pub(super) struct ServiceTraffic {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) connections: u64,
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) total: Record,
 }
 
-impl Seen {
+impl ServiceTraffic {
     fn new() -> Self {
         Self {
             packets: 0,
@@ -72,8 +72,8 @@ impl Seen {
 }
 
 /// The packets of all services.
-pub struct Observed {
-    pub(super) services: BTreeMap<Service, Seen>,
+pub struct Observation {
+    pub(super) services: BTreeMap<Service, ServiceTraffic>,
     pub(super) ways: Ways,
     /// Whether the capture has packets from the host.
     pub(super) two_way: bool,
@@ -88,7 +88,7 @@ pub struct Observer {
     /// The largest IP packet of the link, in bytes.
     mtu: u64,
     ports: Ports,
-    services: BTreeMap<Service, Seen>,
+    services: BTreeMap<Service, ServiceTraffic>,
     ways: Ways,
     first_ns: Option<i128>,
     span: (i64, i64),
@@ -113,8 +113,8 @@ impl Observer {
 
     /// Ends the collection.
     #[must_use]
-    pub fn finish(self) -> Observed {
-        Observed {
+    pub fn finish(self) -> Observation {
+        Observation {
             services: self.services,
             ways: self.ways,
             two_way: self.ports.two_way(),
@@ -130,12 +130,12 @@ impl Observer {
     }
 
     /// Returns the packets in a frame, with their bytes.
-    fn sent(&mut self, facts: &Facts) -> Sent {
+    fn traffic_of(&mut self, facts: &Facts) -> TrafficCount {
         let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
         self.ways.merged += u64::from(packets > 1);
         let begins = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        Sent {
+        TrafficCount {
             packets: whole(packets),
             bytes: whole(bytes),
             connections: u32::from(begins),
@@ -143,13 +143,13 @@ impl Observer {
     }
 
     fn add(&mut self, service: Service, facts: &Facts, at_ns: i64) {
-        let sent = self.sent(facts);
+        let sent = self.traffic_of(facts);
         if !self.services.contains_key(&service) && self.services.len() >= MOST_SERVICES {
             self.ways.beyond += 1;
             return;
         }
         self.ways.to_services += 1;
-        let seen = self.services.entry(service).or_insert_with(Seen::new);
+        let seen = self.services.entry(service).or_insert_with(ServiceTraffic::new);
         seen.packets += u64::from(sent.packets);
         seen.bytes += u64::from(sent.bytes);
         seen.connections += u64::from(sent.connections);
@@ -164,7 +164,7 @@ impl Observer {
 impl Sink for Observer {
     type Error = Infallible;
 
-    fn look(&mut self, way: Way, facts: &Facts) {
+    fn observe(&mut self, way: Way, facts: &Facts) {
         if way.incoming {
             self.ports.incoming(facts);
         }
@@ -181,7 +181,7 @@ impl Sink for Observer {
     ) -> Result<(), Infallible> {
         self.ways.packets += 1;
         if let Some(facts) = facts {
-            self.look(way, facts);
+            self.observe(way, facts);
         }
         let since_first = packet.time_ns - *self.first_ns.get_or_insert(packet.time_ns);
         let at_ns = i64::try_from(since_first).ok();

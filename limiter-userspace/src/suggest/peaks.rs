@@ -52,7 +52,7 @@ fn spent<'a>(
     let mut current = vec![(0, usize::MAX); owners.count()];
     let mut windows: Vec<(usize, u64)> = Vec::new();
     for entry in entries {
-        let (packets, each) = entry.sent.counted(cost);
+        let (packets, each) = entry.sent.amount(cost);
         let tokens = u64::from(packets) * each;
         let Some(owner) = owners.of_entry(entry).filter(|_| tokens > 0) else {
             continue;

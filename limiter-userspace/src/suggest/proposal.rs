@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     drops::Drops,
-    observer::{Observed, Seen, Ways},
+    observer::{Observation, ServiceTraffic, Ways},
     owners::Owners,
     peaks::{Percentiles, peaks},
     rate::{Need, Terms, WINDOW_NS},
@@ -67,14 +67,14 @@ pub struct Suggestion {
     /// The margin between the observed packets and the limits.
     pub margin: Margin,
     /// The services, busiest first.
-    pub services: Vec<Proposed>,
+    pub services: Vec<ServiceProposal>,
     /// How many limits exceed a configuration's maximum.
     pub left_out: usize,
 }
 
 /// The proposed limits for a service.
 #[derive(Clone, Debug, Serialize)]
-pub struct Proposed {
+pub struct ServiceProposal {
     /// The service.
     pub service: Service,
     /// The packets to it.
@@ -114,12 +114,12 @@ pub struct Proposal {
     /// The drops that it would cause.
     pub drops: Drops,
     /// A test on the half of the packets that did not set the rate; `None`: a half has too few packets.
-    pub held_out: Option<HeldOut>,
+    pub held_out: Option<HeldOutTest>,
 }
 
 /// A limit learned from the first half of the time, and the drops it would cause in each half.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct HeldOut {
+pub struct HeldOutTest {
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
@@ -132,7 +132,7 @@ pub struct HeldOut {
 impl Suggestion {
     /// Proposes limits that count in these units.
     #[must_use]
-    pub fn new(observed: &Observed, costs: &[Cost], margin: Margin) -> Self {
+    pub fn new(observed: &Observation, costs: &[Cost], margin: Margin) -> Self {
         let (first, last) = observed.span;
         let middle = first.midpoint(last);
         let mut by_packets: Vec<_> = observed.services.iter().collect();
@@ -144,7 +144,7 @@ impl Suggestion {
             left_out += limits.len().saturating_sub(room);
             limits.truncate(room);
             room -= limits.len();
-            Proposed {
+            ServiceProposal {
                 service: *service,
                 packets: seen.packets,
                 bytes: seen.bytes,
@@ -176,7 +176,7 @@ impl Suggestion {
 /// Proposes limits for a service. `middle`: the time between the halves.
 fn limits(
     service: Service,
-    seen: &Seen,
+    seen: &ServiceTraffic,
     costs: &[Cost],
     margin: Margin,
     middle: i64,
@@ -255,13 +255,13 @@ impl<'a> Halves<'a> {
         })
     }
 
-    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOut> {
+    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOutTest> {
         let (first, second): (Vec<&'a Entry>, Vec<&'a Entry>) =
             (self.all.iter()).partition(|entry| entry.at_ns < self.middle);
         let terms = self.terms(&first, cost, least_burst, margin)?;
         let learned = self.drops(&first, cost, terms)?;
         let tested = self.drops(&second, cost, terms)?;
-        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOut {
+        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOutTest {
             terms,
             learned,
             tested,

@@ -47,7 +47,7 @@ pub(super) const FARTHEST_NS: i64 = 1 << 55;
 
 /// A source's packets at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct TrafficCount {
     /// Packets.
     pub(super) packets: u32,
     /// Bytes of their frames.
@@ -56,7 +56,7 @@ pub(super) struct Sent {
     pub(super) connections: u32,
 }
 
-impl Sent {
+impl TrafficCount {
     fn checked_add(self, other: Self) -> Option<Self> {
         Some(Self {
             packets: self.packets.checked_add(other.packets)?,
@@ -67,7 +67,7 @@ impl Sent {
 
     /// Returns the counted packets, and the tokens of each. An entry's bytes are split evenly among its
     /// packets.
-    pub(super) const fn counted(self, cost: Cost) -> (u32, u64) {
+    pub(super) const fn amount(self, cost: Cost) -> (u32, u64) {
         match cost {
             Cost::Packets | Cost::NewNames => (self.packets, 1),
             Cost::NewConnections | Cost::Connections | Cost::Handshakes => (self.connections, 1),
@@ -90,7 +90,7 @@ pub(super) struct Entry {
     /// The number of the source.
     pub(super) source: u32,
     /// The packets.
-    pub(super) sent: Sent,
+    pub(super) sent: TrafficCount,
 }
 
 pub(super) struct Record<H = RandomState> {
@@ -155,7 +155,7 @@ impl<H: BuildHasher> Record<H> {
     }
 
     /// Adds an address's packets at a time less than [`FARTHEST_NS`] from the first.
-    pub(super) fn add(&mut self, address: Address, at_ns: i64, sent: Sent) {
+    pub(super) fn add(&mut self, address: Address, at_ns: i64, sent: TrafficCount) {
         let range = range_of(address);
         loop {
             if !self.keeps(range) {
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    const PACKET: Sent = Sent {
+    const PACKET: TrafficCount = TrafficCount {
         packets: 1,
         bytes: 100,
         connections: 0,
@@ -405,13 +405,13 @@ mod tests {
 
     #[test]
     fn what_a_limit_counts() {
-        let sent = Sent {
+        let sent = TrafficCount {
             packets: 3,
             bytes: 200,
             connections: 1,
         };
-        assert_eq!(sent.counted(Cost::Packets), (3, 1));
-        assert_eq!(sent.counted(Cost::Bytes), (3, 67));
-        assert_eq!(sent.counted(Cost::NewConnections), (1, 1));
+        assert_eq!(sent.amount(Cost::Packets), (3, 1));
+        assert_eq!(sent.amount(Cost::Bytes), (3, 67));
+        assert_eq!(sent.amount(Cost::NewConnections), (1, 1));
     }
 }

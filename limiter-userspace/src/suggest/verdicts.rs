@@ -135,7 +135,7 @@ impl Verdicts {
 impl Sink for Verdicts {
     type Error = ReplayError;
 
-    fn look(&mut self, _way: Way, _facts: &Facts) {}
+    fn observe(&mut self, _way: Way, _facts: &Facts) {}
 
     fn take(
         &mut self,

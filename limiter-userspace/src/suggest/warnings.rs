@@ -4,9 +4,9 @@ use limiter_policy::text::{count, period};
 
 use super::{
     drops::ratio,
-    observer::{MOST_SERVICES, Observed, Seen},
+    observer::{MOST_SERVICES, Observation, ServiceTraffic},
     peaks::windows,
-    proposal::{Proposed, Suggestion},
+    proposal::{ServiceProposal, Suggestion},
     service::Service,
 };
 
@@ -34,7 +34,7 @@ const TELLING_DROPS: u64 = 50;
 
 /// Returns the reasons not to rely on a suggestion.
 #[must_use]
-pub fn warnings(observed: &Observed, suggestion: &Suggestion) -> Vec<String> {
+pub fn warnings(observed: &Observation, suggestion: &Suggestion) -> Vec<String> {
     let mut warnings = Vec::new();
     if suggestion.duration_ns < SHORT_NS {
         warnings.push(format!(
@@ -60,7 +60,7 @@ pub fn warnings(observed: &Observed, suggestion: &Suggestion) -> Vec<String> {
     warnings
 }
 
-fn of_ways(observed: &Observed) -> Vec<String> {
+fn of_ways(observed: &Observation) -> Vec<String> {
     let ways = &observed.ways;
     let mut warnings = Vec::new();
     if !observed.two_way && ways.to_services > 0 {
@@ -94,7 +94,7 @@ fn of_ways(observed: &Observed) -> Vec<String> {
     warnings
 }
 
-fn of_service(proposed: &Proposed, seen: &Seen) -> Vec<String> {
+fn of_service(proposed: &ServiceProposal, seen: &ServiceTraffic) -> Vec<String> {
     let service = proposed.service;
     let mut warnings = Vec::new();
     if proposed.sources < FEW_SOURCES {
@@ -122,7 +122,7 @@ fn of_service(proposed: &Proposed, seen: &Seen) -> Vec<String> {
 }
 
 /// Warns of a second with far more packets than most.
-fn jump(service: Service, seen: &Seen) -> Option<String> {
+fn jump(service: Service, seen: &ServiceTraffic) -> Option<String> {
     let windows = windows(seen.total.entries(), SECOND_NS.cast_signed());
     let (highest_at, highest) = windows.iter().max_by_key(|(_, packets)| **packets)?;
     let (first, last) = (windows.keys().next()?, windows.keys().next_back()?);
@@ -146,7 +146,7 @@ fn jump(service: Service, seen: &Seen) -> Option<String> {
 }
 
 /// Warns of many sources that send next to nothing each, or never finish a connection.
-fn crowd(service: Service, seen: &Seen) -> Option<String> {
+fn crowd(service: Service, seen: &ServiceTraffic) -> Option<String> {
     let mut sources = vec![(0_u64, 0_u64); seen.sources.sources().len()];
     for entry in seen.sources.entries() {
         let (packets, connections) = sources.get_mut(entry.source as usize)?;
@@ -163,14 +163,14 @@ fn crowd(service: Service, seen: &Seen) -> Option<String> {
     };
     let vain = sources.iter().filter(is_vain);
     let of_vain: u64 = vain.clone().map(|(packets, _)| packets).sum();
-    let what = if service.is_tcp() {
+    let habit = if service.is_tcp() {
         "only began connections and went on with none"
     } else {
         "sent one packet each"
     };
     (vain.clone().count() >= CROWD && of_vain * 2 > all).then(|| {
         format!(
-            "{service}: {} of {} sources {what}, {:.0} % of its packets: if they are forged or \
+            "{service}: {} of {} sources {habit}, {:.0} % of its packets: if they are forged or \
              scan, use packets of a time without them",
             count(vain.count() as u64),
             count(sources.len() as u64),

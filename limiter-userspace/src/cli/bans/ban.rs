@@ -13,11 +13,11 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told},
+        parse::{ParsedValue, values_with_warnings},
         render::duration,
     },
     guard,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged},
+    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults},
 };
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(in crate::cli) struct BanArgs {
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Read a stream of bans from stdin: lines `ADDRESS|PREFIX [DURATION] [REASON]`, with
     /// `-ADDRESS` to lift the origin's ban; or CrowdSec decisions in JSON
@@ -54,8 +54,8 @@ pub(in crate::cli) fn ban(args: &BanArgs) -> anyhow::Result<()> {
     if args.stdin {
         return stream::stream(&args.read, &args.terms, args.force, args.output.json);
     }
-    let prefixes = all_told(&args.prefixes);
-    let for_ns = args.terms.length.told().ns;
+    let prefixes = values_with_warnings(&args.prefixes);
+    let for_ns = args.terms.length.value_with_warning().ns;
     let changed = make(&args.read, &prefixes, &args.terms, args.force)?;
     let banned = prefixes.iter().zip(&changed.outcomes);
     if args.output.json {
@@ -101,7 +101,7 @@ fn make(
     prefixes: &[IpNet],
     terms: &Terms,
     force: bool,
-) -> anyhow::Result<BansChanged> {
+) -> anyhow::Result<BanResults> {
     let request = |prefix| {
         BanChange::Ban(BanRequest {
             prefix,
@@ -120,7 +120,7 @@ fn make(
     change(read, &wanted)
 }
 
-fn none_is_refused(prefixes: &[IpNet], changed: &BansChanged) -> anyhow::Result<()> {
+fn none_is_refused(prefixes: &[IpNet], changed: &BanResults) -> anyhow::Result<()> {
     let refused = prefixes.iter().zip(&changed.outcomes);
     let refused = refused.filter_map(|(prefix, outcome)| match outcome {
         BanOutcome::Refused { reason } => {

@@ -7,20 +7,20 @@ use limiter_policy::policy::bans::Origin;
 use crate::{
     cli::args::ReadArgs,
     daemon,
-    guard::{GuardProbe, Protected},
+    guard::{GuardProbe, ProtectedAddresses},
     protocol::{
         Answer, Request,
-        bans::{BanChanges, BansChanged},
+        bans::{BanChanges, BanResults},
     },
 };
 
-pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BansChanged> {
+pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BanResults> {
     let pinned = |datapath: &Datapath| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let mut probe = GuardProbe::default();
-        let protected = runtime.block_on(Protected::ask(&mut probe));
+        let protected = runtime.block_on(ProtectedAddresses::ask(&mut probe));
         let protected = protected.map(|protected| protected.with(wanted.session));
         Ok(daemon::change_pinned(datapath, protected, wanted))
     };

@@ -16,7 +16,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{stdout, stdout_of_json},
-        parse::{self, Noted},
+        parse::{self, ParsedValue},
         render::{GAP, count, counted, duration, terminal_width},
     },
     protocol::{
@@ -29,7 +29,7 @@ use crate::{
 pub(in crate::cli) struct BansArgs {
     /// Only the bans that contain this address or prefix or lie within it
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
-    prefix: Option<Noted<IpNet>>,
+    prefix: Option<ParsedValue<IpNet>>,
 
     /// Only the bans of this origin, such as sshd (a jail of fail2ban's), automatic or operator
     #[arg(long, value_name = "NAME")]
@@ -57,7 +57,7 @@ struct List {
 }
 
 pub(in crate::cli) fn bans(args: &BansArgs) -> anyhow::Result<()> {
-    let prefix = args.prefix.as_ref().map(Noted::told);
+    let prefix = args.prefix.as_ref().map(ParsedValue::value_with_warning);
     let (capacity, bans) = fetch(&args.read, prefix, args.origin.as_ref())?;
     let mut list = List {
         capacity,

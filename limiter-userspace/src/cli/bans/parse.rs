@@ -5,7 +5,7 @@ use limiter_fleet::bans::LONGEST_MS;
 use limiter_policy::config::duration::{self, InvalidDuration};
 
 use crate::{
-    cli::parse::{Noted, prefix},
+    cli::parse::{ParsedValue, prefix},
     protocol::bans::BanReason,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const FOR_EVER_NS: u64 = LONGEST_MS * 1_000_000;
 
 /// Parses an address or a prefix that may be banned.
-pub(in crate::cli) fn bannable(text: &str) -> Result<Noted<IpNet>, String> {
+pub(in crate::cli) fn bannable(text: &str) -> Result<ParsedValue<IpNet>, String> {
     let prefix = prefix(text)?;
     if prefix.value.prefix_len() == 0 {
         return Err("it would ban everybody".to_owned());
@@ -23,7 +23,7 @@ pub(in crate::cli) fn bannable(text: &str) -> Result<Noted<IpNet>, String> {
 }
 
 /// Parses a prefix from a stream. Errors quote the text, because the user does not see the line.
-pub(super) fn streamed(text: &str) -> Result<Noted<IpNet>, String> {
+pub(super) fn stream_prefix(text: &str) -> Result<ParsedValue<IpNet>, String> {
     bannable(text).map_err(|error| format!("invalid '{text}': {error}"))
 }
 
@@ -40,18 +40,18 @@ pub(in crate::cli) struct BanLength {
 }
 
 /// Parses the length of a ban.
-pub(in crate::cli) fn length(text: &str) -> Result<Noted<BanLength>, String> {
+pub(in crate::cli) fn length(text: &str) -> Result<ParsedValue<BanLength>, String> {
     if is_for_ever(text) {
-        return Ok(Noted::default());
+        return Ok(ParsedValue::default());
     }
-    limited(text).map_err(|error| error.to_string())
+    limited_length(text).map_err(|error| error.to_string())
 }
 
 /// Parses the length of a ban with an end. A length beyond the maximum becomes a ban without end, with a note.
-pub(super) fn limited(text: &str) -> Result<Noted<BanLength>, InvalidDuration> {
+pub(super) fn limited_length(text: &str) -> Result<ParsedValue<BanLength>, InvalidDuration> {
     match duration::parse(text) {
-        Ok(ns) if ns < FOR_EVER_NS => Ok(Noted::plain(BanLength { ns: Some(ns) })),
-        Ok(_) | Err(InvalidDuration::TooLong) => Ok(Noted::corrected(
+        Ok(ns) if ns < FOR_EVER_NS => Ok(ParsedValue::plain(BanLength { ns: Some(ns) })),
+        Ok(_) | Err(InvalidDuration::TooLong) => Ok(ParsedValue::corrected(
             BanLength::default(),
             text,
             "for ever, as are a hundred years and more",
@@ -87,7 +87,7 @@ mod tests {
             check(text, Err("it would ban everybody"));
         }
         // A query may be for all of IPv6.
-        assert_eq!(prefix("::/0"), Ok(Noted::plain("::/0".parse().unwrap())));
+        assert_eq!(prefix("::/0"), Ok(ParsedValue::plain("::/0".parse().unwrap())));
         for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn lengths() {
-        let for_ever = Noted::default();
+        let for_ever = ParsedValue::default();
         for (text, ns) in [
             ("1d", 86_400_000_000_000),
             ("876000h", FOR_EVER_NS),

@@ -4,7 +4,7 @@ use clap::Args;
 use limiter_policy::policy::bans::Origin;
 
 use super::parse::{self, BanLength};
-use crate::{cli::parse::Noted, protocol::bans::BanReason};
+use crate::{cli::parse::ParsedValue, protocol::bans::BanReason};
 
 /// The defaults for all bans that do not give their own.
 #[derive(Clone, Debug, Default, Args)]
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Terms {
         hide_default_value = true,
         allow_hyphen_values = true
     )]
-    pub(in crate::cli) length: Noted<BanLength>,
+    pub(in crate::cli) length: ParsedValue<BanLength>,
 
     /// The reason for the ban, of which 88 bytes less the bytes of --origin are kept
     #[arg(long, value_name = "TEXT", value_parser = parse::reason, default_value = "")]

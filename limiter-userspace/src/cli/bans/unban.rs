@@ -16,7 +16,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told},
+        parse::{ParsedValue, values_with_warnings},
         render::counted,
     },
     protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
@@ -27,7 +27,7 @@ use crate::{
 pub(in crate::cli) struct UnbanArgs {
     /// The addresses and prefixes to unban, as `limiter bans` shows them
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::bannable)]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Lift all bans
     #[arg(long)]
@@ -49,7 +49,7 @@ pub(in crate::cli) fn unban(args: &UnbanArgs) -> anyhow::Result<()> {
     if args.all {
         return unban_all(args);
     }
-    let prefixes = all_told(&args.prefixes);
+    let prefixes = values_with_warnings(&args.prefixes);
     let outcomes = lift(&args.read, &prefixes, args.origin.as_ref())?;
     let lifted = prefixes.iter().zip(&outcomes);
     if args.output.json {
@@ -128,11 +128,11 @@ fn line(prefix: IpNet, outcome: &BanOutcome, origin: Option<&Origin>) -> String 
             still_by,
             still_in,
         } => {
-            let whose = Origin::list(origins);
+            let origin_list = Origin::list(origins);
             let lifted = if origins.len() == 1 {
-                format!("the ban of {prefix} is lifted: {whose}")
+                format!("the ban of {prefix} is lifted: {origin_list}")
             } else {
-                format!("the bans of {prefix} are lifted: {whose}")
+                format!("the bans of {prefix} are lifted: {origin_list}")
             };
             (lifted, still_by, still_in)
         }

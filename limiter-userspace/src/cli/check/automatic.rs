@@ -5,7 +5,7 @@ use std::io::Write;
 use limiter_policy::policy::{Limit, Policy};
 
 use crate::{
-    capacity::{Hearing, Kind},
+    capacity::{Kind, LossFilter},
     cli::render::count,
 };
 
@@ -19,12 +19,12 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 
 fn line(limit: &Limit) -> Option<String> {
     let (floor, ceiling) = limit.automatic()?;
-    let hearing = Hearing::of(limit);
+    let loss_filter = LossFilter::of(limit);
     let kinds: Vec<_> = Kind::ALL
         .into_iter()
-        .filter(|kind| hearing.hears(*kind))
+        .filter(|kind| loss_filter.counts(*kind))
         .map(|kind| match kind {
-            Kind::ReceiveBuffer if !hearing.ports().is_empty() => {
+            Kind::ReceiveBuffer if !loss_filter.ports().is_empty() => {
                 "receive buffers of UDP sockets on its ports"
             }
             Kind::ReceiveBuffer => "receive buffers of any UDP socket",

@@ -34,8 +34,8 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
     };
     let differences = Differences {
         reload: Diff::between(&policy, &config.policy),
-        settings: settings::reloaded(config, &status),
-        restart: settings::restarted(config, &status),
+        settings: settings::reload_diff(config, &status),
+        restart: settings::restart_diff(config, &status),
     };
     if json {
         print_json(&differences)?;
@@ -62,13 +62,13 @@ fn print(differences: &Differences) -> anyhow::Result<()> {
 
 fn print_settings(
     out: &mut impl Write,
-    what: &str,
+    title: &str,
     settings: &[SettingDiff],
 ) -> anyhow::Result<()> {
     if !settings.is_empty() {
         writeln!(
             out,
-            "\n{what}, unless an option of `limiter run` says otherwise:"
+            "\n{title}, unless an option of `limiter run` says otherwise:"
         )?;
         for setting in settings {
             writeln!(out, "         {setting}")?;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::testing::policy;
 
-    fn told(limit: &str, others_can_read: bool) -> Vec<String> {
+    fn warnings_of(limit: &str, others_can_read: bool) -> Vec<String> {
         let mut policy = policy(&format!(
             "limits: {{All: {{id: total, cost: packets, burst: 900, count: 9, period: 1s, {limit}}}}}"
         ));
@@ -83,7 +83,7 @@ mod tests {
             "reserve: {unknown: 50%}, match: {protocol: tcp}",
             "reserve: {unknown: 50%}, match: {destination-port: [52, 54]}",
         ] {
-            let [warning] = &told(useless, false)[..] else {
+            let [warning] = &warnings_of(useless, false)[..] else {
                 panic!("{useless}");
             };
             assert!(warning.starts_with("nothing uses"), "{warning}");
@@ -93,9 +93,9 @@ mod tests {
             "reserve: {unknown: 50%}, mode: observe",
             "reserve: {unknown: 50%}, match: {protocol: udp, destination-port: '50-60'}",
         ] {
-            assert_eq!(told(useful, false), Vec::<String>::new(), "{useful}");
+            assert_eq!(warnings_of(useful, false), Vec::<String>::new(), "{useful}");
         }
-        let [warning] = &told(RESERVE, true)[..] else {
+        let [warning] = &warnings_of(RESERVE, true)[..] else {
             panic!("nothing of the permissions");
         };
         assert!(warning.contains("chmod o= secret"), "{warning}");

@@ -18,12 +18,12 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 fn line(limit: &Limit) -> Option<String> {
     let nodes = usize::try_from(limit.fleet_nodes?).ok()?;
     let floor = limit.default?.of_share(limit.floor()?);
-    let whose = match limit.id_format {
+    let budget = match limit.id_format {
         IdFormat::Total => "one budget for all of the fleet",
         _ => "each owner has one budget for all of the fleet",
     };
     Some(format!(
-        "{}: {whose}, of {}; each has at least {} of it, whatever the others do",
+        "{}: {budget}, of {}; each has at least {} of it, whatever the others do",
         limit.name,
         counted(nodes, "node"),
         floor,

@@ -10,7 +10,7 @@ use limiter_policy::{
 
 use super::super::output::{self, stderr};
 use crate::{
-    fit::{self, PassedOver},
+    fit::{self, SkippedInterface},
     guard::{self, CountedPeer},
     syn_cookies,
 };
@@ -21,7 +21,7 @@ use crate::{
 /// # Errors
 ///
 /// `interfaces`, which may be absent, cannot be limited together, or the policy does not fit one.
-pub(super) fn look<'p>(
+pub(super) fn inspect<'p>(
     policy: &'p Policy,
     interfaces: &[InterfaceName],
 ) -> anyhow::Result<Vec<CountedPeer<'p>>> {
@@ -37,7 +37,7 @@ pub(super) fn look<'p>(
         let waiting = names(&lookup.missing).count();
         let (selected, misfits) = fit::choose(policy, &lookup, waiting);
         for (interface, misfit) in misfits {
-            let passed_over = PassedOver {
+            let passed_over = SkippedInterface {
                 interface: interface.name.clone(),
                 reason: misfit.to_string(),
             };
@@ -53,9 +53,9 @@ pub(super) fn look<'p>(
         output::warn(&warning);
     }
     if syn_cookies::are_used(policy) {
-        let host = runtime.block_on(syn_cookies::Host::look());
-        for (limit, trouble) in syn_cookies::troubles(policy, &host) {
-            let _ = writeln!(stderr(), "warning: limit {limit}: {trouble}");
+        let host = runtime.block_on(syn_cookies::Host::read());
+        for (limit, warning) in syn_cookies::warnings(policy, &host) {
+            let _ = writeln!(stderr(), "warning: limit {limit}: {warning}");
         }
     }
     let peers = runtime.block_on(guard::counted_peers(policy));

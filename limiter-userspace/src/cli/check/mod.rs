@@ -62,7 +62,7 @@ pub(super) struct CheckArgs {
 
 /// A limit with its interned id.
 #[derive(Serialize)]
-struct Interned<'a> {
+struct InternedLimit<'a> {
     id: u16,
     limit: &'a str,
     mode: &'static str,
@@ -117,8 +117,8 @@ struct Interned<'a> {
 }
 
 #[derive(Serialize)]
-struct Checked<'a> {
-    limits: Vec<Interned<'a>>,
+struct PolicyDocument<'a> {
+    limits: Vec<InternedLimit<'a>>,
     overrides: usize,
     subscribers: usize,
     exclude: &'a [String],
@@ -154,14 +154,14 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     dns_cookies::warn(&config);
     states::warn(&config.policy);
     connections::warn(&config.policy);
-    let peers = machine::look(&config.policy, &config.interfaces)?;
+    let peers = machine::inspect(&config.policy, &config.interfaces)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
     }
     let policy = &config.policy;
-    let limits: Vec<_> = policy.limits.iter().map(Interned::new).collect();
+    let limits: Vec<_> = policy.limits.iter().map(InternedLimit::new).collect();
     if args.output.json {
-        return print_json(&Checked {
+        return print_json(&PolicyDocument {
             limits,
             overrides: policy.override_count(),
             subscribers: policy.subscribers.len(),
@@ -178,7 +178,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     print(&config, &limits, &lists, &peers)
 }
 
-impl<'a> Interned<'a> {
+impl<'a> InternedLimit<'a> {
     fn new(limit: &'a Limit) -> Self {
         let connections = limit.default.filter(|_| limit.cost == Cost::Connections);
         let rate = limit.default.filter(|_| limit.cost != Cost::Connections);
@@ -218,7 +218,7 @@ impl<'a> Interned<'a> {
 
 fn print(
     config: &Config,
-    limits: &[Interned<'_>],
+    limits: &[InternedLimit<'_>],
     lists: &CheckedLists<'_>,
     peers: &[CountedPeer<'_>],
 ) -> anyhow::Result<()> {

@@ -98,7 +98,7 @@ fn warnings(policy: &Policy) -> Vec<String> {
         if limit.is_some_and(|limit| limit.mode != Mode::Enforce || is_of_known(limit)) {
             return None;
         }
-        let (what, why) = match limit {
+        let (input, why) = match limit {
             None => (
                 "all packets".to_owned(),
                 "many of them come without a handshake",
@@ -109,7 +109,7 @@ fn warnings(policy: &Policy) -> Vec<String> {
             ),
         };
         Some(format!(
-            "the sieve {} scores {what}, whose sources can be forged ({why}): each forged source \
+            "the sieve {} scores {input}, whose sources can be forged ({why}): each forged source \
              comes once and is never dropped, but your regular clients are; use a sieve against \
              floods from real addresses, and against forged ones a limit with id total and a \
              `reserve`, which keeps a part for known clients",

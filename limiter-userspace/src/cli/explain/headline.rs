@@ -32,7 +32,7 @@ fn fate(explanation: &Explanation) -> String {
     }
     let mut bans = explanation.bans.iter();
     if let Some(ban) = bans.find(|ban| ban.excluded_by.is_none()) {
-        return format!("is dropped: {}", banned(ban));
+        return format!("is dropped: {}", ban_text(ban));
     }
     let blocks = |mode| {
         let mut limits = explanation.lists.limits.iter();
@@ -57,7 +57,7 @@ fn fate(explanation: &Explanation) -> String {
             .filter(|(ns, _)| *ns > 0)
     };
     if let Some((ns, limit)) = refusing(Mode::Enforce) {
-        return refused(limit, ns);
+        return refusal_text(limit, ns);
     }
     if explanation.limits.is_empty() {
         return "passes: no limit applies to it".to_owned();
@@ -71,7 +71,7 @@ fn fate(explanation: &Explanation) -> String {
     }
 }
 
-fn banned(ban: &BanStatus) -> String {
+fn ban_text(ban: &BanStatus) -> String {
     let by = ban.by();
     let until = match (ban.ends_in_ns, ban.until) {
         (Some(ns), Some(until)) => format!("for {} more, until {until:.0}", duration(ns)),
@@ -87,7 +87,7 @@ fn refused_for(limit: &LimitExplanation) -> u64 {
     limit.retry_in_ns.max(reserve)
 }
 
-fn refused(limit: &LimitExplanation, ns: u64) -> String {
+fn refusal_text(limit: &LimitExplanation, ns: u64) -> String {
     const RESERVED: &str = "the rest is reserved for sources that are better known";
     let name = &limit.limit;
     let counted = match &limit.matching {

@@ -17,7 +17,7 @@ use crate::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
         render::nanoseconds,
-        repeat::{self, End},
+        repeat::{self, EndSignals},
     },
     protocol::{Answer, PushQuery, PushStatus, Request},
 };
@@ -125,7 +125,7 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
 
 /// Begins the push, and asks how far it is until it is over: a push of which nobody asks is taken back.
 async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
-    let mut end = End::new()?;
+    let mut end = EndSignals::new()?;
     let mut status = ask(args, Request::Push(query)).await?;
     let mut progress = Progress::new(args.yes);
     let mut question = Question::default();

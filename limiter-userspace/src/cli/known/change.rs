@@ -9,11 +9,11 @@ use crate::{
     daemon,
     protocol::{
         Answer, Request,
-        known::{KnownChange, KnownChanged, KnownChanges, KnownOutcome},
+        known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
     },
 };
 
-pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownChanged> {
+pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownResults> {
     let pinned = |datapath: &Datapath| Ok(daemon::change_known_pinned(datapath, wanted));
     match read.change(&Request::ChangeKnown(wanted.clone()), pinned)? {
         Answer::KnownChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {
@@ -33,12 +33,12 @@ pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<Str
             without_room,
             ..
         } if *without_room > 0 => {
-            let whom = match (sources, without_room) {
+            let subject = match (sources, without_room) {
                 (0, 1) => "it".to_owned(),
                 _ => format!("{without_room} of its sources"),
             };
             Some(format!(
-                "{prefix}: there is no room for {whom} beside other trusted sources; raise \
+                "{prefix}: there is no room for {subject} beside other trusted sources; raise \
                  `standing: {{capacity: …}}`"
             ))
         }

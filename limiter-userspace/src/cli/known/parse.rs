@@ -3,7 +3,7 @@
 use limiter_policy::config::duration;
 
 use crate::cli::{
-    parse::{self, Noted},
+    parse::{self, ParsedValue},
     stream::lines::word,
 };
 use crate::protocol::known::KnownChange;
@@ -24,19 +24,19 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
 /// vouches, `-ADDRESS|PREFIX` forgets.
-pub(super) fn line(line: &str, for_ns: u64) -> Result<Noted<KnownChange>, String> {
+pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, String> {
     // Quote the text, as the user does not see the line.
     let prefix =
         |text: &str| parse::prefix(text).map_err(|error| format!("invalid '{text}': {error}"));
-    let (whom, rest) = word(line);
+    let (target, rest) = word(line);
     let (length, more) = word(rest);
-    let nothing_follows = |what: &str, rest: &str| match rest {
+    let nothing_follows = |item: &str, rest: &str| match rest {
         "" => Ok(()),
-        rest => Err(format!("nothing may follow {what}, but '{rest}' does")),
+        rest => Err(format!("nothing may follow {item}, but '{rest}' does")),
     };
-    if let Some(whom) = whom.strip_prefix('-') {
+    if let Some(target) = target.strip_prefix('-') {
         nothing_follows("the address to forget", rest)?;
-        return Ok(prefix(whom)?.map(KnownChange::Forget));
+        return Ok(prefix(target)?.map(KnownChange::Forget));
     }
     nothing_follows("the duration", more)?;
     let for_ns = match length {
@@ -45,7 +45,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<Noted<KnownChange>, String
             duration_ns(length).map_err(|error| format!("invalid duration '{length}': {error}"))?
         }
     };
-    Ok(prefix(whom)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
+    Ok(prefix(target)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
 }
 
 #[cfg(test)]

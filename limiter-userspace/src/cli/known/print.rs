@@ -12,9 +12,9 @@ use limiter_policy::text::short;
 use crate::{
     cli::{
         render::{ago, count, counted, duration, table},
-        standing::{because, shortage_line},
+        standing::{reason_text, shortage_line},
     },
-    protocol::{StandingExplanation, Why, known::KnownList},
+    protocol::{StandingExplanation, StandingReason, known::KnownList},
 };
 
 /// Prints the number of known sources, and the newest.
@@ -69,25 +69,25 @@ pub(super) fn source(
     address: IpAddr,
     source: &StandingExplanation,
 ) -> io::Result<()> {
-    let whom = if source.source == IpNet::from(address) {
+    let subject = if source.source == IpNet::from(address) {
         address.to_string()
     } else {
         format!("{}, the source of {address},", source.source)
     };
     writeln!(
         out,
-        "{whom} is {}:\n  {}",
+        "{subject} is {}:\n  {}",
         source.standing.name(),
-        because(source)
+        reason_text(source)
     )?;
     let times = [
         ("gained", source.gained_ago_ns.map(ago)),
         ("last seen", source.last_visit_ago_ns.map(ago)),
         ("ends in", source.ends_in_ns.map(duration)),
     ];
-    for (what, time) in times {
+    for (label, time) in times {
         if let Some(time) = time {
-            writeln!(out, "  {what} {time}")?;
+            writeln!(out, "  {label} {time}")?;
         }
     }
     if let Some(shortage) = &source.shortage {
@@ -97,15 +97,15 @@ pub(super) fn source(
 }
 
 /// Returns the origin of a standing, for a table.
-const fn by(why: Why) -> &'static str {
+const fn by(why: StandingReason) -> &'static str {
     match why {
-        Why::List => "list",
-        Why::Vouched => "operator",
-        Why::Handshake => "handshake",
-        Why::Fleet => "fleet",
-        Why::Visits => "visits",
-        Why::Retry => "retry",
-        Why::Nothing => "–",
+        StandingReason::List => "list",
+        StandingReason::Vouched => "operator",
+        StandingReason::Handshake => "handshake",
+        StandingReason::Fleet => "fleet",
+        StandingReason::Visits => "visits",
+        StandingReason::Retry => "retry",
+        StandingReason::Nothing => "–",
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{Noted, all_told, prefix},
+        parse::{ParsedValue, values_with_warnings, prefix},
         render::{count, duration},
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -32,7 +32,7 @@ pub(in crate::cli) struct TrustArgs {
         required_unless_present = "stdin",
         conflicts_with = "stdin"
     )]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     /// Read a stream from stdin: lines `ADDRESS|PREFIX [DURATION]`, with `-ADDRESS` to trust it no more
     #[arg(long)]
@@ -62,7 +62,7 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
     let for_ns = args.for_ns;
     let request = |prefix| KnownChange::Know { prefix, for_ns };
     let wanted = KnownChanges {
-        changes: all_told(&args.prefixes).into_iter().map(request).collect(),
+        changes: values_with_warnings(&args.prefixes).into_iter().map(request).collect(),
         together: true,
     };
     let changed = change(&args.read, &wanted)?;

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{self, Noted},
+        parse::{self, ParsedValue},
     },
     protocol::{
         Answer, Request,
@@ -25,7 +25,7 @@ use crate::{
 pub(in crate::cli) struct TrustedArgs {
     /// Show the standing of the source of this address
     #[arg(value_name = "ADDRESS", value_parser = parse::address, conflicts_with = "limit")]
-    address: Option<Noted<IpAddr>>,
+    address: Option<ParsedValue<IpAddr>>,
 
     /// Show at most this many of the newest, up to 100000
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = shown)]
@@ -46,7 +46,7 @@ fn shown(text: &str) -> Result<usize, String> {
 
 pub(in crate::cli) fn trusted(args: &TrustedArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
-    if let Some(address) = args.address.as_ref().map(Noted::told) {
+    if let Some(address) = args.address.as_ref().map(ParsedValue::value_with_warning) {
         let request = Request::KnownSource { address };
         let Answer::KnownSource(source) = args.read.ask(&request)? else {
             bail!("the daemon gave an unexpected answer");

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{self, Noted, all_told},
+        parse::{self, ParsedValue, values_with_warnings},
         render::count,
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -23,7 +23,7 @@ use crate::{
 pub(in crate::cli) struct UntrustArgs {
     /// The addresses and prefixes to trust no more, of any length
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix, required = true)]
-    prefixes: Vec<Noted<IpNet>>,
+    prefixes: Vec<ParsedValue<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -33,7 +33,7 @@ pub(in crate::cli) struct UntrustArgs {
 }
 
 pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
-    let prefixes = all_told(&args.prefixes);
+    let prefixes = values_with_warnings(&args.prefixes);
     let changes = prefixes.iter().copied().map(KnownChange::Forget);
     let wanted = KnownChanges {
         changes: changes.collect(),

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::lists::ListRecord;
 
-pub(crate) use self::print::troubles;
+pub(crate) use self::print::list_warnings;
 use self::source::SourceArgs;
 pub(super) use self::words::consequences;
 use super::output::{print_json, stdout};

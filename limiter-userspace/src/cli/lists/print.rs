@@ -43,14 +43,14 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
         ]
     });
     writeln!(out, "{}", table(header, [1, 2, 5, 6, 7], rows))?;
-    for line in lists.iter().flat_map(troubles) {
+    for line in lists.iter().flat_map(list_warnings) {
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
 /// Describes the errors of a list's files, one line each.
-pub(crate) fn troubles(list: &ListStatus) -> Vec<String> {
+pub(crate) fn list_warnings(list: &ListStatus) -> Vec<String> {
     let mut lines = Vec::new();
     for file in &list.files {
         let path = file.report.path.display();

@@ -11,7 +11,7 @@ use super::{source::SourceArgs, words::consequences};
 use crate::{
     cli::{
         output::{print_json, stdout},
-        parse::{self, Noted},
+        parse::{self, ParsedValue},
         render::{count, counted, table},
     },
     protocol::{Answer, Request},
@@ -21,14 +21,14 @@ use crate::{
 pub(super) struct TestArgs {
     /// An IPv4 or IPv6 address, or a prefix
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse::prefix)]
-    asked: Noted<IpNet>,
+    asked: ParsedValue<IpNet>,
 
     #[command(flatten)]
     source: SourceArgs,
 }
 
 #[derive(Serialize)]
-struct Tested<'f> {
+struct TestDocument<'f> {
     /// An address, or a prefix.
     asked: String,
     #[serde(flatten)]
@@ -36,7 +36,7 @@ struct Tested<'f> {
 }
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
-    let asked = args.asked.told();
+    let asked = args.asked.value_with_warning();
     let findings = args.source.ask(
         &Request::TestLists { asked },
         |config| config.policy.findings(asked),
@@ -47,7 +47,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
     )?;
     let shown = shown(asked);
     if args.source.output.json {
-        return print_json(&Tested {
+        return print_json(&TestDocument {
             asked: shown,
             findings: &findings,
         });

@@ -69,7 +69,7 @@ fn notes(summary: &Summary) -> Vec<String> {
         ),
     ];
     let some = notes.into_iter().filter(|(number, _)| *number > 0);
-    some.map(|(number, what)| format!("{} {what}", count(number)))
+    some.map(|(number, label)| format!("{} {label}", count(number)))
         .collect()
 }
 

@@ -1,11 +1,11 @@
 //! The results of a replay besides packets.
 
-use super::sieves::SievesAt;
+use super::sieves::SieveStates;
 use crate::replay::ConnectionCounts;
 
 /// The sieves and the connections at the end.
-pub(super) struct AtEnd {
-    pub(super) sieves: SievesAt,
+pub(super) struct FinalState {
+    pub(super) sieves: SieveStates,
     /// `None`: no limit counts connections.
     pub(super) connections: Option<ConnectionCounts>,
 }

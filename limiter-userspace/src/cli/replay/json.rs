@@ -11,10 +11,10 @@ use limiter_policy::policy::{Mode, OwnerNames, Policy, bucket_id};
 use serde::{Serialize, Serializer};
 
 use super::{
-    at_end::AtEnd, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
-    standing::KnownBy,
+    at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
+    standing::ProofCounts,
 };
-use crate::replay::{Judged, ReplayedBans, Summary, limit_indices};
+use crate::replay::{JudgedPacket, ReplayedBans, Summary, limit_indices};
 
 #[derive(Serialize)]
 struct Packet<'a> {
@@ -43,7 +43,7 @@ pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
     names: &OwnerNames<'_>,
-    packet: &Judged,
+    packet: &JudgedPacket,
 ) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
     let name = |limit_index: u32| Some(policy.limits.get(limit_index as usize)?.name.as_str());
@@ -186,8 +186,8 @@ pub(super) fn summary(
     policy: &Policy,
     summary: &Summary,
     bans: Option<ReplayedBans<'_>>,
-    at_end: &AtEnd,
-    known: KnownBy,
+    at_end: &FinalState,
+    known: ProofCounts,
 ) -> anyhow::Result<()> {
     let uses_standing = policy.uses_standing();
     let at = &at_end.sieves;

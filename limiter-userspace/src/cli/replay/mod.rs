@@ -29,14 +29,14 @@ use limiter_policy::{
     },
 };
 
-use self::{answers::AnswersFile, at_end::AtEnd, sieves::SievesAt, standing::KnownBy};
+use self::{answers::AnswersFile, at_end::FinalState, sieves::SieveStates, standing::ProofCounts};
 use super::{
     args::{ConfigOption, OutputArgs},
     output::{stdout, stdout_of_json},
     traffic_file,
 };
 use crate::replay::{
-    Judged, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
+    JudgedPacket, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
     engine::{Engine, KernelEngine, NativeEngine},
 };
 
@@ -206,13 +206,13 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
         Ok(bans) => (bans, end),
         Err(error) => (None, end.and(Err(error.into()))),
     };
-    let known = KnownBy {
+    let known = ProofCounts {
         assumed,
         handshakes,
         valid_cookies,
     };
-    let at_end = AtEnd {
-        sieves: SievesAt { cpus, sieves },
+    let at_end = FinalState {
+        sieves: SieveStates { cpus, sieves },
         connections,
     };
     out.finish(&args.capture, bans, &at_end, known)?;
@@ -220,16 +220,16 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 /// Creates a file first, so that a failure does not waste hours of replay.
-fn create(what: &str, path: &Path, capture: &Path) -> anyhow::Result<File> {
+fn create(kind: &str, path: &Path, capture: &Path) -> anyhow::Result<File> {
     if path
         .canonicalize()
         .is_ok_and(|path| capture.canonicalize().is_ok_and(|capture| path == capture))
     {
-        bail!("the {what} {} would replace the capture", path.display());
+        bail!("the {kind} {} would replace the capture", path.display());
     }
     match File::create(path) {
         Ok(file) => Ok(file),
-        Err(error) => bail!("cannot write the {what} {}: {error}", path.display()),
+        Err(error) => bail!("cannot write the {kind} {}: {error}", path.display()),
     }
 }
 
@@ -285,7 +285,11 @@ impl Plot {
 
 impl<W: Write> Output<'_, W> {
     /// Reports a packet. `asked`: the texts of its question, if limits have buckets of questions.
-    fn packet(&mut self, packet: &Judged, asked: Option<&QuestionNames>) -> anyhow::Result<()> {
+    fn packet(
+        &mut self,
+        packet: &JudgedPacket,
+        asked: Option<&QuestionNames>,
+    ) -> anyhow::Result<()> {
         self.summary.add(packet);
         if let Some(plot) = &mut self.plot {
             plot.timeline.add(packet);
@@ -310,8 +314,8 @@ impl<W: Write> Output<'_, W> {
         mut self,
         capture: &Path,
         bans: Option<ReplayedBans<'_>>,
-        at_end: &AtEnd,
-        known: KnownBy,
+        at_end: &FinalState,
+        known: ProofCounts,
     ) -> anyhow::Result<()> {
         let (policy, summary) = (self.policy, &self.summary);
         if self.json {

@@ -12,11 +12,11 @@ use super::super::{
 };
 use crate::{
     protocol::sieves::SieveListStatus,
-    replay::{SieveReplay, UnderPressure},
+    replay::{PressureSummary, SieveReplay},
 };
 
 /// The sieves' results, and the number of CPUs that sets their layout: another number means other shards.
-pub(super) struct SievesAt {
+pub(super) struct SieveStates {
     pub(super) cpus: u32,
     pub(super) sieves: Vec<SieveReplay>,
 }
@@ -24,12 +24,12 @@ pub(super) struct SievesAt {
 #[derive(Serialize)]
 pub(super) struct SieveEnd<'a> {
     sieve: &'a str,
-    uses: Vec<UsedBy<'a>>,
+    uses: Vec<SieveUseEnd<'a>>,
     lists: &'a [SieveListStatus],
 }
 
 #[derive(Serialize)]
-struct UsedBy<'a> {
+struct SieveUseEnd<'a> {
     /// `None`: all packets.
     limit: Option<&'a str>,
     /// How long the pressure was above 0, so that a list was rejected.
@@ -44,14 +44,14 @@ struct UsedBy<'a> {
 impl<'a> SieveEnd<'a> {
     pub(super) fn new(policy: &'a Policy, sieve: &'a SieveReplay) -> Self {
         let uses = sieve.uses.iter().map(|(lasted, traffic)| {
-            let UnderPressure {
+            let PressureSummary {
                 used,
                 duration,
                 highest,
             } = lasted;
             let mut limits = policy.limits.iter();
             let limit = limits.find(|limit| Some(limit.id) == used.limit);
-            UsedBy {
+            SieveUseEnd {
                 limit: limit.map(|limit| limit.name.as_str()),
                 under_pressure_ns: nanoseconds(*duration),
                 highest_pressure: *highest,
@@ -69,7 +69,7 @@ impl<'a> SieveEnd<'a> {
     }
 }
 
-pub(super) fn print(out: &mut impl Write, policy: &Policy, at: &SievesAt) -> anyhow::Result<()> {
+pub(super) fn print(out: &mut impl Write, policy: &Policy, at: &SieveStates) -> anyhow::Result<()> {
     if !at.sieves.is_empty() {
         writeln!(
             out,

@@ -17,24 +17,24 @@ const ASSUMED: &str = "--assume-known";
 
 /// The assumptions of a replay about sources.
 #[derive(Clone, Copy)]
-pub(super) struct Assumed {
+pub(super) struct Assumptions {
     /// The number of prefixes assumed to be proven.
     pub(super) known: usize,
 }
 
 /// The proofs of known sources, besides their visits and retries.
 #[derive(Clone, Copy)]
-pub(super) struct KnownBy {
-    pub(super) assumed: Assumed,
+pub(super) struct ProofCounts {
+    pub(super) assumed: Assumptions,
     pub(super) handshakes: HandshakeCounts,
     /// The number of valid DNS cookies; `None`: cookies are not checked.
     pub(super) valid_cookies: Option<u64>,
 }
 
 /// Makes a policy treat the sources in a file as proven, as if an operator had vouched for them.
-pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumed> {
+pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumptions> {
     let Some(file) = file else {
-        return Ok(Assumed { known: 0 });
+        return Ok(Assumptions { known: 0 });
     };
     let Some(mut settings) = policy.standing_in_use() else {
         bail!("{ASSUMED} has no effect: no limit uses standing");
@@ -59,7 +59,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     policy.lists.push(list);
     settings.proven.push(ASSUMED.to_owned());
     policy.standing = Some(settings);
-    Ok(Assumed { known })
+    Ok(Assumptions { known })
 }
 
 /// Prints a row for each standing, and the assumptions; prints nothing if no limit uses standing.
@@ -67,7 +67,7 @@ pub(super) fn print(
     out: &mut impl Write,
     policy: &Policy,
     summary: &Summary,
-    known: KnownBy,
+    known: ProofCounts,
 ) -> anyhow::Result<()> {
     if !policy.uses_standing() {
         return Ok(());
@@ -97,8 +97,8 @@ pub(super) fn print(
 }
 
 /// Describes the basis of the standings.
-fn assumptions(known: KnownBy) -> Vec<String> {
-    let KnownBy {
+fn assumptions(known: ProofCounts) -> Vec<String> {
+    let ProofCounts {
         assumed,
         handshakes,
         valid_cookies,
@@ -195,8 +195,8 @@ mod tests {
             completed,
             assumed,
         };
-        let known_by = |known, handshakes| KnownBy {
-            assumed: Assumed { known },
+        let known_by = |known, handshakes| ProofCounts {
+            assumed: Assumptions { known },
             handshakes,
             valid_cookies: None,
         };
@@ -219,7 +219,7 @@ mod tests {
             lines[2]
                 .starts_with("the capture lacks the servers' answers to 1 of the completed ones")
         );
-        let with_cookies = KnownBy {
+        let with_cookies = ProofCounts {
             valid_cookies: Some(1),
             ..known_by(0, counts(0, 0, 0))
         };

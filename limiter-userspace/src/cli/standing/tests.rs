@@ -13,7 +13,7 @@ fn unknown() -> StandingExplanation {
     StandingExplanation {
         source: "192.0.2.7/32".parse().unwrap(),
         standing: Standing::Unknown,
-        why: Why::Visits,
+        why: StandingReason::Visits,
         fresh: false,
         visits: 1,
         gained_ago_ns: None,
@@ -36,7 +36,7 @@ fn why_a_source_has_its_standing() {
     );
     check(
         &StandingExplanation {
-            why: Why::Nothing,
+            why: StandingReason::Nothing,
             last_visit_ago_ns: None,
             ..unknown()
         },
@@ -55,7 +55,7 @@ fn why_a_source_has_its_standing() {
     check(
         &StandingExplanation {
             standing: Standing::Fresh,
-            why: Why::Handshake,
+            why: StandingReason::Handshake,
             fresh: true,
             gained_ago_ns: Some(9 * SECOND_NS),
             ..unknown()
@@ -66,7 +66,7 @@ fn why_a_source_has_its_standing() {
     check(
         &StandingExplanation {
             standing: Standing::Proven,
-            why: Why::Vouched,
+            why: StandingReason::Vouched,
             ends_in_ns: Some(86_400 * SECOND_NS),
             ..unknown()
         },
@@ -75,7 +75,7 @@ fn why_a_source_has_its_standing() {
     check(
         &StandingExplanation {
             standing: Standing::Proven,
-            why: Why::List,
+            why: StandingReason::List,
             last_visit_ago_ns: None,
             ..unknown()
         },
@@ -87,10 +87,10 @@ fn why_a_source_has_its_standing() {
 fn what_a_standing_changes() {
     let mut explanation = testing::explanation("192.0.2.7");
     let of_limit = |explanation: &Explanation| {
-        let lines = explained(explanation);
+        let lines = explanation_lines(explanation);
         lines.into_iter().skip(1).collect::<Vec<_>>()
     };
-    assert!(explained(&explanation).is_empty());
+    assert!(explanation_lines(&explanation).is_empty());
     explanation.standing = Some(unknown());
     assert!(of_limit(&explanation).is_empty());
     explanation.limits[0].reserve = Some(ReserveExplanation {

@@ -40,9 +40,9 @@ pub(super) fn check(read: &ReadArgs) -> ExitCode {
 /// Returns the worst level, and a line with the troubles or else the policy in force, and with counters behind
 /// a bar.
 fn line(status: &Status) -> (Level, String) {
-    let troubles = health::all(status);
-    let worst = troubles.iter().map(|(level, _)| *level).max();
-    let told: Vec<_> = troubles.into_iter().map(|(_, text)| text).collect();
+    let warnings = health::all(status);
+    let worst = warnings.iter().map(|(level, _)| *level).max();
+    let told: Vec<_> = warnings.into_iter().map(|(_, text)| text).collect();
     let told = if told.is_empty() {
         format!(
             "{} attached, {}, {}",
@@ -75,7 +75,7 @@ mod tests {
     use crate::protocol::testing::status;
 
     #[track_caller]
-    fn told(change: impl FnOnce(&mut Status), level: Level, text: &str) {
+    fn check_status(change: impl FnOnce(&mut Status), level: Level, text: &str) {
         let mut status = status();
         change(&mut status);
         let found = line(&status);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_worst_decides() {
-        told(
+        check_status(
             |status| {
                 status
                     .reasons
@@ -93,18 +93,18 @@ mod tests {
             Level::Ok,
             "1 interface attached, 1 limit, 0 bans | passed=0c dropped=7c",
         );
-        told(
+        check_status(
             |status| status.daemon = None,
             Level::Warning,
             "no daemon is running: the pinned policy is still enforced | passed=0c dropped=0c",
         );
-        told(
+        check_status(
             |status| status.lost_pin = Some("/sys/fs/bpf/limiter/v0".into()),
             Level::Critical,
             "the pin /sys/fs/bpf/limiter/v0 is gone: the policy in force is no longer pinned, and ends, or drops \
              every packet, with the daemon | passed=0c dropped=0c",
         );
-        told(
+        check_status(
             |status| {
                 let capacity = status.bans.settings.capacity;
                 (status.bans.ipv4, status.bans.ipv6) = (capacity - 1, 1);
@@ -113,7 +113,7 @@ mod tests {
             "there is no room for more than 524288 bans: raise `bans: {capacity: …}`, or lift some | \
              passed=0c dropped=0c",
         );
-        told(
+        check_status(
             |status| {
                 status.interfaces[0].attached = false;
                 let daemon = status.daemon.as_mut().unwrap();

@@ -1,7 +1,7 @@
 //! Finds the troubles of a limiter in its status.
 
 use crate::{
-    cli::{lists::troubles, render::duration},
+    cli::{lists::list_warnings, render::duration},
     protocol::{DaemonStatus, InterfaceStatus, Status},
 };
 
@@ -75,8 +75,8 @@ pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     let names = status.server_names_error.iter();
     warnings.extend(names.map(|error| format!("limits by server name count no TCP: {error}")));
     for list in &status.lists {
-        let of_list = troubles(list).into_iter();
-        warnings.extend(of_list.map(|trouble| format!("list {}: {trouble}", list.list)));
+        let of_list = list_warnings(list).into_iter();
+        warnings.extend(of_list.map(|warning| format!("list {}: {warning}", list.list)));
     }
     let rates = status.limits.iter();
     warnings.extend(rates.filter_map(|(name, limit)| {
@@ -116,7 +116,7 @@ fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
         [error, late]
     });
     let lost = daemon.lost_answers.iter();
-    let lost = lost.map(|(interface, trouble)| format!("{interface}: {trouble}"));
+    let lost = lost.map(|(interface, warning)| format!("{interface}: {warning}"));
     let misfits = daemon.misfits.values().cloned();
     let found = found.into_iter().chain(tracking).flatten();
     found.chain(lost).chain(misfits).collect()

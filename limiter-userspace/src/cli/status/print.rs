@@ -8,7 +8,7 @@ use limiter_policy::{config::Scope, lists::ListStatus};
 use super::{
     super::{
         capacity,
-        lists::troubles,
+        lists::list_warnings,
         render::{count, counted, duration, table},
         sieve, standing,
         traffic::{LimitRow, limits_table},
@@ -67,8 +67,8 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     {
         writeln!(out, "NOTHING IS ANSWERED: {reason}")?;
     }
-    for (interface, trouble) in &daemon.lost_answers {
-        writeln!(out, "{interface}: {trouble}")?;
+    for (interface, warning) in &daemon.lost_answers {
+        writeln!(out, "{interface}: {warning}")?;
     }
     for misfit in daemon.misfits.values().chain(daemon.unseen.values()) {
         writeln!(out, "{misfit}")?;
@@ -76,8 +76,8 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
     if let Some(error) = &daemon.secrets_error {
         writeln!(out, "OLD SECRETS CHECK DNS COOKIES: {error}")?;
     }
-    for (limit, trouble) in &daemon.syn_cookies {
-        writeln!(out, "limit {limit}: {trouble}")?;
+    for (limit, warning) in &daemon.syn_cookies {
+        writeln!(out, "limit {limit}: {warning}")?;
     }
     if let Some(tracking) = &daemon.tracking {
         if let Some(error) = &tracking.error {
@@ -234,7 +234,7 @@ fn print_list(out: &mut impl Write, list: &ListStatus) -> anyhow::Result<()> {
         write!(out, ", {} old", duration(age))?;
     }
     writeln!(out)?;
-    for line in troubles(list) {
+    for line in list_warnings(list) {
         writeln!(out, "  {line}")?;
     }
     Ok(())

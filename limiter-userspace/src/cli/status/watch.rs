@@ -9,7 +9,7 @@ use super::{StatusArgs, ask::fetch, print::print, screen::Screen};
 use crate::{
     cli::{
         output::{print_json, stdout},
-        repeat::{self, End},
+        repeat::{self, EndSignals},
     },
     protocol::Status,
 };
@@ -17,7 +17,7 @@ use crate::{
 /// Shows the status until the user ends it, or the daemon is gone.
 pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
     repeat::run(async {
-        let mut end = End::new()?;
+        let mut end = EndSignals::new()?;
         let mut output = Output::choose(args)?;
         let read = args.read.clone();
         let show = |status| output.show(&status);

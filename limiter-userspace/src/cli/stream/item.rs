@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::mpsc::SyncSender};
 
-use crate::cli::parse::Noted;
+use crate::cli::parse::ParsedValue;
 
 /// An item of a stream of changes.
 pub(in crate::cli) enum Item<C> {
@@ -35,7 +35,7 @@ impl fmt::Display for ItemNumber {
 }
 
 /// The receiver is gone.
-pub(in crate::cli) struct Ended;
+pub(in crate::cli) struct ReceiverGone;
 
 pub(in crate::cli) struct Sink<C>(pub(in crate::cli) SyncSender<Item<C>>);
 
@@ -43,15 +43,15 @@ impl<C> Sink<C> {
     pub(in crate::cli) fn put_change(
         &self,
         number: ItemNumber,
-        change: Noted<C>,
-    ) -> Result<(), Ended> {
+        change: ParsedValue<C>,
+    ) -> Result<(), ReceiverGone> {
         if let Some(note) = change.note {
             self.put(Item::Note(number, note))?;
         }
         self.put(Item::Change(number, change.value))
     }
 
-    pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), Ended> {
-        self.0.send(item).map_err(|_| Ended)
+    pub(in crate::cli) fn put(&self, item: Item<C>) -> Result<(), ReceiverGone> {
+        self.0.send(item).map_err(|_| ReceiverGone)
     }
 }

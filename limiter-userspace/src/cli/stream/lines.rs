@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, Read as _};
 
-use super::item::{Ended, Item, ItemNumber, Sink};
-use crate::cli::parse::Noted;
+use super::item::{Item, ItemNumber, ReceiverGone, Sink};
+use crate::cli::parse::ParsedValue;
 
 /// The longest line, in bytes.
 const LONGEST: u64 = 4_096;
@@ -11,9 +11,9 @@ const LONGEST: u64 = 4_096;
 /// Reads changes line by line. Empty lines and comments, which start with `#`, are skipped.
 pub(in crate::cli) fn read<C>(
     input: &mut impl BufRead,
-    parse: impl Fn(&str) -> Result<Noted<C>, String>,
+    parse: impl Fn(&str) -> Result<ParsedValue<C>, String>,
     sink: &Sink<C>,
-) -> Result<(), Ended> {
+) -> Result<(), ReceiverGone> {
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();
@@ -68,8 +68,8 @@ mod tests {
         let input = format!("one\n\n  # nobody\n\ttwo more \n{long}\nbad\nodd\nlast");
         let parse = |text: &str| match text {
             "bad" => Err("it is bad".to_owned()),
-            "odd" => Ok(Noted::corrected("even".to_owned(), "odd", "even")),
-            text => Ok(Noted::plain(text.to_owned())),
+            "odd" => Ok(ParsedValue::corrected("even".to_owned(), "odd", "even")),
+            text => Ok(ParsedValue::plain(text.to_owned())),
         };
         assert!(read(&mut input.as_bytes(), parse, &Sink(sender)).is_ok());
         let items = items.iter().map(|item| match item {

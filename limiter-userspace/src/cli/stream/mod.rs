@@ -67,7 +67,7 @@ pub(super) fn apply<A: Applier>(
     // Reads on a thread of its own, so that waiting for input does not delay changes.
     thread::spawn(move || read(&mut io::stdin().lock(), &Sink(sender)));
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}")?);
-    let mut applying = Applying { applier, bar };
+    let mut applying = StreamProgress { applier, bar };
     let outcome = applying.apply_all(&items);
     applying.bar.finish_and_clear();
     let applier = applying.applier;
@@ -87,12 +87,12 @@ pub(super) fn apply<A: Applier>(
     Ok(())
 }
 
-struct Applying<A> {
+struct StreamProgress<A> {
     applier: A,
     bar: ProgressBar,
 }
 
-impl<A: Applier> Applying<A> {
+impl<A: Applier> StreamProgress<A> {
     fn apply_all(&mut self, items: &Receiver<Item<A::Change>>) -> anyhow::Result<()> {
         while let Ok(first) = items.recv() {
             let deadline = Instant::now() + GATHER;
@@ -107,11 +107,11 @@ impl<A: Applier> Applying<A> {
                         item_numbers.push(item_number);
                         changes.push(change);
                     }
-                    Item::Note(item_number, note) => self.say(item_number, &note),
+                    Item::Note(item_number, note) => self.print_line(item_number, &note),
                     Item::Bad(item_number, error) => {
                         gathered += 1;
                         self.applier.count_bad();
-                        self.say(item_number, &error);
+                        self.print_line(item_number, &error);
                     }
                     Item::Skipped => {
                         gathered += 1;
@@ -127,7 +127,7 @@ impl<A: Applier> Applying<A> {
             if !changes.is_empty() {
                 for (index, refusal) in self.applier.apply(changes)? {
                     if let Some(item_number) = item_numbers.get(index) {
-                        self.say(*item_number, &refusal);
+                        self.print_line(*item_number, &refusal);
                     }
                 }
             }
@@ -139,8 +139,8 @@ impl<A: Applier> Applying<A> {
         Ok(())
     }
 
-    fn say(&self, item_number: ItemNumber, what: &str) {
-        let line = format!("{item_number}: {what}");
+    fn print_line(&self, item_number: ItemNumber, message: &str) {
+        let line = format!("{item_number}: {message}");
         // The line may quote arbitrary text from the stream. Ignore errors: without stderr, there is nowhere to
         // report them.
         self.bar

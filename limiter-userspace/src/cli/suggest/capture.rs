@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     cli::traffic_file,
-    suggest::{Frames, Host, Observed, Observer},
+    suggest::{Frames, Host, Observation, Observer},
 };
 
 /// Collects a capture's packets; also returns the error that ends them early, if any.
@@ -12,7 +12,7 @@ pub(super) fn read(
     path: &Path,
     host: Option<Host>,
     observer: Observer,
-) -> anyhow::Result<(Observed, anyhow::Result<()>)> {
+) -> anyhow::Result<(Observation, anyhow::Result<()>)> {
     let mut capture = traffic_file::open(path)?;
     let mut frames = Frames::new(observer, host);
     let end = loop {

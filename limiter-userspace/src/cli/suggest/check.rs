@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckDocument {
     packets: u64,
     would_drop: u64,
     limits: Vec<Judgement>,
@@ -55,7 +55,7 @@ pub(super) fn check(
     // `config.policy` has the modes of the file; in `policy` all limits observe.
     let limits = verdicts.judgements(&config.policy, most_dropped);
     if json {
-        print_json(&Checked {
+        print_json(&CheckDocument {
             packets,
             would_drop,
             limits,

@@ -24,9 +24,9 @@ use tokio::task::spawn_blocking;
 use crate::{
     cli::{
         render::{count, duration},
-        repeat::{self, End},
+        repeat::{self, EndSignals},
     },
-    suggest::{Frames, Host, Observed, Observer},
+    suggest::{Frames, Host, Observation, Observer},
 };
 
 /// More bytes than any frame that the kernel merges.
@@ -39,8 +39,8 @@ const ROOM: usize = 32 << 20;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The packets, and warnings against relying on them.
-pub(super) struct Watched {
-    pub(super) observed: Observed,
+pub(super) struct WatchResult {
+    pub(super) observed: Observation,
     pub(super) warnings: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn watch(
     name: &str,
     length: Duration,
     observer: impl FnOnce(u32) -> Observer,
-) -> anyhow::Result<Watched> {
+) -> anyhow::Result<WatchResult> {
     let mut watched = None;
     repeat::run(async {
         watched = Some(watch_until_end(name, length, observer).await?);
@@ -62,8 +62,8 @@ async fn watch_until_end(
     name: &str,
     length: Duration,
     observer: impl FnOnce(u32) -> Observer,
-) -> anyhow::Result<Watched> {
-    let mut end = End::new()?;
+) -> anyhow::Result<WatchResult> {
+    let mut end = EndSignals::new()?;
     let interface = find(name).await?;
     let host = Host::Hardware(hardware_address(&interface).await?);
     let socket = open(&interface)?;
@@ -88,7 +88,7 @@ async fn watch_until_end(
     };
     let mut read = read?;
     warnings.append(&mut read.warnings);
-    Ok(Watched { warnings, ..read })
+    Ok(WatchResult { warnings, ..read })
 }
 
 /// Reads packets for a time, or until the user ends it.
@@ -98,7 +98,7 @@ fn read(
     length: Duration,
     ended: &AtomicBool,
     mut frames: Frames<Observer>,
-) -> anyhow::Result<Watched> {
+) -> anyhow::Result<WatchResult> {
     let mut warnings = Vec::new();
     let progress = Progress::new(length);
     let mut buffer = vec![0; LONGEST];
@@ -145,7 +145,7 @@ fn read(
         ));
     }
     let Ok((observer, _)) = frames.finish();
-    Ok(Watched {
+    Ok(WatchResult {
         observed: observer.finish(),
         warnings,
     })

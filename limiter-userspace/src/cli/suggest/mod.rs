@@ -19,9 +19,9 @@ use serde::Serialize;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stderr, stdout},
-    parse::{Noted, all_told, prefix},
+    parse::{ParsedValue, values_with_warnings, prefix},
 };
-use crate::suggest::{self, Host, Margin, Observed, Observer, Service, Suggestion};
+use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 
 /// The MTU of links without a known one, in bytes.
 const ETHERNET_MTU: u32 = 1500;
@@ -96,7 +96,7 @@ pub(super) struct SuggestArgs {
         value_parser = prefix,
         conflicts_with_all = ["interface", "running"]
     )]
-    host: Vec<Noted<IpNet>>,
+    host: Vec<ParsedValue<IpNet>>,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -137,7 +137,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     if args.running {
         return counters::judge(&args.read, most_dropped, args.output.json);
     }
-    let host = (!args.host.is_empty()).then(|| Host::Addresses(all_told(&args.host)));
+    let host = (!args.host.is_empty()).then(|| Host::Addresses(values_with_warnings(&args.host)));
     match (&args.capture, &args.interface, &args.check) {
         (Some(capture), _, Some(file)) => {
             check::check(file, capture, host, most_dropped, args.output.json)
@@ -173,7 +173,7 @@ impl SuggestArgs {
     /// Prints the limits suggested for the observed packets.
     fn suggest(
         &self,
-        observed: &Observed,
+        observed: &Observation,
         from: &str,
         interface: Option<&str>,
         mut warnings: Vec<String>,

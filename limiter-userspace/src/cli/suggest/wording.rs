@@ -22,7 +22,7 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
-pub(super) fn seen(suggestion: &Suggestion, from: &str) -> String {
+pub(super) fn summary(suggestion: &Suggestion, from: &str) -> String {
     format!(
         "{} in {} of {}, {} to {}",
         counted(whole(suggestion.ways.packets), "packet"),

@@ -8,10 +8,10 @@ use limiter_policy::{
     text::{one_line, period, visible_json},
 };
 
-use super::wording::{seen, share};
+use super::wording::{share, summary};
 use crate::{
     cli::render::{count, duration},
-    suggest::{Drops, Percentiles, Proposal, Proposed, Suggestion, Terms},
+    suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms},
 };
 
 /// The longest line of a comment, in characters.
@@ -29,7 +29,7 @@ pub(super) fn write(
     comment(
         &format!(
             "Suggested by `limiter suggest` from {}.",
-            seen(suggestion, from)
+            summary(suggestion, from)
         ),
         out,
     )?;
@@ -67,7 +67,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn service(out: &mut impl Write, proposed: &Proposed) -> io::Result<()> {
+fn service(out: &mut impl Write, proposed: &ServiceProposal) -> io::Result<()> {
     let mut about = vec![format!(
         "{}: {} packets, {} bytes",
         proposed.service,
@@ -104,7 +104,7 @@ fn service(out: &mut impl Write, proposed: &Proposed) -> io::Result<()> {
     Ok(())
 }
 
-fn proposal(out: &mut impl Write, proposed: &Proposed, limit: &Proposal) -> io::Result<()> {
+fn proposal(out: &mut impl Write, proposed: &ServiceProposal, limit: &Proposal) -> io::Result<()> {
     let is_total = limit.id == IdFormat::Total.name();
     writeln!(out, "  {}:", limit.name)?;
     comment(out, "    ", &peaks(limit, is_total))?;

@@ -28,14 +28,14 @@ const MAX_LENGTH: usize = 20;
 
 /// A change that waits for confirmation.
 #[derive(Debug)]
-pub(super) enum Asked {
-    Ban(Banning),
-    Unban(Unbanning),
+pub(super) enum PendingChange {
+    Ban(BanForm),
+    Unban(UnbanForm),
 }
 
 /// A ban, while its terms are typed.
 #[derive(Debug)]
-pub(super) struct Banning {
+pub(super) struct BanForm {
     pub(super) prefix: IpNet,
     pub(super) length: String,
     pub(super) reason: String,
@@ -52,19 +52,19 @@ pub(super) enum Field {
 
 /// Bans that may be lifted.
 #[derive(Debug)]
-pub(super) struct Unbanning {
+pub(super) struct UnbanForm {
     pub(super) prefix: IpNet,
     /// Bans of the prefix and of wider prefixes; `None`: the daemon has not answered yet.
     pub(super) bans: Option<Vec<BanStatus>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum ConfirmedChange {
     Ban(IpNet, Terms),
     Unban(IpNet),
 }
 
-impl Asked {
+impl PendingChange {
     /// Asks whether to ban a prefix that `dropper` drops.
     pub(super) fn ban(prefix: IpNet, dropper: &str) -> Result<Self, String> {
         let prefix = bannable(&short(prefix))
@@ -72,7 +72,7 @@ impl Asked {
             .value;
         let mut reason = format!("dropped by {dropper}");
         reason.truncate(reason.floor_char_boundary(MAX_TEXT));
-        Ok(Self::Ban(Banning {
+        Ok(Self::Ban(BanForm {
             prefix,
             length: LENGTH.to_owned(),
             reason,
@@ -82,7 +82,7 @@ impl Asked {
 
     /// Asks whether to lift the bans of a prefix.
     pub(super) const fn unban(prefix: IpNet) -> Self {
-        Self::Unban(Unbanning { prefix, bans: None })
+        Self::Unban(UnbanForm { prefix, bans: None })
     }
 
     /// Adds a character to the field being typed, if there is room.
@@ -125,21 +125,21 @@ impl Asked {
     /// Returns the prefix of the bans to fetch before the user can confirm.
     pub(super) const fn waits_for(&self) -> Option<IpNet> {
         match self {
-            Self::Unban(Unbanning { prefix, bans: None }) => Some(*prefix),
+            Self::Unban(UnbanForm { prefix, bans: None }) => Some(*prefix),
             _ => None,
         }
     }
 
     /// Returns the change to make if the user confirms, or why there is none.
-    pub(super) fn wanted(&self) -> Result<Wanted, String> {
+    pub(super) fn wanted(&self) -> Result<ConfirmedChange, String> {
         match self {
-            Self::Ban(ban) => Ok(Wanted::Ban(ban.prefix, ban.terms()?)),
+            Self::Ban(ban) => Ok(ConfirmedChange::Ban(ban.prefix, ban.terms()?)),
             Self::Unban(unban) => unban.wanted(),
         }
     }
 }
 
-impl Banning {
+impl BanForm {
     /// Returns the text being typed, and its maximum in bytes.
     const fn typed(&mut self) -> (&mut String, usize) {
         match self.field {
@@ -158,14 +158,14 @@ impl Banning {
     }
 }
 
-impl Unbanning {
-    fn wanted(&self) -> Result<Wanted, String> {
+impl UnbanForm {
+    fn wanted(&self) -> Result<ConfirmedChange, String> {
         let prefix = short(self.prefix);
         let Some(bans) = &self.bans else {
             return Err("asking the daemon …".to_owned());
         };
         if bans.iter().any(|ban| ban.prefix == self.prefix) {
-            return Ok(Wanted::Unban(self.prefix));
+            return Ok(ConfirmedChange::Unban(self.prefix));
         }
         Err(match bans.first() {
             Some(wider) => format!(
@@ -177,7 +177,7 @@ impl Unbanning {
     }
 }
 
-impl Wanted {
+impl ConfirmedChange {
     /// Makes the change; returns the outcome in words. Blocks until the daemon has answered.
     pub(super) fn make(&self, read: &ReadArgs) -> anyhow::Result<String> {
         match self {
@@ -188,7 +188,7 @@ impl Wanted {
 }
 
 /// Describes the change.
-impl fmt::Display for Wanted {
+impl fmt::Display for ConfirmedChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ban(prefix, terms) => {
@@ -223,20 +223,20 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn typed(asked: &mut Asked, text: &str) {
+    fn typed(asked: &mut PendingChange, text: &str) {
         text.chars().for_each(|character| asked.push(character));
     }
 
-    fn terms(asked: &Asked) -> Terms {
+    fn terms(asked: &PendingChange) -> Terms {
         match asked.wanted() {
-            Ok(Wanted::Ban(_, terms)) => terms,
+            Ok(ConfirmedChange::Ban(_, terms)) => terms,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_terms_of_a_ban_are_typed() {
-        let mut asked = Asked::ban(net("192.0.2.1/32"), "DnsQueries").unwrap();
+        let mut asked = PendingChange::ban(net("192.0.2.1/32"), "DnsQueries").unwrap();
         assert_eq!(
             asked.wanted().unwrap().to_string(),
             "Ban 192.0.2.1 as the operator: its packets are dropped for 1 h."
@@ -262,18 +262,18 @@ mod tests {
 
     #[test]
     fn no_text_grows_without_bound() {
-        let mut asked = Asked::ban(net("2001:db8::/64"), &"long".repeat(99)).unwrap();
+        let mut asked = PendingChange::ban(net("2001:db8::/64"), &"long".repeat(99)).unwrap();
         assert_eq!(terms(&asked).reason.as_str().len(), MAX_TEXT);
         typed(&mut asked, &"0".repeat(99));
         asked.next_field();
         typed(&mut asked, &"é".repeat(99));
-        let Asked::Ban(ban) = &asked else { panic!() };
+        let PendingChange::Ban(ban) = &asked else { panic!() };
         assert_eq!((ban.length.len(), ban.reason.len()), (MAX_LENGTH, MAX_TEXT));
     }
 
     #[test]
     fn nobody_bans_everybody() {
-        let refused = Asked::ban(net("0.0.0.0/0"), "L").unwrap_err();
+        let refused = PendingChange::ban(net("0.0.0.0/0"), "L").unwrap_err();
         assert_eq!(refused, "0.0.0.0/0: it would ban everybody");
     }
 
@@ -293,7 +293,7 @@ mod tests {
             excluded_by: None,
         };
         let asked = |bans: &[&str]| {
-            let mut asked = Asked::unban(net("192.0.2.0/24"));
+            let mut asked = PendingChange::unban(net("192.0.2.0/24"));
             assert_eq!(asked.waits_for(), Some(net("192.0.2.0/24")));
             assert_eq!(asked.wanted().unwrap_err(), "asking the daemon …");
             // The answer to an earlier question.

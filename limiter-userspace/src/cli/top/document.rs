@@ -8,7 +8,7 @@ use super::{
 };
 use crate::cli::{
     output::print_json,
-    repeat::{End, repeat},
+    repeat::{EndSignals, repeat},
 };
 
 /// Prints one document per line until the user ends it or the daemon is gone.
@@ -31,5 +31,5 @@ pub(super) async fn print(args: TopArgs) -> anyhow::Result<()> {
         rows.truncate(args.count as usize);
         print_json(&sample)
     };
-    repeat(&mut End::new()?, args.interval, fetch, show).await
+    repeat(&mut EndSignals::new()?, args.interval, fetch, show).await
 }

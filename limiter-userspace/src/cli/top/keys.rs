@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn help_fits_60_columns() {
-        for (_, what) in HELP {
-            assert!(12 + what.chars().count() <= 58, "{what}");
+        for (_, action) in HELP {
+            assert!(12 + action.chars().count() <= 58, "{action}");
         }
     }
 

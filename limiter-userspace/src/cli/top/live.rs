@@ -10,11 +10,11 @@ use tokio::{
 };
 
 use super::{args::TopArgs, keys, model::Model, screen::Screen, snapshot::fetch};
-use crate::cli::repeat::End;
+use crate::cli::repeat::EndSignals;
 
 /// Shows the offenders until the user quits or the daemon is gone.
 pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
-    let mut end = End::new()?;
+    let mut end = EndSignals::new()?;
     let mut ticks = interval(args.interval);
     // After a late answer, wait a whole interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -56,7 +56,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
             outcome = answer(&mut changing) => {
                 changing = None;
                 // The user reads refusals as well.
-                model.tell(outcome.map_err(|error| format!("{error:#}")));
+                model.show_outcome(outcome.map_err(|error| format!("{error:#}")));
             }
             event = events.next() => match event {
                 Some(Ok(event)) => if press(&mut model, &event).is_break() {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{
     args::TopArgs,
-    change::{Asked, Wanted},
+    change::{ConfirmedChange, PendingChange},
     filter::Filter,
     history::History,
     keys::{Action, Front},
@@ -53,11 +53,11 @@ pub(super) enum Page {
         explanation: Option<Box<Explanation>>,
     },
     /// The table, below a change that waits for confirmation.
-    Asked(Asked),
+    Confirmation(PendingChange),
     /// The table, while the daemon makes the change.
-    Changing(Wanted),
+    Changing(ConfirmedChange),
     /// The table, below the outcome of a change, or why it is impossible.
-    Told(Result<String, String>),
+    Outcome(Result<String, String>),
 }
 
 /// The selected row, which stays selected when rows are sorted.
@@ -98,22 +98,22 @@ impl Model {
                 _ => None,
             },
             bans_of: match &self.page {
-                Page::Asked(asked) => asked.waits_for(),
+                Page::Confirmation(asked) => asked.waits_for(),
                 _ => None,
             },
         }
     }
 
     /// Returns the confirmed change, until it is made.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn wanted(&self) -> Option<ConfirmedChange> {
         match &self.page {
             Page::Changing(wanted) => Some(wanted.clone()),
             _ => None,
         }
     }
 
-    pub(super) fn tell(&mut self, outcome: Result<String, String>) {
-        self.page = Page::Told(outcome);
+    pub(super) fn show_outcome(&mut self, outcome: Result<String, String>) {
+        self.page = Page::Outcome(outcome);
     }
 
     /// Returns whether the user waits for an answer of the daemon.
@@ -125,7 +125,7 @@ impl Model {
                 ..
             }
         );
-        let unsure = matches!(&self.page, Page::Asked(asked) if asked.waits_for().is_some());
+        let unsure = matches!(&self.page, Page::Confirmation(asked) if asked.waits_for().is_some());
         unexplained || unsure || !self.is_grouped()
     }
 
@@ -143,7 +143,9 @@ impl Model {
         {
             *explanation = Some(Box::new(told));
         }
-        if let (Page::Asked(asked), Some((of, bans))) = (&mut self.page, snapshot.bans.take()) {
+        if let (Page::Confirmation(asked), Some((of, bans))) =
+            (&mut self.page, snapshot.bans.take())
+        {
             asked.take(of, bans);
         }
         if snapshot.by != self.by || (self.paused && self.is_grouped()) {
@@ -176,20 +178,22 @@ impl Model {
             Action::Explain => self.open_limit(),
             Action::Show(subject) => self.show(subject),
             Action::NextSubject => self.show(self.subject.next()),
-            Action::Ban => self.ask(|row, prefix| Asked::ban(prefix, &row.offender.dropper())),
-            Action::Unban => self.ask(|_, prefix| Ok(Asked::unban(prefix))),
+            Action::Ban => {
+                self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper()))
+            }
+            Action::Unban => self.ask(|_, prefix| Ok(PendingChange::unban(prefix))),
             Action::Help => self.page = Page::Help,
             Action::EditFilter => self.page = Page::Filter,
             Action::Type(character) => match &mut self.page {
-                Page::Asked(asked) => asked.push(character),
+                Page::Confirmation(asked) => asked.push(character),
                 _ => self.filter.push(character),
             },
             Action::Erase => match &mut self.page {
-                Page::Asked(asked) => asked.pop(),
+                Page::Confirmation(asked) => asked.pop(),
                 _ => self.filter.pop(),
             },
             Action::NextField => {
-                if let Page::Asked(asked) = &mut self.page {
+                if let Page::Confirmation(asked) = &mut self.page {
                     asked.next_field();
                 }
             }
@@ -211,10 +215,10 @@ impl Model {
         match self.page {
             Page::Table => Front::Nothing,
             Page::Filter => Front::Filter,
-            Page::Help | Page::Explanation { .. } | Page::Changing(_) | Page::Told(_) => {
+            Page::Help | Page::Explanation { .. } | Page::Changing(_) | Page::Outcome(_) => {
                 Front::Page
             }
-            Page::Asked(_) => Front::Confirmation,
+            Page::Confirmation(_) => Front::Confirmation,
         }
     }
 
@@ -304,9 +308,9 @@ impl Model {
     }
 
     /// Asks for confirmation of a change to the selected offender.
-    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<Asked, String>) {
+    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<PendingChange, String>) {
         if self.subject != Subject::Offenders {
-            self.tell(Err(
+            self.show_outcome(Err(
                 "only offenders are banned and unbanned: press 1".to_owned()
             ));
             return;
@@ -320,14 +324,14 @@ impl Model {
             None => Err(format!("{} stands for no address", row.offender.id)),
         };
         self.page = match asked {
-            Ok(asked) => Page::Asked(asked),
-            Err(why) => Page::Told(Err(why)),
+            Ok(asked) => Page::Confirmation(asked),
+            Err(why) => Page::Outcome(Err(why)),
         };
     }
 
     /// Keeps the filter, or confirms a change that can be made.
     fn accept(&mut self) {
-        if let Page::Asked(asked) = &self.page {
+        if let Page::Confirmation(asked) = &self.page {
             if let Ok(wanted) = asked.wanted() {
                 self.page = Page::Changing(wanted);
             }

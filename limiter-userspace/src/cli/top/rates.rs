@@ -100,7 +100,7 @@ impl Rates {
     /// Returns a snapshot's rates since the previous one.
     pub(super) fn advance(&mut self, snapshot: Snapshot) -> Sample {
         let now = Counts::of(&snapshot);
-        let since = self.before.as_ref().map(|before| Since {
+        let since = self.before.as_ref().map(|before| SnapshotInterval {
             before,
             elapsed: now.at.saturating_duration_since(before.at),
         });
@@ -216,7 +216,7 @@ impl Sample {
 }
 
 impl StandingRate {
-    fn new(limit: &str, traffic: &StandingTraffic, since: Option<&Since<'_>>) -> Self {
+    fn new(limit: &str, traffic: &StandingTraffic, since: Option<&SnapshotInterval<'_>>) -> Self {
         let standing = traffic.standing;
         let rates = since.and_then(|since| {
             let key = (limit.to_owned(), standing);
@@ -250,12 +250,12 @@ const fn outcomes(traffic: &StandingTraffic) -> [u64; 2] {
 
 /// The time between two snapshots. A count that fell was reset: the daemon restarted, or an offender was
 /// forgotten and came back.
-struct Since<'c> {
+struct SnapshotInterval<'c> {
     before: &'c Counts,
     elapsed: Duration,
 }
 
-impl Since<'_> {
+impl SnapshotInterval<'_> {
     fn total(&self, now: &Counts, count: fn(&Counts) -> u64) -> Option<f64> {
         self.per_second(count(now).checked_sub(count(self.before))?)
     }

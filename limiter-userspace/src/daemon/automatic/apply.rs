@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     daemon::{
-        bans::{BanError, Bans, By, NewBan},
+        bans::{BanAuthor, BanError, Bans, NewBan},
         offenders::limit_name,
         shared::Daemon,
     },
-    guard::Protected,
+    guard::ProtectedAddresses,
     protocol::bans::BanReason,
     reputation::automatic::{Decider, Offence, REFUSED_NS},
 };
@@ -30,7 +30,7 @@ use crate::{
 pub(super) fn apply(
     daemon: &Daemon,
     decider: &mut Decider,
-    protected: &Protected,
+    protected: &ProtectedAddresses,
     offences: &[Offence],
 ) -> Result<Vec<Event>, DatapathError> {
     daemon.with_bans(|datapath, bans| {
@@ -67,7 +67,7 @@ pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
             return Ok(());
         }
         // Other nodes may have other policies, so they decide for themselves.
-        bans.tell_nobody();
+        bans.skip_journal();
         let lifted = bans.unban_chosen(|prefix, ban| {
             ban.is_automatic() && policy.never_banned(prefix).is_some()
         })?;
@@ -91,7 +91,7 @@ impl EventKind {
     }
 }
 
-fn refusal(policy: &Policy, protected: &Protected, offence: &Offence) -> Option<String> {
+fn refusal(policy: &Policy, protected: &ProtectedAddresses, offence: &Offence) -> Option<String> {
     let prefix = prefix_of(&offence.prefix());
     let guarded = protected.refusal(prefix).map(|refusal| refusal.to_string());
     guarded.or_else(|| Some(policy.never_banned(prefix)?.to_string()))
@@ -118,7 +118,7 @@ fn one(
             for_ns: terms.for_ns,
         }));
     }
-    let remembered = bans.remembered(prefix)?;
+    let remembered = bans.bans_of(prefix)?;
     if let Some(ban) = remembered.first().filter(|ban| ban.holds(now_ns)) {
         decider.banned(offence, ban.until_ns);
         return Ok(None);
@@ -130,7 +130,7 @@ fn one(
         prefix,
         for_ns: Some(for_ns),
         reason: BanReason::try_from(offence.reason(terms)).unwrap_or_default(),
-        by: By::Limit(offence.limit()),
+        by: BanAuthor::Limit(offence.limit()),
     });
     match made {
         Ok(made) => {
@@ -159,7 +159,7 @@ fn replace(
     until_ns: u64,
 ) -> Result<(), DatapathError> {
     let is_replaced = |ban: &Ban| ban.limit == offence.limit().0 && ban.until_ns <= until_ns;
-    if bans.remembered(part)?.iter().any(is_replaced) {
+    if bans.bans_of(part)?.iter().any(is_replaced) {
         bans.unban(part, Some(&Origin::AUTOMATIC))?;
     }
     Ok(())

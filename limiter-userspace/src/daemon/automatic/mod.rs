@@ -17,13 +17,13 @@ use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
 pub use self::outcomes::{Outcome, Outcomes};
-use self::{event::Lines, unproven::Unproven};
+use self::{event::Lines, unproven::UnprovenCounts};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
     shared::Daemon,
 };
 use crate::{
-    guard::Protected,
+    guard::ProtectedAddresses,
     reputation::automatic::{Decider, DueBans},
 };
 
@@ -61,7 +61,7 @@ struct Watcher {
     /// Each limit's dropped packets at the last look.
     dropped: BTreeMap<LimitId, u64>,
     lines: Lines,
-    unproven: Unproven,
+    unproven: UnprovenCounts,
 }
 
 impl Watcher {
@@ -82,7 +82,7 @@ impl Watcher {
         daemon.guard.refresh().await;
         let looking = Arc::clone(daemon);
         let (mut watcher, looked, look_time) =
-            spawn_blocking(move || timed(self, |watcher| watcher.look(&looking))).await?;
+            spawn_blocking(move || timed(self, |watcher| watcher.poll(&looking))).await?;
         let look = match looked {
             Ok(look) => look,
             Err(error) => {
@@ -109,7 +109,7 @@ impl Watcher {
     async fn ban(
         self,
         daemon: &Arc<Daemon>,
-        protected: Protected,
+        protected: ProtectedAddresses,
         look: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
         let daemon = Arc::clone(daemon);
@@ -147,7 +147,7 @@ impl Watcher {
         is_new
     }
 
-    fn look(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
+    fn poll(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
         let datapath = daemon.datapath();
         // Read the clock and the counters before the offenders, so that the next look sees later drops.
         let now_ns = monotonic_now();
@@ -168,7 +168,7 @@ impl Watcher {
             let found = known.standing_of_prefix(prefix, &known.moment()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
-        let look = self.decider.look(now_ns, recorded.offenders, is_proven)?;
+        let look = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
         for (limit, delayed) in &look.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }

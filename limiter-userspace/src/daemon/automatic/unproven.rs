@@ -13,13 +13,13 @@ const MINUTE_NS: u64 = 60_000_000_000;
 
 /// Offenders not logged yet, by limit.
 #[derive(Debug, Default)]
-pub(super) struct Unproven {
+pub(super) struct UnprovenCounts {
     untold: BTreeMap<LimitId, u64>,
     /// When the next line is due.
     due_ns: u64,
 }
 
-impl Unproven {
+impl UnprovenCounts {
     pub(super) fn add(&mut self, found: &BTreeMap<LimitId, u64>) {
         for (limit, number) in found {
             *self.untold.entry(*limit).or_default() += number;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn told_once_a_minute() {
-        let mut unproven = Unproven::default();
+        let mut unproven = UnprovenCounts::default();
         assert_eq!(unproven.due(0), None);
         let found: BTreeMap<_, _> = [(LimitId(7), 3)].into();
         unproven.add(&found);

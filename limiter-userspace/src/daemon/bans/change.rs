@@ -15,15 +15,15 @@ use tracing::{info, warn};
 use super::{
     keeper::with_bans_of,
     list::{covering, excluded_by},
-    new::{BanError, By, NewBan},
+    new::{BanAuthor, BanError, NewBan},
     store::{BanStore, Bans},
 };
 use crate::{
-    daemon::{guard::GuardUnavailable, shared::Daemon},
-    guard::{ProbeError, Protected, Refusal},
+    daemon::{guard::GuardError, shared::Daemon},
+    guard::{ProbeError, ProtectedAddresses, Refusal},
     protocol::{
         Answer,
-        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BansChanged, UnbanRequest},
+        bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults, UnbanRequest},
     },
 };
 
@@ -34,7 +34,7 @@ enum ChangeError {
     #[error("{}", lines(refused, *others))]
     Refused {
         /// The bans that need force, and why.
-        refused: Vec<(IpNet, NeedsForce)>,
+        refused: Vec<(IpNet, ForceReason)>,
         /// The number of other changes in the same request.
         others: usize,
     },
@@ -45,7 +45,7 @@ enum ChangeError {
 
 /// Why a ban needs force.
 #[derive(Debug, thiserror::Error)]
-enum NeedsForce {
+enum ForceReason {
     /// A list under `never-ban` has some of its addresses.
     #[error("{0}; --force bans it all the same")]
     NeverBanned(NeverBanned),
@@ -56,7 +56,7 @@ enum NeedsForce {
     #[error(
         "the guard cannot find the addresses that it must spare: {0}; --force bans it all the same"
     )]
-    Unknown(#[source] GuardUnavailable),
+    Unknown(#[source] GuardError),
     /// A list, of this name, excludes it.
     #[error(
         "the list {0} excludes it, so that a ban has no effect; --force keeps the ban for when it \
@@ -66,7 +66,7 @@ enum NeedsForce {
 }
 
 /// Formats a line for each ban that needs force, and one for the changes dropped along with them.
-fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
+fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
     let each = refused.iter();
     let lines = each.map(|(prefix, why)| format!("{} is not banned: {why}", short(*prefix)));
     let rest =
@@ -74,7 +74,7 @@ fn lines(refused: &[(IpNet, NeedsForce)], others: usize) -> String {
     lines.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-type Known = Result<Protected, GuardUnavailable>;
+type ProtectedResult = Result<ProtectedAddresses, GuardError>;
 
 /// Makes and lifts bans, except bans that the guard refuses.
 pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
@@ -89,13 +89,13 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         }
         log_evicted(&outcomes);
         let is_banned = |outcome: &BanOutcome| matches!(outcome, BanOutcome::Banned { .. });
-        Ok::<_, ChangeError>(BansChanged {
+        Ok::<_, ChangeError>(BanResults {
             ends_with_daemon: nothing_stays && outcomes.iter().any(is_banned),
             outcomes,
         })
     });
     match changed.await {
-        Ok(changed) => Answer::told(changed.map(Answer::BansChanged)),
+        Ok(changed) => Answer::from_result(changed.map(Answer::BansChanged)),
         Err(error) => Answer::Error(format!("changing bans has failed: {error}")),
     }
 }
@@ -127,7 +127,7 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
         Ok::<_, DatapathError>(lifted)
     });
     match lifted.await {
-        Ok(lifted) => Answer::told(lifted.map(|lifted| Answer::BansLifted { lifted })),
+        Ok(lifted) => Answer::from_result(lifted.map(|lifted| Answer::BansLifted { lifted })),
         Err(error) => Answer::Error(format!("lifting bans has failed: {error}")),
     }
 }
@@ -136,15 +136,15 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
 #[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
-    protected: Result<Protected, ProbeError>,
+    protected: Result<ProtectedAddresses, ProbeError>,
     wanted: &BanChanges,
 ) -> Answer {
-    let protected = protected.map_err(GuardUnavailable::from);
+    let protected = protected.map_err(GuardError::from);
     let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, &protected, wanted)
     });
-    Answer::told(changed.map(|outcomes| {
-        Answer::BansChanged(BansChanged {
+    Answer::from_result(changed.map(|outcomes| {
+        Answer::BansChanged(BanResults {
             outcomes,
             ends_with_daemon: false,
         })
@@ -157,7 +157,7 @@ pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Answer {
     let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
         bans.unban_chosen(|_, ban| is_of(origin, ban))
     });
-    Answer::told(lifted.map(|lifted| Answer::BansLifted {
+    Answer::from_result(lifted.map(|lifted| Answer::BansLifted {
         lifted: lifted.into(),
     }))
 }
@@ -210,7 +210,7 @@ fn log_evicted(outcomes: &[BanOutcome]) {
 fn all(
     datapath: &Datapath,
     bans: &mut Bans<'_, BanMaps>,
-    protected: &Known,
+    protected: &ProtectedResult,
     wanted: &BanChanges,
 ) -> Result<Vec<BanOutcome>, ChangeError> {
     let policy = &datapath.manifest().policy;
@@ -240,13 +240,13 @@ fn all(
     .collect()
 }
 
-fn refusal(policy: &Policy, protected: &Known, prefix: IpNet) -> Option<NeedsForce> {
+fn refusal(policy: &Policy, protected: &ProtectedResult, prefix: IpNet) -> Option<ForceReason> {
     let guarded = || match protected {
-        Ok(protected) => protected.refusal(prefix).map(NeedsForce::Protected),
-        Err(unavailable) => Some(NeedsForce::Unknown(unavailable.clone())),
+        Ok(protected) => protected.refusal(prefix).map(ForceReason::Protected),
+        Err(unavailable) => Some(ForceReason::Unknown(unavailable.clone())),
     };
-    let excluded = || excluded_by(policy, prefix).map(NeedsForce::Excluded);
-    let never = policy.never_banned(prefix).map(NeedsForce::NeverBanned);
+    let excluded = || excluded_by(policy, prefix).map(ForceReason::Excluded);
+    let never = policy.never_banned(prefix).map(ForceReason::NeverBanned);
     never.or_else(guarded).or_else(excluded)
 }
 
@@ -259,7 +259,7 @@ fn ban(
         prefix: request.prefix,
         for_ns: request.for_ns,
         reason: request.reason.clone(),
-        by: By::Origin(request.origin.clone()),
+        by: BanAuthor::Origin(request.origin.clone()),
     };
     let made = if request.keeps_longer {
         bans.lengthen(&new)

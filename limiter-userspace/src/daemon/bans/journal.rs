@@ -11,7 +11,7 @@ const MOST: usize = 200_000;
 
 /// A made or lifted ban.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::daemon) struct Changed {
+pub(in crate::daemon) struct JournalEntry {
     pub(in crate::daemon) prefix: IpNet,
     pub(in crate::daemon) ban: Ban,
     pub(in crate::daemon) is_lifted: bool,
@@ -20,7 +20,7 @@ pub(in crate::daemon) struct Changed {
 /// The changes since the last [`take`](Journal::take).
 #[derive(Debug)]
 pub(super) struct Journal {
-    changes: Vec<Changed>,
+    changes: Vec<JournalEntry>,
     /// The number of changes dropped because the journal was full.
     lost: u64,
     written: Arc<Notify>,
@@ -36,7 +36,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn write(&mut self, changed: Changed) {
+    pub(super) fn write(&mut self, changed: JournalEntry) {
         if self.changes.len() < MOST {
             self.changes.push(changed);
         } else {
@@ -46,7 +46,7 @@ impl Journal {
     }
 
     /// Takes the changes, oldest first, and the number of lost ones.
-    pub(super) fn take(&mut self) -> (Vec<Changed>, u64) {
+    pub(super) fn take(&mut self) -> (Vec<JournalEntry>, u64) {
         (mem::take(&mut self.changes), mem::take(&mut self.lost))
     }
 }

@@ -33,16 +33,16 @@ pub(in crate::daemon) fn page(
         Some(maps) => maps.bans().read_some(query.position, &mut some)?,
         None => None,
     };
-    let teller = Teller::new(datapath);
+    let describer = BanDescriber::new(datapath);
     let is_meant = |prefix: &IpNet, ban: &Ban| {
-        let (whom, whose) = (query.prefix.as_ref(), query.origin.as_ref());
-        whom.is_none_or(|whom| whom.contains(prefix) || prefix.contains(whom))
-            && whose.is_none_or(|whose| whose.has_made(ban))
+        let (network, origin) = (query.prefix.as_ref(), query.origin.as_ref());
+        network.is_none_or(|network| network.contains(prefix) || prefix.contains(network))
+            && origin.is_none_or(|origin| origin.has_made(ban))
     };
     let told = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
-        (is_meant(&prefix, ban) && ban.holds(teller.now_ns))
-            .then(|| teller.tell(prefix, ban, prefix))
+        (is_meant(&prefix, ban) && ban.holds(describer.now_ns))
+            .then(|| describer.describe(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,
@@ -59,11 +59,11 @@ pub(in crate::daemon) fn of_address(
     let Some(maps) = datapath.reputation() else {
         return Ok(Vec::new());
     };
-    let teller = Teller::new(datapath);
-    let bans = covering(maps.bans(), address.into(), teller.now_ns)?;
+    let describer = BanDescriber::new(datapath);
+    let bans = covering(maps.bans(), address.into(), describer.now_ns)?;
     let told = bans
         .iter()
-        .map(|(prefix, ban)| teller.tell(*prefix, ban, address.into()));
+        .map(|(prefix, ban)| describer.describe(*prefix, ban, address.into()));
     told.collect()
 }
 
@@ -125,7 +125,7 @@ const fn is_among(lengths: [u64; LENGTH_WORDS as usize], key: &BanKey) -> bool {
 }
 
 /// Describes bans for responses.
-struct Teller<'d> {
+struct BanDescriber<'d> {
     policy: &'d Policy,
     names: &'d Names,
     maps: Option<&'d BanMaps>,
@@ -133,7 +133,7 @@ struct Teller<'d> {
     now: Timestamp,
 }
 
-impl<'d> Teller<'d> {
+impl<'d> BanDescriber<'d> {
     fn new(datapath: &'d Datapath) -> Self {
         Self {
             policy: &datapath.manifest().policy,
@@ -144,8 +144,8 @@ impl<'d> Teller<'d> {
         }
     }
 
-    /// Describes a ban to a client that asked about `whom`.
-    fn tell(&self, prefix: IpNet, ban: &Ban, whom: IpNet) -> Result<BanStatus, DatapathError> {
+    /// Describes a ban to a client that asked about `asked`.
+    fn describe(&self, prefix: IpNet, ban: &Ban, asked: IpNet) -> Result<BanStatus, DatapathError> {
         let left_ns = ban.until_ns.saturating_sub(self.now_ns);
         let ends_in_ns = (ban.until_ns != FOREVER).then_some(left_ns);
         let ago = nanoseconds(self.now_ns.wrapping_sub(ban.since_ns));
@@ -171,7 +171,7 @@ impl<'d> Teller<'d> {
             times: ban.times,
             hits: hits.packets,
             hit_bytes: hits.bytes,
-            excluded_by: excluded_by(self.policy, whom),
+            excluded_by: excluded_by(self.policy, asked),
         })
     }
 }

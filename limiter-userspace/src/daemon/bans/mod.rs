@@ -25,17 +25,17 @@ use tracing::{error, warn};
 use self::keeper::with_bans_of;
 pub(super) use self::{
     change::{change, lift_all},
-    journal::Changed,
+    journal::JournalEntry,
     keeper::BanKeeper,
     list::{count, of_address, page},
-    new::{BanError, By, NewBan},
+    new::{BanAuthor, BanError, NewBan},
     saved::{changes, restore, save, save_hits},
     store::Bans,
 };
 pub use self::{
     change::{change_pinned, lift_pinned},
     maker::Maker,
-    store::{BanCounts, BansDone},
+    store::{BanCounts, BanTotals},
 };
 use super::shared::Daemon;
 

@@ -46,7 +46,7 @@ pub(in crate::daemon) enum BanError {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::daemon) enum By {
+pub(in crate::daemon) enum BanAuthor {
     Limit(LimitId),
     /// An operator or a program.
     Origin(Origin),
@@ -59,7 +59,7 @@ pub(in crate::daemon) struct NewBan {
     /// The duration in nanoseconds; `None`: until it is lifted.
     pub(in crate::daemon) for_ns: Option<u64>,
     pub(in crate::daemon) reason: BanReason,
-    pub(in crate::daemon) by: By,
+    pub(in crate::daemon) by: BanAuthor,
 }
 
 impl NewBan {
@@ -67,9 +67,11 @@ impl NewBan {
     pub(super) fn first(&self, now_ns: u64) -> Result<Ban, BanError> {
         let reason = self.reason.as_str();
         let (limit, text) = match &self.by {
-            By::Limit(LimitId(limit)) => (*limit, Origin::AUTOMATIC.text(reason)),
-            By::Origin(origin) if *origin == Origin::AUTOMATIC => return Err(BanError::OnlyLimits),
-            By::Origin(origin) => (Ban::BY_HAND, origin.text(reason)),
+            BanAuthor::Limit(LimitId(limit)) => (*limit, Origin::AUTOMATIC.text(reason)),
+            BanAuthor::Origin(origin) if *origin == Origin::AUTOMATIC => {
+                return Err(BanError::OnlyLimits);
+            }
+            BanAuthor::Origin(origin) => (Ban::BY_HAND, origin.text(reason)),
         };
         Ok(Ban {
             until_ns: self
@@ -84,7 +86,7 @@ impl NewBan {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::daemon) struct Banned {
+pub(in crate::daemon) struct BanEffects {
     /// The ban as stored in the table.
     pub(in crate::daemon) ban: Ban,
     /// The ban of the same origin and prefix that this ban replaces.

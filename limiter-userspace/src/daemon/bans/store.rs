@@ -17,9 +17,9 @@ use limiter_policy::policy::bans::{MOST_ORIGINS, Origin, forgotten_at, prefix_of
 use tokio::sync::Notify;
 
 use super::{
-    journal::{Changed, Journal},
+    journal::{Journal, JournalEntry},
     maker::Maker,
-    new::{BanError, Banned, NewBan},
+    new::{BanEffects, BanError, NewBan},
     prefix,
     table::BanTable,
     tally::Tally,
@@ -33,7 +33,7 @@ const KEPT_PART: u32 = 4;
 
 /// The changes to bans of one maker since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BansDone {
+pub struct BanTotals {
     /// Bans made, including replacements of earlier bans.
     pub made: u64,
     /// Lifted bans.
@@ -48,7 +48,7 @@ pub struct BansDone {
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
     holding: BTreeMap<Maker, [u32; 2]>,
-    done: BTreeMap<Maker, BansDone>,
+    done: BTreeMap<Maker, BanTotals>,
 }
 
 impl BanCounts {
@@ -63,7 +63,7 @@ impl BanCounts {
 
     /// The changes to the bans of a maker.
     #[must_use]
-    pub fn done(&self, maker: Maker) -> BansDone {
+    pub fn done(&self, maker: Maker) -> BanTotals {
         let done = self.done.get(&maker);
         done.copied().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ pub(in crate::daemon) struct BanStore {
     /// The id of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
-    done: BTreeMap<Maker, BansDone>,
+    done: BTreeMap<Maker, BanTotals>,
     /// Incremented whenever the table changes or another is opened.
     changes: u64,
     /// Removals since the filter was cleared.
@@ -112,7 +112,7 @@ impl BanStore {
             store: self,
             table,
             now_ns,
-            are_told: true,
+            is_journaled: true,
         })
     }
 
@@ -122,7 +122,7 @@ impl BanStore {
     }
 
     /// Takes the journal's entries, oldest first, and the number of lost ones.
-    pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<Changed>, u64) {
+    pub(in crate::daemon) fn take_changes(&mut self) -> (Vec<JournalEntry>, u64) {
         (self.journal.as_mut()).map_or_else(|| (Vec::new(), 0), Journal::take)
     }
 
@@ -140,7 +140,7 @@ impl BanStore {
 
     /// Makes sure that a new or moved ban is forgotten when due, even if the current pass of the search has missed
     /// it.
-    fn look_again(&mut self, ban: &Ban) {
+    fn expect_expiry(&mut self, ban: &Ban) {
         let forgotten_at = forgotten_at(ban);
         self.earliest_ns = self.earliest_ns.min(forgotten_at);
         self.quiet_until_ns = self.quiet_until_ns.min(forgotten_at);
@@ -189,7 +189,7 @@ pub(in crate::daemon) struct Bans<'s, T> {
     table: &'s T,
     now_ns: u64,
     /// Whether changes go to the journal.
-    are_told: bool,
+    is_journaled: bool,
 }
 
 impl<T: BanTable> Bans<'_, T> {
@@ -199,12 +199,12 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Keeps the following changes out of the journal: they came from other nodes, or concern this host alone.
-    pub(in crate::daemon) const fn tell_nobody(&mut self) {
-        self.are_told = false;
+    pub(in crate::daemon) const fn skip_journal(&mut self) {
+        self.is_journaled = false;
     }
 
     /// Bans a prefix; replaces the ban of the same origin.
-    pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<Banned, BanError> {
+    pub(in crate::daemon) fn ban(&mut self, new: &NewBan) -> Result<BanEffects, BanError> {
         let key = key(new.prefix).ok_or(BanError::Everybody)?;
         let first = new.first(self.now_ns)?;
         let is_own = |other: &Ban| other.is_of_origin_of(&first);
@@ -227,12 +227,12 @@ impl<T: BanTable> Bans<'_, T> {
         self.store.tally.add(&key, &ban);
         let others = present.iter().filter(|other| !is_own(other));
         for moved in others.clone().chain([&ban]) {
-            self.store.look_again(moved);
+            self.store.expect_expiry(moved);
         }
         self.done(&ban).made += 1;
-        self.tell(&key, &ban, false);
+        self.write_journal(&key, &ban, false);
         let last = others.max_by_key(|other| other.until_ns).copied();
-        Ok(Banned {
+        Ok(BanEffects {
             ban,
             replaced: before.filter(|before| before.holds(self.now_ns)),
             outlasted_by: last.filter(|last| last.until_ns > ban.until_ns),
@@ -241,9 +241,12 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     /// Bans a prefix; `None`: its origin has a ban of it that ends no earlier.
-    pub(in crate::daemon) fn lengthen(&mut self, new: &NewBan) -> Result<Option<Banned>, BanError> {
+    pub(in crate::daemon) fn lengthen(
+        &mut self,
+        new: &NewBan,
+    ) -> Result<Option<BanEffects>, BanError> {
         let first = new.first(self.now_ns)?;
-        let mut present = self.remembered(new.prefix)?.into_iter();
+        let mut present = self.bans_of(new.prefix)?.into_iter();
         if present.any(|own| own.is_of_origin_of(&first) && own.until_ns >= first.until_ns) {
             return Ok(None);
         }
@@ -300,7 +303,7 @@ impl<T: BanTable> Bans<'_, T> {
 
     /// Returns the bans of exactly this prefix, including ended bans that are remembered. The ban that ends last
     /// comes first.
-    pub(in crate::daemon) fn remembered(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
+    pub(in crate::daemon) fn bans_of(&self, prefix: IpNet) -> Result<Vec<Ban>, DatapathError> {
         key(prefix).map_or(Ok(Vec::new()), |key| prefix::read(self.table, &key))
     }
 
@@ -427,7 +430,7 @@ impl<T: BanTable> Bans<'_, T> {
         bans.retain(|ban| ban.holds(self.now_ns));
         for ban in &bans {
             self.done(ban).lifted += 1;
-            self.tell(key, ban, true);
+            self.write_journal(key, ban, true);
         }
         Ok(bans)
     }
@@ -442,7 +445,7 @@ impl<T: BanTable> Bans<'_, T> {
         self.store.changes += 1;
         prefix::write(self.table, key, without(&present, place))?;
         let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
-        others.for_each(|moved| self.store.look_again(moved));
+        others.for_each(|moved| self.store.expect_expiry(moved));
         if self.store.tally.remove(key, &present[place]) {
             // Only after the removal: look-ups need a length as long as a ban has it.
             self.table.keep_lengths(self.store.tally.lengths())?;
@@ -456,9 +459,9 @@ impl<T: BanTable> Bans<'_, T> {
         Ok(())
     }
 
-    fn tell(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
-        if let Some(journal) = self.store.journal.as_mut().filter(|_| self.are_told) {
-            journal.write(Changed {
+    fn write_journal(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
+        if let Some(journal) = self.store.journal.as_mut().filter(|_| self.is_journaled) {
+            journal.write(JournalEntry {
                 prefix: prefix_of(key),
                 ban: *ban,
                 is_lifted,
@@ -466,7 +469,7 @@ impl<T: BanTable> Bans<'_, T> {
         }
     }
 
-    fn done(&mut self, ban: &Ban) -> &mut BansDone {
+    fn done(&mut self, ban: &Ban) -> &mut BanTotals {
         self.store.done.entry(Maker::of(ban)).or_default()
     }
 }

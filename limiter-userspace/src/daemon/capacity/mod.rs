@@ -13,26 +13,26 @@ use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::DatapathError;
 
 pub(super) use self::status::status;
-use crate::capacity::{Finder, Heard, Kind, ReadDistressError};
+use crate::capacity::{Finder, Kind, OverloadCount, ReadOverloadError};
 
 /// Shared between the thread that finds the rates and the rest of the daemon.
 #[derive(Default)]
 pub(super) struct Capacity {
-    shared: Mutex<Shared>,
+    shared: Mutex<CapacityState>,
     /// Notified when the daemon ends.
     over: Condvar,
 }
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct CapacityState {
     is_over: bool,
-    found: Found,
+    found: RateFinders,
 }
 
 /// The automatic rates of the policy in force.
 #[derive(Clone, Default)]
-pub(super) struct Found {
+pub(super) struct RateFinders {
     pub(super) finders: BTreeMap<LimitId, Finder>,
     /// Why the floors are in force; `None`: the rates are being found.
     pub(super) error: Option<Arc<FindError>>,
@@ -43,7 +43,7 @@ pub(super) struct Found {
 pub(super) enum FindError {
     /// The host's losses cannot be read.
     #[error(transparent)]
-    Distress(#[from] ReadDistressError),
+    Distress(#[from] ReadOverloadError),
     /// There is no socket to query other sockets with.
     #[error("cannot ask for UDP sockets: {0}")]
     Sockets(io::Error),
@@ -53,7 +53,7 @@ pub(super) enum FindError {
 }
 
 /// Overload by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
-type Distress = [Option<Heard>; Kind::ALL.len()];
+type OverloadCounts = [Option<OverloadCount>; Kind::ALL.len()];
 
 impl Capacity {
     /// Waits for the pause; returns whether the daemon has ended meanwhile.
@@ -72,19 +72,19 @@ impl Capacity {
     }
 
     /// Replaces the rates.
-    pub(super) fn store(&self, found: Found) {
+    pub(super) fn store(&self, found: RateFinders) {
         self.locked().found = found;
     }
 
     /// Returns the overload that a limit's finder saw, and why the rates cannot be found, if so.
-    fn of(&self, limit: LimitId) -> (Distress, Option<Arc<FindError>>) {
+    fn of(&self, limit: LimitId) -> (OverloadCounts, Option<Arc<FindError>>) {
         let shared = self.locked();
         let finder = shared.found.finders.get(&limit);
-        let heard = finder.map_or_else(Distress::default, |finder| *finder.heard());
-        (heard, shared.found.error.clone())
+        let overloads = finder.map_or_else(OverloadCounts::default, |finder| *finder.overloads());
+        (overloads, shared.found.error.clone())
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, CapacityState> {
         // The value is valid after each assignment, so a panic elsewhere spoils nothing.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

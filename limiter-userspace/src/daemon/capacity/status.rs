@@ -3,10 +3,10 @@
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::policy::Limit;
 
-use super::{Capacity, Distress};
+use super::{Capacity, OverloadCounts};
 use crate::{
     capacity::Kind,
-    protocol::{AutomaticRate, DistressStatus},
+    protocol::{AutomaticRate, OverloadStatus},
 };
 
 /// Returns the rate in force of a limit; `None`: it is not automatic. `capacity` is the daemon's, if one runs.
@@ -25,7 +25,7 @@ pub(in crate::daemon) fn status(
             let (distress, error) = capacity.of(limit.id);
             (distress, error.map(|error| error.to_string()))
         }
-        None => (Distress::default(), Some("no daemon runs".to_owned())),
+        None => (OverloadCounts::default(), Some("no daemon runs".to_owned())),
     };
     let now_ns = monotonic_now();
     let heard = Kind::ALL.into_iter().zip(distress);
@@ -35,7 +35,7 @@ pub(in crate::daemon) fn status(
         floor,
         ceiling,
         distress: heard
-            .map(|(kind, heard)| DistressStatus {
+            .map(|(kind, heard)| OverloadStatus {
                 kind: kind.name().to_owned(),
                 intervals: heard.intervals,
                 ago_ns: now_ns.saturating_sub(heard.last_ns),

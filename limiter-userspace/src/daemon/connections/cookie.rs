@@ -7,7 +7,7 @@ use limiter_common::{
     table::HashKey,
 };
 
-use crate::netlink::conntrack::{Tracked, Tuple};
+use crate::netlink::conntrack::{TrackedConnection, Tuple};
 
 /// The highest bit of a tracked connection's cookie. The kernel numbers sockets from 1 upwards and from -1 downwards,
 /// so no socket's cookie gets near it.
@@ -27,7 +27,7 @@ const KEY: HashKey = HashKey {
 pub(super) const OF_NONE: u64 = 0;
 
 /// Returns the cookie of a tracked connection; `ends` are the ends of its packets.
-pub(super) const fn of_tracked(tracked: &Tracked, ends: &Ends) -> u64 {
+pub(super) const fn of_tracked(tracked: &TrackedConnection, ends: &Ends) -> u64 {
     let hash = ends.hash(&KEY) & ((1 << ENDS_BITS) - 1);
     MARK | (tracked.id as u64) << ENDS_BITS | hash
 }
@@ -68,7 +68,7 @@ mod tests {
             destination: end,
         };
         for id in [0, 1, u32::MAX] {
-            let tracked = Tracked::testing(id, tuple);
+            let tracked = TrackedConnection::testing(id, tuple);
             let cookie = of_tracked(&tracked, &ends(5000));
             assert!(is_tracked(cookie), "{cookie:#x}");
             assert_eq!(Name::new(&KEY, cookie).cookie(&KEY), cookie);

@@ -17,7 +17,7 @@ use limiter_common::connection::{Ends, MOST_LIMITS, Place, Places};
 
 use crate::protocol::MOST_OWNERS;
 
-/// The owners of all connections seen in this look. It grows with them; the result, [`Found`], is bounded.
+/// The owners of all connections seen in this look. It grows with them; the result, [`OwnerSnapshot`], is bounded.
 pub(super) struct OwnerCount<'e> {
     /// The connections that at least one limit counts.
     counted: u64,
@@ -27,23 +27,23 @@ pub(super) struct OwnerCount<'e> {
 
 /// The owners with the most open connections, as of the last look.
 #[derive(Default)]
-pub(in crate::daemon) struct Owners(Mutex<Option<Found>>);
+pub(in crate::daemon) struct Owners(Mutex<Option<OwnerSnapshot>>);
 
 /// The result of a look.
 #[derive(Clone)]
-pub(in crate::daemon) struct Found {
+pub(in crate::daemon) struct OwnerSnapshot {
     /// The number of the policy that it used.
     pub(in crate::daemon) generation: u64,
     pub(in crate::daemon) at: Instant,
     /// The open connections that at least one limit counts.
     pub(in crate::daemon) counted: u64,
     /// In the order of the policy's limits on connections; entries beyond them are empty.
-    pub(in crate::daemon) limits: [OfLimit; MOST_LIMITS],
+    pub(in crate::daemon) limits: [LimitOwners; MOST_LIMITS],
 }
 
 /// The connections that one limit counts, and their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::daemon) struct OfLimit {
+pub(in crate::daemon) struct LimitOwners {
     pub(in crate::daemon) open: u64,
     /// The number of owners with open connections.
     pub(in crate::daemon) owners: u64,
@@ -78,8 +78,8 @@ impl<'e> OwnerCount<'e> {
     }
 
     /// Returns the owners with the most, by the policy with that number.
-    pub(super) fn found(&self, generation: u64, at: Instant) -> Found {
-        Found {
+    pub(super) fn snapshot(&self, generation: u64, at: Instant) -> OwnerSnapshot {
+        OwnerSnapshot {
             generation,
             at,
             counted: self.counted,
@@ -89,23 +89,23 @@ impl<'e> OwnerCount<'e> {
 }
 
 impl Owners {
-    pub(super) fn set(&self, found: Found) {
+    pub(super) fn set(&self, found: OwnerSnapshot) {
         *self.locked() = Some(found);
     }
 
     /// Returns the result of the last look by the policy with that number.
-    pub(in crate::daemon) fn of(&self, generation: u64) -> Option<Found> {
+    pub(in crate::daemon) fn of(&self, generation: u64) -> Option<OwnerSnapshot> {
         let found = self.locked();
         found.clone().filter(|found| found.generation == generation)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Found>> {
+    fn locked(&self) -> MutexGuard<'_, Option<OwnerSnapshot>> {
         // The value is replaced as a whole, so a panic elsewhere leaves it valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
+fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> LimitOwners {
     let mut most = BinaryHeap::with_capacity(MOST_OWNERS + 1);
     let mut all = 0;
     for (place, (open, ends)) in owners {
@@ -127,7 +127,7 @@ fn of_limit(owners: &HashMap<Place, (u64, &Ends)>) -> OfLimit {
         }
     }
     let most = most.into_sorted_vec().into_iter();
-    OfLimit {
+    LimitOwners {
         open: all,
         owners: owners.len() as u64,
         most: most.map(|Reverse(owner)| owner).collect(),
@@ -164,10 +164,10 @@ mod tests {
         {
             count.add(ends, &places(at));
         }
-        let found = count.found(1, Instant::now());
+        let found = count.snapshot(1, Instant::now());
         assert_eq!(found.counted, 6);
         let [first, second, others @ ..] = found.limits;
-        let shown = |limit: &OfLimit| -> Vec<_> {
+        let shown = |limit: &LimitOwners| -> Vec<_> {
             let owners = limit.most.iter();
             let shown = owners.map(|owner| (owner.open, owner.place, owner.ends[0].to_string()));
             shown.collect()
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(shown(&second), [owner(5, 1, "10.0.0.0")]);
         assert_eq!((first.owners, second.owners), (3, 1));
         assert_eq!((first.open, second.open), (6, 5));
-        assert!(others.iter().all(|limit| *limit == OfLimit::default()));
+        assert!(others.iter().all(|limit| *limit == LimitOwners::default()));
     }
 
     /// An attacker may have many addresses.
@@ -197,7 +197,7 @@ mod tests {
         }
         // An owner of two is found among 100,000 owners of one.
         count.add(&ends[77_777], &places([77_778]));
-        let [limit, ..] = count.found(1, Instant::now()).limits;
+        let [limit, ..] = count.snapshot(1, Instant::now()).limits;
         assert_eq!((limit.owners, limit.most.len()), (100_000, MOST_OWNERS));
         assert_eq!((limit.most[0].open, limit.most[0].place), (2, 77_778));
         assert!(limit.most[1..].iter().all(|owner| owner.open == 1));
@@ -207,7 +207,7 @@ mod tests {
     fn another_policy_has_found_nothing_yet() {
         let owners = Owners::default();
         assert!(owners.of(1).is_none());
-        owners.set(OwnerCount::new().found(1, Instant::now()));
+        owners.set(OwnerCount::new().snapshot(1, Instant::now()));
         assert!(owners.of(1).is_some());
         assert!(owners.of(2).is_none());
     }

@@ -7,7 +7,7 @@
 
 mod cookie;
 mod count;
-mod look;
+mod scan;
 mod sockets;
 mod tracking;
 
@@ -22,10 +22,10 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::count::{Found, Owner, Owners};
+pub(super) use self::count::{Owner, OwnerSnapshot, Owners};
 use self::{
     count::OwnerCount,
-    look::{AT_ONCE, SHARE, Uncounted, carry_out},
+    scan::{AT_ONCE, CountError, SHARE, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };
@@ -46,7 +46,7 @@ const COUNTED_AT_ONCE: usize = 4096;
 
 /// The settings for connections of the policy in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct CountSettings {
     /// The number of the policy.
     generation: u64,
     /// Whether it limits connections.
@@ -59,7 +59,7 @@ struct Wanted {
     renamed: u64,
 }
 
-impl Wanted {
+impl CountSettings {
     fn of(datapath: &Datapath) -> Self {
         let manifest = datapath.manifest();
         Self {
@@ -84,11 +84,11 @@ impl Wanted {
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
-    let mut wanted = Wanted::default();
+    let mut wanted = CountSettings::default();
     let mut next = Instant::now();
     let mut before = None;
     loop {
-        let found = Wanted::of(&daemon.datapath()).renamed(daemon.naming.renamed());
+        let found = CountSettings::of(&daemon.datapath()).renamed(daemon.naming.renamed());
         if found != wanted {
             wanted = found;
             next = Instant::now();
@@ -105,7 +105,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
             let began = cpu_time();
             let (counted, counting) = count(daemon, wanted, tracking.as_mut()).await;
-            let looked = look(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
+            let looked = scan(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
             // This future never moves to another thread, so its CPU time is this thread's.
             let cost = cpu_time().saturating_sub(began) + counting;
             next = Instant::now() + INTERVAL.max(cost * SHARE);
@@ -122,7 +122,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         }
         match &mut tracking {
             Some(tracking) => {
-                let are_lost = tracking.hear(daemon, wanted.generation, TICK).await;
+                let are_lost = tracking.receive(daemon, wanted.generation, TICK).await;
                 if are_lost {
                     next = next.min(Instant::now() + tracking.pause());
                 }
@@ -136,18 +136,18 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 /// long, so events are received meanwhile.
 async fn count(
     daemon: &Arc<Daemon>,
-    wanted: Wanted,
+    wanted: CountSettings,
     tracking: Option<&mut Tracking>,
 ) -> (Vec<u64>, Duration) {
     let shared = Arc::clone(daemon);
     let counting = spawn_blocking(move || {
         let before = cpu_time();
-        let counted = counted(&shared.datapath());
+        let counted = counted_cookies(&shared.datapath());
         (counted, cpu_time().saturating_sub(before))
     });
     if let Some(tracking) = tracking {
         while !counting.is_finished() {
-            tracking.hear(daemon, wanted.generation, MOMENT).await;
+            tracking.receive(daemon, wanted.generation, MOMENT).await;
         }
     }
     // The task is lost only while the daemon ends.
@@ -155,23 +155,23 @@ async fn count(
 }
 
 /// Counts open connections, takes off connections `counted` before and closed by now, and sweeps the queues.
-async fn look(
+async fn scan(
     daemon: &Daemon,
-    wanted: Wanted,
+    wanted: CountSettings,
     counted: Vec<u64>,
     sockets: &mut Sockets,
     tracking: Option<&mut Tracking>,
-) -> Result<(), Uncounted> {
+) -> Result<(), CountError> {
     // Without tracking, connections tracked under an earlier policy are missing among the sockets, so they count as
     // closed.
     let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
     let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.into_iter().partition(are_tracked);
-    let open = sockets.look(daemon, wanted, of_sockets).await?;
+    let open = sockets.scan(daemon, wanted, of_sockets).await?;
     let tracked = match tracking {
         Some(tracking) => {
             let tuples = &open.tuples;
             tracking
-                .look(daemon, wanted.generation, tracked, tuples)
+                .scan(daemon, wanted.generation, tracked, tuples)
                 .await
         }
         None => Vec::new(),
@@ -198,7 +198,7 @@ async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator
         }
         yield_now().await;
     }
-    let found = count.found(generation, Instant::now().into_std());
+    let found = count.snapshot(generation, Instant::now().into_std());
     daemon.owners.set(found);
 }
 
@@ -217,7 +217,7 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
     Ok(orders.collect())
 }
 
-fn counted(datapath: &Datapath) -> Vec<u64> {
+fn counted_cookies(datapath: &Datapath) -> Vec<u64> {
     let maps = datapath.reputation();
     maps.map_or_else(Vec::new, |maps| maps.connections().counted())
 }
@@ -226,7 +226,7 @@ fn counted(datapath: &Datapath) -> Vec<u64> {
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
         .reputation()
-        .filter(|_| datapath.counts_connections() || Wanted::of(datapath).charges)
+        .filter(|_| datapath.counts_connections() || CountSettings::of(datapath).charges)
     else {
         return Ok(None);
     };
@@ -236,7 +236,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
     let tracked = tracked.count() as u64;
     Ok(Some(ConnectionsStatus {
         counted: counted.len() as u64,
-        tracked: Wanted::of(datapath).are_tracked().then_some(tracked),
+        tracked: CountSettings::of(datapath).are_tracked().then_some(tracked),
         uncounted: maps.uncounted()?,
         error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
     }))

@@ -11,8 +11,8 @@ use rtnetlink::sys::protocols::NETLINK_SOCK_DIAG;
 use tokio::time::timeout;
 
 use super::{
-    Wanted, cookie,
-    look::{Known, PATIENCE, Uncounted},
+    CountSettings, cookie,
+    scan::{CountError, PATIENCE, ScanState},
 };
 use crate::{
     daemon::shared::Daemon,
@@ -32,7 +32,7 @@ const OPEN: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::CLOSING);
 
 /// The open connections that have sockets, by socket cookie.
-pub(super) struct Open {
+pub(super) struct OpenSockets {
     /// The addresses and ports of incoming packets.
     pub(super) tuples: Vec<(u64, Tuple)>,
     pub(super) ends: Vec<(u64, Ends)>,
@@ -41,33 +41,33 @@ pub(super) struct Open {
 /// The sockets, and the state between looks at them.
 pub(super) struct Sockets {
     channel: Channel,
-    known: Known,
+    known: ScanState,
 }
 
 impl Sockets {
     pub(super) fn new() -> Self {
         Self {
             channel: Channel::new(NETLINK_SOCK_DIAG),
-            known: Known::default(),
+            known: ScanState::default(),
         }
     }
 
     /// Forgets earlier looks, as another policy counts each connection anew.
     pub(super) fn begin_anew(&mut self) {
-        self.known = Known::default();
+        self.known = ScanState::default();
     }
 
     /// Counts the open sockets, charges new handshakes if events do not report them, and takes off `counted`
     /// connections that are closed. Returns the open ones.
-    pub(super) async fn look(
+    pub(super) async fn scan(
         &mut self,
         daemon: &Daemon,
-        wanted: Wanted,
+        wanted: CountSettings,
         counted: Vec<u64>,
-    ) -> Result<Open, Uncounted> {
+    ) -> Result<OpenSockets, CountError> {
         let tuples = match timeout(PATIENCE, open(&mut self.channel)).await {
             Ok(tuples) => tuples?,
-            Err(_) => return Err(Uncounted::Late),
+            Err(_) => return Err(CountError::Late),
         };
         let ends = |(cookie, tuple): &(u64, Tuple)| Some((*cookie, cookie::ends(tuple)?));
         let ends: Vec<_> = tuples.iter().filter_map(ends).collect();
@@ -79,7 +79,7 @@ impl Sockets {
         known
             .settle(daemon, wanted.generation, counted, &ends, are_told)
             .await?;
-        Ok(Open { tuples, ends })
+        Ok(OpenSockets { tuples, ends })
     }
 }
 

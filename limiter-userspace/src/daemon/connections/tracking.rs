@@ -14,13 +14,13 @@ use tracing::{info, warn};
 
 use super::{
     cookie,
-    look::{Known, PATIENCE, SHARE, Uncounted, carry_out},
+    scan::{CountError, PATIENCE, SHARE, ScanState, carry_out},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
     netlink::{
         Channel, DumpError, addresses,
-        conntrack::{self, Events, Heard, Tracked, Tuple, host},
+        conntrack::{self, ConntrackEvent, Events, TrackedConnection, Tuple, host},
     },
     protocol::TrackingStatus,
 };
@@ -33,7 +33,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why tracked connections are not counted.
 #[derive(Debug, Error)]
-enum Untracked {
+enum TrackingError {
     #[error(
         "the kernel has no connection tracking, or its module nf_conntrack_netlink is not loaded"
     )]
@@ -47,10 +47,10 @@ enum Untracked {
     #[error("the kernel tracks none: is there a rule of nftables or iptables with `ct state`?")]
     Nothing,
     #[error(transparent)]
-    Uncounted(#[from] Uncounted),
+    Uncounted(#[from] CountError),
 }
 
-impl From<DumpError> for Untracked {
+impl From<DumpError> for TrackingError {
     fn from(error: DumpError) -> Self {
         match error {
             // The kernel's error for a missing part of netfilter.
@@ -68,7 +68,7 @@ pub(super) struct Tracking {
     events: Option<Events>,
     /// This host's addresses: connections with them have sockets. `None`: not known yet.
     own: Option<HashSet<IpAddr>>,
-    known: Known,
+    known: ScanState,
     /// The CPU time of the last look.
     cost: Duration,
 }
@@ -80,7 +80,7 @@ impl Tracking {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
             events: None,
             own: None,
-            known: Known::default(),
+            known: ScanState::default(),
             cost: Duration::ZERO,
         }
     }
@@ -92,7 +92,7 @@ impl Tracking {
 
     /// Counts tracked connections without one of these sockets, and returns them; takes off connections `counted`
     /// before and closed by now. Sets and logs the status.
-    pub(super) async fn look(
+    pub(super) async fn scan(
         &mut self,
         daemon: &Daemon,
         generation: u64,
@@ -104,7 +104,7 @@ impl Tracking {
         let late = self.listen();
         let found = self.count(daemon, generation, counted, sockets).await;
         self.cost = cpu_time().saturating_sub(before);
-        tell(
+        set_status(
             daemon,
             TrackingStatus {
                 error: found.as_ref().err().map(ToString::to_string),
@@ -131,14 +131,14 @@ impl Tracking {
         generation: u64,
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
-    ) -> Result<Vec<(u64, Ends)>, Untracked> {
+    ) -> Result<Vec<(u64, Ends)>, TrackingError> {
         let own = timeout(PATIENCE, addresses::own(&mut self.routes)).await;
-        let own = own.map_err(|_| Untracked::Late)?;
-        let own = own.map_err(Untracked::Addresses)?.into_iter().collect();
+        let own = own.map_err(|_| TrackingError::Late)?;
+        let own = own.map_err(TrackingError::Addresses)?.into_iter().collect();
         let own = &*self.own.insert(own);
         let sockets: HashSet<_> = sockets.iter().map(|(_, tuple)| *tuple).collect();
         let mut any_listed = false;
-        let open = |tracked: Tracked| {
+        let open = |tracked: TrackedConnection| {
             any_listed = true;
             let has_socket = has_own_end(&tracked, own)
                 || sockets.contains(&tracked.original.reversed())
@@ -147,7 +147,7 @@ impl Tracking {
             is_counted.then(|| named(&tracked)).flatten()
         };
         let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
-        let open = open.map_err(|_| Untracked::Late)??;
+        let open = open.map_err(|_| TrackingError::Late)??;
         let known = &mut self.known;
         // Connections reported by events are already settled.
         known
@@ -156,11 +156,11 @@ impl Tracking {
         if any_listed || host::is_idle() != Some(true) {
             return Ok(open);
         }
-        Err(Untracked::Nothing)
+        Err(TrackingError::Nothing)
     }
 
     /// Applies events for the given time; returns whether events were lost.
-    pub(super) async fn hear(
+    pub(super) async fn receive(
         &mut self,
         daemon: &Daemon,
         generation: u64,
@@ -174,11 +174,11 @@ impl Tracking {
                 sleep_until(end).await;
                 break;
             };
-            let heard = timeout_at(end, events.next()).await;
-            match heard {
-                Ok(Ok(heard)) => {
-                    are_lost |= heard.iter().any(|heard| matches!(heard, Heard::Lost));
-                    let orders = heard.iter().filter_map(|heard| self.order(heard));
+            let received = timeout_at(end, events.next()).await;
+            match received {
+                Ok(Ok(batch)) => {
+                    are_lost |= batch.iter().any(|event| matches!(event, ConntrackEvent::Lost));
+                    let orders = batch.iter().filter_map(|event| self.order(event));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {
                         // The next look retries, and reports the error.
@@ -197,11 +197,11 @@ impl Tracking {
     }
 
     /// Returns the order that an event calls for.
-    fn order(&mut self, heard: &Heard) -> Option<ConnectionOrder> {
-        let (tracked, is_open) = match heard {
-            Heard::There(tracked) => (tracked, tracked.is_open()?),
-            Heard::Gone(tracked) => (tracked, false),
-            Heard::Lost => return None,
+    fn order(&mut self, event: &ConntrackEvent) -> Option<ConnectionOrder> {
+        let (tracked, is_open) = match event {
+            ConntrackEvent::There(tracked) => (tracked, tracked.is_open()?),
+            ConntrackEvent::Gone(tracked) => (tracked, false),
+            ConntrackEvent::Lost => return None,
         };
         if has_own_end(tracked, self.own.as_ref()?) {
             return None;
@@ -219,13 +219,13 @@ impl Tracking {
 }
 
 /// Returns the number under which a connection is counted, and its ends.
-fn named(tracked: &Tracked) -> Option<(u64, Ends)> {
+fn named(tracked: &TrackedConnection) -> Option<(u64, Ends)> {
     let ends = cookie::ends(&tracked.original)?;
     Some((cookie::of_tracked(tracked, &ends), ends))
 }
 
 /// Returns whether this host opened a connection, or accepts it, also after a translation.
-fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
+fn has_own_end(tracked: &TrackedConnection, own: &HashSet<IpAddr>) -> bool {
     let [opened, accepted] = [tracked.original.source, tracked.reply.source].map(|end| end.ip());
     [opened, accepted]
         .iter()
@@ -233,7 +233,7 @@ fn has_own_end(tracked: &Tracked, own: &HashSet<IpAddr>) -> bool {
 }
 
 /// Sets the status of counting forwarded connections; logs changes.
-fn tell(daemon: &Daemon, status: TrackingStatus) {
+fn set_status(daemon: &Daemon, status: TrackingStatus) {
     let before = daemon
         .forwarded
         .set(Some(status.clone()))
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_lacks_is_told_from_what_it_refuses() {
-        let told = |code| Untracked::from(DumpError::Io(io::Error::from_raw_os_error(code)));
+        let told = |code| TrackingError::from(DumpError::Io(io::Error::from_raw_os_error(code)));
         let lacking = "the kernel has no connection tracking, or its module nf_conntrack_netlink is \
                        not loaded";
         assert_eq!(told(libc::EINVAL).to_string(), lacking);
@@ -281,7 +281,7 @@ mod tests {
                 source: end(source),
                 destination: end(destination),
             };
-            let mut tracked = Tracked::testing(1, original);
+            let mut tracked = TrackedConnection::testing(1, original);
             tracked.reply = original.reversed();
             assert_eq!(has_own_end(&tracked, &own), expected, "{original:?}");
         }

@@ -17,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 use tracing::error;
 
 pub(super) use self::renew::stand_ins;
-use self::{renew::Renewed, warnings::LoggedWarnings};
+use self::{renew::Renewal, warnings::LoggedWarnings};
 use super::{enforce, shared::Daemon, watch::files::FileWatch};
 
 /// The longest pause between checks for stale files, as the wall clock may be set meanwhile.
@@ -145,7 +145,7 @@ impl FeedKeeper {
             // The known feeds are lost with the task: the next change reads all files.
             Err(error) => return error!("the lists cannot be renewed: {error}"),
         };
-        let Renewed {
+        let Renewal {
             records,
             lists,
             feeds,

@@ -7,7 +7,7 @@ use limiter_policy::{
     policy::List,
 };
 
-pub(super) struct Renewed {
+pub(super) struct Renewal {
     pub(super) records: Vec<ListRecord>,
     /// `None`: the lists are unchanged.
     pub(super) lists: Option<Vec<List>>,
@@ -34,7 +34,7 @@ pub(super) fn renew(
     mut feeds: Feeds,
     changed: &BTreeSet<PathBuf>,
     context: ReadContext<'_>,
-) -> Renewed {
+) -> Renewal {
     let mut renewed = Feeds::new();
     for record in &records {
         let source = &record.source;
@@ -58,7 +58,7 @@ pub(super) fn renew(
         source.list(feeds, context.now)
     });
     let made: Vec<List> = made.collect();
-    Renewed {
+    Renewal {
         records,
         lists: (made != lists).then_some(made),
         feeds: renewed,

@@ -13,8 +13,8 @@ use super::{
     words::{self, Now},
 };
 use crate::{
-    daemon::{bans::BanError, guard::GuardUnavailable, shared::Daemon},
-    guard::Protected,
+    daemon::{bans::BanError, guard::GuardError, shared::Daemon},
+    guard::ProtectedAddresses,
 };
 
 /// How many refused bans the log names at once.
@@ -42,11 +42,11 @@ pub(super) fn enforce(
     daemon: &Daemon,
     known: &Known,
     ids: &[BanId],
-    protected: &Result<Protected, GuardUnavailable>,
+    protected: &Result<ProtectedAddresses, GuardError>,
 ) -> Result<Enforced, DatapathError> {
     let now = Now::new();
     daemon.with_bans(|datapath, bans| {
-        bans.tell_nobody();
+        bans.skip_journal();
         let manifest = datapath.manifest();
         let mut enforced = Enforced::default();
         for id in ids {

@@ -12,7 +12,7 @@ use limiter_fleet::bans::{BanId, Said};
 use limiter_policy::policy::{Names, bans::Origin};
 
 use crate::{
-    daemon::bans::{By, Changed, NewBan},
+    daemon::bans::{BanAuthor, JournalEntry, NewBan},
     protocol::bans::BanReason,
 };
 
@@ -64,7 +64,7 @@ pub(super) fn id(prefix: IpNet, ban: &Ban) -> BanId {
 }
 
 /// Returns what is to be said of a change, and when what was changed would have ended.
-pub(super) fn said(changed: &Changed, names: &Names, now: Now) -> (BanId, Said, u64) {
+pub(super) fn said(changed: &JournalEntry, names: &Names, now: Now) -> (BanId, Said, u64) {
     let until_ms = now.until_ms(&changed.ban);
     let id = id(changed.prefix, &changed.ban);
     let said = if changed.is_lifted {
@@ -102,8 +102,8 @@ pub(super) fn new_ban(id: &BanId, said: &Said, names: &Names, now: Now) -> Optio
         return None;
     };
     let by = match limit {
-        Some(name) => By::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
-        None => By::Origin(id.origin.parse().ok()?),
+        Some(name) => BanAuthor::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
+        None => BanAuthor::Origin(id.origin.parse().ok()?),
     };
     let left = now.left(*until_ms);
     Some(NewBan {
@@ -136,7 +136,7 @@ mod tests {
     #[track_caller]
     fn there_and_back(ban: Ban) -> NewBan {
         let names = Names::default().intern(["Other", "Web"]).unwrap();
-        let changed = Changed {
+        let changed = JournalEntry {
             prefix: "192.0.2.0/24".parse().unwrap(),
             ban,
             is_lifted: false,
@@ -151,15 +151,15 @@ mod tests {
         assert_eq!(new.prefix, "192.0.2.0/24".parse().unwrap());
         assert_eq!(new.for_ns, Some(3_000_000_000));
         assert_eq!(new.reason.as_str(), "why");
-        assert!(matches!(new.by, By::Origin(origin) if origin.as_str() == "sshd"));
+        assert!(matches!(new.by, BanAuthor::Origin(origin) if origin.as_str() == "sshd"));
         let new = there_and_back(ban(FOREVER, Ban::BY_HAND, "operator", ""));
         assert_eq!(new.for_ns, None);
         let names = Names::default().intern(["Other", "Web"]).unwrap();
         let LimitId(web) = names.id("Web").unwrap();
         let new = there_and_back(ban(FOREVER, web, "automatic", "9 drops"));
-        assert!(matches!(new.by, By::Limit(LimitId(limit)) if limit == web));
+        assert!(matches!(new.by, BanAuthor::Limit(LimitId(limit)) if limit == web));
         let unknown = there_and_back(ban(FOREVER, Ban::ELSEWHERE, "automatic", ""));
-        assert!(matches!(unknown.by, By::Limit(LimitId(Ban::ELSEWHERE))));
+        assert!(matches!(unknown.by, BanAuthor::Limit(LimitId(Ban::ELSEWHERE))));
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let ended = ban(1, Ban::BY_HAND, "operator", "");
         assert_eq!(NOW.until_ms(&ended), Some(NOW.ms));
         assert_eq!(NOW.since_ms(&ended), NOW.ms - 1_000);
-        let lifted = Changed {
+        let lifted = JournalEntry {
             prefix: "192.0.2.0/24".parse().unwrap(),
             ban: ban(53_000_000_000, Ban::BY_HAND, "operator", ""),
             is_lifted: true,

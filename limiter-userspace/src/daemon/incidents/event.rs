@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use crate::{
     daemon::{
-        offenders::{limit_name, prefix_length, shown},
+        offenders::{limit_name, owner_text, prefix_length},
         texts::Texts,
     },
     protocol::Grouping,
@@ -83,13 +83,13 @@ impl Source {
 }
 
 /// The texts of a subject.
-struct Words {
+struct SubjectTexts {
     limit: String,
     address: Option<String>,
     range: Option<String>,
     name: Option<String>,
     /// The dropped packets, as the object of the sentence.
-    whom: String,
+    object: String,
 }
 
 impl Event {
@@ -114,18 +114,18 @@ impl Event {
                 addresses,
                 drops,
             } => {
-                let Words {
+                let SubjectTexts {
                     limit,
                     address,
                     range,
                     name,
-                    whom,
+                    object,
                 } = subject.named(datapath, texts);
                 let of_many = match range {
                     Some(_) => format!(": {addresses} addresses"),
                     None => String::new(),
                 };
-                let message = format!("{limit} began to drop{whom}{of_many}");
+                let message = format!("{limit} began to drop{object}{of_many}");
                 warn!(limit, address, range, name, addresses, drops, "{message}");
                 message
             }
@@ -135,17 +135,17 @@ impl Event {
                 is_lower_bound,
                 duration_ns,
             } => {
-                let Words {
+                let SubjectTexts {
                     limit,
                     address,
                     range,
                     name,
-                    whom,
+                    object,
                 } = subject.named(datapath, texts);
                 let at_least = if *is_lower_bound { "at least " } else { "" };
                 let duration = Duration::from_nanos(*duration_ns);
                 let message = format!(
-                    "{limit} no longer drops{whom}: {at_least}{drops} packets in {duration:.1?}"
+                    "{limit} no longer drops{object}: {at_least}{drops} packets in {duration:.1?}"
                 );
                 info!(
                     limit,
@@ -166,23 +166,23 @@ impl Event {
 
 impl Subject {
     /// Returns the texts, with limits' names from this datapath's policy and other names from `texts`.
-    fn named(&self, datapath: &Datapath, texts: &Texts) -> Words {
+    fn named(&self, datapath: &Datapath, texts: &Texts) -> SubjectTexts {
         // The limit may have left the policy meanwhile.
         let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
         let owner = self.source.owner();
-        let owner = owner.map(|owner| shown(datapath, Some(texts), &owner));
-        let whom = match (&owner, self.source) {
+        let owner = owner.map(|owner| owner_text(datapath, Some(texts), &owner));
+        let object = match (&owner, self.source) {
             (Some(name), Source::Name(..)) => format!(" packets for {name}"),
             (Some(source), _) => format!(" {source}"),
             (None, _) => String::new(),
         };
-        let mut words = Words {
+        let mut words = SubjectTexts {
             limit,
             address: None,
             range: None,
             name: None,
-            whom,
+            object,
         };
         match self.source {
             Source::Address(_) => words.address = owner,

@@ -23,7 +23,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Adds an event to `told`, with the number of sources left out before it; returns whether there was room.
-    pub(super) fn tell(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
+    pub(super) fn try_log(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
         let sources = self.untold;
         let Ok(spend) = BUDGET.spend(now_ns, 1 + u64::from(sources > 0)) else {
             return false;

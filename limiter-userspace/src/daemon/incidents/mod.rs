@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
 pub use self::recent::IncidentNote;
-pub(super) use self::recent::Recent;
+pub(super) use self::recent::RecentIncidents;
 use self::{event::Event, tracker::Incidents};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
@@ -51,7 +51,7 @@ pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
 /// Looks once; also returns the pause until the next look.
 fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     let begun = cpu_time();
-    let pause = match look(daemon, &mut incidents) {
+    let pause = match poll(daemon, &mut incidents) {
         Ok(events) => {
             let datapath = daemon.datapath();
             if events.iter().any(Event::is_of_name) {
@@ -76,7 +76,7 @@ fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     (incidents, pause)
 }
 
-fn look(daemon: &Daemon, incidents: &mut Incidents) -> Result<Vec<Event>, DatapathError> {
+fn poll(daemon: &Daemon, incidents: &mut Incidents) -> Result<Vec<Event>, DatapathError> {
     let datapath = daemon.datapath();
     let now_ns = monotonic_now();
     let limits = datapath.manifest().policy.limits.iter();

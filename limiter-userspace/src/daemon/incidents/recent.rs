@@ -23,9 +23,9 @@ pub struct IncidentNote {
 
 /// The newest lines.
 #[derive(Default)]
-pub(in crate::daemon) struct Recent(Mutex<VecDeque<IncidentNote>>);
+pub(in crate::daemon) struct RecentIncidents(Mutex<VecDeque<IncidentNote>>);
 
-impl Recent {
+impl RecentIncidents {
     /// Returns the lines, oldest first.
     pub(in crate::daemon) fn all(&self) -> Vec<IncidentNote> {
         self.locked().iter().cloned().collect()
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_are_kept() {
-        let recent = Recent::default();
+        let recent = RecentIncidents::default();
         for number in 0..MOST + 3 {
             recent.add(IncidentNote {
                 at: Timestamp::UNIX_EPOCH,

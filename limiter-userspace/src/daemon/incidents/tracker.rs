@@ -40,7 +40,7 @@ pub(super) struct Incidents {
     /// Each limit's drops.
     dropped: HashMap<LimitId, u64>,
     /// Each offender's drops.
-    seen: HashMap<OffenderKey, Seen>,
+    seen: HashMap<OffenderKey, DropState>,
     /// When the offenders were last read.
     read_ns: u64,
     /// When the last look was.
@@ -50,7 +50,7 @@ pub(super) struct Incidents {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct DropState {
     drops: u64,
     /// Whether enough of the drops were new for an incident.
     is_busy: bool,
@@ -67,7 +67,7 @@ struct Incident {
     is_told: bool,
 }
 
-struct Beginning {
+struct NewIncident {
     subject: Subject,
     /// The number of its addresses; 0: unknown, or the incident is a name's.
     addresses: u64,
@@ -119,14 +119,14 @@ impl Incidents {
 
     /// Adds offenders' drops since the last look to the incidents of the offenders and of the names they ask for.
     /// Returns beginning incidents.
-    fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<Beginning> {
+    fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<NewIncident> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         // An offender that the last look did not read was not busy.
         let was_read = read_ns == self.looked_ns;
         let missed = (recorded.counts.skipped, recorded.forgotten());
         let is_lower_bound = mem::replace(&mut self.missed, missed) != missed;
         let before = mem::take(&mut self.seen);
-        let mut ranges = HashMap::<Subject, Vec<Beginning>>::new();
+        let mut ranges = HashMap::<Subject, Vec<NewIncident>>::new();
         let all = || recorded.offenders.iter().chain(&recorded.names);
         self.seen.reserve(all().count());
         // A sieve's drops count for its limit's incident, as its single sources are no news.
@@ -135,7 +135,7 @@ impl Incidents {
             let drops = new_drops(before, offender, read_ns);
             let is_busy = drops >= LEAST_DROPS;
             let was_busy = was_read && before.is_some_and(|seen| seen.is_busy);
-            let seen = Seen {
+            let seen = DropState {
                 drops: offender.drops,
                 is_busy,
             };
@@ -158,7 +158,7 @@ impl Incidents {
             } else if is_busy {
                 let mut incident = self.incident(now_ns, drops, offender);
                 incident.is_lower_bound = is_lower_bound;
-                ranges.entry(range).or_default().push(Beginning {
+                ranges.entry(range).or_default().push(NewIncident {
                     subject: alone,
                     addresses: u64::from(key.name().is_none()),
                     uncounted: u64::from(!was_busy),
@@ -199,7 +199,7 @@ impl Incidents {
         &mut self,
         now_ns: u64,
         dropped: &[(LimitId, u64)],
-        beginnings: &mut Vec<Beginning>,
+        beginnings: &mut Vec<NewIncident>,
     ) {
         let subjects = self.open.keys();
         let of_sources: HashSet<_> = subjects
@@ -221,7 +221,7 @@ impl Incidents {
             if let Some(incident) = self.open.get_mut(&subject) {
                 incident.add(drops, now_ns, false);
             } else if drops >= LEAST_DROPS {
-                beginnings.push(Beginning {
+                beginnings.push(NewIncident {
                     subject,
                     addresses: 0,
                     uncounted: 0,
@@ -248,18 +248,18 @@ impl Incidents {
                 is_lower_bound: incident.is_lower_bound,
                 duration_ns: incident.last_drop_ns.saturating_sub(incident.first_drop_ns),
             };
-            if !incident.is_told || self.lines.tell(now_ns, event, told) {
+            if !incident.is_told || self.lines.try_log(now_ns, event, told) {
                 self.open.remove(&subject);
             }
         }
     }
 
     /// Begins incidents, most drops first, while there is room.
-    fn begin(&mut self, now_ns: u64, mut beginnings: Vec<Beginning>, told: &mut Vec<Event>) {
+    fn begin(&mut self, now_ns: u64, mut beginnings: Vec<NewIncident>, told: &mut Vec<Event>) {
         beginnings.sort_unstable_by_key(|beginning| {
             (Reverse(beginning.incident.drops), order(&beginning.subject))
         });
-        for Beginning {
+        for NewIncident {
             subject,
             addresses,
             uncounted,
@@ -272,7 +272,7 @@ impl Incidents {
                 drops: incident.drops,
             };
             let has_room = self.open.len() < MOST_OPEN;
-            incident.is_told = has_room && self.lines.tell(now_ns, event, told);
+            incident.is_told = has_room && self.lines.try_log(now_ns, event, told);
             if !incident.is_told {
                 self.lines.leave_out(uncounted);
             }
@@ -302,7 +302,7 @@ impl Incident {
 }
 
 /// Returns an offender's drops since the offenders were last read.
-fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
+fn new_drops(before: Option<&DropState>, offender: &Offender, read_ns: u64) -> u64 {
     match before {
         // A forgotten offender starts again at zero.
         Some(seen) => {
@@ -316,7 +316,7 @@ fn new_drops(before: Option<&Seen>, offender: &Offender, read_ns: u64) -> u64 {
 }
 
 /// Merges the incidents of a range that begin at once into one, if they are many.
-fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
+fn together(range: Subject, beginnings: Vec<NewIncident>) -> Vec<NewIncident> {
     if beginnings.len() < ADDRESSES_OF_A_RANGE {
         return beginnings;
     }
@@ -330,7 +330,7 @@ fn together(range: Subject, beginnings: Vec<Beginning>) -> Vec<Beginning> {
     });
     together
         .into_iter()
-        .map(|all| Beginning {
+        .map(|all| NewIncident {
             subject: range,
             ..all
         })

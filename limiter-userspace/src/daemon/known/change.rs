@@ -14,7 +14,7 @@ use crate::{
     daemon::{listed::proven_by, shared::Daemon},
     protocol::{
         Answer,
-        known::{KnownChange, KnownChanged, KnownChanges, KnownOutcome, MAX_SOURCES},
+        known::{KnownChange, KnownChanges, KnownOutcome, KnownResults, MAX_SOURCES},
     },
 };
 
@@ -37,13 +37,13 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
             log(&wanted.changes, &outcomes);
         }
         let is_known = |outcome: &KnownOutcome| matches!(outcome, KnownOutcome::Known { .. });
-        Ok::<_, DatapathError>(KnownChanged {
+        Ok::<_, DatapathError>(KnownResults {
             ends_with_daemon: nothing_stays && outcomes.iter().any(is_known),
             outcomes,
         })
     });
     match changed.await {
-        Ok(changed) => Answer::told(changed.map(Answer::KnownChanged)),
+        Ok(changed) => Answer::from_result(changed.map(Answer::KnownChanged)),
         Err(error) => Answer::Error(format!("changing known sources has failed: {error}")),
     }
 }
@@ -54,8 +54,8 @@ pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer
     let changes = wanted.changes.iter();
     let outcomes = changes.map(|change| one(datapath, change));
     let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
-    Answer::told(outcomes.map(|outcomes| {
-        Answer::KnownChanged(KnownChanged {
+    Answer::from_result(outcomes.map(|outcomes| {
+        Answer::KnownChanged(KnownResults {
             outcomes,
             ends_with_daemon: false,
         })

@@ -22,7 +22,7 @@ pub(in crate::daemon) fn list(
     let at = known.moment()?;
     let mut counts = [0; Standing::COUNT];
     let mut vouched = 0;
-    let mut newest = Newest::new(query.limit.min(MAX_SHOWN));
+    let mut newest = NewestRecords::new(query.limit.min(MAX_SHOWN));
     for (source, record) in known.all_at(&at) {
         counts[record.standing(&at) as usize] += 1;
         vouched += u64::from(record.kind() == Kind::Vouched);
@@ -73,13 +73,13 @@ const fn age(record: Record, at: &Moment<'_>) -> u32 {
 }
 
 /// The newest of many records, in bounded memory.
-struct Newest {
+struct NewestRecords {
     most: usize,
     /// By age, the oldest on top; the source makes the order reproducible.
     heap: BinaryHeap<(u32, u64, Reverse<u64>)>,
 }
 
-impl Newest {
+impl NewestRecords {
     fn new(most: usize) -> Self {
         Self {
             most,
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn the_youngest_come_first_and_the_oldest_go() {
-        let mut newest = Newest::new(3);
+        let mut newest = NewestRecords::new(3);
         for age in [5, 2, 9, 4, 2, 7] {
             newest.add(age, SourceId(u64::from(age) + 100), Record(age.into()));
         }
         let ages: Vec<_> = newest.into_sorted().map(|(_, record)| record.0).collect();
         assert_eq!(ages, [2, 2, 4]);
-        let mut none = Newest::new(0);
+        let mut none = NewestRecords::new(0);
         none.add(1, SourceId(1), Record(1));
         assert_eq!(none.into_sorted().count(), 0);
     }

@@ -52,7 +52,7 @@ pub(super) enum RefillError {
     Unlimited(IpAddr),
     /// The prefix has too many buckets to find.
     #[error(transparent)]
-    TooWide(#[from] prefix::TooWide),
+    TooWide(#[from] prefix::TooWideError),
     /// The buckets could not be read or written.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
@@ -67,7 +67,7 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<RefillLis
     let buckets = match query.whose {
         BucketSelector::Address(address) => {
             let found = datapath.refill(address, query.to, asked_for, limit, None)?;
-            return told(datapath, &found, (Some(address), asked_for), limit);
+            return refill_list(datapath, &found, (Some(address), asked_for), limit);
         }
         BucketSelector::Name => return of_name(datapath, asked_for, limit, None),
         BucketSelector::Prefix(prefix) => prefix::reset(datapath, prefix.trunc(), limit)?,
@@ -88,7 +88,7 @@ pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillL
         return of_name(datapath, asked_for, limit, cost);
     };
     let found = datapath.refill(address, query.to, asked_for, limit, cost)?;
-    told(datapath, &found, (Some(address), asked_for), limit)
+    refill_list(datapath, &found, (Some(address), asked_for), limit)
 }
 
 /// Fills the buckets that a name has for all sources together, or gives tokens back in them.
@@ -102,11 +102,11 @@ fn of_name(
         Some(asked_for) => datapath.refill_name(asked_for, limit, cost)?,
         None => Vec::new(),
     };
-    told(datapath, &found, (None, asked_for), limit)
+    refill_list(datapath, &found, (None, asked_for), limit)
 }
 
 /// Describes the filled buckets, or why there were none.
-fn told(
+fn refill_list(
     datapath: &Datapath,
     refilled: &[Refilled],
     (address, asked_for): (Option<IpAddr>, Option<&AskedFor>),
@@ -143,12 +143,16 @@ fn told(
         buckets: in_debt.count() as u64,
         of_address: refilled
             .iter()
-            .filter_map(|bucket| tell(datapath, bucket, asked.as_ref()))
+            .filter_map(|bucket| refill_of(datapath, bucket, asked.as_ref()))
             .collect(),
     })
 }
 
-fn tell(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
+fn refill_of(
+    datapath: &Datapath,
+    bucket: &Refilled,
+    asked: Option<&QuestionNames>,
+) -> Option<Refill> {
     let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,

@@ -33,7 +33,7 @@ const MOST_BITS: u8 = 16;
     "{prefix} has more than {MOST_OWNERS} ids of {limit}, too many to look up in the table store: \
      name a longer prefix, or another limit with --limit, or reset all with --all"
 )]
-pub(in crate::daemon) struct TooWide {
+pub(in crate::daemon) struct TooWideError {
     prefix: IpNet,
     limit: String,
 }
@@ -63,7 +63,7 @@ pub(super) fn reset(
             // Collected before the first change, so that an error leaves all buckets as they are.
             let sources = limits
                 .map(|limit| Ok((limit.id, sources(limit, prefix, &borders)?)))
-                .collect::<Result<Vec<_>, TooWide>>()?;
+                .collect::<Result<Vec<_>, TooWideError>>()?;
             let mut count = 0;
             for (limit, sources) in sources {
                 count += datapath.reset_each(sources, limit)?;
@@ -95,7 +95,7 @@ fn sources(
     limit: &Limit,
     prefix: IpNet,
     borders: &BTreeSet<IpAddr>,
-) -> Result<Vec<IpAddr>, TooWide> {
+) -> Result<Vec<IpAddr>, TooWideError> {
     let family = Address::from(prefix.addr()).family;
     let Some(length) = limit.prefix_length(family) else {
         return Ok(match limit.id_format.named_by() {
@@ -107,7 +107,7 @@ fn sources(
     };
     let bits = length.saturating_sub(prefix.prefix_len());
     if bits > MOST_BITS {
-        return Err(TooWide {
+        return Err(TooWideError {
             prefix,
             limit: limit.name.clone(),
         });

@@ -39,8 +39,8 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
 /// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
-pub(in crate::daemon) struct Naming {
-    shared: Mutex<Shared>,
+pub(in crate::daemon) struct NamerHandle {
+    shared: Mutex<NamingState>,
     /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
     /// The number of times that the names of open connections were written anew.
@@ -51,27 +51,27 @@ pub(in crate::daemon) struct Naming {
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct NamingState {
     is_over: bool,
     /// The policy in force; `None`: it uses no names.
-    followed: Option<Followed>,
+    followed: Option<PolicyNames>,
     /// Whether `followed` is new to the thread.
     is_new: bool,
 }
 
 /// A policy's server names, and the maps of its connections.
 #[derive(Clone)]
-struct Followed {
+struct PolicyNames {
     names: Arc<ServerNames>,
     maps: Arc<ServerNameMaps>,
 }
 
-impl Naming {
+impl NamerHandle {
     /// Names connections by the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
         let maps = datapath.reputation().map(ReputationMaps::server_names);
-        let followed = names.zip(maps).map(|(names, maps)| Followed {
+        let followed = names.zip(maps).map(|(names, maps)| PolicyNames {
             names,
             maps: Arc::clone(maps),
         });
@@ -97,16 +97,19 @@ impl Naming {
     }
 
     /// Returns the outcomes of connections and QUIC flows.
-    fn followed(&self) -> Outcomes {
+    fn outcomes(&self) -> Outcomes {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, NamingState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io::Result<Worker> {
+pub(in crate::daemon) fn start(
+    naming: &Arc<NamerHandle>,
+    pulses: &Arc<Pulses>,
+) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
     let pulses = Arc::clone(pulses);
     Worker::start(
@@ -123,7 +126,7 @@ pub(in crate::daemon) fn start(naming: &Arc<Naming>, pulses: &Arc<Pulses>) -> io
 }
 
 /// Names connections until the daemon ends.
-fn keep(naming: &Naming, pulses: &Pulses) {
+fn keep(naming: &NamerHandle, pulses: &Pulses) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
     // Whether the last change of policy failed and must be retried.
@@ -132,7 +135,7 @@ fn keep(naming: &Naming, pulses: &Pulses) {
         pulses.server_names.beat();
         let mut shared = naming.locked();
         if namer.is_idle() {
-            let nothing_new = |shared: &mut Shared| !shared.is_new && !shared.is_over;
+            let nothing_new = |shared: &mut NamingState| !shared.is_new && !shared.is_over;
             let waited = naming.changed.wait_timeout_while(shared, BEAT, nothing_new);
             (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }

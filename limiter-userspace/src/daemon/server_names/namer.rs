@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_UDP,
-    server_name::{Flow as Noted, MOST_FIRST_BYTES, Meaning, Records},
+    server_name::{Flow as FlowRecord, MOST_FIRST_BYTES, Meaning, Records},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
@@ -35,27 +35,27 @@ pub(super) struct Outcomes {
 #[derive(Default)]
 pub(super) struct ConnectionNamer {
     /// `None`: the policy uses no names.
-    current: Option<Current>,
+    current: Option<CurrentPolicy>,
     follower: Option<Box<Follower>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingSegment>,
 }
 
 /// The policy's meaning of names, and the maps of its connections and QUIC flows.
-pub(super) struct Current {
+pub(super) struct CurrentPolicy {
     pub(super) names: Arc<ServerNames>,
     pub(super) number: u64,
     pub(super) namer: Namer,
 }
 
-impl Current {
+impl CurrentPolicy {
     /// Returns whether a connection waits for a place under a limit on the connections of its name.
-    fn waits(&self, noted: &Noted) -> bool {
+    fn waits(&self, noted: &FlowRecord) -> bool {
         let asked = noted.meaning.limits_of(self.number);
         !noted.is_in_service() && asked & self.names.connections() != 0
     }
 
     /// Blames the client of a connection if its name never becomes known, for limits to which that matters.
-    fn blame(&mut self, ends: &Ends, noted: &Noted) -> Result<(), DatapathError> {
+    fn blame(&mut self, ends: &Ends, noted: &FlowRecord) -> Result<(), DatapathError> {
         let unfinished = noted.unfinished();
         unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
     }
@@ -68,7 +68,7 @@ impl Current {
 }
 
 /// A segment of a connection that the kernel has not noted yet.
-struct Waiting {
+struct WaitingSegment {
     until_ns: u64,
     ends: Ends,
     length: u32,
@@ -110,7 +110,7 @@ impl ConnectionNamer {
             *self = Self::default();
             return Ok(());
         };
-        let current = self.current.insert(Current {
+        let current = self.current.insert(CurrentPolicy {
             number: names.number(),
             names,
             namer: maps.namer()?,
@@ -159,7 +159,7 @@ impl ConnectionNamer {
                     datagrams.push((piece.ends, piece.bytes.into()));
                     return;
                 }
-                pieces.push(Waiting {
+                pieces.push(WaitingSegment {
                     until_ns: now_ns.saturating_add(PATIENCE_NS),
                     ends: piece.ends,
                     length: piece.length,
@@ -189,7 +189,7 @@ impl ConnectionNamer {
     }
 
     /// Reads a piece; returns whether the kernel has noted its connection.
-    fn read(&mut self, now_ns: u64, piece: &Waiting) -> Result<bool, DatapathError> {
+    fn read(&mut self, now_ns: u64, piece: &WaitingSegment) -> Result<bool, DatapathError> {
         let (Some(current), Some(follower)) = (&mut self.current, &mut self.follower) else {
             return Ok(true);
         };
@@ -271,10 +271,10 @@ impl ConnectionNamer {
 
 /// Reads a segment of a connection's second hello, which begins at sequence number `first`.
 fn read_second_hello(
-    current: &mut Current,
+    current: &mut CurrentPolicy,
     follower: &mut Follower,
     now_ns: u64,
-    (ends, noted, first, segment): (&Ends, &Noted, u32, TcpSegment<'_>),
+    (ends, noted, first, segment): (&Ends, &FlowRecord, u32, TcpSegment<'_>),
 ) -> Result<(), DatapathError> {
     let payload = (segment.sequence, segment.payload);
     let flow = flow(ends, Protocol::Tcp);

@@ -7,12 +7,12 @@ use limiter_common::{
 use limiter_datapath::kernel::DatapathError;
 use limiter_names::{Change, Follower, Name, Protocol, Segment};
 
-use super::namer::{Current, dns_name, flow};
+use super::namer::{CurrentPolicy, dns_name, flow};
 
 /// Reads a datagram that may have the name of a flow. Its checksum needs no check, as a damaged datagram does not
 /// decrypt.
 pub(super) fn read(
-    current: &mut Current,
+    current: &mut CurrentPolicy,
     follower: &mut Follower,
     now_ns: u64,
     (ends, datagram): (&Ends, &[u8]),
@@ -48,7 +48,7 @@ pub(super) fn read(
 
 /// Writes the policy's meaning of a flow's name anew; returns whether the flow still lives.
 pub(super) fn rename(
-    current: &mut Current,
+    current: &mut CurrentPolicy,
     now_ns: u64,
     ends: &Ends,
     name: Option<&Name>,
@@ -62,7 +62,7 @@ pub(super) fn rename(
     Ok(true)
 }
 
-fn meaning(current: &Current, name: &Name) -> Meaning {
+fn meaning(current: &CurrentPolicy, name: &Name) -> Meaning {
     let name = dns_name(name);
     Meaning::new(current.number, &current.names.asked_by_quic(name.as_ref()))
 }

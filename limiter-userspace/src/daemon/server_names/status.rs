@@ -6,7 +6,7 @@ use limiter_common::server_name::Loss;
 use limiter_datapath::kernel::{Datapath, DatapathError, ReputationMaps, ServerNameMaps};
 use limiter_names::{Followed, NoName};
 
-use super::{Naming, Outcomes};
+use super::{NamerHandle, Outcomes};
 use crate::protocol::{QuicNamesStatus, ServerNamesStatus};
 
 /// The reason in status and metrics for segments and datagrams beyond this daemon's budget.
@@ -16,14 +16,14 @@ const BUDGET: &str = "budget";
 /// that reads names, if a daemon runs.
 pub(in crate::daemon) fn status(
     datapath: &Datapath,
-    naming: Option<&Naming>,
+    naming: Option<&NamerHandle>,
 ) -> Result<Option<ServerNamesStatus>, DatapathError> {
     let maps = datapath.reputation().map(ReputationMaps::server_names);
     let (Some(_), Some(maps)) = (datapath.server_names(), maps) else {
         return Ok(None);
     };
-    let followed = naming.map(Naming::followed).unwrap_or_default();
-    let Outcomes { tcp, quic } = followed;
+    let outcomes = naming.map(NamerHandle::outcomes).unwrap_or_default();
+    let Outcomes { tcp, quic } = outcomes;
     Ok(Some(ServerNamesStatus {
         named: tcp.named,
         nameless: nameless(&tcp),

@@ -16,30 +16,30 @@ use crate::{
         pulse::{BEAT, Pulses},
         worker::Worker,
     },
-    reputation::pressure::{EVERY, Gauge, HOLDS_NS, Measured},
+    reputation::pressure::{EVERY, Gauge, HOLDS_NS, UsePressure},
 };
 
 /// Shared between the thread and the rest of the daemon.
 #[derive(Default)]
 pub(in crate::daemon) struct Pressures {
-    shared: Mutex<Shared>,
+    shared: Mutex<PressureState>,
     /// Notified of a new policy, and when the daemon ends.
     changed: Condvar,
 }
 
 /// Locked only to store or copy a value.
 #[derive(Default)]
-struct Shared {
+struct PressureState {
     is_over: bool,
-    followed: Followed,
+    followed: PolicyMaps,
     /// The next policy to measure, if there is a new one.
     next: Option<Keeper>,
-    measured: Vec<Measured>,
+    measured: Vec<UsePressure>,
 }
 
 /// A policy and its maps.
 #[derive(Default)]
-struct Followed {
+struct PolicyMaps {
     generation: u64,
     maps: Option<Arc<PressureMaps>>,
 }
@@ -49,7 +49,7 @@ impl Pressures {
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let manifest = datapath.manifest();
         let maps = datapath.reputation();
-        let followed = Followed {
+        let followed = PolicyMaps {
             generation: manifest.generation,
             maps: maps.map(|maps| Arc::clone(maps.sieves().pressures())),
         };
@@ -66,16 +66,16 @@ impl Pressures {
     }
 
     /// Returns the last measurement; empty if there is none.
-    pub(in crate::daemon) fn measured(&self) -> Vec<Measured> {
+    pub(in crate::daemon) fn measured(&self) -> Vec<UsePressure> {
         self.locked().measured.clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Shared> {
+    fn locked(&self) -> MutexGuard<'_, PressureState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Followed {
+impl PolicyMaps {
     fn is(&self, other: &Self) -> bool {
         let same_maps = match (&self.maps, &other.maps) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),
@@ -110,7 +110,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
     loop {
         pulses.pressure.beat();
         let pause = if keeper.gauge.is_idle() { BEAT } else { EVERY };
-        let nothing_new = |shared: &mut Shared| shared.next.is_none() && !shared.is_over;
+        let nothing_new = |shared: &mut PressureState| shared.next.is_none() && !shared.is_over;
         let waited = pressures
             .changed
             .wait_timeout_while(pressures.locked(), pause, nothing_new);
@@ -123,7 +123,7 @@ fn keep(pressures: &Pressures, pulses: &Pulses) {
             keeper = next;
         }
         drop(shared);
-        let measured = keeper.look();
+        let measured = keeper.measure();
         let mut shared = pressures.locked();
         // A newer policy is waiting, so this measurement is obsolete.
         if shared.next.is_none() {
@@ -145,8 +145,8 @@ struct Keeper {
 
 impl Keeper {
     /// Measures once; logs when measuring starts to fail or to work again.
-    fn look(&mut self) -> Vec<Measured> {
-        match self.try_look() {
+    fn measure(&mut self) -> Vec<UsePressure> {
+        match self.try_measure() {
             Ok(measured) => {
                 if mem::take(&mut self.fails) {
                     info!("the pressure of sieves is measured again");
@@ -166,7 +166,7 @@ impl Keeper {
     }
 
     /// Measures once. Gives the kernel each pressure, and once more when it has ended.
-    fn try_look(&mut self) -> Result<Vec<Measured>, DatapathError> {
+    fn try_measure(&mut self) -> Result<Vec<UsePressure>, DatapathError> {
         let Some(maps) = &self.maps else {
             return Ok(Vec::new());
         };

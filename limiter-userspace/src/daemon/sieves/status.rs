@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::{
     protocol::sieves::{SieveBrief, SieveExplanation, SieveStatus, SieveUseStatus},
     reputation::{
-        pressure::{Load, Measured, Threshold, rejected_from},
+        pressure::{Load, Threshold, UsePressure, rejected_from},
         sieve_lists::{entry, lists},
     },
 };
@@ -32,7 +32,7 @@ pub(in crate::daemon) enum SieveError {
 pub(in crate::daemon) fn list(
     datapath: &Datapath,
     name: Option<&str>,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Result<Vec<SieveStatus>, SieveError> {
     let policy = &datapath.manifest().policy;
     if let Some(name) = name
@@ -65,7 +65,7 @@ pub(in crate::daemon) fn list(
 
 pub(in crate::daemon) fn brief(
     datapath: &Datapath,
-    measured: &[Measured],
+    measured: &[UsePressure],
 ) -> Result<Vec<SieveBrief>, DatapathError> {
     let policy = &datapath.manifest().policy;
     let now_ns = monotonic_now();

@@ -32,7 +32,7 @@ pub(super) struct Disk {
 
 /// Why work is not done.
 #[derive(Debug)]
-pub(super) enum Undone {
+pub(super) enum DiskError {
     /// The disk does not answer.
     Hangs,
     /// There is no room for another thread.
@@ -59,11 +59,11 @@ impl Disk {
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Undone> {
+    ) -> Result<T, DiskError> {
         let deadline = Instant::now() + self.patience;
         let left = || deadline.saturating_duration_since(Instant::now());
         let answer = self.begin(work, left())?;
-        answer.recv_timeout(left()).map_err(|_| Undone::Hangs)
+        answer.recv_timeout(left()).map_err(|_| DiskError::Hangs)
     }
 
     /// Runs work that all else waits for; calls `tell` if it takes long.
@@ -71,11 +71,11 @@ impl Disk {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
         tell: impl FnOnce(),
-    ) -> Result<T, Undone> {
+    ) -> Result<T, DiskError> {
         let answer = self.begin(work, self.patience)?;
         answer.recv_timeout(self.patience).or_else(|_| {
             tell();
-            answer.recv().map_err(|_| Undone::Hangs)
+            answer.recv().map_err(|_| DiskError::Hangs)
         })
     }
 
@@ -83,23 +83,23 @@ impl Disk {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
         patience: Duration,
-    ) -> Result<Receiver<T>, Undone> {
+    ) -> Result<Receiver<T>, DiskError> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = match &mut *thread {
             Some(thread) => thread,
-            none => none.insert(start().map_err(Undone::Thread)?),
+            none => none.insert(start().map_err(DiskError::Thread)?),
         };
         // Earlier work that hung may end any moment.
         self.turn.take(patience)?;
         let (reply, answer) = mpsc::sync_channel(1);
-        let turn = Taken(Arc::clone(&self.turn));
+        let turn = TurnGuard(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
             drop(turn);
             // If the disk hung, the caller waits no more.
             let _ = reply.send(done);
         });
-        thread.send(work).map_err(|_| Undone::Hangs)?;
+        thread.send(work).map_err(|_| DiskError::Hangs)?;
         Ok(answer)
     }
 }
@@ -119,14 +119,14 @@ fn start() -> io::Result<SyncSender<Work>> {
 
 impl Turn {
     /// Waits until the thread is free, and takes it.
-    fn take(&self, patience: Duration) -> Result<(), Undone> {
+    fn take(&self, patience: Duration) -> Result<(), DiskError> {
         let is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
             .over
             .wait_timeout_while(is_taken, patience, |taken| *taken);
         let (mut is_taken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
-            return Err(Undone::Hangs);
+            return Err(DiskError::Hangs);
         }
         *is_taken = true;
         drop(is_taken);
@@ -135,9 +135,9 @@ impl Turn {
 }
 
 /// Exclusive use of the thread, for one piece of work.
-struct Taken(Arc<Turn>);
+struct TurnGuard(Arc<Turn>);
 
-impl Drop for Taken {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
         let Turn { is_taken, over } = &*self.0;
         *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
@@ -199,7 +199,7 @@ mod tests {
         let disk = Disk::new(Duration::from_millis(100));
         let answers = Arc::new(Barrier::new(2));
         let hanging = Arc::clone(&answers);
-        let hangs = |done: Result<(), Undone>| matches!(done, Err(Undone::Hangs));
+        let hangs = |done: Result<(), DiskError>| matches!(done, Err(DiskError::Hangs));
         let work = move || {
             hanging.wait();
         };

@@ -18,8 +18,8 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::{
-    disk::{self, Disk, Undone},
-    written::{INTERVAL, Written},
+    disk::{self, Disk, DiskError},
+    summary::{INTERVAL, WriteSummary},
 };
 use crate::protocol::StateStatus;
 
@@ -31,17 +31,17 @@ pub(in crate::daemon) struct StateKeeper {
     in_the_way: Mutex<Option<Arc<Reason>>>,
     disk: Disk,
     /// The file's content, if written since the daemon started. Held while saving.
-    written: Mutex<Option<Written>>,
+    written: Mutex<Option<WriteSummary>>,
     /// Whether the file must be written even if its content suffices.
     is_urgent: AtomicBool,
     status: Mutex<StateStatus>,
 }
 
-pub(super) enum Captured {
+pub(super) enum CaptureOutcome {
     /// The file suffices for now.
     Suffices(Timestamp),
     /// The file must be written.
-    Whole(Snapshot, Written),
+    Whole(Snapshot, WriteSummary),
 }
 
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ enum KeepError {
     Thread(#[from] io::Error),
 }
 
-enum Saved {
+enum SaveOutcome {
     /// The file sufficed at that time.
     Sufficed(Timestamp),
     Written {
@@ -140,8 +140,8 @@ impl StateKeeper {
         self.disk
             .wait_for(work, tell)
             .map_err(|undone| match undone {
-                Undone::Hangs => io::Error::other("its thread has failed"),
-                Undone::Thread(error) => error,
+                DiskError::Hangs => io::Error::other("its thread has failed"),
+                DiskError::Thread(error) => error,
             })
     }
 
@@ -182,8 +182,8 @@ impl StateKeeper {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, KeepError> {
         self.disk.run(work).map_err(|undone| match undone {
-            Undone::Hangs => KeepError::Hangs(self.file.path().to_owned()),
-            Undone::Thread(error) => KeepError::Thread(error),
+            DiskError::Hangs => KeepError::Hangs(self.file.path().to_owned()),
+            DiskError::Thread(error) => KeepError::Thread(error),
         })
     }
 
@@ -200,7 +200,7 @@ impl StateKeeper {
     /// Saves the state that `capture` returns; logs when saving starts to fail or to work again.
     pub(super) fn save(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         self.hurry();
         self.renew(capture);
@@ -209,7 +209,7 @@ impl StateKeeper {
     /// Does the same, unless the file's content, which `capture` receives, suffices for now.
     pub(super) fn renew(
         &self,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
     ) {
         let saved = self.try_renew(&mut locked(&self.written), capture);
         let mut status = locked(&self.status);
@@ -219,8 +219,8 @@ impl StateKeeper {
                     info!("the state is saved to {}", status.file.display());
                 }
                 status.saved_at = Some(match saved {
-                    Saved::Sufficed(at) => at,
-                    Saved::Written {
+                    SaveOutcome::Sufficed(at) => at,
+                    SaveOutcome::Written {
                         at,
                         buckets,
                         bans,
@@ -244,9 +244,9 @@ impl StateKeeper {
 
     fn try_renew(
         &self,
-        written: &mut Option<Written>,
-        capture: impl FnOnce(Option<&Written>) -> Result<Captured, DatapathError>,
-    ) -> Result<Saved, KeepError> {
+        written: &mut Option<WriteSummary>,
+        capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
+    ) -> Result<SaveOutcome, KeepError> {
         self.make_way()?;
         // Reset before the capture: a change during it must make the next save urgent.
         if self.is_urgent.swap(false, Relaxed) {
@@ -256,10 +256,10 @@ impl StateKeeper {
         let is_there = self.on_disk(move || is_there(&file))?;
         *written = written.filter(|_| is_there);
         let (snapshot, now) = match capture(written.as_ref())? {
-            Captured::Suffices(at) => return Ok(Saved::Sufficed(at)),
-            Captured::Whole(snapshot, now) => (snapshot, now),
+            CaptureOutcome::Suffices(at) => return Ok(SaveOutcome::Sufficed(at)),
+            CaptureOutcome::Whole(snapshot, now) => (snapshot, now),
         };
-        let saved = Saved::Written {
+        let saved = SaveOutcome::Written {
             at: snapshot.saved_at,
             buckets: snapshot.count(),
             bans: snapshot.bans.len() as u64,

@@ -3,7 +3,7 @@
 mod disk;
 mod keeper;
 mod resume;
-mod written;
+mod summary;
 
 use std::{convert::Infallible, future, sync::Arc};
 
@@ -18,10 +18,10 @@ use tokio::{
 use tracing::error;
 
 use self::{
-    keeper::Captured,
-    written::{INTERVAL, Written},
+    keeper::CaptureOutcome,
+    summary::{INTERVAL, WriteSummary},
 };
-pub(super) use self::{keeper::StateKeeper, resume::Resumed};
+pub(super) use self::{keeper::StateKeeper, resume::ResumeState};
 use super::{bans, shared::Daemon};
 
 /// Saves the state at once, and every minute if the file must be written again, forever.
@@ -63,15 +63,15 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
 
 /// Captures the state, unless the file suffices: reading half a million bans takes longer than all else that a quiet
 /// daemon does in a minute.
-fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, DatapathError> {
+fn capture(daemon: &Daemon, file: Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
     let at = Moment::new(monotonic_now(), saved_at);
     let sets = datapath.capture()?;
     // Before the bans are read: the file may lack a change during the reading, so it must count as new.
-    let now = Written::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
+    let now = WriteSummary::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);
     if file.is_some_and(|file| file.suffices(&now)) {
-        return Ok(Captured::Suffices(saved_at));
+        return Ok(CaptureOutcome::Suffices(saved_at));
     }
     let snapshot = Snapshot {
         saved_at,
@@ -82,5 +82,5 @@ fn capture(daemon: &Daemon, file: Option<&Written>) -> Result<Captured, Datapath
         sieves: datapath.capture_sieves(),
         known: datapath.capture_known()?,
     };
-    Ok(Captured::Whole(snapshot, now))
+    Ok(CaptureOutcome::Whole(snapshot, now))
 }

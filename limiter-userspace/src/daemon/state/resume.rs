@@ -8,15 +8,15 @@ use limiter_datapath::{
 use tracing::info;
 
 use super::keeper::StateKeeper;
-use crate::daemon::{bans, candidate::Inherited, messages::warn_of_lost};
+use crate::daemon::{bans, candidate::Inheritance, messages::warn_of_lost};
 
 /// The end of the warning if there is no state to resume from.
 const BEGINS_ANEW: &str = "every bucket begins full, and no source is banned or known";
 
 /// The state to resume from.
-pub(in crate::daemon) struct Resumed(Snapshot);
+pub(in crate::daemon) struct ResumeState(Snapshot);
 
-impl Resumed {
+impl ResumeState {
     /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins full.
     pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
         keeper.load(BEGINS_ANEW).map(Self)
@@ -33,9 +33,9 @@ impl Resumed {
     }
 
     /// Returns the limits' ids and the units that the policy inherits.
-    pub(in crate::daemon) fn inherited(&self) -> Inherited {
+    pub(in crate::daemon) fn inherited(&self) -> Inheritance {
         let units = self.0.sets.first().map(|set| set.debts.units.clone());
-        Inherited {
+        Inheritance {
             in_force: Vec::new(),
             names: self.0.names.clone(),
             units: units.unwrap_or_default(),

@@ -5,13 +5,13 @@
 //! that refused packets often ask for are reported often. A full table drops the names reported least, so a flood of
 //! names, each refused a few times, drives out no name that many refused packets ask for.
 
-mod known;
+mod table;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::task::spawn_blocking;
 
-pub(super) use self::known::Texts;
+pub(super) use self::table::Texts;
 use super::shared::Daemon;
 
 /// How often questions are read: the kernel's map has room for 230.

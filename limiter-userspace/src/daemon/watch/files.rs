@@ -168,9 +168,9 @@ impl FileWatch {
             }
         });
         let seconds = self.pace.look.as_secs();
-        let complain = |what: &str, error: notify::Error| {
+        let complain = |target: &str, error: notify::Error| {
             let why = why(&error);
-            warn!("cannot watch {what}: {why}; changes there are noticed within {seconds} s");
+            warn!("cannot watch {target}: {why}; changes there are noticed within {seconds} s");
         };
         let directories: BTreeSet<_> = paths.iter().flat_map(|path| directories(path)).collect();
         self.watcher = match watcher {

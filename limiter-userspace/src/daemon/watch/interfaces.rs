@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     daemon::{messages::log_attached, shared::Daemon},
-    fit::{self, Misfit, PassedOver},
+    fit::{self, Misfit, SkippedInterface},
 };
 
 /// How often to look at the interfaces even without an event: an interface in use by another program may be free by
@@ -42,7 +42,7 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         {
             let _alone = daemon.changing.lock().await;
-            look(daemon).await;
+            poll(daemon).await;
         }
         match &mut events {
             // The event's content is ignored: the look reads the present state.
@@ -54,7 +54,7 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 
 /// Logs vanished and renamed interfaces, and attaches to interfaces that are to be limited and are not yet. The lock
 /// keeps the policy unchanged meanwhile.
-pub(in crate::daemon) async fn look(daemon: &Arc<Daemon>) {
+pub(in crate::daemon) async fn poll(daemon: &Arc<Daemon>) {
     let mut logged = daemon.logged.lock().await;
     log_vanished(daemon, &mut logged.vanished);
     let Some(links) = observe(daemon, &mut logged.unknown).await else {
@@ -63,8 +63,8 @@ pub(in crate::daemon) async fn look(daemon: &Arc<Daemon>) {
     detach_unselected(daemon, &links);
     let links = attach_appeared(daemon, links, &mut logged.refused).await;
     detach_replaced(daemon);
-    tell_misfits(daemon, &links, &logged.refused);
-    tell_unmatched(daemon, &links);
+    log_misfits(daemon, &links, &logged.refused);
+    log_unmatched(daemon, &links);
 }
 
 /// Logs each awaited interface that has vanished since the last time.
@@ -101,7 +101,7 @@ fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
     }
 }
 
-fn tell_unmatched(daemon: &Daemon, links: &[Interface]) {
+fn log_unmatched(daemon: &Daemon, links: &[Interface]) {
     let unmatched = {
         let datapath = daemon.datapath();
         let patterns = datapath.manifest().interfaces.iter();
@@ -143,7 +143,7 @@ fn limited_among<'l>(links: &'l [Interface], datapath: &Datapath) -> Vec<&'l Int
 
 /// Compares the policy in force with the limited interfaces, which may have changed, and logs new misfits. `refused`:
 /// why others cannot be attached to, which is logged already.
-fn tell_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
+fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
     let (mut misfits, unseen): (BTreeMap<_, _>, BTreeMap<_, _>) = {
         let datapath = daemon.datapath();
         let policy = &datapath.manifest().policy;
@@ -158,14 +158,14 @@ fn tell_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String,
             limited.iter().filter_map(unseen).collect(),
         )
     };
-    let known = daemon.unseen.troubles();
+    let known = daemon.unseen.all();
     for (interface, unseen) in &unseen {
         if known.get(interface) != Some(unseen) {
             warn!(interface, "{unseen}");
         }
     }
     daemon.unseen.set(unseen);
-    let before = daemon.misfits.troubles();
+    let before = daemon.misfits.all();
     for (interface, misfit) in &misfits {
         if before.get(interface) != Some(misfit) {
             warn!(interface, "{misfit}");
@@ -235,7 +235,7 @@ async fn attach_appeared(
         let told = if is_named {
             reason.clone()
         } else {
-            let passed_over = PassedOver {
+            let passed_over = SkippedInterface {
                 interface: name.clone(),
                 reason: reason.clone(),
             };

@@ -2,4 +2,4 @@
 
 pub mod files;
 pub(super) mod interfaces;
-pub(super) mod logged;
+pub(super) mod problems;

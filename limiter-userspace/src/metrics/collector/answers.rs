@@ -3,10 +3,12 @@
 use limiter_common::counters::Traffic;
 use limiter_datapath::kernel::{Datapath, DatapathError};
 
-use super::labelled::Labelled;
+use super::labelled::LabelledRow;
 
 /// Returns the answers sent for each limit, by kind.
-pub(super) fn by_answer(datapath: &Datapath) -> Result<Vec<Labelled<2, Traffic>>, DatapathError> {
+pub(super) fn by_answer(
+    datapath: &Datapath,
+) -> Result<Vec<LabelledRow<2, Traffic>>, DatapathError> {
     let mut rows = Vec::new();
     for limit in &datapath.manifest().policy.limits {
         for (answer, traffic) in datapath.answer_traffic(limit)? {

@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::labelled::{Labelled, counters};
+use super::labelled::{LabelledRow, counters};
 use crate::{
     daemon::automatic::{Outcome, Outcomes},
     protocol::GuardStatus,
@@ -21,7 +21,7 @@ pub(super) fn encode(
     encoder: &mut DescriptorEncoder,
 ) -> fmt::Result {
     let limits = policy.limits.iter().filter(|limit| limit.ban.is_some());
-    let rows: Vec<Labelled<2, u64>> = limits
+    let rows: Vec<LabelledRow<2, u64>> = limits
         .flat_map(|limit| {
             Outcome::ALL.map(|outcome| {
                 let labels = [

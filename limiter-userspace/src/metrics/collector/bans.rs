@@ -8,8 +8,8 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::labelled::{Labelled, counters};
-use crate::daemon::{BanCounts, BansDone, Maker};
+use super::labelled::{LabelledRow, counters};
+use crate::daemon::{BanCounts, BanTotals, Maker};
 
 pub(super) fn encode(
     counts: &BanCounts,
@@ -37,7 +37,7 @@ pub(super) fn encode(
         )?,
     )?;
     let limits = &datapath.manifest().policy.limits;
-    let rows = |number: fn(&BansDone) -> u64| -> Vec<Labelled<2, u64>> {
+    let rows = |number: fn(&BanTotals) -> u64| -> Vec<LabelledRow<2, u64>> {
         let row = |maker: Maker, limit: &str| {
             let labels = [
                 ("limit", limit.to_owned()),

@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::labelled::{Labelled, counters};
+use super::labelled::{LabelledRow, counters};
 use crate::{
     metrics::number::gauge_of,
     protocol::{FleetShare, FleetStatus},
@@ -214,7 +214,7 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
-fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<LabelledRow<1, u64>> {
     let counts = counts.iter();
     counts
         .map(|(value, count)| ([(label, value.clone())], *count))

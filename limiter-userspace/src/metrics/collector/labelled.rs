@@ -7,13 +7,13 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-pub(super) type Labelled<const N: usize, T> = ([(&'static str, String); N], T);
+pub(super) type LabelledRow<const N: usize, T> = ([(&'static str, String); N], T);
 
 pub(super) fn counters<const N: usize>(
     encoder: &mut DescriptorEncoder,
     name: &str,
     help: &str,
-    rows: &[Labelled<N, u64>],
+    rows: &[LabelledRow<N, u64>],
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (labels, number) in rows {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::labelled::{Labelled, counters};
+use super::labelled::{LabelledRow, counters};
 use crate::protocol::ServerNamesStatus;
 
 /// Encodes the outcomes of connections and QUIC flows, under a policy with limits on server names.
@@ -37,13 +37,13 @@ pub(super) fn encode(status: &ServerNamesStatus, encoder: &mut DescriptorEncoder
 }
 
 /// Returns the number of names, and of flows without a name by the reason.
-fn outcomes(named: u64, nameless: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+fn outcomes(named: u64, nameless: &BTreeMap<String, u64>) -> Vec<LabelledRow<1, u64>> {
     let mut outcomes = rows("outcome", nameless);
     outcomes.push(([("outcome", "named".to_owned())], named));
     outcomes
 }
 
-fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<Labelled<1, u64>> {
+fn rows(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<LabelledRow<1, u64>> {
     let counts = counts.iter();
     counts
         .map(|(name, count)| ([(label, name.clone())], *count))

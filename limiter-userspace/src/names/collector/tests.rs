@@ -35,10 +35,10 @@ fn collected(most_flows: usize, frames: &[Vec<u8>]) -> Summary {
 }
 
 /// A name, its source, and its flows and packets.
-type Named = (String, &'static str, u64, u64);
+type NameTraffic = (String, &'static str, u64, u64);
 
 /// Returns the names, and the reasons for no name with their flows.
-fn told(summary: &Summary) -> (Vec<Named>, Vec<(&'static str, u64)>) {
+fn rows(summary: &Summary) -> (Vec<NameTraffic>, Vec<(&'static str, u64)>) {
     let names = summary.names().into_iter();
     let unread = summary.unread().into_iter();
     (
@@ -65,7 +65,7 @@ fn what_the_client_sends_counts() -> Result<()> {
         up.tcp_ack(5000, HTTP, 150, 27)?,
     ];
     let summary = collected(10, &frames);
-    let (names, unread) = told(&summary);
+    let (names, unread) = rows(&summary);
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 1, 6)]);
     assert!(unread.is_empty() && summary.silent == 0, "{unread:?}");
     let bytes = [0, 2, 3, 4, 5, 7].map(|index: usize| frames[index].len() as u64);
@@ -87,7 +87,7 @@ fn the_client_is_found_without_its_syn() -> Result<()> {
         up.tcp_data(5000, HTTP, (100, 8), REQUEST)?,
     ];
     for frames in [&answered, &middle] {
-        let (names, _) = told(&collected(10, frames));
+        let (names, _) = rows(&collected(10, frames));
         assert_eq!(names, [("www.example.com".to_owned(), "http1", 1, 1)]);
     }
     Ok(())
@@ -103,11 +103,11 @@ fn a_port_that_comes_again_is_a_new_flow() -> Result<()> {
         frames.push(up.tcp_syn(5000, HTTP, start)?);
         frames.push(up.tcp_data(5000, HTTP, (start + 1, 8), REQUEST)?);
     }
-    let (names, _) = told(&collected(10, &frames));
+    let (names, _) = rows(&collected(10, &frames));
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 2, 6)]);
     // TCP Fast Open: the SYN carries data.
     let frames = [up.tcp_fast_open(5000, HTTP, 99, REQUEST)?];
-    let (names, _) = told(&collected(10, &frames));
+    let (names, _) = rows(&collected(10, &frames));
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 1, 1)]);
     Ok(())
 }
@@ -126,7 +126,7 @@ fn flows_without_a_name_say_why() -> Result<()> {
         up.echo(b"ping")?,
     ];
     let summary = collected(10, &frames);
-    let (names, unread) = told(&summary);
+    let (names, unread) = rows(&summary);
     assert!(names.is_empty());
     let expected = [("foreign", 2), ("no-beginning", 1), ("incomplete", 1)];
     assert_eq!(unread, expected);
@@ -142,7 +142,7 @@ fn flows_beyond_the_room_are_counted() -> Result<()> {
         frames.push(up.tcp_data(port, HTTP, (100, 8), REQUEST)?);
     }
     let summary = collected(3, &frames);
-    let (names, _) = told(&summary);
+    let (names, _) = rows(&summary);
     assert_eq!(names, [("www.example.com".to_owned(), "http1", 3, 3)]);
     assert_eq!(summary.not_followed, 2);
     Ok(())

@@ -14,7 +14,7 @@ use rtnetlink::{
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use socket2::SockRef;
 
-use super::{filter::ASSURED_TCP, message::Message, tracked::Tracked};
+use super::{filter::ASSURED_TCP, message::Message, tracked::TrackedConnection};
 use crate::netlink::next;
 
 /// The groups `NFNLGRP_CONNTRACK_UPDATE` and `NFNLGRP_CONNTRACK_DESTROY`, as bits. The group of new connections
@@ -31,11 +31,11 @@ const LONGEST: usize = 8 << 10;
 const AT_ONCE: usize = 512;
 
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ConntrackEvent {
     /// The connection exists.
-    There(Tracked),
+    There(TrackedConnection),
     /// The connection ended.
-    Gone(Tracked),
+    Gone(TrackedConnection),
     /// Events were lost.
     Lost,
 }
@@ -65,29 +65,29 @@ impl Events {
 
     /// Waits for the next event, then takes waiting events too, up to [`AT_ONCE`] and the rest of the last
     /// datagram.
-    pub(crate) async fn next(&mut self) -> io::Result<Vec<Heard>> {
-        let mut heard = Vec::new();
-        self.receive(&mut heard).await?;
-        while heard.len() < AT_ONCE {
-            match self.receive(&mut heard).now_or_never() {
+    pub(crate) async fn next(&mut self) -> io::Result<Vec<ConntrackEvent>> {
+        let mut events = Vec::new();
+        self.receive(&mut events).await?;
+        while events.len() < AT_ONCE {
+            match self.receive(&mut events).now_or_never() {
                 Some(received) => received?,
                 None => break,
             }
         }
-        Ok(heard)
+        Ok(events)
     }
 
-    async fn receive(&mut self, heard: &mut Vec<Heard>) -> io::Result<()> {
+    async fn receive(&mut self, events: &mut Vec<ConntrackEvent>) -> io::Result<()> {
         self.buffer.clear();
         match self.socket.recv_from(&mut self.buffer).await {
             // Another process sent it, not the kernel.
             Ok(from) if from.port_number() != 0 => Ok(()),
             Ok(_) => {
-                read(&self.buffer, heard);
+                read(&self.buffer, events);
                 Ok(())
             }
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                heard.push(Heard::Lost);
+                events.push(ConntrackEvent::Lost);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -96,7 +96,7 @@ impl Events {
 }
 
 /// Reads the messages of one datagram.
-fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
+fn read(mut bytes: &[u8], events: &mut Vec<ConntrackEvent>) {
     while !bytes.is_empty() {
         let message = next(bytes).and_then(|(message, rest)| {
             bytes = rest;
@@ -104,15 +104,15 @@ fn read(mut bytes: &[u8], heard: &mut Vec<Heard>) {
         });
         match message.map(|message| message.payload) {
             Ok(NetlinkPayload::InnerMessage(Message::There(Some(tracked)))) => {
-                heard.push(Heard::There(tracked));
+                events.push(ConntrackEvent::There(tracked));
             }
             Ok(NetlinkPayload::InnerMessage(Message::Gone(Some(tracked)))) => {
-                heard.push(Heard::Gone(tracked));
+                events.push(ConntrackEvent::Gone(tracked));
             }
             Ok(_) => {}
             // A message that cannot be decoded counts as a lost one.
             Err(_) => {
-                heard.push(Heard::Lost);
+                events.push(ConntrackEvent::Lost);
                 return;
             }
         }

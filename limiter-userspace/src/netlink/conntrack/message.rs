@@ -4,7 +4,7 @@ use rtnetlink::packet_core::{
     DecodeError, NetlinkDeserializable, NetlinkHeader, NetlinkSerializable,
 };
 
-use super::tracked::{ASSURED, STATUS, Tracked};
+use super::tracked::{ASSURED, STATUS, TrackedConnection};
 
 /// `NFNL_SUBSYS_CTNETLINK`, the subsystem, in the higher byte of a message's type.
 const SUBSYSTEM: u16 = 1 << 8;
@@ -22,9 +22,9 @@ pub(super) enum Message {
     /// The request for all connections.
     Ask,
     /// A connection that exists; `None`: not TCP.
-    There(Option<Tracked>),
+    There(Option<TrackedConnection>),
     /// A connection that ended; `None`: not TCP.
-    Gone(Option<Tracked>),
+    Gone(Option<TrackedConnection>),
     /// Any other message.
     Other,
 }
@@ -59,8 +59,8 @@ impl NetlinkDeserializable for Message {
     fn deserialize(header: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
         let attributes = payload.get(HEADER..).unwrap_or_default();
         Ok(match header.message_type {
-            NEW => Self::There(Tracked::read(attributes)?),
-            DELETE => Self::Gone(Tracked::read(attributes)?),
+            NEW => Self::There(TrackedConnection::read(attributes)?),
+            DELETE => Self::Gone(TrackedConnection::read(attributes)?),
             _ => Self::Other,
         })
     }

@@ -14,15 +14,15 @@ mod tests;
 
 use self::message::{Message, assured};
 pub(crate) use self::{
-    events::{Events, Heard},
-    tracked::{Tracked, Tuple},
+    events::{ConntrackEvent, Events},
+    tracked::{TrackedConnection, Tuple},
 };
 use super::{Channel, DumpError};
 
 /// Dumps the TCP connections with packets seen both ways, in this thread's network namespace.
 pub(crate) async fn ask<T>(
     conntrack: &mut Channel,
-    mut keep: impl FnMut(Tracked) -> Option<T>,
+    mut keep: impl FnMut(TrackedConnection) -> Option<T>,
 ) -> Result<Vec<T>, DumpError> {
     let keep = |message| match message {
         Message::There(Some(tracked)) => keep(tracked),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::tracked::Tracked;
+use super::tracked::TrackedConnection;
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap();
@@ -56,7 +56,7 @@ fn connection(protocol: u8, status: u32, state: Option<u8>) -> Vec<u8> {
 
 #[test]
 fn a_connection_is_read() {
-    let tracked = Tracked::read(&connection(6, 0b1110, Some(3))).unwrap();
+    let tracked = TrackedConnection::read(&connection(6, 0b1110, Some(3))).unwrap();
     let tracked = tracked.expect("it is one of TCP");
     assert_eq!(tracked.id, 0xdead_beef);
     let ends = |tuple: super::Tuple| [tuple.source, tuple.destination].map(|end| end.to_string());
@@ -71,7 +71,7 @@ fn a_connection_is_read() {
 #[test]
 fn only_established_ones_of_tcp_are_open() {
     let is_open = |status, state| {
-        let tracked = Tracked::read(&connection(6, status, state)).unwrap();
+        let tracked = TrackedConnection::read(&connection(6, status, state)).unwrap();
         tracked.expect("it is one of TCP").is_open()
     };
     let assured = 0b1110;
@@ -84,24 +84,24 @@ fn only_established_ones_of_tcp_are_open() {
     assert_eq!(is_open(0b1010, Some(3)), Some(false), "not assured");
     assert_eq!(is_open(assured, None), None);
     for protocol in [17, 132] {
-        let other = Tracked::read(&connection(protocol, assured, None));
+        let other = TrackedConnection::read(&connection(protocol, assured, None));
         assert_eq!(other.unwrap(), None, "{protocol}");
     }
-    assert_eq!(Tracked::read(&[]).unwrap(), None);
+    assert_eq!(TrackedConnection::read(&[]).unwrap(), None);
 }
 
 #[test]
 fn what_is_cut_off_is_no_panic() {
     let whole = connection(6, 0b1110, Some(3));
     for length in 0..whole.len() {
-        let _ = Tracked::read(&whole[..length]);
+        let _ = TrackedConnection::read(&whole[..length]);
     }
 }
 
 proptest! {
     #[test]
     fn nothing_is_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Tracked::read(&bytes);
+        let _ = TrackedConnection::read(&bytes);
     }
 
     #[test]
@@ -110,6 +110,6 @@ proptest! {
         if let Some(byte) = bytes.get_mut(at) {
             *byte = to;
         }
-        let _ = Tracked::read(&bytes);
+        let _ = TrackedConnection::read(&bytes);
     }
 }

@@ -61,7 +61,7 @@ impl Tuple {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tracked {
+pub(crate) struct TrackedConnection {
     /// The kernel's id, a keyed hash.
     pub(crate) id: u32,
     /// The tuple of the opener's packets, before any translation.
@@ -73,7 +73,7 @@ pub(crate) struct Tracked {
     state: Option<u8>,
 }
 
-impl Tracked {
+impl TrackedConnection {
     /// Returns whether the connection is open; `None`: the message has no state.
     pub(crate) fn is_open(&self) -> Option<bool> {
         let state = self.state?;

@@ -4,7 +4,7 @@ use limiter_policy::text::short;
 use maud::{Markup, html};
 
 use super::{
-    super::asked::BansAsked,
+    super::params::BansParams,
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, time, until},
 };
@@ -38,10 +38,10 @@ pub(super) fn section(newest: &[BanStatus], status: &BansStatus) -> Markup {
 /// Returns a page of bans; `next`: the query for the next one.
 pub(in crate::page) fn page(
     page: &BansPage,
-    asked: &BansAsked,
-    next: Option<&BansAsked>,
+    asked: &BansParams,
+    next: Option<&BansParams>,
 ) -> Markup {
-    let link = |asked: &BansAsked| {
+    let link = |asked: &BansParams| {
         let position = asked
             .position
             .map(|position| format!("&position={position}"));

@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(in crate::page) fn page(explanation: &Explanation) -> Markup {
-    let lines = [standing::explained(explanation), answers(explanation)].concat();
+    let lines = [standing::explanation_lines(explanation), answers(explanation)].concat();
     frame(
         &explanation.address.to_string(),
         &html! {
@@ -34,7 +34,7 @@ pub(in crate::page) fn page(explanation: &Explanation) -> Markup {
                 @for line in summary(explanation) { p { (line) } }
                 @if !explanation.limits.is_empty() { (limits(&explanation.limits)) }
                 @for line in lines { p { (line) } }
-                @for found in &explanation.sieves { p { (sieve::explained(found)) } }
+                @for found in &explanation.sieves { p { (sieve::explanation_text(found)) } }
                 @if let Some(last) = &explanation.last_drop {
                     @for line in last_drop_lines(last) { p { (line) } }
                 }

@@ -16,17 +16,17 @@ use crate::{
 
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let status = &snapshot.status;
-    let troubles = all(status);
+    let warnings = all(status);
     html! {
         section #health data-live aria-labelledby="health-title" {
             h2 #health-title { "Health" }
-            @if troubles.is_empty() {
+            @if warnings.is_empty() {
                 p.ok { "All is well." }
             } @else {
                 ul.troubles {
-                    @for (level, trouble) in &troubles {
+                    @for (level, warning) in &warnings {
                         li class=(if *level == Level::Critical { "critical" } else { "warning" }) {
-                            strong { (level.name()) } " " (trouble)
+                            strong { (level.name()) } " " (warning)
                         }
                     }
                 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    super::{asked::OffendersAsked, snapshot::Offenders},
+    super::{params::OffendersParams, snapshot::Offenders},
     frame::frame,
     parts::{Column, Kind, encoded, source, table, text, until},
 };
@@ -25,7 +25,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
                     } @else {
                         (rows(offenders, Grouping::Address, "Dropped in the last minute, most drops first"))
                     }
-                    p { (kept(&offenders.list)) " " a href="/offenders" { "All of them" } }
+                    p { (list_summary(&offenders.list)) " " a href="/offenders" { "All of them" } }
                 }
             }
         }
@@ -35,7 +35,7 @@ pub(super) fn section(offenders: &Result<Offenders, String>) -> Markup {
 /// Returns a page of offenders; `next`: the first row of the next one.
 pub(in crate::page) fn page(
     offenders: &Offenders,
-    asked: &OffendersAsked,
+    asked: &OffendersParams,
     next: Option<usize>,
 ) -> Markup {
     let by = |by| match by {
@@ -68,7 +68,9 @@ pub(in crate::page) fn page(
                 } @else {
                     (rows(offenders, grouping, "Dropped most"))
                 }
-                p { (kept(&offenders.list)) " The thousand that were dropped most are shown." }
+                p {
+                    (list_summary(&offenders.list)) " The thousand that were dropped most are shown."
+                }
             }
             nav aria-label="Rows" {
                 @if asked.from > 0 { a href=(link(0, grouping)) rel="first" { "First" } }
@@ -78,7 +80,7 @@ pub(in crate::page) fn page(
     )
 }
 
-fn kept(list: &OffenderList) -> String {
+fn list_summary(list: &OffenderList) -> String {
     format!(
         "{} of up to {} remembered, {} forgotten, {} drops not recorded.",
         count(list.remembered),
@@ -110,7 +112,7 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
                 text(offender.dropper()),
                 text(at_least(offender.drops, list.lower_bound)),
                 text(ago(offender.last_drop_ago_ns)),
-                held(offender, hold.as_ref()),
+                hold_cell(offender, hold.as_ref()),
             ]
         })
         .collect();
@@ -118,7 +120,7 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
 }
 
 /// Returns the time until which a source is dropped, if it sends no more.
-fn held(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
+fn hold_cell(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
     match hold {
         None => text(super::parts::NONE),
         Some(Hold { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },

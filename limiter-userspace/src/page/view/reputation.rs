@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::parts::{Column, Kind, NONE, table, text};
 use crate::{
     cli::{
-        lists::troubles,
+        lists::list_warnings,
         render::{count, duration},
         sieve, standing,
     },
@@ -52,7 +52,7 @@ pub(super) fn lists(lists: &[ListStatus]) -> Markup {
             } @else {
                 (table("Lists of addresses", &columns, &rows))
             }
-            @for trouble in lists.iter().flat_map(troubles) { p.warning { (trouble) } }
+            @for warning in lists.iter().flat_map(list_warnings) { p.warning { (warning) } }
         }
     }
 }

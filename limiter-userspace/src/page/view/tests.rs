@@ -5,7 +5,7 @@ use limiter_policy::policy::bans::Origin;
 
 use super::{
     super::{
-        asked::{BansAsked, OffendersAsked},
+        params::{BansParams, OffendersParams},
         snapshot::{Offenders, Snapshot},
     },
     *,
@@ -125,7 +125,7 @@ fn assert_harmless(markup: Markup) {
 fn nothing_from_elsewhere_is_markup() {
     assert_harmless(overview(&snapshot()));
     assert_harmless(message(EVIL));
-    let asked = OffendersAsked {
+    let asked = OffendersParams {
         from: 100,
         by: None,
         limit: EVIL.to_owned(),
@@ -136,10 +136,10 @@ fn nothing_from_elsewhere_is_markup() {
         bans: vec![ban()],
         next: None,
     };
-    let asked = BansAsked {
+    let asked = BansParams {
         prefix: EVIL.to_owned(),
         origin: EVIL.to_owned(),
-        ..BansAsked::default()
+        ..BansParams::default()
     };
     assert_harmless(bans(&page, &asked, Some(&asked)));
     let mut explanation = crate::cli::top::testing::explanation("192.0.2.1");

@@ -56,7 +56,7 @@ impl KernelEngine {
         Ok(self.trial.judge(now_ns, &self.frame)?)
     }
 
-    fn tell_cookie_keys(&self, keys: CookieKeys) -> Result<(), EngineError> {
+    fn write_cookie_keys(&self, keys: CookieKeys) -> Result<(), EngineError> {
         Ok(self.trial.reputation().cookies().set(keys)?)
     }
 }
@@ -91,9 +91,9 @@ impl Engine for KernelEngine {
             return self.judge(now_ns);
         }
         // A truncated packet has no cookie to check.
-        self.tell_cookie_keys(CookieKeys::NONE)?;
+        self.write_cookie_keys(CookieKeys::NONE)?;
         let verdict = self.judge(now_ns);
-        self.tell_cookie_keys(self.cookie_keys)?;
+        self.write_cookie_keys(self.cookie_keys)?;
         verdict
     }
 
@@ -107,7 +107,7 @@ impl Engine for KernelEngine {
 
     fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError> {
         self.cookie_keys = keys;
-        self.tell_cookie_keys(keys)
+        self.write_cookie_keys(keys)
     }
 
     fn valid_cookies(&self) -> Result<u64, EngineError> {
@@ -176,7 +176,7 @@ impl Engine for KernelEngine {
         Ok(self.trial.reputation_mut().bans().insert(key, *ban)?)
     }
 
-    fn note(
+    fn record_event(
         &mut self,
         policy: &CompiledPolicy,
         source: SourceId,

@@ -93,7 +93,7 @@ pub trait Engine {
 
     /// Records an event of a source at a time of the engine's clock, in nanoseconds, for its standing. Visits
     /// and retries are not events. Precondition: the policy uses standing.
-    fn note(
+    fn record_event(
         &mut self,
         policy: &CompiledPolicy,
         source: SourceId,

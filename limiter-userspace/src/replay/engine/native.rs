@@ -172,7 +172,7 @@ impl Engine for NativeEngine {
         Ok(())
     }
 
-    fn note(
+    fn record_event(
         &mut self,
         policy: &CompiledPolicy,
         source: SourceId,

@@ -37,7 +37,7 @@ fn completed(segments: &[(bool, Vec<u8>)]) -> HandshakeCounts {
         };
         let mut facts = Facts::NONE;
         packet::parse(&frame, &mut facts).expect("it is well-formed");
-        if let Some(client) = handshakes.look(&frame, &facts, *passed) {
+        if let Some(client) = handshakes.follow(&frame, &facts, *passed) {
             assert_eq!(client, Address::v4(CLIENT));
         }
     }

@@ -156,7 +156,7 @@ impl Decider {
 
     /// Looks at the offenders. The same key may come several times, from several interfaces. `is_proven` returns
     /// whether a prefix is a single source that is proven now, even if only recently.
-    pub fn look<E>(
+    pub fn decide<E>(
         &mut self,
         now_ns: u64,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,

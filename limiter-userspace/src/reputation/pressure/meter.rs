@@ -31,7 +31,7 @@ pub struct Meter {
 impl Meter {
     /// Records the counter's value at a time, in nanoseconds of any clock, and returns its growth over the window;
     /// `None`: this is the first look, or at another counter.
-    pub fn look(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
+    pub fn sample(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
         let went_back = self
             .seen
             .back()
@@ -63,13 +63,13 @@ mod tests {
 
     /// The time of a look in milliseconds, the counter's value, and the result: the growth, and its span in
     /// milliseconds.
-    type Look = (u64, u64, Option<(u64, u64)>);
+    type Sample = (u64, u64, Option<(u64, u64)>);
 
     #[track_caller]
-    fn check(looks: &[Look]) {
+    fn check(looks: &[Sample]) {
         let mut meter = Meter::default();
         for (ms, counter, expected) in looks {
-            let growth = meter.look(ms * MS, *counter);
+            let growth = meter.sample(ms * MS, *counter);
             let told = growth.map(|growth| (growth.amount, growth.elapsed_ns / MS));
             assert_eq!(told, *expected, "at {ms} ms");
         }

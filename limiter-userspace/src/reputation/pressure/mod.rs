@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use limiter_common::{limit::LimitId, sieve::SieveTraffic};
 use limiter_policy::policy::{Percentage, Policy, SieveUse};
 
-use self::threshold::{Counter, Gauged};
+use self::threshold::{Counter, LoadSource};
 pub use self::{
     level::{Load, pressure, rejected_from},
     meter::{EVERY, Growth, Meter, WINDOW},
@@ -34,7 +34,7 @@ pub struct Gauge {
 
 /// The pressure of one use of a sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct UsePressure {
     /// The use.
     pub used: SieveUse,
     /// The index of its pressure and counters.
@@ -104,24 +104,24 @@ impl Gauge {
         now_ns: u64,
         mut read: impl FnMut(u32) -> Result<SieveTraffic, E>,
         open: impl Fn(LimitId) -> Result<u64, E>,
-    ) -> Result<Vec<Measured>, E> {
+    ) -> Result<Vec<UsePressure>, E> {
         let mut growths = BTreeMap::new();
         for (counter, meter) in &mut self.meters {
             let arrived = read(counter.index)?.arrived;
-            growths.insert(*counter, meter.look(now_ns, counter.of(&arrived)));
+            growths.insert(*counter, meter.sample(now_ns, counter.of(&arrived)));
         }
         let measured = self.uses.iter().map(|used| {
             let load = match used.threshold {
                 Some(threshold) => match threshold.gauged {
-                    Gauged::Arriving { counter, period_ns } => {
+                    LoadSource::Arriving { counter, period_ns } => {
                         let growth = growths.get(&counter).copied().flatten();
                         growth.map(|growth| threshold.load_of(growth, period_ns))
                     }
-                    Gauged::Open(limit) => Some(threshold.load_by(open(limit)?)),
+                    LoadSource::Open(limit) => Some(threshold.load_by(open(limit)?)),
                 },
                 None => None,
             };
-            Ok(Measured {
+            Ok(UsePressure {
                 used: used.used,
                 index: used.index,
                 threshold: used.threshold,

@@ -16,12 +16,12 @@ pub struct Threshold {
     pub cost: Cost,
     /// The whole threshold.
     count: u64,
-    pub(super) gauged: Gauged,
+    pub(super) gauged: LoadSource,
 }
 
 /// How the used part of a threshold is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gauged {
+pub(super) enum LoadSource {
     /// By arriving traffic.
     Arriving {
         counter: Counter,
@@ -58,7 +58,7 @@ impl Threshold {
             Some(PressureOf::PacketsPerSecond(count)) => Some(Self {
                 cost: Cost::Packets,
                 count: *count,
-                gauged: Gauged::Arriving {
+                gauged: LoadSource::Arriving {
                     counter: Counter {
                         index: used.index()?,
                         in_bytes: false,
@@ -84,13 +84,13 @@ impl Threshold {
             return Some(Self {
                 cost,
                 count: rate.burst,
-                gauged: Gauged::Open(limit.counted_as(&policy.limits)),
+                gauged: LoadSource::Open(limit.counted_as(&policy.limits)),
             });
         }
         Some(Self {
             cost,
             count: rate.count,
-            gauged: Gauged::Arriving {
+            gauged: LoadSource::Arriving {
                 counter: Counter {
                     index: pressure_of_limit(limit.id),
                     in_bytes: cost == Cost::Bytes,
@@ -103,8 +103,8 @@ impl Threshold {
     /// Returns the counter of arriving traffic, if the threshold uses one.
     pub(super) const fn counter(&self) -> Option<Counter> {
         match self.gauged {
-            Gauged::Arriving { counter, .. } => Some(counter),
-            Gauged::Open(_) => None,
+            LoadSource::Arriving { counter, .. } => Some(counter),
+            LoadSource::Open(_) => None,
         }
     }
 
@@ -133,8 +133,8 @@ impl Threshold {
     )]
     pub fn most(&self) -> f64 {
         match self.gauged {
-            Gauged::Arriving { period_ns, .. } => self.count as f64 * 1e9 / period_ns as f64,
-            Gauged::Open(_) => self.count as f64,
+            LoadSource::Arriving { period_ns, .. } => self.count as f64 * 1e9 / period_ns as f64,
+            LoadSource::Open(_) => self.count as f64,
         }
     }
 }

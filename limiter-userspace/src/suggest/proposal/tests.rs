@@ -21,7 +21,7 @@ const INCOMING: Way = Way {
 /// A packet to UDP port 53: its time in nanoseconds, its source, and its frame's length.
 type Query = (i64, Address, u64);
 
-fn observe(queries: &[Query]) -> Observed {
+fn observe(queries: &[Query]) -> Observation {
     let mut observer = Observer::new(Some(vec![Service::udp(53)]), 1500);
     for (at_ns, source, length) in queries {
         let facts = Facts {
@@ -262,10 +262,10 @@ fn what_speaks_against_it() {
             &Suggestion::new(&observed, &[Cost::Packets], close(0.01)),
         )
     };
-    let told = |queries: &[Query], what: &str| {
+    let told = |queries: &[Query], expected: &str| {
         let warnings = warned(queries);
         assert!(
-            warnings.iter().any(|warning| warning.contains(what)),
+            warnings.iter().any(|warning| warning.contains(expected)),
             "{warnings:?}"
         );
     };

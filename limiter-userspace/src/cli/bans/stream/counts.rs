@@ -48,12 +48,12 @@ impl fmt::Display for Counts {
             count(self.refused),
             count(self.bad)
         )?;
-        for (what, number) in [
+        for (label, number) in [
             ("not banned before", self.not_banned),
             ("skipped", self.skipped),
         ] {
             if number > 0 {
-                write!(formatter, ", {what} {}", count(number))?;
+                write!(formatter, ", {label} {}", count(number))?;
             }
         }
         Ok(())

@@ -10,8 +10,8 @@ use serde::{Deserialize, de::IgnoredAny};
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
-        parse::Noted,
-        stream::item::{Ended, Item, ItemNumber, Sink},
+        parse::ParsedValue,
+        stream::item::{Item, ItemNumber, ReceiverGone, Sink},
     },
     protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
 };
@@ -66,7 +66,7 @@ pub(super) fn read(
     input: &mut impl BufRead,
     terms: &Terms,
     sink: &Sink<BanChange>,
-) -> Result<(), Ended> {
+) -> Result<(), ReceiverGone> {
     let mut reader = Reader {
         terms,
         sink,
@@ -101,7 +101,7 @@ impl Reader<'_> {
     ///
     /// The longest decisions come first: a shorter one for the same prefix then changes nothing, and does not
     /// count as a repeated ban.
-    fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), Ended> {
+    fn all(&mut self, entries: Vec<Entry>, action: Action) -> Result<(), ReceiverGone> {
         let mut decisions = Vec::new();
         self.collect(entries, action, &mut decisions);
         decisions.sort_by_key(|(_, change)| Reverse(lasts_ns(change)));
@@ -119,7 +119,7 @@ impl Reader<'_> {
         &mut self,
         entries: Vec<Entry>,
         action: Action,
-        decisions: &mut Vec<(ItemNumber, Read)>,
+        decisions: &mut Vec<(ItemNumber, ReadResult)>,
     ) {
         for entry in entries {
             let change = match entry {
@@ -139,9 +139,9 @@ impl Reader<'_> {
 }
 
 /// Returns the length of a decision's ban, in nanoseconds; [`u64::MAX`]: until it is lifted.
-fn lasts_ns(change: &Read) -> u64 {
+fn lasts_ns(change: &ReadResult) -> u64 {
     match change {
-        Ok(Some(Noted {
+        Ok(Some(ParsedValue {
             value: BanChange::Ban(request),
             ..
         })) => request.for_ns.unwrap_or(u64::MAX),
@@ -150,16 +150,16 @@ fn lasts_ns(change: &Read) -> u64 {
 }
 
 /// A decision; `None`: it is not a ban of addresses, is simulated, or has expired.
-type Read = Result<Option<Noted<BanChange>>, String>;
+type ReadResult = Result<Option<ParsedValue<BanChange>>, String>;
 
-fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
+fn change(decision: &Decision, action: Action, terms: &Terms) -> ReadResult {
     let is = |text: &str, expected: &str| text.eq_ignore_ascii_case(expected);
     let scope = decision.scope.as_str();
     let is_ban = is(&decision.kind, "ban") && !decision.simulated;
     if !is_ban || !(is(scope, "ip") || is(scope, "range")) {
         return Ok(None);
     }
-    let prefix = parse::streamed(&decision.value)?;
+    let prefix = parse::stream_prefix(&decision.value)?;
     let origin = terms.origin.clone().unwrap_or(Origin::CROWDSEC);
     if matches!(action, Action::Del) {
         return Ok(Some(prefix.map(|prefix| {
@@ -169,8 +169,8 @@ fn change(decision: &Decision, action: Action, terms: &Terms) -> Read {
             })
         })));
     }
-    let length = match decision.duration.as_deref().map(parse::limited) {
-        None => Noted::plain(terms.length.value),
+    let length = match decision.duration.as_deref().map(parse::limited_length) {
+        None => ParsedValue::plain(terms.length.value),
         Some(Ok(length)) => length,
         Some(Err(InvalidDuration::NotPositive)) => return Ok(None),
         Some(Err(error)) => return Err(error.to_string()),

@@ -4,23 +4,23 @@
 use crate::{
     cli::{
         bans::{parse, terms::Terms},
-        parse::Noted,
+        parse::ParsedValue,
         stream::lines::word,
     },
     protocol::bans::{BanChange, BanRequest, UnbanRequest},
 };
 
 /// Parses a line that is neither empty nor a comment.
-pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, String> {
+pub(super) fn parse(line: &str, terms: &Terms) -> Result<ParsedValue<BanChange>, String> {
     let origin = terms.origin.clone().unwrap_or_default();
-    let (whom, rest) = word(line);
-    let lifted = match whom.strip_prefix('-') {
-        Some(whom) => Some((whom, rest)),
-        None if whom == "unban" => Some(word(rest)),
+    let (target, rest) = word(line);
+    let lifted = match target.strip_prefix('-') {
+        Some(target) => Some((target, rest)),
+        None if target == "unban" => Some(word(rest)),
         None => None,
     };
-    if let Some((whom, rest)) = lifted {
-        let prefix = parse::streamed(whom)?;
+    if let Some((target, rest)) = lifted {
+        let prefix = parse::stream_prefix(target)?;
         return if rest.is_empty() {
             Ok(prefix.map(|prefix| {
                 BanChange::Unban(UnbanRequest {
@@ -34,7 +34,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, Strin
             ))
         };
     }
-    let prefix = parse::streamed(whom)?;
+    let prefix = parse::stream_prefix(target)?;
     // A reason that begins with a number counts as a malformed duration: an error is better than a ban without
     // end.
     let (duration, after) = word(rest);
@@ -45,7 +45,7 @@ pub(super) fn parse(line: &str, terms: &Terms) -> Result<Noted<BanChange>, Strin
             .map_err(|error| format!("invalid duration '{duration}': {error}"))?;
         (length, after)
     } else {
-        (Noted::plain(terms.length.value), rest)
+        (ParsedValue::plain(terms.length.value), rest)
     };
     let reason = if reason.is_empty() {
         terms.reason.clone()
@@ -72,7 +72,7 @@ mod tests {
 
     fn terms() -> Terms {
         Terms {
-            length: Noted::plain(BanLength { ns: Some(60) }),
+            length: ParsedValue::plain(BanLength { ns: Some(60) }),
             reason: BanReason::try_from("the stream's".to_owned()).unwrap(),
             origin: Some(Origin::CROWDSEC),
         }

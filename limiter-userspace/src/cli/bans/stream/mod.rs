@@ -30,7 +30,7 @@ pub(super) fn stream(
     force: bool,
     json: bool,
 ) -> anyhow::Result<()> {
-    terms.length.told();
+    terms.length.value_with_warning();
     let terms = terms.clone();
     let applier = BanApplier {
         read,

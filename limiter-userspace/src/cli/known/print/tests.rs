@@ -8,7 +8,7 @@ fn proven(source: &str) -> StandingExplanation {
     StandingExplanation {
         source: source.parse().unwrap(),
         standing: Standing::Proven,
-        why: Why::Handshake,
+        why: StandingReason::Handshake,
         fresh: false,
         visits: 0,
         gained_ago_ns: Some(3 * DAY_NS),
@@ -27,7 +27,7 @@ fn text(print: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 #[test]
 fn the_newest_in_eighty_columns() {
     let vouched = StandingExplanation {
-        why: Why::Vouched,
+        why: StandingReason::Vouched,
         gained_ago_ns: None,
         ends_in_ns: Some(719 * DAY_NS / 24),
         ..proven("ffff:ffff:ffff:ffff::/64")
@@ -93,7 +93,7 @@ fn one_source() {
 "
     );
     let vouched = StandingExplanation {
-        why: Why::Vouched,
+        why: StandingReason::Vouched,
         gained_ago_ns: None,
         last_visit_ago_ns: None,
         ends_in_ns: Some(DAY_NS / 2),
@@ -109,7 +109,7 @@ fn one_source() {
     );
     let nothing = StandingExplanation {
         standing: Standing::Unknown,
-        why: Why::Nothing,
+        why: StandingReason::Nothing,
         ends_in_ns: None,
         ..vouched
     };

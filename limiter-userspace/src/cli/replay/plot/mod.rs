@@ -130,7 +130,7 @@ fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
         if total == 0 && fate != Fate::Passed {
             continue;
         }
-        let what = match fate {
+        let name = match fate {
             Fate::Passed => "passed".to_owned(),
             Fate::DroppedBy(limit_index) => {
                 let limit = policy.limits.get(limit_index as usize);
@@ -145,7 +145,7 @@ fn layers(policy: &Policy, timeline: &Timeline) -> Vec<Layer> {
         };
         layers.push(Layer {
             fate,
-            label: format!("{what}: {}", count(total)),
+            label: format!("{name}: {}", count(total)),
             colour,
             packets,
         });

@@ -162,14 +162,14 @@ fn nothing_is_banned_without_confirmation() {
     apply(&mut model, &[Action::Type('x'), Action::Accept]);
     assert!(model.wanted().is_none());
     apply(&mut model, &[Action::Erase, Action::Accept]);
-    let Some(Wanted::Ban(prefix, _)) = model.wanted() else {
+    let Some(ConfirmedChange::Ban(prefix, _)) = model.wanted() else {
         panic!("{model:?}")
     };
     assert_eq!(prefix.to_string(), "192.0.2.0/32");
     // The change is being made.
     apply(&mut model, &[Action::Back]);
     assert!(model.wanted().is_some());
-    model.tell(Ok("banned".to_owned()));
+    model.show_outcome(Ok("banned".to_owned()));
     assert!(model.wanted().is_none());
     apply(&mut model, &[Action::Back]);
     assert_eq!(model.front(), Front::Nothing);
@@ -193,7 +193,7 @@ fn bans_are_known_before_they_are_lifted() {
     });
     assert!(!model.waits());
     apply(&mut model, &[Action::Accept]);
-    assert!(matches!(model.wanted(), Some(Wanted::Unban(prefix)) if prefix == of));
+    assert!(matches!(model.wanted(), Some(ConfirmedChange::Unban(prefix)) if prefix == of));
 }
 
 #[test]
@@ -202,13 +202,16 @@ fn what_stands_for_no_address_is_not_banned() {
     model.take(snapshot(0, [0, 0], [offender("L", "subscriber 7", 3)]));
     apply(&mut model, &[Action::Ban]);
     assert!(
-        matches!(&model.page, Page::Told(Err(why)) if why == "subscriber 7 stands for no address")
+        matches!(
+            &model.page,
+            Page::Outcome(Err(why)) if why == "subscriber 7 stands for no address"
+        )
     );
     apply(
         &mut model,
         &[Action::Back, Action::NextSubject, Action::Unban],
     );
-    assert!(matches!(&model.page, Page::Told(Err(_))));
+    assert!(matches!(&model.page, Page::Outcome(Err(_))));
     assert_eq!(model.query().bans_of, None);
 }
 

@@ -8,7 +8,7 @@ use ratatui::{
 
 use super::{
     super::{
-        change::{Asked, Banning, Field, Unbanning},
+        change::{BanForm, Field, PendingChange, UnbanForm},
         model::Page,
     },
     palette::Palette,
@@ -26,13 +26,13 @@ const KEYS_OF_UNBAN: &str = "Enter: do it  Esc: change nothing";
 pub(super) fn lines(page: &Page, width: u16, palette: &Palette) -> Vec<Line<'static>> {
     let width = usize::from(width);
     match page {
-        Page::Asked(asked) => asked_lines(asked, width, palette),
+        Page::Confirmation(asked) => asked_lines(asked, width, palette),
         Page::Changing(wanted) => {
             let mut lines = styled(&wanted.to_string(), width, palette.alarm);
             lines.push(Line::raw("asking the daemon …"));
             lines
         }
-        Page::Told(outcome) => {
+        Page::Outcome(outcome) => {
             let mut lines = match outcome {
                 Ok(done) => styled(done, width, palette.heading),
                 Err(refused) => styled(refused, width, palette.alarm),
@@ -44,18 +44,18 @@ pub(super) fn lines(page: &Page, width: u16, palette: &Palette) -> Vec<Line<'sta
     }
 }
 
-fn asked_lines(asked: &Asked, width: usize, palette: &Palette) -> Vec<Line<'static>> {
+fn asked_lines(asked: &PendingChange, width: usize, palette: &Palette) -> Vec<Line<'static>> {
     let wanted = asked.wanted();
     let mut lines = match &wanted {
         Ok(wanted) => styled(&wanted.to_string(), width, palette.alarm),
         Err(why) => styled(why, width, palette.alarm),
     };
     let keys = match asked {
-        Asked::Ban(ban) => {
+        PendingChange::Ban(ban) => {
             lines.extend(fields(ban, palette));
             KEYS_OF_BAN
         }
-        Asked::Unban(unban) => {
+        PendingChange::Unban(unban) => {
             let bans = unban.bans.iter().flatten();
             lines.extend(bans.map(|ban| ban_line(unban, ban, palette)));
             KEYS_OF_UNBAN
@@ -70,7 +70,7 @@ fn asked_lines(asked: &Asked, width: usize, palette: &Palette) -> Vec<Line<'stat
     lines
 }
 
-fn fields(ban: &Banning, palette: &Palette) -> [Line<'static>; 2] {
+fn fields(ban: &BanForm, palette: &Palette) -> [Line<'static>; 2] {
     let line = |name: &str, text: &str, field| {
         let cursor = if ban.field == field { "▏" } else { "" };
         Line::from(vec![
@@ -84,7 +84,7 @@ fn fields(ban: &Banning, palette: &Palette) -> [Line<'static>; 2] {
     ]
 }
 
-fn ban_line(unban: &Unbanning, ban: &BanStatus, palette: &Palette) -> Line<'static> {
+fn ban_line(unban: &UnbanForm, ban: &BanStatus, palette: &Palette) -> Line<'static> {
     let ends = ban.ends_in_ns.map_or_else(
         || "until it is lifted".to_owned(),
         |ns| format!("for {} more", duration(ns)),

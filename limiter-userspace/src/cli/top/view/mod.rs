@@ -73,7 +73,7 @@ impl View {
         frame.render_widget(Paragraph::new(standing), standings);
         match &model.page {
             Page::Table | Page::Filter => self.draw_table(frame, body, model),
-            Page::Asked(_) | Page::Changing(_) | Page::Told(_) => {
+            Page::Confirmation(_) | Page::Changing(_) | Page::Outcome(_) => {
                 let lines = change::lines(&model.page, body.width, &self.palette);
                 let lines_height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
                 let [change, _, table] = Layout::vertical([
@@ -112,7 +112,7 @@ impl View {
 
 fn help() -> Vec<Line<'static>> {
     HELP.iter()
-        .map(|(keys, what)| Line::raw(format!("{keys:<12}{what}")))
+        .map(|(keys, action)| Line::raw(format!("{keys:<12}{action}")))
         .collect()
 }
 

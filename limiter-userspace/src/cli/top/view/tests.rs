@@ -9,7 +9,7 @@ use super::{
     *,
 };
 use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, DistressStatus, Grouping, OwnerStatus, QueueStatus,
+    AutomaticRate, ConnectionsStatus, Grouping, OverloadStatus, OwnerStatus, QueueStatus,
     ShortageStatus, StandingStatus, StandingTraffic, counted_standings,
 };
 
@@ -151,7 +151,7 @@ fn what_an_automatic_rate_is() {
     model.take(at(1, &|_| ()));
     let calm = "AllPacketsToThisServer  auto 52 000/s  from 5 000 to 1 000 000";
     assert_eq!(told(&model), calm);
-    let distress = |kind: &str, seconds: u64| DistressStatus {
+    let distress = |kind: &str, seconds: u64| OverloadStatus {
         kind: kind.to_owned(),
         intervals: 3,
         ago_ns: seconds * 1_000_000_000,
@@ -337,7 +337,7 @@ fn a_ban_says_what_will_happen() {
     let lines = screen(&model, (80, 24));
     assert!(lines[5].starts_with("for: "), "{lines:#?}");
     assert_eq!(lines[8], "Esc: change nothing");
-    model.tell(Err("the guard's words".to_owned()));
+    model.show_outcome(Err("the guard's words".to_owned()));
     let lines = screen(&model, (80, 24));
     assert_eq!(lines[5..7], ["the guard's words", "Esc: back to the table"]);
     for size in [(1, 1), (5, 5), (20, 6)] {

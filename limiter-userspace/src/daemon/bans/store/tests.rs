@@ -11,7 +11,7 @@ use limiter_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{daemon::bans::new::By, protocol::bans::BanReason};
+use crate::{daemon::bans::new::BanAuthor, protocol::bans::BanReason};
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
@@ -111,7 +111,7 @@ fn new_by(origin: &str, prefix: IpNet, seconds: Option<u64>) -> NewBan {
         prefix,
         for_ns: seconds.map(|seconds| seconds * SECOND),
         reason: BanReason::try_from("a test".to_owned()).unwrap(),
-        by: By::Origin(origin.parse().unwrap()),
+        by: BanAuthor::Origin(origin.parse().unwrap()),
     }
 }
 
@@ -161,7 +161,7 @@ impl Model {
     fn holding(&self, now: u64) -> impl Iterator<Item = &(IpNet, &'static str)> {
         let bans = self.0.iter();
         bans.filter(move |(_, (_, until, _))| now < *until)
-            .map(|(whose, _)| whose)
+            .map(|(key, _)| key)
     }
 }
 
@@ -178,7 +178,7 @@ proptest! {
             match step {
                 Step::Ban(name, prefix, seconds) => {
                     let origin: Origin = name.parse().unwrap();
-                    let before = bans.remembered(prefix).unwrap();
+                    let before = bans.bans_of(prefix).unwrap();
                     let before = before.iter().any(|ban| origin.has_made(ban));
                     let made = bans.ban(&new_by(name, prefix, seconds));
                     let until = seconds.map_or(u64::MAX, |seconds| now + seconds);
@@ -213,7 +213,7 @@ proptest! {
                     let origin = name.map(|name| name.parse::<Origin>().unwrap());
                     let lifted = bans.unban(prefix, origin.as_ref()).unwrap();
                     prop_assert_eq!(lifted.len(), held);
-                    model.0.retain(|whose, _| !is_meant(whose));
+                    model.0.retain(|key, _| !is_meant(key));
                 }
                 Step::Pass(seconds) => now += seconds,
                 Step::Sweep => {
@@ -225,7 +225,7 @@ proptest! {
                     model.0.retain(|_, (since, until, _)| {
                         *until == u64::MAX || now < *until + (*until - *since)
                     });
-                    let known = bans.remembered("192.0.2.0/24".parse().unwrap()).unwrap();
+                    let known = bans.bans_of("192.0.2.0/24".parse().unwrap()).unwrap();
                     prop_assert!(known.iter().all(|ban| now * SECOND < forgotten_at(ban)));
                     for ((address, length, _), ban) in &*table.bans.borrow() {
                         let prefix = IpNet::new(*address, *length).unwrap();
@@ -283,7 +283,7 @@ fn bans_are_counted_by_who_made_them() {
         bans.ban(&new(prefix(last), Some(10))).unwrap();
     }
     let by_limit = NewBan {
-        by: By::Limit(LimitId(7)),
+        by: BanAuthor::Limit(LimitId(7)),
         ..new(prefix(3), Some(20))
     };
     bans.ban(&by_limit).unwrap();
@@ -295,19 +295,19 @@ fn bans_are_counted_by_who_made_them() {
     assert!(bans.unban(prefix(1), None).unwrap().is_empty());
     store.open(&table, 12 * SECOND).unwrap();
     let counts = store.counts();
-    let by_hand = BansDone {
+    let by_hand = BanTotals {
         evicted: 0,
         made: 4,
         lifted: 1,
         ended: 2,
     };
-    let by_limit = BansDone {
+    let by_limit = BanTotals {
         made: 1,
-        ..BansDone::default()
+        ..BanTotals::default()
     };
     assert_eq!(counts.done(Maker::Operator), by_hand);
     assert_eq!(counts.done(Maker::Limit(7)), by_limit);
-    assert_eq!(counts.done(Maker::Limit(8)), BansDone::default());
+    assert_eq!(counts.done(Maker::Limit(8)), BanTotals::default());
     let others = counts.done(Maker::Other);
     assert_eq!((others.made, others.ended), (2, 1));
     assert_eq!(store.holding(), [2, 0]);
@@ -319,7 +319,7 @@ fn bans_are_counted_by_who_made_them() {
 fn made_by(limit: u16, last: u8) -> NewBan {
     let address = IpAddr::from([203, 0, 113, last]);
     NewBan {
-        by: By::Limit(LimitId(limit)),
+        by: BanAuthor::Limit(LimitId(limit)),
         ..new(address.into(), Some(u64::from(100 - last)))
     }
 }
@@ -461,7 +461,7 @@ fn a_ban_may_be_lengthened_only() {
         let made = bans.lengthen(&new).unwrap();
         assert_eq!(made.is_some(), is_made, "{seconds:?}");
     }
-    let lasting = bans.remembered(prefix_of_test()).unwrap()[0];
+    let lasting = bans.bans_of(prefix_of_test()).unwrap()[0];
     assert_eq!((lasting.until_ns, lasting.times), (FOREVER, 3));
 }
 
@@ -474,7 +474,7 @@ fn one_s_ban_ends_while_another_s_holds() {
             .unwrap();
     }
     let bans = store.open(&table, 115 * SECOND).unwrap();
-    assert_eq!(bans.remembered(prefix_of_test()).unwrap().len(), 2);
+    assert_eq!(bans.bans_of(prefix_of_test()).unwrap().len(), 2);
     assert_eq!(store.counts().holding("fail2ban"), [0, 0]);
     assert_eq!(store.counts().holding("crowdsec"), [1, 0]);
     // fail2ban's ban is remembered for ten seconds after its end.
@@ -552,7 +552,7 @@ fn what_is_done_is_told_unless_others_said_it() {
     let act = |store: &mut BanStore, are_told: bool, act: fn(&mut Bans<'_, Memory>)| {
         let mut bans = store.open(&table, SECOND).unwrap();
         if !are_told {
-            bans.tell_nobody();
+            bans.skip_journal();
         }
         act(&mut bans);
         let (changes, lost) = store.take_changes();

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::memory;
-use crate::daemon::{confirm, fleet::handle::Fleet, requests::Pushed, shared::Daemon};
+use crate::daemon::{confirm, fleet::handle::Fleet, requests::PushResult, shared::Daemon};
 
 /// A node's part in pushes.
 pub(in crate::daemon::fleet) struct Pushes {
@@ -48,7 +48,7 @@ pub(super) enum Doing {
     Back,
 }
 
-pub(super) type Running = JoinHandle<Result<Pushed, String>>;
+pub(super) type Running = JoinHandle<Result<PushResult, String>>;
 
 impl Pushes {
     pub(in crate::daemon::fleet) fn new(daemon: &Daemon, fleet: &Fleet) -> Self {
@@ -164,7 +164,7 @@ impl Pushes {
 }
 
 /// Returns what the daemon did, or why not.
-async fn result(running: Running) -> Result<Pushed, String> {
+async fn result(running: Running) -> Result<PushResult, String> {
     let done = running.await;
     done.unwrap_or_else(|error| Err(error.to_string()))
 }

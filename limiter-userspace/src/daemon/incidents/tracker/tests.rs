@@ -30,7 +30,7 @@ impl Scene {
             counts: Counts::default(),
             dropped: [1, 2].map(|limit| (LimitId(limit), 0)).into(),
         };
-        assert_eq!(scene.look(), [""; 0]);
+        assert_eq!(scene.poll(), [""; 0]);
         scene
     }
 
@@ -92,7 +92,7 @@ impl Scene {
     }
 
     /// Returns the events as text.
-    fn look(&mut self) -> Vec<String> {
+    fn poll(&mut self) -> Vec<String> {
         self.events().iter().map(words).collect()
     }
 }
@@ -137,14 +137,14 @@ fn begins_and_ends() {
     let mut scene = Scene::new();
     scene.wait(1).drop(&[("192.0.2.1", 9), ("2001:db8::1", 10)]);
     // Too few drops are no incident of the source, and here not of the limit either.
-    assert_eq!(scene.look(), ["1 2001:db8::1: 1 began, 10"]);
+    assert_eq!(scene.poll(), ["1 2001:db8::1: 1 began, 10"]);
     for _ in 0..5 {
         scene.wait(1).drop(&[("2001:db8::1", 1)]);
-        assert_eq!(scene.look(), [""; 0]);
+        assert_eq!(scene.poll(), [""; 0]);
     }
-    assert_eq!(scene.wait(29).look(), [""; 0]);
-    assert_eq!(scene.wait(1).look(), ["1 2001:db8::1: ended, 15 in 5 s"]);
-    assert_eq!(scene.wait(1_000).look(), [""; 0]);
+    assert_eq!(scene.wait(29).poll(), [""; 0]);
+    assert_eq!(scene.wait(1).poll(), ["1 2001:db8::1: ended, 15 in 5 s"]);
+    assert_eq!(scene.wait(1_000).poll(), [""; 0]);
 }
 
 #[test]
@@ -152,25 +152,25 @@ fn all_drops_of_a_beginning_count() {
     let mut scene = Scene::new();
     // A look comes in between.
     scene.drop(&[("192.0.2.1", 6)]);
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
     scene.wait(1).drop(&[("192.0.2.1", 30)]);
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 36"]);
-    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 36 in 1 s"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 36"]);
+    assert_eq!(scene.wait(30).poll(), ["1 192.0.2.1: ended, 36 in 1 s"]);
 }
 
 #[test]
 fn flapping_is_one_incident_or_two() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 10"]);
     // The quiet has not lasted long enough.
     scene.wait(29).drop(&[("192.0.2.1", 10)]);
-    assert_eq!(scene.look(), [""; 0]);
-    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 20 in 29 s"]);
+    assert_eq!(scene.poll(), [""; 0]);
+    assert_eq!(scene.wait(30).poll(), ["1 192.0.2.1: ended, 20 in 29 s"]);
     // Now it has; drops of the first incident are not counted again.
     scene.wait(1).drop(&[("192.0.2.1", 12)]);
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 12"]);
-    assert_eq!(scene.wait(30).look().len(), 1);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 12"]);
+    assert_eq!(scene.wait(30).poll().len(), 1);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn each_limit_has_its_own() {
     scene.drop_by(1, address, 10);
     scene.drop_by(2, address, 20);
     assert_eq!(
-        scene.look(),
+        scene.poll(),
         ["2 192.0.2.1: 1 began, 20", "1 192.0.2.1: 1 began, 10"]
     );
 }
@@ -197,7 +197,7 @@ fn many_of_a_range_are_one() {
     for address in scattered(9) {
         scene.drop_by(2, address, 5_000);
     }
-    let told = scene.look();
+    let told = scene.poll();
     assert!(
         told[..9]
             .iter()
@@ -215,15 +215,15 @@ fn many_of_a_range_are_one() {
     for address in hosts(50..200) {
         scene.drop_by(1, address, 1);
     }
-    assert_eq!(scene.look(), [""; 0]);
-    let told = scene.wait(30).look();
+    assert_eq!(scene.poll(), [""; 0]);
+    let told = scene.wait(30).poll();
     assert!(told.contains(&"1 range 203.0.113.0: ended, 720 in 1 s".to_owned()));
 
     // An IPv6 range is a /64.
     for host in 1..=8 {
         scene.drop_by(1, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, host, 1]), 10);
     }
-    let told = scene.wait(60).look();
+    let told = scene.wait(60).poll();
     assert_eq!(told, ["1 range 2001:db8:0:1::: 8 began, 80"]);
 }
 
@@ -235,12 +235,12 @@ fn names_have_incidents_of_their_own() {
         scene.drop_for_name(1, address, 7, 1);
     }
     scene.drop_for_name(1, IpAddr::from([192, 0, 2, 1]), 8, 9);
-    assert_eq!(scene.look(), ["1 name 7: 0 began, 500"]);
+    assert_eq!(scene.poll(), ["1 name 7: 0 began, 500"]);
     scene.wait(1);
     scene.drop_for_name(1, IpAddr::from([192, 0, 2, 1]), 7, 30);
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 39"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 39"]);
     assert_eq!(
-        scene.wait(30).look(),
+        scene.wait(30).poll(),
         [
             "1 name 7: ended, 530 in 1 s",
             "1 192.0.2.1: ended, 39 in 1 s"
@@ -252,7 +252,7 @@ fn names_have_incidents_of_their_own() {
         let from = IpAddr::from([192, 0, 2, 7]);
         scene.drop_for_name(2, from, name, 10);
     }
-    let told = scene.look();
+    let told = scene.poll();
     assert_eq!(told[0], "2 192.0.2.7: 1 began, 90");
     assert_eq!(told.len(), 10, "{told:?}");
 }
@@ -261,19 +261,19 @@ fn names_have_incidents_of_their_own() {
 fn limits_whose_sources_are_not_known() {
     let mut scene = Scene::new();
     scene.drop_unseen(2, 9);
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
     scene.wait(1).drop_unseen(2, 10);
-    assert_eq!(scene.look(), ["2: 0 began, 10"]);
+    assert_eq!(scene.poll(), ["2: 0 began, 10"]);
     scene.wait(2).drop_unseen(2, 1);
-    assert_eq!(scene.look(), [""; 0]);
-    assert_eq!(scene.wait(30).look(), ["2: ended, 11 in 2 s"]);
+    assert_eq!(scene.poll(), [""; 0]);
+    assert_eq!(scene.wait(30).poll(), ["2: ended, 11 in 2 s"]);
 
     // Many sources, each dropped once.
     scene.wait(1);
     for address in scattered(500) {
         scene.drop_by(1, address, 1);
     }
-    assert_eq!(scene.look(), ["1: 0 began, 500"]);
+    assert_eq!(scene.poll(), ["1: 0 began, 500"]);
 }
 
 #[test]
@@ -281,13 +281,13 @@ fn what_was_not_recorded_makes_a_lower_bound() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
     scene.counts.skipped = 7;
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 10"]);
     // A forgotten offender is counted anew, and its incident goes on.
     scene.offenders.clear();
     scene.wait(1).drop(&[("192.0.2.1", 3), ("192.0.2.2", 10)]);
-    assert_eq!(scene.look(), ["1 192.0.2.2: 1 began, 10"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.2: 1 began, 10"]);
     assert_eq!(
-        scene.wait(30).look(),
+        scene.wait(30).poll(),
         [
             "1 192.0.2.1: ended, ≥13 in 1 s",
             "1 192.0.2.2: ended, ≥10 in 0 s"
@@ -295,8 +295,8 @@ fn what_was_not_recorded_makes_a_lower_bound() {
     );
     // The next incident is exact again.
     scene.wait(1).drop(&[("192.0.2.1", 10)]);
-    scene.look();
-    assert_eq!(scene.wait(30).look(), ["1 192.0.2.1: ended, 10 in 1 s"]);
+    scene.poll();
+    assert_eq!(scene.wait(30).poll(), ["1 192.0.2.1: ended, 10 in 1 s"]);
 }
 
 #[test]
@@ -305,10 +305,10 @@ fn earlier_offenders_are_not_new() {
     scene.drop(&[("192.0.2.1", 1_000)]);
     scene.wait(1);
     scene.incidents = Incidents::new(QUIET, scene.now_ns);
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
     // There are too few new drops.
     scene.wait(1).drop(&[("192.0.2.1", 9)]);
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
 }
 
 /// Returns sources, each in a range of its own, with enough drops for an incident.
@@ -398,13 +398,13 @@ fn lines_a_minute() {
 fn a_clock_that_is_set() {
     let mut scene = Scene::new();
     scene.drop(&[("192.0.2.1", 10)]);
-    assert_eq!(scene.look(), ["1 192.0.2.1: 1 began, 10"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: 1 began, 10"]);
     // The clock goes back: nothing ends, nothing is logged twice, and counting goes on.
     scene.now_ns -= 500 * SECOND;
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
     scene.drop(&[("192.0.2.1", 5)]);
-    assert_eq!(scene.look(), [""; 0]);
+    assert_eq!(scene.poll(), [""; 0]);
     // The clock jumps far ahead: the incident has ended.
     scene.now_ns += 10_000 * SECOND;
-    assert_eq!(scene.look(), ["1 192.0.2.1: ended, 15 in 0 s"]);
+    assert_eq!(scene.poll(), ["1 192.0.2.1: ended, 15 in 0 s"]);
 }

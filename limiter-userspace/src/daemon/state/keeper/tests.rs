@@ -38,13 +38,13 @@ impl Scene {
         Timestamp::from_second(wall).unwrap()
     }
 
-    fn captured(&self, file: Option<&Written>) -> Captured {
+    fn captured(&self, file: Option<&WriteSummary>) -> CaptureOutcome {
         let saved_at = self.saved_at();
         let at = Moment::new((5_000 + self.second) * SECOND, saved_at);
         let sets = vec![debts(self.owed)];
-        let now = Written::new(&sets, self.changes, at);
+        let now = WriteSummary::new(&sets, self.changes, at);
         if file.is_some_and(|file| file.suffices(&now)) {
-            return Captured::Suffices(saved_at);
+            return CaptureOutcome::Suffices(saved_at);
         }
         let snapshot = Snapshot {
             saved_at,
@@ -55,7 +55,7 @@ impl Scene {
             sieves: Vec::<SavedSieve>::new(),
             known: self.known.clone(),
         };
-        Captured::Whole(snapshot, now)
+        CaptureOutcome::Whole(snapshot, now)
     }
 }
 

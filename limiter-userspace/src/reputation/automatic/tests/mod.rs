@@ -103,37 +103,37 @@ impl Scene {
         recorded.collect()
     }
 
-    pub(super) fn look(&mut self, at_ms: u64) -> DueBans {
-        self.look_by(at_ms, |_| false)
+    pub(super) fn decide(&mut self, at_ms: u64) -> DueBans {
+        self.decide_by(at_ms, |_| false)
     }
 
     /// Looks at the offenders, some of them proven.
-    pub(super) fn look_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
+    pub(super) fn decide_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
         let recorded = self.recorded();
         let is_proven = |prefix: &BanKey| Ok::<_, Infallible>(is_proven(prefix));
-        let Ok(look) = self.decider.look(ns(at_ms), recorded, is_proven);
+        let Ok(look) = self.decider.decide(ns(at_ms), recorded, is_proven);
         look
     }
 
     /// Looks at these offenders.
-    pub(super) fn look_at(
+    pub(super) fn decide_at(
         &mut self,
         at_ms: u64,
         recorded: impl IntoIterator<Item = (OffenderKey, Offender)>,
     ) -> DueBans {
         let nobody = |_: &BanKey| Ok::<_, Infallible>(false);
-        let Ok(look) = self.decider.look(ns(at_ms), recorded, nobody);
+        let Ok(look) = self.decider.decide(ns(at_ms), recorded, nobody);
         look
     }
 
     /// Looks, and bans all offenders for a minute; returns the limit, the prefix, the drops and the members of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {
-        let look = self.look(at_ms);
+        let look = self.decide(at_ms);
         assert!(look.delayed.is_empty());
         for offence in &look.offences {
             self.decider.banned(offence, ns(at_ms + 60_000));
         }
-        look.offences.iter().map(told).collect()
+        look.offences.iter().map(fields).collect()
     }
 
     #[track_caller]
@@ -160,7 +160,7 @@ pub(super) fn shown(prefix: &BanKey) -> String {
     }
 }
 
-pub(super) fn told(offence: &Offence) -> (u16, String, u64, u64) {
+pub(super) fn fields(offence: &Offence) -> (u16, String, u64, u64) {
     let prefix = shown(&offence.prefix());
     (offence.limit().0, prefix, offence.drops, offence.members)
 }

@@ -106,7 +106,7 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
             Step::Look(step_ms) => {
                 // Drops at the moment of a look are not in the next one.
                 now_ms += step_ms + 1;
-                let look = scene.look(now_ms);
+                let look = scene.decide(now_ms);
                 let found: Vec<_> = look
                     .offences
                     .iter()
@@ -180,7 +180,7 @@ fn run_network(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Forget(_) => {}
             Step::Look(step_ms) => {
                 now_ms += step_ms + 1;
-                let look = scene.look(now_ms);
+                let look = scene.decide(now_ms);
                 let last_ms = model.looks.last().copied().unwrap_or_default();
                 let certain = now_ms.checked_sub(WITHIN_MS / 10 * 9);
                 let drops = (0..SOURCES).map(|source| model.since(source, certain));

@@ -25,7 +25,7 @@ fn only_those_who_are_or_were_proven_are_banned() {
         scene.drops(0, 1, address, 20);
         scene.drops(0, 2, address, 20);
     }
-    let look = scene.look_by(1_000, is_proven);
+    let look = scene.decide_by(1_000, is_proven);
     let by = |limit: u16| {
         let offences = look.offences.iter();
         offences
@@ -40,11 +40,11 @@ fn only_those_who_are_or_were_proven_are_banned() {
 
     // Offenders that go on are found again ten seconds later; one source is proven by then.
     scene.drops(1_500, 1, "10.0.0.5", 20);
-    let look = scene.look_by(2_000, is_proven);
+    let look = scene.decide_by(2_000, is_proven);
     assert!(look.offences.is_empty() && look.unproven.is_empty());
-    scene.look_by(11_500, is_proven);
+    scene.decide_by(11_500, is_proven);
     scene.drops(12_000, 1, "10.0.0.5", 20);
-    let look = scene.look_by(12_500, |_| true);
+    let look = scene.decide_by(12_500, |_| true);
     assert_eq!(banned(&look), ["10.0.0.5"]);
 }
 
@@ -58,7 +58,7 @@ fn a_flood_of_unproven_sources_takes_no_allowance() {
     }
     scene.drops(0, 1, "192.0.2.1", 10);
     let is_real = |prefix: &BanKey| shown(prefix) == "192.0.2.1";
-    let look = scene.look_by(1_000, is_real);
+    let look = scene.decide_by(1_000, is_real);
     assert_eq!(banned(&look), ["192.0.2.1"]);
     assert_eq!(look.unproven, [(LimitId(1), 3_000)].into());
     assert!(look.delayed.is_empty());
@@ -72,16 +72,16 @@ fn a_range_that_is_not_proven_is_taken_apart() {
         scene.drops(0, 1, address, 10);
     }
     let is_first = |prefix: &BanKey| shown(prefix) == "2001:db8::1";
-    let look = scene.look_by(1_000, is_first);
+    let look = scene.decide_by(1_000, is_first);
     assert!(look.offences.is_empty());
     assert!(scene.decider.is_unfinished());
-    let look = scene.look_by(1_500, is_first);
+    let look = scene.decide_by(1_500, is_first);
     assert_eq!(banned(&look), ["2001:db8::1"]);
 
     let mut scene = Scene::new(&[only_proven(Some(2))]);
     for address in ["2001:db8::1", "2001:db8::2"] {
         scene.drops(0, 1, address, 10);
     }
-    let look = scene.look_by(1_000, |_| true);
+    let look = scene.decide_by(1_000, |_| true);
     assert_eq!(banned(&look), ["2001:db8::/64"]);
 }

@@ -2,7 +2,7 @@
 
 use limiter_policy::policy::AutomaticBan;
 
-use super::{DueBans, Scene, ns, shown, terms, told};
+use super::{DueBans, Scene, fields, ns, shown, terms};
 
 #[test]
 fn addresses_of_a_network_are_banned_as_one() {
@@ -29,16 +29,16 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
     for (host, drops) in hosts.iter().zip([100, 200, 99, 300]) {
         scene.drops(0, 1, host, drops);
     }
-    let look = scene.look(1_000);
+    let look = scene.decide(1_000);
     assert_eq!(shown(&look.offences[0].prefix()), "2001:db8::/64");
     scene.decider.refused(&look.offences[0], ns(5_000));
     assert!(scene.decider.is_unfinished());
     let alone = [(1, hosts[3], 300, 1), (1, hosts[1], 200, 1)];
-    let look = scene.look(2_000);
-    let found = look.offences.iter().map(told).collect::<Vec<_>>();
+    let look = scene.decide(2_000);
+    let found = look.offences.iter().map(fields).collect::<Vec<_>>();
     assert_eq!(found.len(), 3);
     for (offence, expected) in look.offences.iter().zip(alone) {
-        let (limit, prefix, drops, members) = told(offence);
+        let (limit, prefix, drops, members) = fields(offence);
         assert_eq!((limit, prefix.as_str(), drops, members), expected);
         scene.decider.banned(offence, ns(60_000));
     }
@@ -66,20 +66,20 @@ fn networks_of_a_site_that_is_refused_are_banned_alone() {
             }
         }
     };
-    let found = |look: &DueBans| look.offences.iter().map(told).collect::<Vec<_>>();
+    let found = |look: &DueBans| look.offences.iter().map(fields).collect::<Vec<_>>();
     let range = |prefix: &str, drops| (1, prefix.to_owned(), drops, 2);
     flood(&mut scene, 0, [1, 2]);
-    let look = scene.look(1_000);
+    let look = scene.decide(1_000);
     assert_eq!(found(&look), [range("2001:db8:7::/48", 400)]);
     scene.decider.refused(&look.offences[0], ns(30_000));
     assert!(scene.decider.is_unfinished());
-    let look = scene.look(2_000);
+    let look = scene.decide(2_000);
     let networks = ["2001:db8:7:1::/64", "2001:db8:7:2::/64"];
     assert_eq!(found(&look), networks.map(|network| range(network, 200)));
     // The address is in the second network.
     scene.decider.banned(&look.offences[0], ns(90_000));
     scene.decider.refused(&look.offences[1], ns(30_000));
-    let look = scene.look(3_000);
+    let look = scene.decide(3_000);
     let hosts = ["2001:db8:7:2::1", "2001:db8:7:2::2"];
     let alone = hosts.map(|host| (1, host.to_owned(), 100, 1));
     assert_eq!(found(&look), alone);
@@ -111,7 +111,7 @@ fn addresses_that_are_banned_count_for_their_network() {
         scene.check(second * 1_000, &[(1, host, 100, 1)]);
     }
     scene.drops(2_999, 1, "2001:db8::3", 100);
-    let look = scene.look(3_000);
+    let look = scene.decide(3_000);
     let [offence] = look.offences[..] else {
         panic!("not one: {look:?}");
     };

@@ -108,7 +108,7 @@ fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 60);
     let twice = scene.recorded();
-    let look = scene.look_at(1_000, [twice.clone(), twice].concat());
+    let look = scene.decide_at(1_000, [twice.clone(), twice].concat());
     assert_eq!(look.offences[0].drops, 120);
 }
 
@@ -153,7 +153,7 @@ fn a_look_without_news_forgets_no_ban() {
 fn sources_set_aside_are_not_found() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
-    let look = scene.look(1_000);
+    let look = scene.decide(1_000);
     scene.decider.ignore(&look.offences[0], ns(5_000));
     for second in 2..6 {
         scene.drops(second * 1_000 - 1, 1, ONE, 100);
@@ -191,7 +191,7 @@ fn no_more_bans_than_the_allowance_has() {
         // The first sources have the most drops.
         scene.drops(0, 1, &address, 10 + sources - source);
     }
-    let look = scene.look(1_000);
+    let look = scene.decide(1_000);
     assert_eq!(look.offences.len() as u64, BANS_PER_SECOND);
     assert_eq!(shown(&look.offences[0].prefix()), "10.0.0.0");
     assert_eq!(look.delayed.values().sum::<u64>(), 500);
@@ -199,7 +199,7 @@ fn no_more_bans_than_the_allowance_has() {
         scene.decider.banned(offence, ns(60_000));
     }
     // Half a second is half the budget.
-    let look = scene.look(1_500);
+    let look = scene.decide(1_500);
     assert_eq!((look.offences.len(), look.delayed.len()), (500, 0));
     assert_eq!(shown(&look.offences[0].prefix()), "10.0.4.0");
 }
@@ -282,7 +282,7 @@ fn reasons() {
             scene.drops(0, 1, &format!("2001:db8:2:{network}::{host}"), 500);
         }
     }
-    let look = scene.look(1_000);
+    let look = scene.decide(1_000);
     let terms = terms(1_000, Some(2));
     let reasons: Vec<_> = look.offences.iter().map(|one| one.reason(&terms)).collect();
     assert_eq!(
@@ -315,8 +315,8 @@ fn no_more_are_ignored_than_there_is_room_for() {
     assert_eq!(scene.decider.ignored.len(), MOST_IGNORED);
     assert_eq!(scene.decider.ungrouped.len(), MOST_IGNORED);
     // The ignored sources expire; then there is room again.
-    scene.look(6_000);
-    scene.look(7_000);
+    scene.decide(6_000);
+    scene.decide(7_000);
     assert!(scene.decider.ignored.is_empty() && scene.decider.ungrouped.is_empty());
 }
 
@@ -324,7 +324,7 @@ fn no_more_are_ignored_than_there_is_room_for() {
 fn offences_held_back_are_found_again() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
-    assert_eq!(scene.look(1_000).offences.len(), 1);
+    assert_eq!(scene.decide(1_000).offences.len(), 1);
     assert!(!scene.decider.is_unfinished());
     scene.decider.hold_back();
     assert!(scene.decider.is_unfinished());
@@ -345,7 +345,7 @@ fn what_sieves_drop_bans_nobody() {
         (key, offender)
     };
     let both = [by(Dropper::Budget), by(Dropper::Sieve), by(Dropper::Sieve)];
-    assert!(scene.look_at(1_000, both).offences.is_empty());
+    assert!(scene.decide_at(1_000, both).offences.is_empty());
     // As many drops by the limit itself do get it banned.
     let more = (
         by(Dropper::Budget).0,
@@ -354,5 +354,5 @@ fn what_sieves_drop_bans_nobody() {
             ..both[0].1
         },
     );
-    assert_eq!(scene.look_at(2_000, [more, both[1]]).offences.len(), 1);
+    assert_eq!(scene.decide_at(2_000, [more, both[1]]).offences.len(), 1);
 }

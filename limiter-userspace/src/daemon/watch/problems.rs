@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub(in crate::daemon) struct Logged {
+pub(in crate::daemon) struct InterfaceProblems {
     /// The indices of vanished interfaces.
     pub(super) vanished: BTreeSet<u32>,
     /// Why interfaces of these names cannot be attached to.

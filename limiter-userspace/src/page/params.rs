@@ -9,7 +9,7 @@ use crate::protocol::{Grouping, bans::BansQuery};
 
 /// Selects offenders.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct OffendersAsked {
+pub(super) struct OffendersParams {
     /// How many rows to leave out.
     #[serde(default)]
     pub(super) from: usize,
@@ -22,7 +22,7 @@ pub(super) struct OffendersAsked {
 
 /// Selects bans.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct BansAsked {
+pub(super) struct BansParams {
     /// Only bans that contain this prefix or address, or lie within it; empty: all.
     #[serde(default)]
     pub(super) prefix: String,
@@ -36,7 +36,7 @@ pub(super) struct BansAsked {
     pub(super) skip: usize,
 }
 
-impl BansAsked {
+impl BansParams {
     /// Returns the query for the daemon; `None`: a parameter is invalid.
     pub(super) fn query(&self) -> Option<BansQuery> {
         let prefix = match self.prefix.trim() {
@@ -56,11 +56,11 @@ impl BansAsked {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ExplainAsked {
+pub(super) struct ExplainParams {
     pub(super) address: String,
 }
 
-impl ExplainAsked {
+impl ExplainParams {
     /// Returns the address; `None`: the text is not an address.
     pub(super) fn address(&self) -> Option<IpAddr> {
         let prefix = meant(self.address.trim()).ok()?.prefix;
@@ -70,7 +70,7 @@ impl ExplainAsked {
 
 /// Selects a part of the history.
 #[derive(Deserialize)]
-pub(super) struct HistoryAsked {
+pub(super) struct HistoryParams {
     pub(super) window: Window,
 }
 
@@ -92,7 +92,7 @@ mod tests {
     fn addresses_are_read_as_they_are_meant() {
         let explain = |address: &str| {
             let address = address.to_owned();
-            ExplainAsked { address }.address()
+            ExplainParams { address }.address()
         };
         let expected = "192.0.2.1".parse().ok();
         for text in ["192.0.2.1", " ::ffff:192.0.2.1 ", "192.0.2.1/32"] {
@@ -102,9 +102,9 @@ mod tests {
             assert_eq!(explain(text), None, "{text}");
         }
         let prefix = |text: &str| {
-            let asked = BansAsked {
+            let asked = BansParams {
                 prefix: text.to_owned(),
-                ..BansAsked::default()
+                ..BansParams::default()
             };
             asked.query().and_then(|query| query.prefix)
         };

@@ -49,7 +49,7 @@ pub(super) async fn peers(by_tcp: bool) -> Result<BTreeSet<Peer>, PeersError> {
     let mut peers = BTreeSet::new();
     let protocols = [false, true].into_iter();
     for of_tcp in protocols.filter(|of_tcp| by_tcp || !of_tcp) {
-        let found = timeout(PATIENCE, connected(&mut sockets, of_tcp)).await;
+        let found = timeout(PATIENCE, connected_peers(&mut sockets, of_tcp)).await;
         peers.extend(found.map_err(|_| PeersError::Late)??);
     }
     for file in RESOLVERS {
@@ -75,7 +75,7 @@ fn name_servers(text: &str) -> impl Iterator<Item = IpAddr> {
 }
 
 /// Returns the peers of a protocol's connected sockets, except on ports that this host serves.
-async fn connected(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer>, DumpError> {
+async fn connected_peers(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer>, DumpError> {
     let protocol = if by_tcp { IPPROTO_TCP } else { IPPROTO_UDP };
     let mut served = BTreeSet::new();
     for family in [AF_INET, AF_INET6] {

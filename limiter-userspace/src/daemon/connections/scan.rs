@@ -21,7 +21,7 @@ pub(super) const AT_ONCE: usize = 512;
 
 /// Why the connections were not counted.
 #[derive(Debug, Error)]
-pub(super) enum Uncounted {
+pub(super) enum CountError {
     #[error("the kernel does not list its connections: {0}")]
     Kernel(#[from] DumpError),
     #[error("the kernel has not listed its connections within {PATIENCE:?}")]
@@ -32,7 +32,7 @@ pub(super) enum Uncounted {
 
 /// The state between looks.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ScanState {
     /// Cookies of open connections that need nothing more: the policy counts them or ignores them.
     pub(super) settled: HashSet<u64>,
     /// Cookies of connections first seen in the last look, if events report each opening.
@@ -44,14 +44,14 @@ pub(super) struct Known {
     has_looked: bool,
 }
 
-impl Known {
+impl ScanState {
     /// Charges the handshakes of connections opened since the last look.
     pub(super) async fn charge(
         &self,
         daemon: &Daemon,
         generation: u64,
         open: &[(u64, Ends)],
-    ) -> Result<(), Uncounted> {
+    ) -> Result<(), CountError> {
         let now_ns = monotonic_now();
         let is_new = |(cookie, ends): &&(u64, Ends)| {
             self.has_looked && !self.settled.contains(cookie) && !ends.are_both_own()
@@ -74,7 +74,7 @@ impl Known {
         counted: Vec<u64>,
         open: &[(u64, Ends)],
         are_told: bool,
-    ) -> Result<(), Uncounted> {
+    ) -> Result<(), CountError> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
         let is_settled = |cookie: &u64| self.settled.contains(cookie);
         let may_be_closed =
@@ -102,7 +102,7 @@ pub(super) async fn carry_out(
     daemon: &Daemon,
     generation: u64,
     orders: &[ConnectionOrder],
-) -> Result<(), Uncounted> {
+) -> Result<(), CountError> {
     for orders in orders.chunks(AT_ONCE) {
         {
             let datapath = daemon.datapath();

@@ -13,10 +13,10 @@ use limiter_policy::policy::HashedName;
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct Texts(Mutex<Known>);
+pub(in crate::daemon) struct Texts(Mutex<TextTable>);
 
 #[derive(Debug, Default)]
-struct Known(HashMap<(NameKind, u64), Text>);
+struct TextTable(HashMap<(NameKind, u64), Text>);
 
 #[derive(Debug)]
 struct Text {
@@ -45,12 +45,12 @@ impl Texts {
         known.0.get(&(kind, number)).map(|known| known.text.clone())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, TextTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl TextTable {
     fn learn(&mut self, name: HashedName) {
         let HashedName { kind, number, text } = name;
         if let Some(known) = self.0.get_mut(&(kind, number)) {
@@ -71,7 +71,7 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn learn(known: &mut Known, number: u64) {
+    fn learn(known: &mut TextTable, number: u64) {
         known.learn(HashedName {
             kind: NameKind::Domain,
             number,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_names_drives_out_none_that_is_often_asked_for() {
-        let mut known = Known::default();
+        let mut known = TextTable::default();
         let most = MOST as u64;
         // One in a thousand refused packets asks for name 0.
         for number in 0..40 * most {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn texts_that_were_all_told_often_give_way() {
-        let mut known = Known::default();
+        let mut known = TextTable::default();
         for number in 0..MOST as u64 {
             learn(&mut known, number);
             for text in known.0.values_mut() {

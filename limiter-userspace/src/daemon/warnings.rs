@@ -7,15 +7,15 @@ use std::{
 
 /// Warnings, by the interface or limit that each is about.
 #[derive(Default)]
-pub(super) struct Troubles(Mutex<BTreeMap<String, String>>);
+pub(super) struct Warnings(Mutex<BTreeMap<String, String>>);
 
-impl Troubles {
-    pub(super) fn troubles(&self) -> BTreeMap<String, String> {
+impl Warnings {
+    pub(super) fn all(&self) -> BTreeMap<String, String> {
         self.locked().clone()
     }
 
-    pub(super) fn set(&self, troubles: BTreeMap<String, String>) {
-        *self.locked() = troubles;
+    pub(super) fn set(&self, warnings: BTreeMap<String, String>) {
+        *self.locked() = warnings;
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<String, String>> {

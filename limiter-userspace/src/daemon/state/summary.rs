@@ -18,28 +18,28 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const DISAGREEMENT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    urgent: Urgent,
+pub(super) struct WriteSummary {
+    urgent: UrgentChanges,
     at: Moment,
 }
 
 /// The changes that the file must have within a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Urgent {
+struct UrgentChanges {
     /// The number of changes to bans.
     bans: u64,
     /// Whether a bucket owes more than is refilled until the file is written again.
     owes: bool,
 }
 
-impl Written {
+impl WriteSummary {
     /// Summarizes bucket debts and the number of changes to bans, at that moment.
     pub(super) fn new(sets: &[SetDebts], bans: u64, at: Moment) -> Self {
         let interval_ns = u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         let mut sets = sets.iter();
         let owes = sets.any(|set| set.debts.last_longer_than(interval_ns));
         Self {
-            urgent: Urgent { bans, owes },
+            urgent: UrgentChanges { bans, owes },
             at,
         }
     }

@@ -26,8 +26,8 @@ pub struct Hold {
 
 impl Daemon {
     /// Answers a read-only request, as over the control channel; refuses any other.
-    pub fn look(&self, request: &Request) -> Answer {
-        if !request.only_looks() {
+    pub fn query(&self, request: &Request) -> Answer {
+        if !request.is_query() {
             return Answer::Error("nothing is changed here: enter the command".to_owned());
         }
         let measured = self.pressures.measured();
