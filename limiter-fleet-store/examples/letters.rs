@@ -1,4 +1,5 @@
-//! Measures how many letters servers of the store carry, and what sending and reading them costs.
+//! Measures the throughput of letters through servers of the store, and the CPU cost of sending and
+//! reading.
 //!
 //! Each of many nodes sends letters to random others, and reads its own. Servers report their own CPU time,
 //! so other load on the machine matters only through shared caches.
