@@ -70,7 +70,7 @@ impl Client {
     }
 }
 
-/// Returns a client's address: 192.0.2.1 and those after it, which no [`crate::Layout`] contains.
+/// Returns a client's address, counted from 192.0.2.1; no [`crate::Layout`] contains it.
 #[must_use]
 #[inline(always)]
 pub const fn client_source(client: u32) -> Source {

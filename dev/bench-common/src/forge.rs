@@ -53,7 +53,7 @@ pub struct Forge {
     protocol: u64,
     /// The sum of the IPv4 header's words but for the source; 0 for IPv6.
     network_sum: u64,
-    /// The sum of the words under the transport's checksum, but for those that change.
+    /// The sum of the constant words under the transport's checksum.
     transport_sum: u64,
 }
 
@@ -74,8 +74,8 @@ pub const FORGE_WORDS: usize = 10;
 pub const FORGE_SENT: usize = 2;
 
 impl Forge {
-    /// Makes a flood of frames like this one, whose checksums are right; `None`: it is neither TCP
-    /// nor DNS over UDP, over IPv4 without options or IPv6 without extension headers.
+    /// Makes a flood of frames like this one, with right checksums; `None`: it is neither TCP nor
+    /// DNS over UDP, over IPv4 without options or IPv6 without extension headers.
     #[must_use]
     pub fn new(frame: &Frame, origin: Origin, pace: Pace, again_after_ns: u64) -> Option<Self> {
         const ETHERTYPE: usize = 12;
@@ -156,7 +156,7 @@ impl Forge {
         self.write(frame, source, random(!self.sent))
     }
 
-    /// Returns the index of the source whose turn it is.
+    /// Returns the index of the next source.
     #[inline(always)]
     fn next_source(&mut self, now_ns: u64, times: &impl Times) -> u64 {
         if self.again_after_ns != 0 {
@@ -176,7 +176,8 @@ impl Forge {
         self.drawn - 1
     }
 
-    /// Writes what is a packet's own, and the checksums; returns whether there was room.
+    /// Writes the fields that differ from packet to packet, and the checksums; returns whether
+    /// there was room.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "parts of a random number")]
     fn write(&self, frame: &Frame, source: Source, random: u64) -> bool {

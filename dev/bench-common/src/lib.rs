@@ -1,4 +1,4 @@
-//! What the benchmark's two sides, in the kernel and in userspace, share.
+//! Code shared by the benchmark's kernel side and userspace side.
 //!
 //! Also compiled for BPF: into the generator, the programs to compare with, and the benchmark's
 //! build of the limiter. All of them draw their sources by the same code.

@@ -11,7 +11,7 @@ pub const KNOWN: u32 = 100;
 /// How many known clients, the first ones, have addresses that a forger knows.
 pub const VICTIMS: u32 = 10;
 
-/// Those who have addresses of their own, in networks that random forged addresses leave out.
+/// Senders with their own addresses, in networks that random forged addresses leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Group {

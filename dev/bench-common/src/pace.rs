@@ -1,8 +1,8 @@
 //! When a flood's next packet is due.
 
-/// How far behind its time a flood may be, in nanoseconds. What it is late by more than that is
-/// never sent, so that no burst is longer: up to a million packets a second, none fills the ring of
-/// a veth pair, which takes 256.
+/// How far behind its time a flood may be, in nanoseconds. Packets later than that are never sent,
+/// so that no burst is longer: up to a million packets a second, none fills the ring of a veth
+/// pair, which takes 256.
 pub const LONGEST_BURST_NS: u64 = 200_000;
 
 /// Fractions of a nanosecond, as a power of two: 300 000 packets a second are 3333.33 ns apart.

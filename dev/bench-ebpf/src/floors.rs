@@ -26,7 +26,7 @@ fn drop_all(context: XdpContext) -> u32 {
     drop_it()
 }
 
-/// Lines like those of the table of buckets. The loader sets their number.
+/// Lines of the same size as in the table of buckets. The loader sets their number.
 #[btf_map]
 static LINES: Array<[u64; 8], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 

@@ -57,7 +57,7 @@ fn flood_and_clients(context: XdpContext) -> u32 {
     send()
 }
 
-/// Returns the client whose turn it is, if its packet is due.
+/// Returns the next client, if its packet is due.
 #[inline(always)]
 fn next_client() -> Option<u32> {
     let turn = TURN.get_ptr_mut(0)?;

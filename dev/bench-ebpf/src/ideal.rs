@@ -30,7 +30,7 @@ fn ideal(context: XdpContext) -> u32 {
     let Some(source) = source else {
         return XDP_DROP;
     };
-    // SAFETY: nobody changes the list while the program is attached.
+    // SAFETY: no code changes the list while the program is attached.
     if unsafe { GOOD.get(source) }.is_some() {
         XDP_PASS
     } else {

@@ -1,9 +1,9 @@
 //! The benchmark's programs. The daemon loads none of them.
 //!
 //! [`generator`] makes the flood, [`floors`] are the least that any program costs, [`window`] is a
-//! limiter like the public ones, and [`sink`] counts what reaches the application. At a real server,
-//! [`forger`] makes the flood, [`ideal`] is the best that can be in front of it, and [`wire`] takes
-//! what is sent back.
+//! limiter like the public ones, and [`sink`] counts the packets that reach the application. At a
+//! real server, [`forger`] makes the flood, [`ideal`] is the best possible defence, and [`wire`]
+//! takes packets that another program sends back.
 
 #![no_std]
 #![no_main]

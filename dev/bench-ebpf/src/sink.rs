@@ -1,5 +1,5 @@
-//! Counts by client what reaches the application's socket, behind the limiter and all of the
-//! network stack, and drops it there.
+//! Counts packets by client at the application's socket, behind the limiter and the whole network
+//! stack, and drops them there.
 
 use aya_ebpf::{
     btf_maps::PerCpuArray,

@@ -1,5 +1,5 @@
 //! A limiter like the public XDP ones: a fixed window of a second for each source, in the kernel's
-//! LRU hash map, whose counters ignore races with other CPUs.
+//! LRU hash map. Its counters ignore races with other CPUs.
 
 use aya_ebpf::{
     Global,
@@ -39,7 +39,7 @@ static WINDOWS_V6: LruHashMap<[u32; 4], Window, 1> = LruHashMap::new();
 #[unsafe(no_mangle)]
 static MOST_IN_WINDOW: Global<u64> = Global::new(0);
 
-/// Drops what a source sends beyond its packets of a second.
+/// Drops a source's packets beyond its packets of a second.
 #[xdp]
 #[expect(
     clippy::needless_pass_by_value,

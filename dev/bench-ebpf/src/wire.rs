@@ -1,5 +1,5 @@
-//! The wire beyond the clients' interface: what is sent back to forged addresses is dropped, as if
-//! it had left for them. A veth end needs a program to take frames that another program sends back.
+//! The wire beyond the clients' interface: drops packets sent back to forged addresses, as if they
+//! had left for them. A veth end needs a program to take frames that another program sends back.
 
 use aya_ebpf::{
     bindings::xdp_action::{XDP_DROP, XDP_PASS},

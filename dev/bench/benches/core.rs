@@ -1,5 +1,5 @@
-//! The decision core compiled for this machine, over plain memory: shows what a change to it costs,
-//! without a kernel. `cargo bench -p bench`.
+//! The decision core compiled for this machine, over plain memory: shows the cost of a change to
+//! it, without a kernel. `cargo bench -p bench`.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Measures what a limit on connections adds in the kernel, by kind of packet. Needs root.
+//! Measures the kernel cost of a limit on connections, by kind of packet. Needs root.
 
 mod scene;
 
@@ -9,7 +9,7 @@ use testbed::Frame;
 
 use self::scene::Scene;
 
-/// What else a policy has; the first has nothing.
+/// The rest of each policy; empty for the first.
 const POLICIES: [(&str, &str); 6] = [
     ("none", ""),
     (

@@ -1,6 +1,6 @@
-//! Measures what a refusal costs in the kernel, and what looking for a DNS cookie adds. Needs root.
+//! Measures the kernel cost of a refusal, and of looking for a DNS cookie. Needs root.
 //!
-//! A test run repeats one frame, so all that it needs is in the cache: this shows instructions, not
+//! A test run repeats one frame, so all its data is in the cache: this shows instructions, not
 //! cache misses. The least of some runs counts, since other processes use the machine, too.
 
 use std::{
@@ -31,7 +31,7 @@ limits: {All: {id: total, cost: packets, burst: 100, count: 1, period: 10h, rese
 standing: {capacity: 1024, retry: {after: 11950ms, within: 12s}}
 ";
 
-/// How many sources fill that table, so that nobody is remembered.
+/// How many sources fill that table, so that it remembers no other.
 const VOUCHED: u32 = 20_000;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);

@@ -1,5 +1,5 @@
-//! Measures what limits by DNS names add in the kernel, by kind of packet. Needs root, and
-//! Debian's package `publicsuffix`.
+//! Measures the kernel cost of limits by DNS names, by kind of packet. Needs root, and Debian's
+//! package `publicsuffix`.
 
 mod scene;
 
@@ -15,7 +15,8 @@ const ZONES: usize = 10_000;
 /// How a limit goes on, which refuses no packet.
 const NEVER: &str = "cost: packets, burst: 1000000000, count: 1000000000, period: 1s";
 
-/// What else a policy has: a limit. The first counts what the others do, but not by what a query asks for.
+/// The limit of each policy. The first counts the same packets as the others, but without reading
+/// names.
 const LIMITS: [(&str, &str); 6] = [
     (
         "port 53",

@@ -1,4 +1,4 @@
-//! Measures what limits by server names add in the kernel, by kind of packet. Needs root.
+//! Measures the kernel cost of limits by server names, by kind of packet. Needs root.
 
 mod scene;
 
@@ -58,7 +58,7 @@ fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // The first counts what the others do, but not by names.
+    // The first counts the same packets as the others, but not by names.
     let plain = "id: total, match: {protocol: tcp, destination-port: 443}";
     let mut scenes = vec![Scene::new(
         "port 443",

@@ -22,8 +22,8 @@ pub(crate) fn pin(cpu: usize) -> Result<()> {
         .with_context(|| format!("cannot stay on CPU {cpu}"))
 }
 
-/// Lets a thread run before those of other programs on the machine; 0 is the calling one. It gives
-/// way to the others that hurry.
+/// Gives a thread priority over other programs on the machine; 0 is the calling one. Other hurried
+/// threads have the same priority.
 pub(crate) fn hurry(thread: u32) -> Result<()> {
     nice(thread, HURRY).context("cannot hurry a thread")
 }
@@ -74,8 +74,8 @@ pub(crate) fn come_first(thread: i32) -> Result<()> {
     schedule(thread, libc::SCHED_FIFO, 1).context("cannot let a thread come before others")
 }
 
-/// Lets the calling thread run only while no other would. What it takes counts as the time of a
-/// program of a low priority, which the limiter takes for time that is left.
+/// Lets the calling thread run only on an idle CPU. Its time counts as that of a low-priority
+/// program, which the limiter takes for spare time.
 pub(crate) fn come_last() -> Result<()> {
     nice(0, LAST).context("cannot lower a thread's priority")?;
     schedule(0, libc::SCHED_IDLE, 0).context("cannot let a thread come after others")

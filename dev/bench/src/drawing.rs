@@ -11,14 +11,14 @@ use bench_common::{Draw, Layout, Sink};
 /// Any number: CPUs only need different ones.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// Which sources to draw, and what may pass on.
+/// The sources to draw, and the packets that may pass on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawing {
     /// `None`: draw nothing.
     pub(crate) layout: Option<Layout>,
     /// The number of sources, as a power of two.
     pub(crate) sources_log2: u32,
-    /// What to drop although it may pass.
+    /// The packets to drop although they may pass.
     pub(crate) sink: Sink,
 }
 

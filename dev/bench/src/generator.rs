@@ -14,8 +14,8 @@ use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
 use crate::{cpu, drawing::Drawing, float::to_f64, objects, scenario::Scenario};
 
-/// Frames in flight: what the receiver takes at once (NAPI's budget), and a quarter of the veth
-/// pair's ring.
+/// Frames in flight: as many as the receiver takes at once (NAPI's budget), and a quarter of the
+/// veth pair's ring.
 const BATCH: u32 = 64;
 
 /// The frames of the first system call, and the least of any.

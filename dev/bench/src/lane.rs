@@ -101,7 +101,7 @@ impl Lane {
     }
 }
 
-/// Makes a pair whose ends have a queue for each CPU: frames are received on the CPU that sent
+/// Makes a pair with a queue for each CPU at both ends: frames are received on the CPU that sent
 /// them.
 pub(crate) fn new_pair(cpus: usize) -> Result<Pair> {
     let server = [

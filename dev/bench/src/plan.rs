@@ -1,4 +1,4 @@
-//! What to measure, and for how long.
+//! The measurements, and their length.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -33,7 +33,7 @@ const SERVICE_ROUNDS: usize = 3;
 /// The flood that exceeds every store.
 pub(crate) const LARGEST: Scenario = Scenario::new(V4, 24);
 
-/// What to measure, and for how long.
+/// The measurements, and their length.
 pub(crate) struct Plan {
     /// The floods for packets a second.
     pub(crate) rates: Vec<Scenario>,
@@ -81,9 +81,9 @@ pub(crate) enum Measure {
     Costs,
     /// Clients under the largest flood.
     Clients,
-    /// What good clients get from real servers during a flood.
+    /// The service of real servers for good clients during a flood.
     Service,
-    /// What they get before a flood, in it, and after it: a picture.
+    /// The same before, in and after a flood: a picture.
     Course,
 }
 
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan with as many rounds of the service; `None`: with those it has.
+    /// Returns the plan with this many rounds of the service; `None`: unchanged.
     pub(crate) fn with_service_rounds(mut self, rounds: Option<usize>) -> Self {
         self.service_rounds = rounds.unwrap_or(self.service_rounds);
         self
@@ -133,7 +133,7 @@ impl Plan {
         measures_all && self.is_thorough()
     }
 
-    /// Returns whether it leaves out nothing of what it measures.
+    /// Returns whether the plan is complete: neither quick nor filtered.
     fn is_thorough(&self) -> bool {
         !self.quick && self.only.is_empty()
     }
@@ -244,8 +244,8 @@ impl Plan {
         })
     }
 
-    /// Returns the measurement with real servers, under floods whose names contain one of these; if
-    /// empty, under all. Fails if that leaves nothing to measure.
+    /// Returns the measurement with real servers, under floods with one of these texts in their
+    /// name; if empty, under all. Fails if there is nothing left to measure.
     pub(crate) fn service(
         &self,
         floods: &[String],

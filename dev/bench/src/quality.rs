@@ -1,10 +1,10 @@
 //! Measures clients during a flood.
 //!
-//! The generator itself makes the clients' packets, by the clock, in between those of the flood. So
-//! they reach the limiter whatever else is lost, and the limiter dropped those that are missing at
-//! the application's socket, behind the limiter and all of the network stack. The flood's packets
-//! that pass are dropped right behind the limiter. Otherwise the stack would slow the flood down,
-//! and the limiter would see little of it.
+//! The generator itself makes the clients' packets, by the clock, in between the flood's. So they
+//! reach the limiter under any load, and the limiter has dropped the ones that are missing at the
+//! application's socket, behind the limiter and the whole network stack. The flood's packets that
+//! pass are dropped right behind the limiter. Otherwise the stack would slow the flood down, and
+//! the limiter would see little of it.
 
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -30,17 +30,17 @@ use crate::{
 /// The packets that a source may send in a second, and in a burst.
 pub(crate) const PER_SECOND: u64 = 1000;
 
-/// The number of clients within the limit, and what each sends in a second.
+/// The number of clients within the limit, and the packets of each in a second.
 pub(crate) const GOOD_CLIENTS: usize = 10;
 pub(crate) const GOOD_PER_SECOND: u64 = PER_SECOND * 8 / 10;
 
-/// What the one client over the limit sends in a second.
+/// The packets in a second of the one client over the limit.
 pub(crate) const OVER_PER_SECOND: u64 = PER_SECOND * 5;
 
 /// The packets a minute of one more client's override, which allows no two at once.
 pub(crate) const SLOW_PER_MINUTE: u64 = 12;
 
-/// What that client sends in a minute: a packet every two seconds. Stores only forget clients that
+/// The packets of that client in a minute: one every two seconds. Stores only forget clients that
 /// pause. In two seconds the flood fills a store of a million sources more than once, while the
 /// bucket is in debt for three seconds more. (The kernel's LRU map keeps an entry for long if it
 /// was looked up twice before its turn: any store limits a client that sends faster.)
@@ -61,7 +61,7 @@ pub(crate) struct Quality {
     pub(crate) contender: &'static str,
     /// The lost packets of the good clients, in percent.
     pub(crate) good_lost: Spread,
-    /// The packets admitted of the client over its limit, in percent of those allowed.
+    /// The packets admitted of the client over its limit, in percent of its allowance.
     pub(crate) over: Spread,
     /// The same for the slow client; `None`: the contender has no overrides.
     pub(crate) slow: Option<Spread>,
@@ -154,7 +154,7 @@ fn run(
     let admitted = |number: usize, burst: u64, count: u64, period_ns: u64| -> Result<f64> {
         let client = &clients[number];
         ensure!(client.sent > 0, "client {number} sent nothing");
-        // In whole packets: the bucket's first tokens, and those that came back since.
+        // In whole packets: the bucket's first tokens, and the refill since.
         let allowed = burst + (client.last_ns - client.first_ns) * count / period_ns;
         Ok(to_f64(received[number]) / to_f64(allowed) * 100.0)
     };
@@ -208,7 +208,7 @@ fn slow_override() -> Result<Override> {
     })
 }
 
-/// A UDP socket on the server, whose filter counts what arrives and drops it.
+/// A UDP socket on the server with a filter that counts and drops all packets.
 struct Application {
     ebpf: Ebpf,
     _socket: UdpSocket,
@@ -232,7 +232,7 @@ impl Application {
         })
     }
 
-    /// Returns what arrived from each client.
+    /// Returns the number of packets from each client.
     fn received(&self) -> Result<Vec<u64>> {
         let map = self.ebpf.map("RECEIVED").context("no map RECEIVED")?;
         let map = PerCpuArray::<_, u64>::try_from(map)?;

@@ -22,7 +22,7 @@ pub(crate) struct Figure {
     pub(crate) spread: Spread,
     /// The frames lost before the contender, of a million; the worst run.
     pub(crate) lost_ppm: f64,
-    /// What the limiter's store holds afterwards; `None`: for other contenders, or not measured.
+    /// The limiter's store afterwards; `None`: for other contenders, or not measured.
     pub(crate) kept: Option<Found>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Results {
     pub(crate) qualities: Vec<Quality>,
     /// Good clients of real servers.
     pub(crate) services: Vec<Under>,
-    /// What they get before a flood, in it and after it; `None`: not measured.
+    /// Their service before, in and after a flood; `None`: not measured.
     pub(crate) course: Option<Courses>,
     pub(crate) footprint: Footprint,
     /// Contenders that could not take part, and why.

@@ -29,7 +29,7 @@ const LISTS: &str = TABLE_LISTS;
 /// clock is read when they are sent, not when they are judged.
 const ADMITTED: Bound = Within(99.0, 100.1);
 
-/// Returns every target but those of the service, with its measurement.
+/// Returns every target except for the service, with its measurement.
 pub(crate) fn judge(results: &Results) -> Vec<Target> {
     [
         rates(results),
@@ -181,7 +181,7 @@ fn clients(results: &Results) -> Vec<Target> {
 }
 
 /// Known clients answered at the first try, in percent, and their slowest answers but one in a
-/// hundred, in milliseconds: where nobody can do better than this, the limiter must do as well.
+/// hundred, in milliseconds: where no defence can do better than this, the limiter must do as well.
 const ALL: f64 = 99.9;
 const PROMPT_MS: f64 = 5.0;
 
@@ -271,7 +271,7 @@ fn of_answers(under: &Under, limiter: Option<&Outcome>) -> Vec<Target> {
         Target::new(format!("{flood}, {ANSWERS}: {what}"), bound, "%", measured)
     };
     match under.flood.attack {
-        // The connection of a resolver whose query got a truncated answer counts with that query.
+        // A resolver's connection after a truncated answer counts with its query.
         Attack::Queries => vec![target(
             "new within one retry over TCP",
             AtLeast(99.0),

@@ -79,9 +79,9 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
     }
 }
 
-/// Returns the policy with fewer limits, as many as there may be beside those of answers, which
-/// answer, by standing; with DNS cookies; and with the last limits on connections, as many as may be, which
-/// share a count and for which clients wait, those before them on handshakes, and one on new names.
+/// Returns the policy with fewer limits: as many as fit beside the limits of answers. They answer
+/// by standing and with DNS cookies. The last of them, as many as allowed, count connections, share
+/// a count and have queues; the ones before count handshakes, and one counts new names.
 #[must_use]
 pub fn answering(mut policy: Policy) -> Policy {
     policy
@@ -229,7 +229,7 @@ const fn rate(strategy: Strategy) -> Rate {
     }
 }
 
-/// Returns an override by name of each limit whose owners are names.
+/// Returns an override by name of each limit with names as owners.
 fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
     let name = OverriddenName {
         // A registered domain, too.
@@ -248,7 +248,7 @@ fn override_by_name(limit_index: u32, rate: Rate) -> Option<Override> {
     })
 }
 
-/// Returns overrides of every second /24 and /48 from those of the index on, so that none are
+/// Returns overrides of every second /24 and /48 from the given index on, so that none are
 /// adjacent.
 fn overrides(limit_index: u32, rate: Rate) -> impl Iterator<Item = Override> {
     (limit_index * OVERRIDES..(limit_index + 1) * OVERRIDES)
@@ -293,7 +293,8 @@ mod tests {
                     .iter()
                     .all(|start| start.as_node().is_some() && !start.is_unused())
             );
-            // Each limit's own in each family, the subscriber's, and those of all other addresses.
+            // Each limit's own sieve in each family, the subscriber's, and the ones of all other
+            // addresses.
             assert_eq!(
                 tables.sieve_uses.len(),
                 (MAX_LIMITS + MAX_SIEVES - 1) as usize

@@ -40,7 +40,7 @@ const POLICIES: [(&str, &[Strategy]); 2] = [
     ("all strategies", &Strategy::ALL),
 ];
 
-/// The name of the policy with all strategies whose limits answer.
+/// The name of the policy with all strategies and with answers.
 const ANSWERING: &str = "all strategies, answers";
 
 /// A build of the programs.
@@ -89,7 +89,7 @@ pub struct Verification {
     pub store: Store,
     /// Instructions that the verifier walked, each as often as it did.
     pub verified_instructions: u32,
-    /// Instructions of the program in the kernel, without those that this policy never reaches.
+    /// Instructions of the program in the kernel, without code that this policy never reaches.
     pub translated_instructions: u32,
     /// The time in which the kernel verified and compiled it, in nanoseconds.
     pub verification_ns: u64,
@@ -161,7 +161,7 @@ pub fn measure(object: Object) -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
-/// Measures those programs of an object with one policy, in their order.
+/// Measures these programs of an object with one policy, in their order.
 fn verify(
     log: LogLevel,
     programs: &[String],

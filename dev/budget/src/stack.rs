@@ -2,7 +2,7 @@
 //!
 //! Computed from the object's instructions: the verifier shows it only in its log, which grows to
 //! megabytes, and which aya keeps only for a refused program. For the largest policy, the numbers
-//! equal those of the log, as compared by hand, function by function.
+//! equal the log's, as compared by hand, function by function.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ pub(super) fn functions(object: &[u8], entry: &str) -> Result<Vec<Function>> {
     Ok(functions)
 }
 
-/// Adds a function after those that it calls; returns the bytes that they use together.
+/// Adds a function after its callees; returns the bytes that they use together.
 fn visit(
     address: FunctionAddress,
     codes: &HashMap<FunctionAddress, Code>,

@@ -1,4 +1,4 @@
-//! The errors, each a single line that says what to do.
+//! The errors, each a single line with the remedy.
 
 use std::{io, path::PathBuf};
 
@@ -34,12 +34,12 @@ pub enum Error {
         /// The error of the system call.
         source: io::Error,
     },
-    /// What was built is no object.
+    /// The built file is no object.
     #[error("{} is no ELF object: {source}; is bpf-linker up to date?", path.display())]
     NoObject {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: object::read::Error,
     },
     /// A file of the output could not be written.

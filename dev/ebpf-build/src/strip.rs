@@ -1,4 +1,4 @@
-//! Strips objects of what no loader reads.
+//! Strips objects of sections that no loader reads.
 
 use object::{
     Endianness, U64,
@@ -10,8 +10,8 @@ use object::{
     },
 };
 
-/// The beginnings of the names of sections for debuggers, and of their relocations: four fifths of an
-/// object. What the kernel's verifier shows of the source is in other sections, which begin with
+/// The beginnings of the names of sections for debuggers, and of their relocations: four fifths of
+/// an object. The kernel's verifier shows source lines from other sections, which begin with
 /// `.BTF`.
 const FOR_DEBUGGERS: [&[u8]; 2] = [b".debug_", b".rel.debug_"];
 

@@ -188,8 +188,8 @@ fn lies_count_for_nothing(data: &[u8], facts: Result<Facts, Reason>) {
     let fragment = header + IPV6;
     let offset = |at: usize| u16::from_be_bytes([data[at + 2], data[at + 3]]) >> 3;
     if data[header + 6] != FRAGMENT || offset(fragment) == 0 {
-        // The later fragment's header is behind others, even behind that of a first fragment, whose
-        // next header counts. Those without are enough.
+        // Other headers come before the later fragment's, perhaps even a first fragment's, and its
+        // next header counts. Frames without them are enough.
         return;
     }
     for next in [0, 6, 17, FRAGMENT, 58, 59, 60, 255] {
@@ -214,7 +214,7 @@ fn assert_same(one: Result<Facts, Reason>, other: Result<Facts, Reason>, later: 
     );
 }
 
-/// Compares the facts with those of another parser, as far as that one finds any.
+/// Compares the facts with another parser's, as far as that one finds any.
 fn agrees_with_etherparse(data: &[u8], facts: &Facts) {
     let Ok(other) = LaxSlicedPacket::from_ethernet(data) else {
         return;

@@ -1,4 +1,4 @@
-//! Any bytes as the beginning of a flow: what is read of it is the same however it comes.
+//! Any bytes as the beginning of a flow: the result is the same in any pieces.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,7 +8,7 @@ use limiter_names::{
     testing::{Hello, Initial, Version, crypto, records},
 };
 
-/// What a client sends.
+/// A client's bytes.
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     kind: Kind,
@@ -44,7 +44,7 @@ enum Kind {
 /// The most bytes of a flow; more take longer and show nothing else.
 const LONGEST: usize = 1 << 12;
 
-/// Reads what a client sends.
+/// Reads a client's bytes.
 pub fn run(data: &[u8]) {
     let Ok(mut input) = Input::arbitrary_take_rest(Unstructured::new(data)) else {
         return;
@@ -157,7 +157,7 @@ fn reader(input: &Input<'_>) -> Reader {
     })
 }
 
-/// A name is what a terminal, a file or a command line can take.
+/// A name is safe in a terminal, a file or a command line.
 fn is_harmless(outcome: Option<&Outcome>) {
     if let Some(Outcome::Name(found)) = outcome {
         let name = found.name.as_str();

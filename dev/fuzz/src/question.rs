@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     });
     let mut message = Message::EMPTY;
     let length = data.len().min(MOST_BYTES);
-    // What an earlier message left behind.
+    // Leftover bytes of an earlier message.
     message.begin(0).fill(1);
     message.begin(length as u64)[..length].copy_from_slice(&data[..length]);
     let asked = ask_message(tables, &mut message);

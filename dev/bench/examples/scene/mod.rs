@@ -1,6 +1,6 @@
-//! What packets of several kinds cost under several policies, side by side.
+//! Costs of several kinds of packets under several policies, side by side.
 //!
-//! A test run repeats one frame, so all that it needs is in the cache: this shows instructions, not
+//! A test run repeats one frame, so all its data is in the cache: this shows instructions, not
 //! cache misses. The least of some runs counts, since other processes use the machine, too.
 
 use std::time::Duration;
@@ -30,12 +30,12 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Loads the program with a policy: what more there is of limits, and behind them.
+    /// Loads the program with a policy: more text of limits, and text after them.
     pub(crate) fn new(name: &'static str, limits: &str, more: &str) -> Result<Self> {
         Self::with(name, limits, more, |_, _| Ok(()))
     }
 
-    /// Does the same, and then fills the maps by what the tables say.
+    /// Does the same, and then fills the maps, given the tables.
     pub(crate) fn with(
         name: &'static str,
         limits: &str,
@@ -58,7 +58,7 @@ impl Scene {
     }
 }
 
-/// Prints what each of the frames costs under each policy, and how much more than under the first.
+/// Prints the cost of each frame under each policy, and the difference from the first.
 pub(crate) fn compare(scenes: &[Scene], frames: &[(&str, Vec<u8>)]) -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -66,7 +66,7 @@ pub(crate) fn compare(scenes: &[Scene], frames: &[(&str, Vec<u8>)]) -> Result<()
     table.set_header(["nanoseconds a packet"].into_iter().chain(names));
     for (kind, frame) in frames {
         let mut least = vec![Duration::MAX; scenes.len()];
-        // In turns, so that what else the machine does meets all.
+        // In turns, so that other load on the machine affects all.
         for _ in 0..REPEATS {
             for (least, scene) in least.iter_mut().zip(scenes) {
                 *least = (*least).min(scene.instance.hammer(frame, RUNS)?);

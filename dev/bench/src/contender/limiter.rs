@@ -107,7 +107,7 @@ impl Limits {
             Self::Window(strategy) => windows::second(strategy, per_second),
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
-            // Half of it is what it says, as far as there are such rates.
+            // A node's share is half the rate, so double the rate, as far as such rates exist.
             Self::InCommon => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
             _ => limit("PacketsPerIPAddress", per_second),
         };

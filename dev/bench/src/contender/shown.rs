@@ -9,7 +9,7 @@ use super::{
     windows::{FASTEST_PACKET_NS, REFUSED_COUNT},
 };
 
-/// What a reader must know of a contender.
+/// A contender, as documents describe it.
 pub(crate) struct Shown {
     /// Its name, or the beginning of several contenders' names.
     pub(crate) name: &'static str,

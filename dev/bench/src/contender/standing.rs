@@ -18,7 +18,7 @@ pub(crate) enum Situation {
     Calm,
     /// There is a shortage, in which every source is familiar and passes.
     ShortOfRoom,
-    /// All sources are unknown, and what is left is kept for familiar ones.
+    /// All sources are unknown, and the remaining tokens are reserved for familiar ones.
     Spent,
 }
 
@@ -30,7 +30,7 @@ const LATER: u32 = Tick::AHEAD / 2;
 pub(super) const SPENT_COUNT: u64 = 1000;
 
 impl Situation {
-    /// Returns the limit, and the settings of standing that it needs. Where it refuses nobody, its
+    /// Returns the limit, and the settings of standing that it needs. Where it never refuses, its
     /// rate is `count` packets a second.
     pub(super) fn limits(self, count: u64) -> String {
         match self {

@@ -18,7 +18,7 @@ pub(crate) struct Terms {
     pub(crate) per_second: u64,
     /// A source with another limit, for contenders that have overrides.
     pub(crate) overridden: Option<Override>,
-    /// What to drop right behind the limit.
+    /// The packets to drop right behind the limit.
     pub(crate) sink: Sink,
     /// Whether the program draws the sources.
     pub(crate) draw: bool,

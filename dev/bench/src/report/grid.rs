@@ -33,8 +33,8 @@ pub(crate) fn grids(figures: &[Figure], unit: Unit) -> Vec<Grid> {
     })
 }
 
-/// Returns what the limiter's store holds after the smallest floods, IPv4 on one CPU: bytes a
-/// source, and in brackets the percentage of packets that passed.
+/// Returns the limiter's store after the smallest floods, IPv4 on one CPU: bytes a source, and in
+/// brackets the percentage of packets that passed.
 pub(crate) fn kept(figures: &[Figure]) -> Option<Grid> {
     let grids = grids_of(figures, |contender, flood| {
         let kept = find(figures, contender, flood)?.kept?;

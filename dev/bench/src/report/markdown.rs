@@ -204,7 +204,7 @@ fn contenders(results: &Results) -> Result<String> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// Formats a table whose columns are aligned in the source as well.
+/// Formats a table with columns aligned in the source as well.
 pub(super) fn table(grid: &Grid) -> String {
     let columns = grid.header.len();
     let width = |column: usize| {

@@ -21,7 +21,7 @@ const DOCUMENT: &str = "benchmarks/service.md";
 const MARK: &str =
     "<!-- What follows is written by the benchmark: do not edit, run it again. -->\n";
 
-/// Writes the results into the document in a directory, in place of those before.
+/// Writes the results to the document in a directory, and replaces the earlier ones.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     let file = directory.join(DOCUMENT);
     let shown = file.display();
@@ -37,7 +37,7 @@ fn with_results(document: &str, results: &str) -> Option<String> {
     Some(format!("{prose}{MARK}\n{}\n", results.trim_end()))
 }
 
-/// Returns the machine, the targets, and what each defence did under each flood.
+/// Returns the machine, the targets, and the results of each defence under each flood.
 fn chapter(results: &Results) -> Result<String> {
     let effort = results.effort;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What good clients got from the servers, as tables of at most 80 columns.
+//! The service for good clients, as tables of at most 80 columns.
 
 use super::grid::Grid;
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     stats::Spread,
 };
 
-/// What stands beside results that cannot all be compared.
+/// A note beside results that cannot all be compared.
 pub(super) const NOT_COMPARABLE: &str =
     "Offered rates differ by more than 5 %: only rows with nearly the same can be compared.";
 
-/// Returns the tables of a flood: what clients got, what those got whose addresses it forges, if
-/// any, how long new ones waited, and what it cost.
+/// Returns the tables of a flood: the service for clients, for clients with forged addresses, if
+/// any, the waiting times of new ones, and the cost.
 pub(super) fn grids(under: &Under) -> Vec<Grid> {
     let grids = [
         Some(answers(under)),
@@ -36,7 +36,7 @@ fn answers(under: &Under) -> Grid {
     grid(format!("{}: answered, %", under.flood.name), &tries, rows)
 }
 
-/// Returns what clients got whose addresses the flood forges; `None`: it forges none.
+/// Returns the service for clients with addresses that the flood forges; `None`: it forges none.
 fn victims(under: &Under) -> Option<Grid> {
     let rows = under.outcomes.iter().map(|outcome| {
         let tries = outcome.victims.as_ref()?;
@@ -53,7 +53,7 @@ fn victims(under: &Under) -> Option<Grid> {
     Some(grid(title, &["known 1st", "2nd", "3rd"], rows?.into_iter()))
 }
 
-/// Returns how long new clients waited, and what a packet cost.
+/// Returns how long new clients waited, and the cost of a packet.
 fn new_clients(under: &Under) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let answers = outcome.answers_ns.as_ref();
@@ -116,7 +116,7 @@ fn grid(title: String, header: &[&str], rows: impl Iterator<Item = Vec<String>>)
     }
 }
 
-/// Formats a percentage; only what is whole is shown so.
+/// Formats a percentage. Only exact whole numbers are shown as such.
 fn percent(spread: &Spread) -> String {
     let rounded = (spread.median * 10.0).round() / 10.0;
     if spread.median > 0.0 && rounded <= 0.0 {

@@ -4,14 +4,14 @@ use testbed::SERVER_INTERFACE;
 
 use super::{flood::Flood, server::Service};
 
-/// What one of the limiter's defences is configured with.
+/// The configuration of one of the limiter's defences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Configured {
     dns: &'static str,
     web: &'static str,
     /// Whether the daemon finds the rates of limits that keep a reserve.
     pub(super) is_automatic: bool,
-    /// Whether those limits are given answers.
+    /// Whether its limits are given answers.
     gains_answers: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) const PACKAGED: Configured = Configured {
     gains_answers: false,
 };
 
-/// Configurations for what these servers bear on one CPU.
+/// Configurations for the capacity of these servers on one CPU.
 pub(super) const MEASURED: Configured = Configured {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
@@ -61,10 +61,10 @@ const BOUNDS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What the limits keep in reserve, for known clients.
+/// The limits' reserve for known clients.
 const RESERVE: &str = "    reserve: {familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}\n";
 
-/// What begins a limit's answers.
+/// The beginning of a limit's answers.
 const DENY: &str = "\n    deny: ";
 
 /// The interface in the repository's configurations.

@@ -1,4 +1,4 @@
-//! The course of a flood: what good clients get before it, in it, and after it.
+//! The course of a flood: the service for good clients before it, in it, and after it.
 
 use std::{
     path::Path,
@@ -24,7 +24,7 @@ use super::{
 /// The flood that is drawn: the server has no defence of its own against it.
 const FLOOD: &str = "DNS, IPv4, 300 k/s";
 
-/// What stands in front of the server: nothing, and what the package comes with.
+/// The defences drawn: none, and the package's configuration.
 const DRAWN: [&str; 2] = [NOTHING, LIMITER];
 
 /// When the flood comes, when it ends, and how long clients ask.
@@ -45,7 +45,7 @@ pub(crate) struct Courses {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What some clients got behind one defence.
+/// The service for some clients behind one defence.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     pub(crate) defence: &'static str,

@@ -1,4 +1,4 @@
-//! What may stand in front of a server, or in it.
+//! The defences, in front of a server or in it.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -83,7 +83,7 @@ pub(super) enum AtWork {
     Limiter {
         limiter: Limiter,
         is_automatic: bool,
-        /// The object that keeps the clients' end able to take what is sent back.
+        /// The object that lets the clients' end take packets sent back.
         wire: Option<Box<Ebpf>>,
     },
 }
@@ -133,7 +133,7 @@ impl Defence {
     pub(crate) fn applies_to(&self, flood: &Flood) -> bool {
         match self.kind {
             Kind::Nothing | Kind::Limiter(_) | Kind::Ideal => true,
-            // Those that know no clients get the same under other floods.
+            // Defences without known clients behave alike under other floods.
             Kind::Meter => !flood.by_visits,
             Kind::Rrl => flood.service == Service::Dns && !flood.by_visits,
             Kind::Synproxy => flood.attack == Attack::Syns,
@@ -163,7 +163,7 @@ impl Defence {
         })
     }
 
-    /// Starts it on the server's end, for those who will ask.
+    /// Starts it on the server's end, for the clients that will ask.
     pub(super) fn start(
         &self,
         pair: &Pair,
@@ -280,7 +280,7 @@ const SYNPROXY_RULES: &str = "table inet bench {
 }
 ";
 
-/// Makes the clients' end take what is sent back to clients, and send what has its checksum.
+/// Makes the clients' end take packets sent back to clients, and send packets with their checksums.
 fn wire(pair: &Pair) -> Result<Ebpf> {
     pair.compute_checksums()?;
     let mut ebpf = EbpfLoader::new().load(objects::BENCH)?;
@@ -294,8 +294,8 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
     Ok(ebpf)
 }
 
-/// Attaches the program that passes those who will ask, except those whose addresses the flood
-/// forges.
+/// Attaches the program that passes the clients that will ask, except clients with addresses that
+/// the flood forges.
 fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));

@@ -1,4 +1,4 @@
-//! A DNS query, and what its answer says.
+//! DNS queries and answers.
 
 /// The zone that the servers serve.
 pub(super) const ZONE: &str = "example.test";
@@ -20,7 +20,7 @@ const IS_ANSWER: u16 = 0x8000;
 const TRUNCATED: u16 = 0x0200;
 const CODE: u16 = 0x000f;
 
-/// What an answer says.
+/// The contents of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) id: u16,

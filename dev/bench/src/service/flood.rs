@@ -1,4 +1,4 @@
-//! The floods at a server: what they send, from where, and how fast.
+//! The floods at a server: their packets, sources and speed.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -13,7 +13,7 @@ use testbed::Frame;
 use super::{dns, server::Service};
 use crate::scenario::{SERVER_V4, SERVER_V6};
 
-/// What a flood consists of.
+/// The packets of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attack {
     /// Valid DNS queries.
@@ -31,7 +31,7 @@ pub(crate) enum Rate {
     None,
     /// So many packets a second.
     PerSecond(u64),
-    /// As many as the machine makes, whatever is in front of the server.
+    /// As many as the machine makes, with any defence.
     Most,
 }
 
@@ -47,8 +47,8 @@ pub(crate) struct Flood {
     pub(crate) again_after: Option<Duration>,
     /// How long before the flood its sources complete a handshake; `None`: they do not.
     pub(crate) handshakes: Option<Duration>,
-    /// Whether nobody vouches for the known clients. They are known by their visits alone, before
-    /// the flood.
+    /// Whether the known clients have no operator's trust. They are known by their visits alone,
+    /// before the flood.
     pub(crate) by_visits: bool,
     /// Whether a quick run measures it.
     pub(crate) quick: bool,
@@ -221,7 +221,8 @@ mod tests {
         fn set(&self, _: u64, _: u64) {}
     }
 
-    /// Checks every checksum; returns the source, its port, and what else is a packet's own.
+    /// Checks every checksum; returns the source, its port, and the number that tells its packets
+    /// apart.
     fn check(bytes: &[u8], flood: &Flood) -> (IpAddr, u16, u32) {
         let packet = SlicedPacket::from_ethernet(bytes).unwrap();
         let (ports, number, checksum, right) = match (&packet.net, &packet.transport) {

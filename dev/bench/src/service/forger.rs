@@ -32,10 +32,10 @@ use super::{
 };
 use crate::{cpu, float::to_f64, objects};
 
-/// The frames that the kernel makes at once. It waits for nobody while it makes them.
+/// The frames that the kernel makes at once. It waits for no receiver meanwhile.
 const BATCH: u32 = 64;
 
-/// The sources that a flood remembers, to use them again after a second: those of a second of any
+/// The sources that a flood remembers, to use them again after a second: a second's worth of any
 /// flood.
 const REMEMBERED: u32 = 1 << 21;
 
@@ -54,7 +54,7 @@ pub(super) struct Forger {
 }
 
 growing! {
-    /// What was sent.
+    /// The counts of a flood.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Sent {
         pub(super) frames: u64,
@@ -115,7 +115,7 @@ impl Forger {
         })
     }
 
-    /// Returns what was sent so far; fails if the flood has ended.
+    /// Returns the counts so far; fails if the flood has ended.
     pub(super) fn sent(&self) -> Result<Sent> {
         let is_over = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         ensure!(!is_over, "the flood ended early");
@@ -149,7 +149,7 @@ impl Forger {
 
 impl Drop for Forger {
     fn drop(&mut self) {
-        // `stop` says what went wrong; here something else already has.
+        // `stop` reports errors; here another error was reported already.
         let _ = self.end();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What only grows.
+/// A counter or a set of counters.
 pub(super) trait Grows {
     /// Returns how much it has grown since.
     fn since(&self, before: &Self) -> Self;

@@ -1,4 +1,4 @@
-//! Measures what a good client gets from a real server during a flood: the service.
+//! Measures the service: the answers that a good client gets from a real server during a flood.
 //!
 //! An open loop: the flood is paced by the clock on one CPU, the kernel receives and the server
 //! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
@@ -53,7 +53,7 @@ use crate::{
     stats::Spread,
 };
 
-/// How often each known client comes before a flood if nobody vouches for it, and from one visit to
+/// How often each known client comes before a flood if no operator trusts it, and from one visit to
 /// the next: more than the two seconds that the configurations ask for, as the limiter's time is
 /// coarse.
 const VISITS: u32 = 3;
@@ -65,7 +65,7 @@ const OF_FASTEST: f64 = 0.8;
 /// The largest difference of offered rates at which results can be compared, in percent.
 const COMPARABLE: f64 = 5.0;
 
-/// What to measure, and with what.
+/// The measurements, and their setting.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurement {
     pub(crate) floods: Vec<Flood>,
@@ -95,7 +95,7 @@ pub(crate) struct Outcome {
     /// Percentages answered by the first, second and third try.
     pub(crate) known: [Spread; TRIES],
     pub(crate) new: [Spread; TRIES],
-    /// Likewise of the known clients whose addresses the flood forges, who are not in `known`;
+    /// The same for the known clients with addresses that the flood forges, who are not in `known`;
     /// `None`: it forges none.
     pub(crate) victims: Option<[Spread; TRIES]>,
     /// Milliseconds from a known client's first try to its answer.
@@ -112,12 +112,12 @@ pub(crate) struct Outcome {
     pub(crate) receiver_cpu: Spread,
     /// Nanoseconds of the receiving thread for each packet that it received.
     pub(crate) receiver_ns: Spread,
-    /// Nanoseconds of the clients' receiving thread for each of the same packets: what the answers
-    /// cost where they go. `None`: the defence sends none from its program.
+    /// Nanoseconds of the clients' receiving thread for each of the same packets: the cost of the
+    /// answers where they go. `None`: the defence sends none from its program.
     pub(crate) answers_ns: Option<Spread>,
     /// Packets that the flood made in a second.
     pub(crate) offered: Spread,
-    /// The percentage of what was offered that was lost in the ring, before the defence.
+    /// The percentage of the offered packets that was lost in the ring, before the defence.
     pub(crate) lost_in_ring: Spread,
     /// The percentage that was lost in CPUs' backlogs, behind it.
     pub(crate) lost_in_backlog: Spread,
@@ -155,7 +155,7 @@ pub(crate) struct Run {
     server_cpu_stolen: f64,
     /// The longest delay of a question, in milliseconds after it was due.
     asked_late_ms: f64,
-    /// What automatic rates did from the flood's beginning on.
+    /// The automatic rates from the flood's beginning on.
     rates: Vec<RateAt>,
 }
 
@@ -253,7 +253,7 @@ struct Site {
     at_work: AtWork,
     server: Server,
     receiver: i32,
-    /// The thread that receives what the defence's program sends back, if it does.
+    /// The thread that receives packets from the defence's program, if it sends any.
     answers: Option<i32>,
     /// How long a flood comes before it is measured.
     lead: Duration,
@@ -363,7 +363,7 @@ impl Site {
     }
 }
 
-/// Returns a test for known clients whose addresses the flood does not forge.
+/// Returns a test for known clients with addresses that the flood does not forge.
 fn is_known(flood: &Flood) -> impl Fn(Group, u32) -> bool {
     move |group, member| group == Group::Known && !flood.forges(group, member)
 }
@@ -379,8 +379,8 @@ fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the known clients did not get most of what they asked for before the flood. Those whose
-/// addresses it will forge do not count: the ideal passes none of them.
+/// Fails if the known clients did not get most answers before the flood. Clients with addresses
+/// that it will forge do not count: the ideal passes none of them.
 fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     const LEAST: f64 = 90.0;
     let answered = calm.tally(is_known(flood)).answered_by(TRIES);
@@ -412,7 +412,7 @@ fn most(flood: &Flood, interrupt: &Interrupt) -> Result<u64> {
     Ok((sent.rate() * OF_FASTEST) as u64)
 }
 
-/// Returns whether rates differ by so little that what was measured under them can be compared.
+/// Returns whether rates differ by so little that their measurements can be compared.
 fn are_comparable(rates: &[f64]) -> bool {
     let Some(spread) = Spread::new(rates.to_vec()) else {
         return false;
@@ -455,7 +455,7 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// Returns whether what was offered differs by so little that the results can be compared.
+    /// Returns whether the offered rates differ by so little that the results can be compared.
     pub(crate) fn is_comparable(&self, other: &Self) -> bool {
         are_comparable(&[self.offered.median, other.offered.median])
     }

@@ -45,8 +45,8 @@ pub(super) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Makes the namespaces. What the server sends to clients gets there; what it sends to forged
-/// addresses is dropped as it leaves, as if it had left a network card.
+/// Makes the namespaces. The server's packets to clients arrive there; its packets to forged
+/// addresses are dropped as they leave, as if they had left a network card.
 pub(super) fn new_pair() -> Result<Pair> {
     let router = [
         format!("{}/32", Ipv4Addr::from(ROUTER_V4)).parse()?,
@@ -65,7 +65,7 @@ pub(super) fn new_pair() -> Result<Pair> {
         "",
     )?;
     let router_v4 = Ipv4Addr::from(ROUTER_V4);
-    // A veth end whose other end is down drops what it should send.
+    // A veth end drops its packets while the other end is down.
     pair.server.ip_batch(&format!(
         "link add nowhere0 type veth peer name nowhere1\n\
          link set nowhere0 arp off addrgenmode none up\n\
@@ -92,15 +92,15 @@ pub(super) fn new_pair() -> Result<Pair> {
     Ok(pair)
 }
 
-/// Has the server's interface receive on a thread of the kernel's, on the server's CPU; returns the
-/// thread's id. Whatever receives there, a program or GRO, must have begun.
+/// Makes the server's interface receive on a kernel thread, on the server's CPU; returns the
+/// thread's id. The receiving program or GRO must have begun.
 pub(super) fn receive_on_thread(pair: &Pair) -> Result<i32> {
     thread_of(&pair.server, SERVER_INTERFACE, SERVER_CPU)
 }
 
-/// Has the clients' interface receive on a thread of the kernel's, on the clients' CPU; returns the
-/// thread's id. A program must have begun to receive there: what the server's program sends back
-/// would else be received where it was sent, on the server's CPU.
+/// Makes the clients' interface receive on a kernel thread, on the clients' CPU; returns the
+/// thread's id. A program must have begun to receive there: otherwise packets sent back by the
+/// server's program would be received on the server's CPU.
 pub(super) fn receive_answers_on_thread(pair: &Pair) -> Result<i32> {
     thread_of(&pair.client, CLIENT_INTERFACE, CLIENTS_CPU)
 }

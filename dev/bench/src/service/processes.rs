@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use anyhow::{Context as _, Result};
 use nix::unistd::{SysconfVar, sysconf};
 
-/// The process group, and the ticks in user and kernel mode, in what follows the name of a process
+/// The process group, and the ticks in user and kernel mode: positions after the name of a process
 /// in its state file (proc_pid_stat(5)).
 const GROUP: usize = 2;
 const TICKS: [usize; 2] = [11, 12];

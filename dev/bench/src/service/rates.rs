@@ -62,7 +62,7 @@ impl Follower {
         }
     }
 
-    /// Returns what was told.
+    /// Returns the rates that the daemon reported.
     pub(super) fn finish(mut self) -> Result<Vec<RateAt>> {
         self.ends.store(true, Relaxed);
         let Some(thread) = self.thread.take() else {

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait for the answer to one try of that.
 const PACE: Duration = Duration::from_millis(100);
 
-/// What is served.
+/// The service of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// DNS, over UDP and TCP.

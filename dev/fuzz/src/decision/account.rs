@@ -1,10 +1,10 @@
-//! What a bucket has admitted, and the bound on it.
+//! The tokens that a bucket has admitted, and the bound on them.
 
 use limiter_common::strategy::Strategy;
 
 use super::{admitted::Admitted, wanted::Wanted};
 
-/// What a bucket has admitted.
+/// The tokens that a bucket has admitted.
 pub(super) struct Account {
     /// The first time, in ticks of GCRA.
     first: u64,

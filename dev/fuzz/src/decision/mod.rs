@@ -136,7 +136,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
     }
 }
 
-/// Checks that exactly those observing limits would have dropped the packet that lack the tokens.
+/// Checks that exactly the observing limits without enough tokens would have dropped the packet.
 fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
     for limit in wanted {
         let would_drop =
@@ -159,7 +159,7 @@ fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
 }
 
 /// Checks that the charged limits have changed buckets, and no others, except fixed windows that
-/// counted what they `refused`.
+/// counted packets they `refused`.
 fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);

@@ -1,4 +1,4 @@
-//! What a policy demands of a frame, found without its tables.
+//! A policy's demands of a frame, found without its tables.
 
 use limiter_common::{
     address::Address,
@@ -16,7 +16,7 @@ use super::{
     server_name::Known,
 };
 
-/// What one limit demands of a packet.
+/// One limit's demand of a packet.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) limit_index: u32,

@@ -1,4 +1,4 @@
-//! TCP connections that ask one question each. The network stack itself sends again what is lost.
+//! TCP connections that ask one question each. The network stack itself retransmits.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use socket2::{Domain, Socket, Type};
 pub(in crate::service) struct Attempt {
     pub(in crate::service) from: IpAddr,
     pub(in crate::service) to: SocketAddr,
-    /// What to send; if empty, the handshake is all.
+    /// The bytes to send; if empty, the handshake is all.
     pub(in crate::service) request: Vec<u8>,
     /// Whether the bytes received are a whole answer.
     pub(in crate::service) is_answer: fn(&[u8]) -> bool,
@@ -67,7 +67,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Returns the number of those under way.
+    /// Returns the number of open connections.
     pub(in crate::service) fn len(&self) -> usize {
         self.0.len()
     }

@@ -42,7 +42,8 @@ const DESCRIPTORS: u64 = 16_384;
 /// Distinguishes the connection of a question from its datagrams.
 const BY_TCP: u64 = 1 << 32;
 
-/// Asks what is planned, in order, on the clients' CPU; returns once all is answered or given up.
+/// Asks the planned questions, in order, on the clients' CPU; returns once all are answered or
+/// given up.
 pub(in crate::service) fn ask(
     planned: &[Planned],
     flood: &Flood,
@@ -68,8 +69,8 @@ struct Engine {
     service: Service,
     server: SocketAddr,
     is_v6: bool,
-    /// The sockets of those who ask by datagrams: a known client's for all that it asks, by its
-    /// number; a new client's by that of its question, behind them.
+    /// The sockets of clients that ask by datagrams: a known client's for all its questions, by its
+    /// number; a new client's by the number of its question, behind them.
     sockets: HashMap<u64, UdpSocket>,
     connections: Connections,
     /// The questions to look at again, by the number of the try.
@@ -179,11 +180,11 @@ impl Engine {
         }
     }
 
-    /// Reads what has come for a token.
+    /// Reads the data received for a token.
     fn hear(&mut self, token: u64) -> Result<()> {
         if token & BY_TCP != 0 {
             if let Some(tries) = self.connections.advance(token) {
-                // An answer over TCP to what was asked by datagrams comes with that try.
+                // An answer over TCP to a question by datagrams comes with that try.
                 let tries = (self.service == Service::Web).then_some(tries);
                 let number = usize::try_from(token & !BY_TCP)?;
                 self.questions.answer(number, tries, Instant::now());

@@ -1,4 +1,4 @@
-//! Good clients: they ask in an open loop, by their own addresses, and ask again if nobody answers.
+//! Good clients: they ask in an open loop, by their own addresses, and ask again without an answer.
 
 mod connections;
 mod engine;

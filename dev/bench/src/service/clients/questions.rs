@@ -1,4 +1,4 @@
-//! What was asked, at which try it was answered, and how long that took.
+//! The questions, the try at which each was answered, and the time that took.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use crate::float::to_f64;
 /// The tries of a question; the second comes a second after the first, the third two seconds later.
 pub(crate) const TRIES: usize = 3;
 
-/// An answer within this time is prompt: a quarter of what a client waits before it asks again.
+/// An answer within this time is prompt: a quarter of a client's time-out.
 const PROMPT: Duration = Duration::from_millis(250);
 
 /// The questions of a run, each known by its number.
@@ -33,7 +33,7 @@ struct Question {
     answered: Option<(usize, Duration)>,
 }
 
-/// What became of some clients' questions.
+/// The outcome of some clients' questions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Tally {
     pub(crate) asked: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Tally {
     pub(crate) answered: [usize; TRIES],
     /// Answered within 250 ms after they were first asked.
     pub(crate) prompt: usize,
-    /// From the first try to the answer, in milliseconds, of those that were answered.
+    /// From the first try to the answer, in milliseconds, of answered questions.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
 }
@@ -140,7 +140,7 @@ impl Questions {
             .collect()
     }
 
-    /// Returns what became of some clients' questions.
+    /// Returns the outcome of some clients' questions.
     pub(in crate::service) fn tally(&self, of: impl Fn(Group, u32) -> bool) -> Tally {
         let of_them = || {
             self.all

@@ -13,7 +13,7 @@ pub(in crate::service) struct Planned {
     pub(in crate::service) member: u32,
 }
 
-/// What each known client asks in a second.
+/// The questions of each known client in a second.
 pub(crate) const KNOWN_PER_SECOND: u32 = 10;
 
 /// How many new clients come in a second, with a question each.

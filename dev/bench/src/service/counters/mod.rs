@@ -1,4 +1,4 @@
-//! What the kernel counts: what became of packets, and who used the CPUs.
+//! The kernel's counters: the fate of packets, and the use of the CPUs.
 
 mod cpu_time;
 mod turns;
@@ -30,7 +30,7 @@ growing! {
         /// The CPU time of the thread that receives.
         pub(super) receiver: Duration,
         pub(super) receiver_turns: Turns,
-        /// Those of the thread that receives what the defence sends back.
+        /// The turns of the thread that receives packets from the defence.
         pub(super) answers_turns: Turns,
         pub(super) server_turns: Turns,
         pub(super) clients_cpu: CpuTime,
@@ -39,8 +39,8 @@ growing! {
 }
 
 impl Counters {
-    /// Reads them; the server's processes are a group. `answers`: the thread that receives what the
-    /// defence sends back, if there is one.
+    /// Reads them; the server's processes are a group. `answers`: the thread that receives packets
+    /// from the defence, if there is one.
     pub(super) fn read(
         pair: &Pair,
         server_group: u32,

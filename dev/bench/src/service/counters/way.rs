@@ -1,4 +1,4 @@
-//! What became of packets on their way to the server and back.
+//! The fate of packets on their way to the server and back.
 
 use std::fs;
 
@@ -113,7 +113,7 @@ impl Datagrams {
     }
 }
 
-/// Returns a value of net/snmp or net/netstat, whose lines come in twos: names, and numbers.
+/// Returns a value of net/snmp or net/netstat. Their lines come in pairs: names, and numbers.
 fn named(snmp: &str, kind: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with(kind));
     let (names, numbers) = (lines.next()?, lines.next()?);
