@@ -5,9 +5,9 @@
 //! ```
 //!
 //! An answer tells an honest sender at once what it would otherwise learn by a time-out. It must not help a
-//! forger, whose victim receives it: so an answer to DNS is never longer than its query, any other at most
-//! [`MORE_BYTES`] longer than its packet. A packet that could start a loop, or has any doubtful field, gets
-//! no answer.
+//! forger to hit the victim who receives it: so an answer to DNS is never longer than its query, any other
+//! at most [`MORE_BYTES`] longer than its packet. A packet that could start a loop, or has any doubtful
+//! field, gets no answer.
 
 mod addresses;
 mod checksum;

@@ -29,8 +29,8 @@ use super::{
 };
 use crate::guard;
 
-/// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless it is
-/// confirmed. Returns the names of the limits whose buckets begin anew because their strategy changed.
+/// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless
+/// it is confirmed. Returns the names of the limits with new buckets, because their strategy changed.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,
@@ -83,7 +83,7 @@ fn conclude(
     Ok(begun_anew)
 }
 
-/// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
+/// Logs new attachments and missing abilities of the policy in force; returns the limits with new buckets.
 fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();

@@ -1,4 +1,4 @@
-//! An automatic rate in front of a slow server: the daemon finds what the server bears.
+//! An automatic rate in front of a slow server: the daemon finds the server's capacity.
 
 use std::{
     io::ErrorKind,
@@ -43,7 +43,7 @@ limits:
   All: {id: total, cost: packets, burst: 100000, count: 100000, period: 1s}
 ";
 
-/// A server that is slower than what is offered. It ends when this is dropped.
+/// A server slower than the offered rate. It ends on drop.
 struct SlowServer {
     namespace: Namespace,
     served: Arc<AtomicU64>,
@@ -88,7 +88,7 @@ impl SlowServer {
         Ok((self.served.load(Relaxed), distress.receive_buffer))
     }
 
-    /// Returns the same for what happens while a closure runs.
+    /// Returns the same counts while a closure runs.
     fn during(&self, then: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
         let (served, lost) = self.so_far()?;
         then()?;

@@ -1,4 +1,4 @@
-//! Limiters of the same ABI, older and newer, read what any of them has pinned.
+//! Limiters of the same ABI, older and newer, read each other's pins.
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{MapInfo, MapType};
@@ -16,10 +16,10 @@ struct Shape<'n> {
     key: u32,
     /// Bytes, for one CPU.
     value: u32,
-    /// The configuration sets those of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
+    /// The configuration sets the sizes of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`,
     /// `CONNECTIONS`, `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`,
-    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`; its limits in common
-    /// those of `OWNERS`, `OWNER_SHARES` and `WANTING`.
+    /// `TICKET_KEYS`, `SERVER_FLOWS`, `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`; its shared limits
+    /// set the sizes of `OWNERS`, `OWNER_SHARES` and `WANTING`.
     entries: u32,
     flags: u32,
 }
@@ -186,7 +186,7 @@ const fn shape(
     }
 }
 
-/// If this fails, an upgraded limiter would misread what the previous version pinned: raise
+/// If this fails, an upgraded limiter would misread the previous version's pins: raise
 /// `datapath::pins::ABI`, and update the tables and `TABLE_OF`.
 #[test]
 fn the_shared_maps_belong_to_the_abi() -> Result<()> {

@@ -33,7 +33,7 @@ const A: u16 = 1;
 const MX: u16 = 15;
 const TXT: u16 = 16;
 
-/// Returns the frame of a query whose name has these labels.
+/// Returns the frame of a query for the name with these labels.
 fn query(labels: &[&[u8]], of_type: u16) -> Result<Vec<u8>> {
     let question = Question {
         name: ".".parse()?,
@@ -137,7 +137,7 @@ fn attacked_names_are_shown_by_their_texts() -> Result<()> {
         pinned.limiter.wait_for_log(&line)?;
     }
     ensure!(!pinned.limiter.log()?.contains('\x1b'));
-    // Without a daemon the policy still tells zones, and nobody the others.
+    // Without a daemon, zones still have names from the policy; other names are unknown.
     pinned.limiter.kill()?;
     let found = rows(&pinned, &[])?;
     ensure!(found[0] == zones, "{found:?}");

@@ -12,8 +12,8 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, banned, bans, pair, pinned::assert_metric, wait_for};
 
-/// A source that exceeds ten packets a second is banned after a hundred drops, for five seconds,
-/// then for ten: a busy machine takes some to see what a ban does.
+/// A source that exceeds ten packets a second is banned after a hundred drops, for five seconds, then for
+/// ten: a busy machine takes some to see the effect of a ban.
 const CONFIGURATION: &str = "\
 limits:
   PacketsPerIPAddress: {burst: 10, count: 10, period: 1s,
@@ -71,7 +71,7 @@ fn counted(limiter: &Limiter, reason: &str) -> Result<u64> {
     Ok(status["reasons"][reason].as_u64().unwrap_or(0))
 }
 
-/// Returns the log's events of automatic bans: those that name a prefix.
+/// Returns the log's events of automatic bans: the events that name a prefix.
 fn events(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     let mut events = Vec::new();
     wait_for(|| {
@@ -101,7 +101,7 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         let reason = found[0]["reason"].as_str().context("no reason")?;
         ensure!(reason.ends_with(" drops in 1s"), "{reason}");
 
-        // The ban also drops what the limit would let pass by now.
+        // The ban also drops packets that the limit would pass by now.
         wait_for(|| {
             let explanation = limiter.explain("10.77.0.3")?;
             Ok(explanation["limits"][0]["remaining"].as_u64() >= Some(5))
@@ -235,7 +235,7 @@ fn a_reload_bans_from_then_on() -> Result<()> {
     limiter.configure(plain)?;
     limiter.show(&["reload"])?;
     send(&pair, "10.77.0.5", 300)?;
-    // What was dropped while no limit banned does not count either.
+    // Drops while no limit banned do not count either.
     limiter.configure(CONFIGURATION)?;
     limiter.show(&["reload"])?;
     let mut found = Vec::new();

@@ -40,7 +40,7 @@ fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
     open.collect()
 }
 
-/// Waits until the daemon has looked whose these connections are: one client's, and all of the total.
+/// Waits until the daemon has found the owners of these connections: one client's, and all of the total.
 fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
     let mut told = Value::Null;
     wait_for(|| {
@@ -52,7 +52,7 @@ fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
     .with_context(|| format!("{told}"))
 }
 
-/// Returns what the command shows on a terminal of that width.
+/// Returns the command's output on a terminal of that width.
 fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> {
     let mut command = limiter.command(&[&["connections"], arguments].concat());
     let output = command.env("COLUMNS", columns.to_string()).output()?;
@@ -150,7 +150,7 @@ fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
     Ok(())
 }
 
-/// Without a daemon nobody looks whose they are.
+/// Without a daemon the owners stay unknown.
 #[test]
 fn pins_know_how_many_are_open() -> Result<()> {
     let (pins, pair) = (PinDirectory::new()?, pair()?);

@@ -159,8 +159,8 @@ fn assert_strange_clients_are_answered(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Members of the group look, and change nothing; others do neither. Whoever holds connections keeps
-/// root from nothing.
+/// Members of the group may look but not change anything; others may do neither. Held connections do not
+/// lock root out.
 #[test]
 fn operators_look_change_nothing_and_keep_nobody_waiting() -> Result<()> {
     const GROUP: &str = "4242";

@@ -158,7 +158,7 @@ fn pins_check_cookies_without_a_daemon() -> Result<()> {
         scene.assert_judged(2, OLD, "valid")?;
         scene.assert_judged(3, NEW, "wrong")?;
 
-        // No daemon starts without secrets; the pins go on with those that they have.
+        // No daemon starts without secrets; the pins keep their present ones.
         scene.write("old", "no secret")?;
         let expected = [
             "…taking over policy 1…",

@@ -1,4 +1,4 @@
-//! What the owner of a feed can do, and what the daemon refuses.
+//! Hostile feeds: the effects that their owner can reach, and the ones that the daemon refuses.
 
 use std::{fmt::Write as _, fs};
 

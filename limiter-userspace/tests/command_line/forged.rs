@@ -1,4 +1,4 @@
-//! What an attacker who forges sources achieves where limits ban.
+//! The reach of an attacker who forges sources where limits ban.
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
@@ -53,7 +53,7 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
     let lists = "lists: [{name: partners, cidr: [10.77.0.64/28]}]\nnever-ban: partners\n";
     let limiter = start(&pair, &format!("{lists}limits:\n  {LIMIT}\n"))?;
     let partner = || ["10.77.0.65".to_owned()];
-    // What was dropped before the daemon's first look does not count.
+    // Drops before the daemon's first look do not count.
     wait_for(|| {
         forge(&pair, partner())?;
         forge(&pair, ["10.77.0.9".to_owned()])?;
@@ -83,7 +83,7 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
     Ok(())
 }
 
-/// It spends what the victim may send, an override included, and nobody else's.
+/// It spends the victim's budget, an override included, and no other source's.
 #[test]
 fn a_forger_spends_the_budget_of_its_victim() -> Result<()> {
     let rate = "count: 1, period: 1h";

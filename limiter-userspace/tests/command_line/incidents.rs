@@ -1,4 +1,4 @@
-//! The log of sources and names whose drops begin and end.
+//! The log of sources and names as their drops begin and end.
 
 use std::{net::IpAddr, path::Path};
 
@@ -16,7 +16,7 @@ fn start(pair: &Pair, capacity: u32) -> Result<Limiter> {
     start_with(pair, &format!("{CONFIGURATION}{capacity}}}\n"))
 }
 
-/// Starts a daemon whose incidents end after one quiet second.
+/// Starts a daemon that ends incidents after one quiet second.
 fn start_with(pair: &Pair, configuration: &str) -> Result<Limiter> {
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let arguments = [&arguments[..], &["--incident-quiet", "1"]].concat();
@@ -117,7 +117,7 @@ fn a_range_is_told_as_one() -> Result<()> {
     Ok(())
 }
 
-/// Forged sources that are refused once each: what they have in common is the name.
+/// Forged sources are refused once each; they have only the name in common.
 #[test]
 fn a_name_is_told_where_no_source_is() -> Result<()> {
     let pair = pair()?;

@@ -257,7 +257,7 @@ fn jumbo_frames_want_a_larger_burst() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// What no daemon would run is refused beforehand, too.
+/// Interfaces that no daemon would run on are refused beforehand, too.
 #[test]
 fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

@@ -1,4 +1,4 @@
-//! Lists whose feeds change while the daemon runs, and what commands and logs say of them.
+//! Lists with feeds that change while the daemon runs, as commands and logs show them.
 
 mod told;
 
@@ -27,7 +27,7 @@ const LIMIT: &str = "limits: {PacketsPerIPAddress: {burst: 1000000, count: 1, pe
 /// Longer than a written feed takes to come into force.
 const A_WHILE: Duration = Duration::from_secs(3);
 
-/// A daemon that blocks the list `bad`, whose only source is one feed.
+/// A daemon that blocks the list `bad`, which has one feed as its only source.
 pub(crate) struct Feeding {
     pub(crate) pinned: Pinned,
     pub(crate) feeds: Feeds,
@@ -338,8 +338,7 @@ fn feeds_wait_for_a_confirmation() -> Result<()> {
     Ok(())
 }
 
-/// A reverted policy gets the present content of feeds, though nobody watched their files
-/// meanwhile.
+/// A reverted policy gets the present content of feeds, although their files were not watched meanwhile.
 #[test]
 fn feeds_of_a_policy_that_is_reverted_to() -> Result<()> {
     let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &["--confirm", "8s"])?;
@@ -354,7 +353,7 @@ fn feeds_of_a_policy_that_is_reverted_to() -> Result<()> {
     feeding.wait_until_blocked(BAD, false)
 }
 
-/// The pins keep what a missing file held.
+/// The pins keep the content of a missing file.
 #[test]
 fn a_daemon_starts_without_a_feed() -> Result<()> {
     let mut feeding = Feeding::start("10.77.0.3\n", hours(2), "", &[])?;
@@ -389,7 +388,7 @@ fn a_daemon_starts_without_a_feed() -> Result<()> {
     )
 }
 
-/// It is limited under its old name until the next reload, whatever feeds do.
+/// It is limited under its old name until the next reload, even as feeds change.
 #[test]
 fn an_interface_that_was_renamed() -> Result<()> {
     let feeding = Feeding::start("192.0.2.1\n", hours(0), "", &[])?;

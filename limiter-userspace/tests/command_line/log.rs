@@ -8,7 +8,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFAC
 
 use crate::{BINARY, GOOD, Scene, pair, text, wait_for};
 
-/// Returns what a daemon logs at its start, without native mode.
+/// Returns a daemon's log at its start, without native mode.
 fn log_of(pair: &Pair, arguments: &[&str]) -> Result<Vec<String>> {
     let arguments = [&["-i", "lo"], arguments].concat();
     let limiter = Limiter::start(Path::new(BINARY), &pair.server, GOOD, &arguments)?;
@@ -69,8 +69,8 @@ fn errors_alone() -> Result<()> {
     Ok(())
 }
 
-/// Returns what `limiter run` with a missing interface writes to a file that `JOURNAL_STREAM` does,
-/// or does not, name.
+/// Returns the output of `limiter run` with a missing interface, to a file that `JOURNAL_STREAM` does, or
+/// does not, name.
 fn refusal(
     scene: &Scene,
     pair: &Pair,

@@ -222,7 +222,7 @@ fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Returns what `limiter bans` lists, as the daemon tells it.
+/// Returns the list of `limiter bans`, as the daemon reports it.
 fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
     let answer = limiter.ask(&json!({"bans": {}}))?;
     ensure!(

@@ -1,4 +1,4 @@
-//! Metrics beside those of packets.
+//! Metrics besides the counters of packets.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     pinned::{assert_metric, metrics},
 };
 
-/// The rates that the configuration grants, and what the daemon takes, as the kernel reports it.
+/// The rates that the configuration grants, and the daemon's resources, as the kernel reports them.
 #[test]
 fn metrics_of_the_limits_and_the_process() -> Result<()> {
     let pair = pair()?;

@@ -1,5 +1,4 @@
-//! Limits come and go for years: when no interned id is free, those of limits long gone are given
-//! again.
+//! Limits come and go for years: when no interned id is free, ids of limits long gone are reused.
 
 use std::fmt::Write as _;
 

@@ -174,7 +174,7 @@ fn more_than_the_allowance() -> Result<()> {
     let dropped = number(&status["limits"]["PacketsPerIPAddress"]["dropped_packets"])?;
     assert_eq!(recorded + skipped, dropped);
     assert_eq!(list["offenders"][0]["drops"], recorded);
-    // How many were skipped depends on the machine; what follows from it does not.
+    // The number of skipped packets depends on the machine; its consequences do not.
     assert_eq!(list["lower_bound"], skipped > 0);
     let table = limiter.show(&["offenders"])?;
     assert_eq!(table.contains('≥'), skipped > 0, "{table}");

@@ -1,4 +1,4 @@
-//! `limiter check` on a machine whose own questions are answered by peers that a limit counts.
+//! `limiter check` on a machine that sends queries to peers, with limits that count their answers.
 
 use std::{
     fs,
@@ -43,7 +43,7 @@ fn asking(pair: &Pair, from: &str, peer: &str) -> Result<UdpSocket> {
     })
 }
 
-/// Returns what `limiter check` tells of a configuration on the server, for people and as JSON.
+/// Returns the report of `limiter check` about a configuration on the server, for people and as JSON.
 fn check(pair: &Pair, scene: &Scene, configuration: &str) -> Result<(String, Value)> {
     let file = scene.path("checked.yaml");
     fs::write(&file, configuration)?;
@@ -155,7 +155,7 @@ fn many_peers_take_few_lines() -> Result<()> {
     Ok(())
 }
 
-/// Where its own connections are limited, those by TCP count as well.
+/// Where its own connections are limited, queries over TCP count as well.
 #[test]
 fn by_tcp_where_the_policy_says_so() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);

@@ -47,7 +47,7 @@ fn send(pair: &Pair, sources: &[&str], count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the head and the body of the answer to a request, whose fields end in a line's end.
+/// Returns the head and the body of the answer to a request. Each field ends with a line break.
 fn request(namespace: &Namespace, line: &str, fields: &str) -> Result<(String, String)> {
     let answer = namespace.enter(|| {
         let mut stream = TcpStream::connect(PAGE)?;
@@ -323,7 +323,7 @@ fn only_those_who_know_its_name_and_only_to_look() -> Result<()> {
     Ok(())
 }
 
-/// Returns what a user, who is in no group, gets of the page at a socket, by curl.
+/// Returns the answer of the page at a socket to a user without groups, by curl.
 fn of_socket(socket: &Path, group: u32) -> Result<String> {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--max-time", "10"]);

@@ -1,4 +1,4 @@
-//! Patterns of interfaces' names: those that they select come and go while the daemon runs.
+//! Patterns of interfaces' names: matching interfaces come and go while the daemon runs.
 
 use std::{fs, path::Path};
 
@@ -98,7 +98,7 @@ fn interfaces_that_a_pattern_selects_come_and_go() -> Result<()> {
     let [first, second] = taps;
     let (mut first, second) = (first?, second?);
     wait_until_limited(&pinned.limiter, &["vnet1", "vnet2"])?;
-    // The program stays while no daemon runs, and so does what is owed.
+    // The program and its debts stay while no daemon runs.
     pinned.limiter.signal(Signal::SIGKILL)?;
     pinned.limiter.wait()?;
     send(&mut first, 2)?;
@@ -264,7 +264,7 @@ fn of_too_many_interfaces_the_last_wait_for_room() -> Result<()> {
     Ok(())
 }
 
-/// What an interface's own buckets owe is saved under its name.
+/// The debts of an interface's own buckets are saved under its name.
 #[test]
 fn a_selected_interface_owes_after_a_restart_what_it_owed() -> Result<()> {
     let pair = pair()?;

@@ -1,4 +1,4 @@
-//! A limiter that pins, and what tests ask of it and of the kernel.
+//! A limiter that pins, and queries to it and the kernel.
 
 use std::{
     io::{Read as _, Write as _},
@@ -75,7 +75,7 @@ impl Pinned {
         count.with_context(|| format!("no count of {reason}"))
     }
 
-    /// Returns what an address has left of a limit.
+    /// Returns the remaining tokens of an address in a limit.
     pub(crate) fn remaining(&self, limit: &str, address: &str) -> Result<u64> {
         let explanation = self.limiter.explain(address)?;
         let limits = explanation["limits"].as_array();
@@ -121,7 +121,7 @@ pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u
     Ok(links[0]["xdp"]["prog"]["id"].as_u64())
 }
 
-/// Returns what Prometheus reads.
+/// Returns the metrics, as Prometheus reads them.
 pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;

@@ -34,7 +34,7 @@ fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     wait_for(|| Ok(pinned.pair.received()? >= received + count as u64))
 }
 
-/// Returns each limit's name, its bucket's owner, and what is left, from an `explain`.
+/// Returns each limit's name, its bucket's owner, and the remaining tokens, from an `explain`.
 fn explained(command: &mut Command, arguments: &[&str]) -> Result<Vec<Value>> {
     let output = succeed(command.args([CLIENT, "--json"]).args(arguments))?;
     let explanation: Value = serde_json::from_str(text(&output.stdout)?)?;
@@ -47,7 +47,7 @@ fn explained(command: &mut Command, arguments: &[&str]) -> Result<Vec<Value>> {
     Ok(told)
 }
 
-/// Fails unless `explain` names the zones and questions, whoever answers.
+/// Fails unless `explain` names the zones and questions, with or without a daemon.
 fn assert_named(pinned: &Pinned) -> Result<()> {
     for (arguments, questions, zones) in [
         (
@@ -71,7 +71,7 @@ fn assert_named(pinned: &Pinned) -> Result<()> {
             Some(json!(["Questions", ". A", 5])),
             None,
         ),
-        // Nobody says what the address asks for.
+        // Without a name, the address's questions are unknown.
         (&[], None, None),
     ] {
         let told = explained(&mut pinned.with_pins("explain"), arguments)?;
@@ -117,7 +117,7 @@ fn explain_names_domains_and_what_is_of_a_source_and_a_name() -> Result<()> {
     Ok(())
 }
 
-/// The rates that differ for some names, and those of another policy.
+/// The rates of some names, and the ones of another policy.
 const OVERRIDES: &str = "\
 overrides:
   Zones:sub.example.com: {burst: 4, count: 1, period: 10h}
@@ -126,7 +126,7 @@ overrides:
   Pairs:10.77.0.2:example.com: {burst: 7, count: 1, period: 10h}
 ";
 
-/// Returns each limit's name, which rate holds, and what is left, from an `explain` for a name.
+/// Returns each limit's name, the applied rate, and the remaining tokens, from an `explain` for a name.
 fn held(pinned: &Pinned, name: &str) -> Result<Vec<Value>> {
     let mut command = pinned.with_pins("explain");
     let output = succeed(command.args([CLIENT, "--json", "--dns-name", name]))?;
@@ -161,7 +161,7 @@ fn explain_says_which_override_by_name_holds() -> Result<()> {
     ];
     assert_eq!(held(&pinned, "www.example.com")?, of_www(5));
     assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
-    // The diff says before what a reload would change.
+    // The diff shows the changes of a reload in advance.
     let changed = configuration.replace("example.com: {burst: 7", "example.com: {burst: 9");
     pinned.limiter.configure(&changed)?;
     let file = pinned.limiter.configuration();
@@ -173,7 +173,7 @@ fn explain_says_which_override_by_name_holds() -> Result<()> {
     ensure!(diff.contains(line), "{diff}");
     pinned.reload(&changed)?;
     assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
-    // Without the daemon, what is pinned answers.
+    // Without the daemon, the pins answer.
     pinned.limiter.kill()?;
     assert_eq!(held(&pinned, "www.example.com")?, of_www(7));
     assert_eq!(held(&pinned, "a.sub.example.com")?, of_sub);
@@ -193,7 +193,7 @@ fn explain_names_zones_and_questions() -> Result<()> {
         ensure!(shown.contains(cell), "{cell} is not in\n{shown}");
     }
     ensure!(!shown.contains('#'), "{shown}");
-    // Without the daemon, what is pinned answers.
+    // Without the daemon, the pins answer.
     pinned.limiter.kill()?;
     assert_named(&pinned)
 }

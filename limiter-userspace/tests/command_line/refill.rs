@@ -37,7 +37,7 @@ fn passed(pair: &Pair, limiter: &Limiter, source: &str, count: usize) -> Result<
     Ok(within()? - before)
 }
 
-/// Returns what is left of each limit, from `limiter explain`.
+/// Returns the remaining tokens of each limit, from `limiter explain`.
 fn remaining(limiter: &Limiter, source: &str) -> Result<Value> {
     let explanation = limiter.explain(source)?;
     let limits = explanation["limits"].as_array().context("a list")?;
@@ -152,8 +152,8 @@ fn prefixes_and_everybody() -> Result<()> {
     Ok(())
 }
 
-/// A limit may give each destination a bucket: without one named, those of the host's own addresses are
-/// meant.
+/// A limit may give each destination a bucket: without a named destination, the buckets of the host's own
+/// addresses are meant.
 #[test]
 fn buckets_of_destinations() -> Result<()> {
     const SOURCE: &str = "10.77.0.2";

@@ -1,4 +1,4 @@
-//! Tokens come back to one name, and what names are asked for is explained.
+//! Tokens come back to one name, and the explanation of names in queries.
 
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn ask(pinned: &Pinned, name: &str, count: usize) -> Result<()> {
     wait_for(|| Ok(pinned.pair.received()? >= received + count as u64))
 }
 
-/// Returns limit, owner and what is left of each of the `field` of a command's answer, by name.
+/// Returns limit, owner and remaining tokens of each entry in the `field` of a command's answer, by name.
 fn rows(pinned: &Pinned, arguments: &[&str], field: &str) -> Result<Vec<Value>> {
     let mut command = pinned.with_pins(arguments[0]);
     let output = succeed(command.args(&arguments[1..]).arg("--json"))?;
@@ -90,7 +90,7 @@ fn tokens_come_back_to_one_name() -> Result<()> {
         let found = refilled(&pinned, &[&["reset", CLIENT][..], &name].concat())?;
         ensure!(found.contains(&json!(["Pairs", pair, 7])), "{found:?}");
         ensure!(left(&name, "Pairs")? == 7);
-        // Other names keep what they owe.
+        // Other names keep their debts.
         let other = ["--dns-name", "www.b.example"];
         ensure!(left(&other, "Zones")? == 7 && left(&other, "Pairs")? == 5);
         refilled(&pinned, &[&["reset", CLIENT][..], &other].concat())?;

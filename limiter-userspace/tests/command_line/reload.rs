@@ -477,7 +477,7 @@ fn no_packet_is_judged_by_a_mixture() -> Result<()> {
     Ok(())
 }
 
-/// The reload names what it cannot change, and leaves it.
+/// The reload names settings that it cannot change, and leaves them.
 #[test]
 fn what_takes_a_restart() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;

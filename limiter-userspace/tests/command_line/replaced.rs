@@ -195,7 +195,7 @@ fn two_interfaces_that_change_names() -> Result<()> {
     )?;
     let before = (program(&server, "one0")?, program(&server, "two0")?);
     server.ip_batch("link set one0 name x0\nlink set two0 name one0\nlink set x0 name two0\n")?;
-    // Whatever the daemon saw in between, both end up with a program, and nothing is left over.
+    // In any order of events, both end up with a program, and nothing is left over.
     wait_for(|| {
         let both = limiter.status()?["interfaces"].clone();
         let is_well = |place: usize, name: &str| {

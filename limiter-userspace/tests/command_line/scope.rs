@@ -9,7 +9,7 @@ use crate::{BINARY, pair, succeed, text, wait_for};
 
 const CLIENT: &str = "10.77.0.2";
 
-/// Returns both interfaces of the configuration, and what the client has left on each.
+/// Returns both interfaces of the configuration, and the client's remaining tokens on each.
 fn remaining(limiter: &Limiter) -> Result<Vec<(String, u64)>> {
     let explanation = limiter.explain(CLIENT)?;
     let limits = explanation["limits"].as_array();

@@ -173,7 +173,7 @@ fn three_capabilities_are_enough() -> Result<()> {
     assert_nothing_left(&pair, &scene.socket())
 }
 
-/// What the service hides of /proc is nothing that the daemon reads.
+/// The daemon needs nothing that the service hides of /proc.
 #[test]
 fn the_service_hides_nothing_that_is_needed() -> Result<()> {
     const POLICY: &str = "limits:

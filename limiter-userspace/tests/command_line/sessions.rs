@@ -1,5 +1,5 @@
-//! SSH sessions as the guard knows them, and what happens when it cannot know them. The daemon runs
-//! with its own /run, in which a test says who has logged in.
+//! SSH sessions as the guard knows them, and its behaviour when it cannot know them. The daemon runs with
+//! its own /run: there a test records who has logged in.
 
 use std::{
     fs,
@@ -56,7 +56,7 @@ impl Machine {
         self.write_binary(&before)
     }
 
-    /// Writes the limiter that sees this /run, and first does what `before` says.
+    /// Writes a wrapper of the limiter with this /run. It runs `before` first.
     fn write_binary(&self, before: &str) -> Result<()> {
         let run = self.directory.path().display().to_string();
         let script = format!(
@@ -176,8 +176,8 @@ fn assert_bannable(limiter: &Limiter, whom: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sends more packets from a source than the limit passes. Ask for it again and again: what was dropped
-/// before the daemon's first look does not count.
+/// Sends more packets from a source than the limit passes. Repeat it: drops before the daemon's first look
+/// do not count.
 fn flood(pair: &Pair, source: &str) -> Result<()> {
     let frame = Frame::new(source.parse()?, "10.77.0.1".parse()?).udp(1, 2, b"x")?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 300])?;
@@ -221,7 +221,7 @@ fn a_peer_that_logged_in_is_not_banned_while_connected() -> Result<()> {
     let in_it = "10.77.0.2 in it is the peer of an SSH session";
     refused(&limiter, "10.77.0.2/31", in_it)?;
     flood_until_the_other_is_banned(&pair, &limiter)?;
-    // A record alone protects nobody: an attacker who writes utmp could name any address.
+    // A record alone protects no address: an attacker who writes utmp could name any.
     drop(ssh);
     wait_for(|| Ok(assert_bannable(&limiter, PEER).is_ok()))?;
     machine.log_out(7)
@@ -271,7 +271,7 @@ fn utmp_tells_who_has_logged_in_by_the_address_that_sshd_writes() -> Result<()> 
 #[test]
 fn a_user_s_own_server_makes_nobody_a_peer_of_ssh() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
-    // Runs in a thread of its own, whose sockets belong to that user.
+    // Runs in a separate thread: its sockets belong to that user.
     let (_client, _listener, _accepted) = pair.server.enter(|| {
         setfsuid(Uid::from_raw(65_534));
         let listener = TcpListener::bind("10.77.0.1:2222")?;
@@ -306,7 +306,7 @@ fn the_session_above_a_command_is_known() -> Result<()> {
     assert_fails(&mut shell, &[told])
 }
 
-/// A daemon that an operator starts in a shell guards that session, whoever asks.
+/// A daemon started in an operator's shell guards that session, for every user's request.
 #[test]
 fn the_session_that_the_daemon_was_started_from_is_known() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);

@@ -45,7 +45,7 @@ fn drops(pinned: &Pinned, limit: &str) -> Result<Value> {
 fn are_judged_together_and_called_by_their_names() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;
     pinned.send(CLIENT, 6)?;
-    // What the first rate denies is not charged to the second.
+    // A packet denied by the first rate is not charged to the second.
     assert_remaining(&pinned, [0, 3])?;
     pinned.limiter.show(&["reset", CLIENT, "--limit", FIRST])?;
     pinned.send(CLIENT, 5)?;

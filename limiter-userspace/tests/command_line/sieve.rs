@@ -1,4 +1,4 @@
-//! Sieves of a running limiter: who is busy, under which pressure, and what becomes of them.
+//! Sieves of a running limiter: who is busy, under which pressure, and their fate.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -53,7 +53,7 @@ pub(crate) fn flood(pinned: &Pinned, meanwhile: impl FnOnce() -> Result<()>) -> 
     })
 }
 
-/// Returns what `limiter sieve NAME` shows, or `limiter sieve`, as the daemon tells it.
+/// Returns the answer of `limiter sieve NAME`, or `limiter sieve`, as the daemon reports it.
 fn sieves(pinned: &Pinned, name: Option<&str>) -> Result<Value> {
     let request = json!({"sieves": {"name": name}});
     pinned.limiter.ask(&request)
@@ -180,7 +180,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
         Ok(())
     })?;
 
-    // All packets of `BUSY`, except those before the pressure and its first hit.
+    // All packets of `BUSY`, except the ones before the pressure and its first hit.
     let status = pinned.limiter.status()?;
     let dropped = status["limits"]["All"]["dropped_packets"].as_u64();
     ensure!(dropped > Some(0), "{status:#}");
@@ -202,7 +202,7 @@ fn the_busy_are_dropped_under_pressure_and_the_quiet_are_not() -> Result<()> {
     Ok(())
 }
 
-/// A sieve that no limit uses applies to all packets, even those that no limit counts.
+/// A sieve without a limit applies to all packets, even to uncounted ones.
 #[test]
 fn a_sieve_for_all_packets() -> Result<()> {
     let pinned = Pinned::start(
@@ -218,7 +218,7 @@ ip-rep:
         assert_eq!(used["limit"], Value::Null);
         assert_eq!(used["cost"], "packets");
 
-        // Its drops are those of no limit.
+        // Its drops belong to no limit.
         assert_busy_is_first(&pinned, "*")?;
         let last = &pinned.limiter.explain(BUSY)?["last_drop"];
         assert_eq!(
@@ -311,7 +311,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     pinned.reload(&another.replace("percentage: 50", "percentage: 60, max-age: 5m"))?;
     assert_eq!(entries(&sieves(&pinned, Some("main"))?), known);
 
-    // Without a daemon the pins show the entries, but nobody measures.
+    // Without a daemon the pins show the entries, but no measurements.
     pinned.limiter.kill()?;
     let command = |arguments: &[&str]| {
         let mut command = pinned.with_pins("sieve");
@@ -340,8 +340,7 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
     Ok(())
 }
 
-/// A reverted policy's sieve has its old entries, and its counters continue from those of the
-/// unconfirmed policy.
+/// A reverted policy's sieve has its old entries, and its counters continue from the unconfirmed policy's.
 #[test]
 fn no_counter_of_a_sieve_goes_back_with_a_policy() -> Result<()> {
     let pinned = Pinned::start_with(CONFIGURATION, &["-i", SERVER_INTERFACE, "--confirm", "8s"])?;

@@ -1,4 +1,4 @@
-//! What operators see of the standing of sources.
+//! The standing of sources, as operators see it.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

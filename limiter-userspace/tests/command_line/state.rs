@@ -1,4 +1,4 @@
-//! The state file: what a source owes outlives the daemon.
+//! The state file: a source's debt outlives the daemon.
 
 use std::{
     fs,

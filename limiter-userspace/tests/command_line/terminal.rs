@@ -102,8 +102,8 @@ impl Terminal {
         Ok(taken && tcgetattr(self.line.as_fd())? != self.before)
     }
 
-    /// Waits until the program ends, and fails unless the terminal is as before. Returns the exit
-    /// status, and what the program wrote to stderr.
+    /// Waits until the program ends, and fails unless the terminal is as before. Returns the exit status
+    /// and stderr.
     pub(super) fn finish(mut self) -> Result<(ExitStatus, String)> {
         wait_for(|| Ok(self.child.try_wait()?.is_some())).context("the program did not end")?;
         let status = self.child.wait()?;

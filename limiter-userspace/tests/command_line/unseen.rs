@@ -14,7 +14,7 @@ use crate::{
 
 const TEN: &str = "limits: {PacketsPerIPAddress: {burst: 10, count: 1, period: 1h}}\n";
 
-/// Every command that asks what is enforced, or changes it.
+/// Every command that queries or changes enforcement.
 const COMMANDS: [&[&str]; 17] = [
     &["status"],
     &["status", "--json"],

@@ -67,7 +67,7 @@ fn where_the_configuration_is() -> Result<()> {
     succeeds(check().arg("check").arg(path))?;
     succeeds(check().args(["check", "-c"]).arg(path))?;
     succeeds(check().arg("check").env("LIMITER_CONFIG", path))?;
-    // What the command line says comes first.
+    // The command line has precedence.
     succeeds(
         check()
             .args(["check", "-c"])
@@ -171,7 +171,7 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
     assert_fails(&mut run, &told)
 }
 
-/// `check` refuses what `run` refuses, in the same words.
+/// `check` refuses the same configurations as `run`, in the same words.
 #[test]
 fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
     const ONE_TOO_MANY: u32 = (1 << 15) + 1;

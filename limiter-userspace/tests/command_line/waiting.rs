@@ -96,7 +96,7 @@ impl Scene {
     }
 }
 
-/// Returns what an address has left, the bans, and the sieve's entries.
+/// Returns an address's remaining tokens, the bans, and the sieve's entries.
 fn known(limiter: &Limiter) -> Result<(Value, Vec<String>, Value)> {
     let explained = limiter.explain(SOURCE)?;
     let bans = banned(limiter)?;

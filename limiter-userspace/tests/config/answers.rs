@@ -1,4 +1,4 @@
-//! What limits send back, and how much of it.
+//! The answers of limits, and their rates.
 
 use limiter_common::answer::Answer;
 use limiter_policy::policy::{AnswerRates, Deny};

@@ -8,11 +8,11 @@ use super::harness::{check, load};
 
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
 
-/// A limit of Boulder, its id there, an id of an override of it, and whose buckets it has here.
+/// A limit of Boulder, its id there, an id of an override of it, and the owners of its buckets here.
 type Meaning = (&'static str, &'static str, &'static str, Owners);
 type Owners = (IdFormat, Option<NameKind>);
 
-/// The limits whose owners packets show.
+/// The limits with owners that packets show.
 const LIMITS: [Meaning; 7] = [
     (
         "NewRegistrationsPerIPAddress",
@@ -63,7 +63,7 @@ const LIMITS: [Meaning; 7] = [
     ),
 ];
 
-/// The limits on what no packet shows.
+/// The limits on owners that no packet shows.
 const WITHOUT: [&str; 2] = [
     "FailedAuthorizationsPerDomainPerAccount",
     "FailedAuthorizationsForPausingPerDomainPerAccount",

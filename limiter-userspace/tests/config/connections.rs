@@ -241,7 +241,7 @@ fn groups() {
     );
 }
 
-/// As Traffic Server's `*`: for what no other limit of its kind counts.
+/// As Traffic Server's `*`: for connections that no other limit of its kind counts.
 #[test]
 fn otherwise() {
     let web = "Web: {id: total, cost: connections, limit: 2, match: {destination-port: 443}}";

@@ -17,7 +17,7 @@ fn the_example_configurations_load() {
     let mut loaded = 0;
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        // Files with another extension are those that configurations name.
+        // Configurations name the files with other extensions.
         if path
             .extension()
             .is_some_and(|extension| extension == "yaml")

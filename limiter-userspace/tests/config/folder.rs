@@ -1,4 +1,4 @@
-//! The folder beside a configuration file, whose files are joined to it.
+//! The folder beside a configuration file, with files that are joined to it.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -141,7 +141,7 @@ fn one_bad_file_refuses_all_and_is_named() {
             "limiter.d/10.yaml:3:1: unknown field 'limit', did you mean 'limits'?",
         ]
     );
-    // What one file needs of another, at its place.
+    // One file's reference to another, at its place.
     assert_eq!(
         refused(&[("limiter.d/10.yaml", "# a list\nblock: our\n")]),
         ["limiter.d/10.yaml:2:8: unknown list 'our', did you mean 'ours'?"]

@@ -61,7 +61,7 @@ pub(super) fn read(yaml: &str) -> Policy {
     load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().policy
 }
 
-/// Fails unless `limiter check` prints what the library reports, and exits accordingly.
+/// Fails unless `limiter check` prints the library's report, and exits accordingly.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
 fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {

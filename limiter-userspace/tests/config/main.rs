@@ -1,4 +1,4 @@
-//! Configuration files: what is accepted, and every error with its place and wording.
+//! Configuration files: the accepted ones, and every error with its place and wording.
 
 mod answers;
 mod automatic_bans;

@@ -253,7 +253,7 @@ fn tcp_flags() {
 #[test]
 fn tcp_flags_without_quotes() {
     for (matching, column) in [
-        // The error points to what would get the tag.
+        // The error points to the value that would get the tag.
         ("{tcp-flags: [syn, !ack]}", 23),
         ("{tcp-flags: [!ack , syn]}", 18),
         ("{tcp-flags: [!ack syn]}", 19),
@@ -368,7 +368,7 @@ fn icmp_types_and_their_protocol() {
             "icmp has none of these types: leave it out of 'protocol'",
         )],
     );
-    // What a number means is not known.
+    // The meaning of a number is unknown.
     check_any(
         "{icmp-type: 8, protocol: icpm}",
         &[(

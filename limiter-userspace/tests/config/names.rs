@@ -7,7 +7,7 @@ use super::harness::{check_places as check, load};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1s";
 
-/// Returns a configuration with one limit of that id and those fields.
+/// Returns a configuration with one limit of that id and with more fields.
 fn limit(id: &str, rest: &str) -> String {
     format!("limits: {{Names: {{id: {id}, {RATE}{rest}}}}}\n")
 }
@@ -30,7 +30,7 @@ fn zones_in_the_file_and_in_one_of_their_own() {
         ("zones.txt", file.as_bytes()),
     ];
     assert_eq!(load(&files).unwrap().policy.zones, config.policy.zones);
-    // The protocol and the port are those of DNS.
+    // The protocol and the port are DNS's.
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::Zone);
     assert_eq!(limit.matching.to_string(), "udp dport 53");

@@ -5,7 +5,7 @@ use limiter_policy::policy::KnownNames;
 
 use super::harness::{check_places as check, read};
 
-/// Returns a configuration with one limit of that id and those fields, and with the sections that it needs.
+/// Returns a configuration with one limit of that id and more fields, and with the sections that it needs.
 fn limit(id: &str, rest: &str) -> String {
     let mut text = format!(
         "limits: {{New: {{id: {id}, cost: new-names, burst: 9, count: 9, period: 1s{rest}}}}}\n"
@@ -34,7 +34,7 @@ fn ids_and_what_is_counted() {
         let limit = &policy.limits[0];
         assert_eq!((limit.id_format, limit.per_name), (format, per_name));
         assert_eq!(limit.cost, Cost::NewNames);
-        // The protocol and the port are those of DNS.
+        // The protocol and the port are DNS's.
         assert!(limit.counts_by_question());
         assert_eq!(limit.protocols(), [17]);
         assert_eq!(limit.matching.destination_ports, [53..=53]);

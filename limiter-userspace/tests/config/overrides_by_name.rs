@@ -6,7 +6,7 @@ use super::harness::{check, load};
 
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
 
-/// The limits on names, of each kind, and what they need.
+/// The limits on names, of each kind, and the sections that they need.
 const LIMITS: &str = "\
 zones: [example.com, '1001', .]
 server-names: [shop.example]

@@ -74,7 +74,7 @@ fn a_pushed_file_stands_in_place_of_the_one_there() {
             |path: &std::path::PathBuf| path.ends_with(Path::new("limiter.d/fleet.yaml"));
         assert!(config.files.iter().any(is_there));
     }
-    // It may use what the node has.
+    // It may use the node's own sections.
     load(&[], &format!("{LIMIT_OF_ALL}exclude: office\n")).unwrap();
 }
 

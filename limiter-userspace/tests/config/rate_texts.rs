@@ -376,7 +376,7 @@ overrides:
              of PacketsPerIPAddress needs a 'rate' for each of them",
         ],
     );
-    // Errors in the limit's rates suppress those of its overrides.
+    // Errors in the limit's rates suppress the errors of its overrides.
     check(
         "limits: {PacketsPerIPAddress: {rate: 2/seco; 3/hour}}
 overrides: {PacketsPerIPAddress:10.0.0.1: {rate: 5/second}}",

@@ -6,7 +6,7 @@ use super::harness::{check_places as check, load};
 
 const RATE: &str = "cost: bytes, burst: 2k, count: 1k, period: 1s";
 
-/// Returns a configuration with one limit of that id and those fields.
+/// Returns a configuration with one limit of that id and with more fields.
 fn limit(id: &str, rest: &str) -> String {
     format!("limits: {{Web: {{id: {id}, {RATE}{rest}}}}}\n")
 }
@@ -33,7 +33,7 @@ fn names_in_the_file_and_in_one_of_their_own() {
         load(&files).unwrap().policy.server_names,
         config.policy.server_names
     );
-    // The protocol and the port are those of HTTPS.
+    // The protocol and the port are HTTPS's.
     let limit = &config.policy.limits[0];
     assert_eq!(limit.id_format, IdFormat::ServerName);
     assert_eq!(limit.matching.to_string(), "tcp dport 443");

@@ -44,7 +44,7 @@ fn prefixes_of_translators() {
     );
 }
 
-/// What a name of an interface, or a pattern of such, must be.
+/// The error for an invalid name or pattern of interfaces.
 const NAME: &str =
     "expected 1 to 127 bytes without '/', ':' and white space, such as 'eth0' or 'vnet*'";
 

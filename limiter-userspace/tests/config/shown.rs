@@ -204,7 +204,7 @@ ip-rep:
     let lines: Vec<String> = shown
         .lines()
         .skip(5)
-        // What follows is about the machine that checks.
+        // The following lines are about the checking machine.
         .take(7)
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();

@@ -1,4 +1,4 @@
-//! Strategies of limits, and what each makes of a rate.
+//! Strategies of limits, and their parameters for a rate.
 
 use limiter_common::strategy::Strategy;
 

@@ -4,10 +4,10 @@ use std::{fs, path::Path};
 
 use super::pages::{page, quoted};
 
-/// What begins a message in the code, as the argument of a macro or an attribute.
+/// The beginnings of messages in the code, as the argument of a macro or an attribute.
 const BEGINNINGS: [&str; 4] = ["#[error(", "bail!(", "warn!(", "error!("];
 
-/// Returns every Rust file below a directory, but for those of tests.
+/// Returns every Rust file below a directory, except for tests.
 fn sources(directory: &Path) -> Vec<String> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(directory).expect("sources can be listed") {
@@ -86,7 +86,7 @@ fn told(literal: &str) -> String {
     text
 }
 
-/// Returns whether a message is what a pattern says, in which `…` stands for anything.
+/// Returns whether a message matches a pattern, in which `…` stands for any text.
 fn is_like(pattern: &str, message: &str) -> bool {
     let mut pieces = pattern.split('…');
     let first = pieces.next().unwrap_or_default();
@@ -106,7 +106,7 @@ fn is_like(pattern: &str, message: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Returns the patterns of the page: what the first columns of its tables quote.
+/// Returns the patterns of the page, quoted in the first columns of its tables.
 fn patterns(page: &str) -> Vec<&str> {
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let first = rows.filter_map(|line| line.split(" | ").next());
@@ -126,7 +126,7 @@ fn all() -> Vec<String> {
         .iter()
         .flat_map(|name| sources(&crates.join(name).join("src")));
     let messages = sources.flat_map(|source| messages(&source));
-    // Those of parts alone are told where the parts are.
+    // Skip messages of placeholders alone: their parts are messages elsewhere.
     let is_told = |message: &String| message.chars().any(char::is_alphabetic);
     messages.filter(is_told).collect()
 }

@@ -1,4 +1,4 @@
-//! The tables of docs/ name what the code has, and nothing else.
+//! The tables of docs/ name exactly the code's items.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,4 @@
-//! What bans have dropped, as it is counted, shown and kept.
+//! The drops of bans: counted, shown and kept.
 
 use std::path::{Path, PathBuf};
 
@@ -137,7 +137,7 @@ fn counted(pinned: &Pinned) -> Result<usize> {
     Ok(elements.as_array().context("no elements")?.len())
 }
 
-/// Only bans take room, however many sources somebody forges; and what a kill left goes.
+/// Only bans take room, even with many forged sources; entries left by a kill are removed.
 #[test]
 fn nobody_but_the_daemon_fills_the_map_of_hits() -> Result<()> {
     let mut pinned = Pinned::start(GOOD)?;

@@ -1,4 +1,4 @@
-//! What bans outlive.
+//! Bans outlive restarts and other changes.
 
 use std::path::Path;
 

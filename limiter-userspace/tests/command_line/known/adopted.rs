@@ -28,7 +28,7 @@ fn links(pinned: &Pinned) -> Result<Vec<u32>> {
     let files = pinned.pins.files()?;
     let known = files.iter().find(|file| file.ends_with("reputation/KNOWN"));
     let known = MapInfo::from_pin(known.context("no table is pinned")?)?.id();
-    // Those of other tests come and go.
+    // Programs of other tests come and go.
     let programs: Vec<u32> = loaded_programs()
         .flatten()
         .filter(|program| {
@@ -55,7 +55,7 @@ fn assert_proves(pinned: &Pinned) -> Result<u32> {
     let _listener = Listener::new(&pinned.pair.server, PORT)?;
     pinned.pair.client.enter(|| {
         match TcpStream::connect(("10.77.0.1", PORT)) {
-            // The testbed's listener resets what it has accepted.
+            // The testbed's listener resets accepted connections.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
             connected => Ok(connected.map(drop)?),
         }

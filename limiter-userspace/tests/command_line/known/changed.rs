@@ -76,7 +76,7 @@ fn who_is_vouched_for_is_proven_until_forgotten() -> Result<()> {
     assert_fails(&mut limiter.command(&["untrust", "10.77.9.1"]), &[told])
 }
 
-/// What is pinned is shown and changed without a daemon.
+/// Pinned knowledge is shown and changed without a daemon.
 #[test]
 fn without_a_daemon() -> Result<()> {
     let mut pinned = Pinned::start(CONFIGURATION)?;

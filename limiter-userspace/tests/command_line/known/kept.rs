@@ -1,4 +1,4 @@
-//! What knowledge outlives.
+//! Knowledge outlives restarts and other changes.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
         "{left}"
     );
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["sources"] == 2))?;
-    // Nobody is known under another length of sources.
+    // With another prefix length of sources, all are unknown.
     ensure!(limiter.terminate()?.success());
     limiter.configure(&configuration.replace("capacity: 4096", "ipv6-prefix: 56"))?;
     limiter.restart()?;
@@ -115,7 +115,7 @@ fn reloads_restarts_and_crashes_keep_who_is_known() -> Result<()> {
     pinned.limiter.kill()?;
     pinned.limiter.restart()?;
     is_kept(&pinned)?;
-    // Where nobody asks any more, all is forgotten.
+    // A policy without standing forgets everything.
     pinned.reload(crate::GOOD)?;
     pinned.reload(CONFIGURATION)?;
     assert_eq!(standing(&pinned.limiter, ADDRESSES[0])?.1, "nothing");

@@ -16,7 +16,7 @@ use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
 use crate::{BINARY, pair};
 
-/// A limit whose reserve nobody here reaches; nobody is proven but by operators and the list.
+/// A limit with a reserve that no test here reaches; only operators and the list prove sources.
 const CONFIGURATION: &str = "\
 lists: [{name: office, cidr: 10.77.9.0/24}]
 standing: {capacity: 4096, proven: office, proven-by: list}

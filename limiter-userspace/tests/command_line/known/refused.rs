@@ -1,4 +1,4 @@
-//! What cannot be trusted, and where nothing is known.
+//! Sources that cannot be trusted, and policies without knowledge.
 
 use anyhow::Result;
 use testbed::Limiter;

@@ -78,7 +78,7 @@ fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
         send(pair, regular, 1)?;
         Ok(standing(limiter, regular)? == ("familiar".to_owned(), "visits".to_owned()))
     })?;
-    // Strangers have spent what they may.
+    // Strangers have spent their part.
     send(pair, "10.77.0.9", 1_100)?;
     wait_for(|| {
         send(pair, newcomer, 1)?;
@@ -116,7 +116,7 @@ fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
             .enter(|| Ok(TcpStream::connect_timeout(&server, patience)?))
     };
     let mut open = Vec::new();
-    // The first looks take what is there for old.
+    // The first looks count existing connections as old.
     wait_for(|| {
         if let Ok(client) = connect() {
             open.push((client, listener.accept()?));

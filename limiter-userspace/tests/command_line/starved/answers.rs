@@ -66,7 +66,7 @@ fn without_a_free_descriptor_questions_are_answered_and_sieves_go_on() -> Result
     Ok(())
 }
 
-/// Starts a command whose output nobody reads.
+/// Starts a command, and leaves its output unread.
 fn unread(pinned: &Pinned, arguments: &[&str]) -> Result<Child> {
     let mut command = pinned.limiter.command(arguments);
     let child = command

@@ -1,4 +1,4 @@
-//! A log that nobody reads.
+//! A log without a reader.
 
 use std::{
     fs::File,
@@ -66,7 +66,7 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
     });
     told.context("the log has ended")??;
     kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
-    // The daemon logs its end, and then nobody holds the pipe any more.
+    // The daemon logs its end, and then the pipe has no writer any more.
     ensure!(lines.any(|line| line.is_ok_and(|line| line.contains("told to end"))));
     ensure!(child.wait()?.success());
     Ok(())

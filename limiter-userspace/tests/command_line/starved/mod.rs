@@ -32,8 +32,8 @@ use crate::{
 /// machine that compiles beside the test is slower.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A pressure may lapse for less: a machine that is busy with three test suites has kept all threads
-/// of a daemon from running for so long. What holds a daemon up keeps it for longer.
+/// A shorter standstill may let a pressure lapse: a machine busy with three test suites has kept all
+/// threads of a daemon from running for so long. A blocked daemon stands still for longer.
 const STARVED: Duration = Duration::from_secs(1);
 
 /// How many descriptors the daemon may still open when they are taken: fewer than it serves
@@ -108,7 +108,7 @@ fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
         let number = number.to_str().context("a number")?;
         open.insert(number.parse::<usize>()?);
     }
-    // Not those up to the last: a high number that it inherited would leave more than it serves.
+    // Not simply the numbers up to the last: a high inherited number would leave more than it serves.
     let mut free = (0..).filter(|number| !open.contains(number));
     allow(pinned, free.nth(FREE).context("a number")?)?;
     // Some connections wait.

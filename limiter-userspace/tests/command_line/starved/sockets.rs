@@ -1,4 +1,4 @@
-//! A local user who opens many UDP sockets, while the daemon finds a rate by what sockets lose.
+//! A local user opens many UDP sockets, while the daemon finds a rate by the losses of sockets.
 
 use std::{
     io::{BufRead as _, BufReader},

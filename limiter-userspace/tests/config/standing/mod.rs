@@ -1,4 +1,4 @@
-//! The standing of sources: its section, and what limits make of it.
+//! The standing of sources: its section, and its use in limits.
 
 mod reserves;
 mod section;

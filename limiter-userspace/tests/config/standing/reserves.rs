@@ -1,4 +1,4 @@
-//! What limits reserve.
+//! Limits' reserves.
 
 use limiter_policy::policy::{Reserve, Reserved};
 
