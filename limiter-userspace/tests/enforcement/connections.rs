@@ -61,7 +61,7 @@ fn start_with(pair: &Pair, configuration: &str, more: &[&str]) -> Result<Limiter
     )
 }
 
-/// A server that accepts and keeps what comes.
+/// A server that accepts and keeps connections.
 struct Server(TcpListener);
 
 impl Server {
@@ -76,7 +76,7 @@ impl Server {
             socket.set_reuse_address(true)?;
             socket.bind(&SocketAddr::new("::".parse()?, port).into())?;
             socket.listen(1024)?;
-            // A client may take for open what is refused at its last ACK: nobody comes then.
+            // A client may believe in a connection that is refused at its last ACK: then none arrives.
             socket.set_read_timeout(Some(AT_ONCE))?;
             Ok(Self(socket.into()))
         })
@@ -311,7 +311,7 @@ fn connections_from_before_count() -> Result<()> {
     assert_counted(&limiter, 0)
 }
 
-/// A reload counts anew by the new limits, and a daemon by what came and went without it.
+/// A reload counts anew by the new limits, and a daemon by the connections that came and went without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
     let pair = pair()?;
@@ -336,12 +336,12 @@ fn reloads_and_restarts_count_anew() -> Result<()> {
     limiter.show(&["reload"])?;
     let end = Instant::now() + PATIENCE;
     assert_room(&pair, &server, CLIENT_V6)?;
-    // Nobody counts anew what a killed daemon has not.
+    // Wait for the recount before the kill below: without a daemon there is none.
     while let Ok(client) = connect(&pair, CLIENT) {
         drop((client, server.accept()));
         ensure!(Instant::now() < end, "what was open is not counted anew");
     }
-    // What closed amid a look is taken off two looks later.
+    // Connections that close amid a look are subtracted two looks later.
     assert_counted(&limiter, LIMIT as u64)?;
 
     limiter.kill()?;

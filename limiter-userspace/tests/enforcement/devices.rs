@@ -1,4 +1,4 @@
-//! Devices whose frames begin with an IP header, and devices of unreadable frames.
+//! Devices with frames that begin with an IP header, and devices with unreadable frames.
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
@@ -30,8 +30,8 @@ fn start(namespace: &Namespace) -> Result<Limiter> {
     Limiter::start(Path::new(PROGRAM), namespace, FIVE_EACH, &["-i", "tun0"])
 }
 
-/// The first byte of 8.0.0.0/16 and its third and fourth are those of an ethertype of IPv4, in the
-/// place where Ethernet has it: read so, such sources are malformed.
+/// The first byte of 8.0.0.0/16 and its third and fourth form an ethertype of IPv4, in Ethernet's place
+/// of it: read as Ethernet, such sources are malformed.
 #[test]
 fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<()> {
     for device_type in [NONE, PPP] {

@@ -41,7 +41,7 @@ table inet forwarded {
 }
 ";
 
-/// A pair whose second namespace forwards to a third, where a server is.
+/// A pair with a second namespace that forwards to a third, where a server is.
 pub(crate) struct Forwarding {
     pub(crate) pair: Pair,
     pub(crate) behind: Namespace,
@@ -87,7 +87,7 @@ impl Forwarding {
         Ok(Self { pair, behind })
     }
 
-    /// Sends back what comes.
+    /// Echoes all data.
     fn serve(&self) -> Result<()> {
         let listener = self
             .behind
@@ -202,7 +202,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
     let forwarding = Forwarding::new()?;
     synproxy(&forwarding.pair.server)?;
     forwarding.serve()?;
-    // Somewhat more than is forged: what is above that is dropped before it costs anything.
+    // Somewhat above the forged rate: packets beyond that are dropped before they cost anything.
     let limiter = forwarding.limiter("drop", 700)?;
     let flood = RawSender::new(&forwarding.pair.client, CLIENT_INTERFACE)?;
     let forged = forged()?;
@@ -232,7 +232,7 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
     Ok(())
 }
 
-/// The daemon says that such a host makes no cookies for others, and what to do.
+/// The daemon warns that such a host makes no cookies for others, and names the remedy.
 #[test]
 fn cookies_for_others_are_warned_of() -> Result<()> {
     const OFF: &str = "net.ipv4.tcp_syncookies is 0";
@@ -251,7 +251,7 @@ fn cookies_for_others_are_warned_of() -> Result<()> {
     let check = check.arg("check").arg(limiter.configuration()).output()?;
     let told = String::from_utf8_lossy(&check.stderr);
     ensure!(check.status.success() && told.contains(TOLD), "{check:?}");
-    // As it says: what the limit refuses is dropped.
+    // As it says: packets that the limit refuses are dropped.
     let (from, server) = SERVERS[0];
     forwarding.visit(from, server)?;
     let flood = RawSender::new(&forwarding.pair.client, CLIENT_INTERFACE)?;

@@ -119,8 +119,8 @@ impl Rate {
         format!("{{burst: {burst}, count: {per_second}, period: 1s}}")
     }
 
-    /// Returns the most that may be admitted between two times in nanoseconds: the bucket's tokens
-    /// and those added meanwhile, rounded down.
+    /// Returns the most that may be admitted between two times in nanoseconds: the bucket's tokens and
+    /// the refill meanwhile, rounded down.
     fn most(self, from_ns: u64, to_ns: u64) -> u64 {
         let added = to_ns.saturating_sub(from_ns) * self.per_second / 1_000_000_000;
         self.burst + added
@@ -156,7 +156,7 @@ impl From<Count> for Window {
     }
 }
 
-/// Compares what saturating clients got with the limit; a packet costs `grain` tokens.
+/// Compares the admitted packets of saturating clients with the limit; a packet costs `grain` tokens.
 #[track_caller]
 fn assert_exact(rate: Rate, admitted: u64, sent: Window, arrived: Window, grain: u64) {
     // The limiter saw the packets between these times.

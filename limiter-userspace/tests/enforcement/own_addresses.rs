@@ -10,7 +10,7 @@ use crate::{pair, server_for, wait};
 /// A DNS query of `example.com` for its address.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01";
 
-/// A server whose limit answers any number of queries.
+/// A server with a limit that answers any number of queries.
 struct Scene {
     pair: Pair,
     limiter: Limiter,
@@ -92,7 +92,7 @@ fn nothing_is_answered_to_the_servers_own_addresses() -> Result<()> {
 #[test]
 fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
     let scene = Scene::new()?;
-    // From other addresses of the server to those that `server_for` names.
+    // From other addresses of the server to the ones of `server_for`.
     let server = &scene.pair.server;
     for prefix in ["10.77.0.8/32", "fd77::8/128"] {
         server.ip(&["address", "add", prefix, "dev", "lo", "nodad"])?;
@@ -120,7 +120,7 @@ fn addresses_from_before_are_known_and_stay_so() -> Result<()> {
     Ok(())
 }
 
-/// A server with more addresses than the kernel is told answers nobody, and says so.
+/// A server with more addresses than the kernel is told never answers, and warns of it.
 #[test]
 fn too_many_addresses_silence_all_answers() -> Result<()> {
     let scene = Scene::new()?;

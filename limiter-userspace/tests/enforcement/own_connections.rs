@@ -23,7 +23,7 @@ const BYTES: usize = 20_000_000;
 /// How many forged packets come at once.
 const FORGED: usize = 1_000;
 
-/// What the limit admits at once, and in a minute.
+/// The limit's burst, and its tokens in a minute.
 const BURST: u64 = 20;
 
 fn policy(rest: &str) -> String {
@@ -104,7 +104,7 @@ fn wait(limiter: &Limiter, reason: &str, wanted: u64) -> Result<()> {
     is_so.with_context(|| format!("{wanted} packets are not {reason}"))
 }
 
-/// A download goes on as if there were no limit, and nobody who forges its source gains by it.
+/// A download goes on as if there were no limit, and a forger of its source gains nothing.
 #[test]
 fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
     for address in PEERS {
@@ -123,7 +123,7 @@ fn a_download_is_not_slowed_and_a_forged_flood_is_held() -> Result<()> {
         }
         wait(&limiter, "over_limit", before + 3 * FORGED as u64 - BURST)?;
 
-        // Whoever knows both ports of an open connection passes; not when it has ended.
+        // A forger who knows both ports of an open connection passes, but not after it has ended.
         let before = packets(&limiter, "own_connection")?;
         peer.forge(&pair, PORT, port)?;
         wait(&limiter, "own_connection", before + FORGED as u64 - BURST)?;
@@ -197,7 +197,8 @@ fn what_the_host_accepts_is_limited() -> Result<()> {
     Ok(())
 }
 
-/// `limiter explain` counts those open to the address alone, and says what does not spare them.
+/// `limiter explain` counts the open connections to the address alone, and names the limits that still
+/// apply.
 #[test]
 fn what_is_exempt_is_explained() -> Result<()> {
     for address in PEERS {
@@ -219,7 +220,7 @@ fn what_is_exempt_is_explained() -> Result<()> {
         let other = explained("10.77.0.99")?;
         ensure!(!other.contains("exempt"), "{other}");
 
-        // What the peer opens is not the host's own.
+        // A connection opened by the peer is not the host's own.
         let listener = pair.server.enter(|| {
             let own = server_for(address.parse()?)?;
             Ok(TcpListener::bind((own, PORT))?)
@@ -246,7 +247,7 @@ fn what_is_exempt_is_explained() -> Result<()> {
     Ok(())
 }
 
-/// What a reload changes, and what it does not: a connection stays the host's own.
+/// A reload changes limits, but no connection: it stays the host's own.
 #[test]
 fn a_reload_forgets_no_connection() -> Result<()> {
     let pair = pair()?;

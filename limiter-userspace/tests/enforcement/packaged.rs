@@ -15,7 +15,7 @@ use crate::{PATIENCE, pair, start, wait};
 
 const CONFIGURATION: &str = include_str!("../../../configs/limiter.yaml");
 
-/// Twice what the limit of bytes admits at once.
+/// Twice the burst of the limit of bytes.
 const DOWNLOAD: usize = 40_000_000;
 
 #[test]

@@ -76,7 +76,7 @@ fn the_busy_lose_their_packets_and_the_quiet_do_not() -> Result<()> {
 }
 
 fn sources(first: u32, count: u32) -> Vec<Ipv4Addr> {
-    // All over a /8, as those of a botnet are.
+    // All over a /8, as in a botnet.
     (0..count)
         .map(|number| Ipv4Addr::from(first + number * 1_663))
         .collect()

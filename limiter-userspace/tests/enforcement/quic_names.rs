@@ -1,5 +1,5 @@
-//! Limits by server name on QUIC: flows count by the name in their clients' first datagrams, of which Chromium has
-//! sent some; and what a flood of forged ones does.
+//! Limits by server name on QUIC: flows count by the name in their clients' first datagrams, some of them
+//! recorded from Chromium; and the effect of a flood of forged ones.
 
 use std::{
     io::Write as _,
@@ -20,7 +20,7 @@ use crate::pair;
 const CHROMIUM: &[u8] = include_bytes!("../../../limiter-names/tests/names/hellos/chromium.quic");
 const DATAGRAM: usize = 1250;
 
-/// How often what comes from a client passes by a limit, which has no more for an hour.
+/// How many packets of a client pass by a limit that refills only after an hour.
 const BURST: usize = 3;
 
 /// A limit on a name.
@@ -290,7 +290,7 @@ fn a_flood_of_forged_hellos_leaves_others_their_names() -> Result<()> {
     Ok(())
 }
 
-/// Where nobody takes datagrams, forged ones name nothing.
+/// At a port without a socket, forged datagrams name nothing.
 #[test]
 fn a_port_without_a_socket_has_no_flows() -> Result<()> {
     let pair = pair()?;

@@ -31,7 +31,7 @@ fn limiter(namespace: &Namespace, interface: &str, mode: &str, text: &str) -> Re
     Limiter::start(program, namespace, text, &["-i", interface, "--mode", mode])
 }
 
-/// Whether a query of the client is answered; the first is passed, and nobody listens.
+/// Whether a query of the client is answered; the first is passed, to a port without a listener.
 fn is_answered(pair: &Pair) -> Result<bool> {
     let socket = pair.client.enter(|| Ok(UdpSocket::bind("10.77.0.2:0")?))?;
     socket.set_read_timeout(Some(Duration::from_millis(300)))?;
@@ -75,7 +75,7 @@ fn answers_that_a_veth_pair_loses_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Another driver with native mode: nobody knows whether answers leave, and here they do.
+/// Another driver with native mode: the limiter cannot know whether answers leave, and here they do.
 #[test]
 fn a_tap_interface_sends_back() -> Result<()> {
     const UNKNOWN: &str = "tap0: it is not known whether answers leave";

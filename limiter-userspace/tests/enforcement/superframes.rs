@@ -124,7 +124,7 @@ fn a_superframe_above_the_burst_passes_a_full_bucket_which_owes_the_rest() -> Re
         assert_eq!(counts["passed_packets"], 45, "{counts}");
         assert_eq!(counts["dropped_packets"], 2 * 45, "{counts}");
     }
-    // A window counts what passes in it, and can owe nothing.
+    // A window counts the packets that pass in it, and cannot have debts.
     let counts = send("cost: packets, strategy: fixed-window, count: 20", sent)?;
     assert_eq!(counts["passed_packets"], 0, "{counts}");
     Ok(())

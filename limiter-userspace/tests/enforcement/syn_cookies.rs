@@ -39,12 +39,12 @@ const BACKLOG: i32 = 16;
 /// Connections of each family for each setting.
 const CONNECTIONS: usize = 10;
 
-/// What each client sends and gets back; some send the large one.
+/// The bytes that each client sends and gets back; some send the large number.
 const SMALL: usize = 3000;
 const LARGE: usize = 10 << 20;
 
-/// The server sends more than it gets. Otherwise the numbers of a last ACK differ as those of the
-/// first one do, and the network stack takes it, if it comes twice, for one that brings a cookie.
+/// The server sends more than it gets. Otherwise the numbers of a last ACK differ like the first ACK's,
+/// and the network stack takes a repeated one for an ACK with a cookie.
 const MORE: usize = 1000;
 
 /// Of more connections than tests usually make, `ss` is asked of one in so many.
@@ -97,7 +97,7 @@ pub(crate) fn number_of(usual: usize) -> Result<usize> {
     }
 }
 
-/// What the application asks of its listening socket.
+/// The application's settings of its listening socket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     /// `SO_RCVBUF`.
@@ -108,8 +108,7 @@ struct Asked {
     backlog: Option<i32>,
 }
 
-/// Sends back what comes, as many connections at a time as come, until the test ends; returns how
-/// many came.
+/// Echoes all data on any number of connections, until the test ends; returns the number of connections.
 fn serve(server: &Namespace, asked: Asked) -> Result<Arc<AtomicUsize>> {
     let address: SocketAddr = format!("[::]:{PORT}").parse()?;
     let socket = server.enter(|| {
@@ -159,7 +158,7 @@ fn clamp_window(socket: &Socket, bytes: i32) -> Result<()> {
     Ok(())
 }
 
-/// What `ss` shows of a connection's options.
+/// The options of a connection that `ss` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     timestamps: bool,
@@ -175,7 +174,7 @@ impl Options {
         scales: None,
     };
 
-    /// Reads what `ss` says at one end. `ports`: the filter for the connection.
+    /// Reads the output of `ss` at one end. `ports`: the filter for the connection.
     fn at(namespace: &Namespace, ports: &str) -> Result<Self> {
         let mut ss = namespace.command("ss");
         let mut arguments = vec!["-tinoH"];
@@ -215,8 +214,8 @@ impl Options {
     }
 }
 
-/// Sends `bytes` from an address and reads them back; returns what `ss` shows of the connection, and
-/// how long it took to connect.
+/// Sends `bytes` from an address and reads them back; returns the connection's options from `ss`, and how
+/// long it took to connect.
 fn visit(pair: &Pair, from: IpAddr, bytes: usize) -> Result<(Options, Duration)> {
     let (options, took) = connect(pair, from, bytes, true)?;
     Ok((options.context("`ss` was not asked")?, took))
@@ -504,7 +503,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
         let took = begun.elapsed();
         thread::sleep(Duration::from_millis(300));
         let (cookies, to_socket) = counted(&limiter)?;
-        // The limit's own token, and those of the interface.
+        // The limit's own token, and the interface's tokens.
         let most = 1 + 20 + took.as_millis() * 20 / 1000;
         let came = came.load(Ordering::Relaxed);
         println!(
@@ -512,7 +511,7 @@ fn real_hosts_do_not_pass_the_limits_of_answers() -> Result<()> {
              {cookies} cookies, {to_socket} to the socket"
         );
         assert!(came as u128 <= most, "{came} connections, at most {most}");
-        // They get what there is.
+        // They get all tokens.
         assert!(
             cookies + to_socket >= 60 && came >= 50,
             "{came} of {cookies} + {to_socket}"

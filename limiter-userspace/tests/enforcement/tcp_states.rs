@@ -12,15 +12,15 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender};
 
 use crate::{PACE, PATIENCE, pair, server_for, start, syn_cookies::set};
 
-/// The addresses of the client, and of a source that nobody has.
+/// The addresses of the client, and of an unused source.
 const CLIENTS: [[&str; 2]; 2] = [["10.77.0.2", "10.77.0.99"], ["fd77:1:1::1", "fd77:1:1::99"]];
 
 const PORT: u16 = 7011;
 
-/// Where nobody listens.
+/// A port without a listener.
 const CLOSED: u16 = 7012;
 
-/// What the limit admits.
+/// The limit's burst.
 const BURST: u64 = 5;
 
 /// How many stray segments come from the ports of one source.
@@ -41,7 +41,7 @@ impl Scene {
     fn new([client, nobody]: [&str; 2]) -> Result<Self> {
         let [client, nobody]: [IpAddr; 2] = [client.parse()?, nobody.parse()?];
         let pair = pair()?;
-        // Nobody reads a SYN cookie in a segment whose checksum is wrong.
+        // No stack reads a SYN cookie in a segment with a wrong checksum.
         pair.compute_checksums()?;
         let server = SocketAddr::new(server_for(client)?, PORT);
         let listener = pair.server.enter(|| Ok(TcpListener::bind(server)?))?;
@@ -70,7 +70,7 @@ impl Scene {
         Ok([client, accepted])
     }
 
-    /// Accepts a connection, whose handshake may have been refused at its last ACK.
+    /// Accepts a connection. Its handshake may have been refused at the last ACK.
     fn accept(&self) -> Result<TcpStream> {
         let begun = Instant::now();
         loop {
@@ -87,8 +87,8 @@ impl Scene {
         }
     }
 
-    /// Sends ACKs and resets of no connection, by the client and by nobody, to ports that are open and
-    /// closed; returns how many.
+    /// Sends ACKs and resets of no connection, from the client's address and an unused one, to open and
+    /// closed ports; returns how many.
     fn flood(&self) -> Result<u64> {
         const RST: u8 = 0x04;
         let sender = RawSender::new(&self.pair.client, CLIENT_INTERFACE)?;

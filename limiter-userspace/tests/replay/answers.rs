@@ -1,4 +1,4 @@
-//! What would be sent back.
+//! The answers that would be sent.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
@@ -24,7 +24,7 @@ const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\
 const ZEROS: usize = 6;
 const CHECKSUM: std::ops::Range<usize> = 40..42;
 
-/// The answer is written from the whole packet, and nobody knows the rest.
+/// The answer is written from the whole packet, and a cut capture lacks the rest.
 #[test]
 fn what_a_capture_cut_short_gets_no_answer() -> Result<()> {
     const ANSWERED: &str = "\
@@ -34,7 +34,7 @@ limits:
 ";
     let frame = Frame::new([192, 0, 2, 7].into(), [198, 51, 100, 1].into());
     let query = frame.udp(4321, 53, QUERY)?;
-    // As from a sender that computes none: what is missing may be anything.
+    // As from a sender that computes none: the missing bytes may be anything.
     let mut unchecked = query.clone();
     unchecked[CHECKSUM].fill(0);
     let whole = |frame: &[u8]| Packet::whole(1_000_000_000, frame.to_vec());

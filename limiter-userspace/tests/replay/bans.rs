@@ -32,7 +32,7 @@ fn stream(source: &str, from_ms: u64, for_ms: u64, rate: u64) -> Result<Vec<Pack
         .collect())
 }
 
-/// Replays streams with both engines, whose output must be equal.
+/// Replays streams with both engines, and checks that their output is equal.
 fn replayed(config: &str, streams: &[Vec<Packet>], arguments: &[&str]) -> Result<Replayed> {
     let mut packets = streams.concat();
     packets.sort_by_key(|packet| packet.time_ns);
@@ -176,7 +176,7 @@ fn what_would_be_banned() -> Result<()> {
     Ok(())
 }
 
-/// A thousand bans at once, then a hundred per look: those with the most drops first.
+/// A thousand bans at once, then a hundred per look: sources with the most drops first.
 #[test]
 fn bans_that_are_put_off() -> Result<()> {
     let often = CONFIG.replace("after: 50", "after: 3");

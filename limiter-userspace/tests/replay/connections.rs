@@ -130,8 +130,8 @@ fn the_kernel_counts_only_its_own() -> Result<()> {
     Ok(())
 }
 
-/// A flood of resets is held, and the connections of the capture are not; those from before it are of no
-/// connection.
+/// A flood of resets is held, and the connections of the capture are not; segments of connections from
+/// before it belong to no connection.
 #[test]
 fn states_follow_the_handshakes_of_the_capture() -> Result<()> {
     let text = "limits: {Stray: {id: total, cost: packets, match: {state: none, destination-port: 443}, \

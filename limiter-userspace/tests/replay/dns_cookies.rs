@@ -53,14 +53,14 @@ fn client(number: u8) -> IpAddr {
 
 fn capture() -> Result<Vec<u8>> {
     let packets = [
-        // It takes what is not reserved.
+        // It takes the unreserved token.
         query(0, client(1), client(1), THEIRS, 0)?,
         // Valid, another client's, another server's, and one that is too old.
         query(1, client(2), client(2), OURS, 3_600)?,
         query(2, client(3), client(2), OURS, 0)?,
         query(3, client(4), client(4), THEIRS, 0)?,
         query(4, client(5), client(5), OURS, 3_601)?,
-        // One of those asks again with a valid one, two hours later by the capture's times.
+        // One of these clients asks again with a valid one, two hours later by the capture's times.
         query(7_200, client(5), client(5), OURS, 0)?,
         // Who knows whether the rest of the packet would be right?
         query(7_201, client(6), client(6), OURS, 0)?.cut_to(90),

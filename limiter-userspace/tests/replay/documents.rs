@@ -1,4 +1,4 @@
-//! docs/strategies.md: its captures match its text, and its output is what the command prints.
+//! docs/strategies.md: its captures match its text, and its output equals the command's.
 //!
 //! `LIMITER_WRITE_EXAMPLES=1 cargo test -p limiter-userspace --test replay documents` rewrites the
 //! captures and the plots; the output in the text is changed by hand.

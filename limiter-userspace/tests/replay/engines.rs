@@ -25,7 +25,7 @@ overrides:
   - BytesPerIPv6Range: {burst: 1600, count: 1, period: 1us, ids: ["2001:db8:1::/48"]}
 "#;
 
-/// Refused packets get an answer, as far as those have tokens.
+/// Refused packets get an answer, as far as the answers have tokens.
 const ANSWERED: &str = "\
 answers: {per-prefix: {burst: 9, count: 300, period: 1s}, total: {burst: 30, count: 500, period: 1s}}
 limits:
@@ -114,7 +114,7 @@ fn both_engines_answer_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Returns what both print last.
+/// Returns the last output of both.
 fn assert_same(config: &str, packets: &impl Strategy<Value = Vec<Packet>>) -> Result<String> {
     let mut runner = TestRunner::default();
     let mut printed = String::new();

@@ -68,7 +68,7 @@ fn a_plot_has_no_other_name_than_an_svgs() -> Result<()> {
         );
         assert!(!path.exists());
     }
-    // Whatever needs no ending.
+    // A device needs no extension.
     assert!(replay(CONFIG, &capture()?, false, &["--plot", "/dev/null"])?.success);
     Ok(())
 }

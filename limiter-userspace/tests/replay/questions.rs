@@ -66,12 +66,12 @@ fn questions() -> Result<()> {
                 json!("version.bind CLASS3 TXT"),
             ),
             (query(b"\0", [255, 1]), json!(". ANY")),
-            // Bytes that are no letters of a host's name show what they are, and change no terminal.
+            // Bytes that are no letters of a host's name are shown escaped, and change no terminal.
             (
                 query(b"\x06\x1b[31m\"\x03a.b\0", [1, 1]),
                 json!(r#"\027[31m".a\.b A"#),
             ),
-            // No limit counts what has no question.
+            // No limit counts packets without a question.
             (answer, Value::Null),
             (b"no message".to_vec(), Value::Null),
         ],

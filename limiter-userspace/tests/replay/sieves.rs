@@ -79,7 +79,7 @@ fn the_busy_are_dropped_while_there_is_pressure() -> Result<()> {
     let found: Vec<_> = (0..4).map(entries).collect();
     assert_eq!(found, [Some(1), Some(0), Some(0), Some(97)]);
 
-    // All other packets passed, as did those of `BUSY` when it sent less.
+    // All other packets passed, including `BUSY`'s when it sent less.
     let dropped: Vec<&Value> = packets
         .iter()
         .filter(|packet| packet["verdict"] == "drop")

@@ -9,7 +9,7 @@ use testbed::{
 
 use crate::command::{Replayed, replay};
 
-/// Unknown sources must leave half of what never comes back.
+/// Unknown sources must leave half of the tokens, which never come back.
 const CONFIG: &str = "\
 limits:
   All: {id: total, cost: packets, burst: 10, count: 1, period: 1h, reserve: {retried: 1, unknown: 5},
@@ -39,8 +39,8 @@ fn segment(from_client: bool, flags: u8, numbers: [u32; 2]) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// A handshake; two minutes later five strangers, the first of whom tries again after a second, and
-/// then the client.
+/// A handshake; two minutes later five strangers, and the first of them again after a second, and then
+/// the client.
 fn capture(has_answer: bool) -> Result<Vec<u8>> {
     let mut packets = vec![Packet::whole(0, segment(true, SYN, [7, 0])?)];
     if has_answer {
@@ -81,7 +81,7 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
         "retried": counts(2, 0),
         "unknown": counts(5, 2),
     });
-    // No limit counts the server's own answer, so nobody asks for its standing.
+    // No limit counts the server's own answer, so its standing is not looked up.
     ensure!(told["by_standing"] == expected, "{told:#}");
     let known_by = json!({
         "assumed_prefixes": 0,
@@ -107,7 +107,7 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
     Ok(())
 }
 
-/// A flood of SYNs: the server's answers go to nobody.
+/// A flood of SYNs: the server's answers go to unused addresses.
 #[test]
 fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
     let mut packets = Vec::new();

@@ -153,7 +153,7 @@ fn a_sliding_window_counter_never_counts_what_never_passes() -> Result<()> {
     )
 }
 
-/// What one rate denies is charged to none, except to a fixed window that denies it itself.
+/// A packet denied by one rate is charged to none, except to a fixed window that denies it itself.
 #[test]
 fn several_rates_are_judged_together() -> Result<()> {
     const SECOND: &str = PACKETS;
@@ -177,7 +177,7 @@ fn several_rates_are_judged_together() -> Result<()> {
             both(1_000, Pass(SECOND, ONE, [0, 1_000, 1_000])),
             both(2_000, Pass(MINUTE, ONE, [0, 58_000, 60_000])),
             both(59_999, Drop(MINUTE, ONE, [0, 1, 2_001])),
-            // The second has not counted those that the minute denied.
+            // The second has not counted the packets that the minute denied.
             both(60_000, Pass(SECOND, ONE, [1, 0, 1_000])),
         ],
     )?;

@@ -115,7 +115,7 @@ fn limits(suggestion: &Value) -> Result<Vec<&Value>> {
     Ok(limits.flatten().collect())
 }
 
-/// The suggested limits are accepted unchanged, only observe, and do what was estimated.
+/// The suggested limits are accepted unchanged, only observe, and match the estimate.
 #[test]
 fn a_configuration_that_observes() -> Result<()> {
     let capture = capture()?;
@@ -198,7 +198,7 @@ fn incoming() -> Result<Vec<u8>> {
     Ok(PCAP.write(&packets.collect::<Vec<_>>()))
 }
 
-/// Only what the host serves gets limits; its own questions do not.
+/// Only the host's services get limits; its own questions do not.
 #[test]
 fn services_are_what_the_host_answers() -> Result<()> {
     let told = suggestion(&capture()?, &[])?;
@@ -256,7 +256,7 @@ fn every_format_and_standard_input() -> Result<()> {
     Ok(())
 }
 
-/// A file that ends early still tells what is in it, and that it ends early.
+/// A truncated file still yields its packets, and a warning that it ends early.
 #[test]
 fn spoilt_captures() -> Result<()> {
     let whole = capture()?;
@@ -306,7 +306,7 @@ fn a_forged_flood() -> Result<()> {
     Ok(())
 }
 
-/// How a configuration fits what was seen.
+/// How a configuration fits the observed traffic.
 #[test]
 fn a_configuration_is_judged() -> Result<()> {
     let configuration = "\

@@ -146,7 +146,7 @@ impl V4 {
     }
 }
 
-/// Builds an IPv6 packet whose payload begins with the header `next`.
+/// Builds an IPv6 packet with a payload that begins with the header `next`.
 pub(crate) fn v6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).expect("a short packet");
     let mut packet = vec![0x60, 0, 0, 0];

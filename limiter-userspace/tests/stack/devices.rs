@@ -127,7 +127,7 @@ const KINDS: [Kind; 14] = [
     },
 ];
 
-/// What came of a kind.
+/// The outcome of a kind of device.
 struct Outcome {
     /// In words.
     told: String,

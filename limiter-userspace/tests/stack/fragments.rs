@@ -197,7 +197,7 @@ fn tiny_rows(rows: &mut Rows) {
         Malformed(MalformedTcp),
     );
     let long = |v4| [syn(v4), vec![0; 12]].concat();
-    // IPv4 discards what is beyond units of eight bytes, here the header's last four bytes.
+    // IPv4 discards bytes beyond units of eight, here the header's last four bytes.
     let mut pieces = halves(&long(true), 24, TCP, TCP);
     pieces[0].bytes.truncate(20);
     pieces[1] = piece(TCP, 16, false, &long(true)[16..]);

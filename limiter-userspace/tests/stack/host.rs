@@ -23,14 +23,13 @@ use crate::build::{Path, Tag, UDP, frame};
 pub(crate) const PORT: u16 = 7000;
 
 /// The sources of all packets under test. The client does not have these addresses itself: it would
-/// answer what the host sends back.
+/// respond to the host's answers.
 pub(crate) const SOURCES: [&str; 2] = ["10.77.0.2", "fd77::2"];
 
 /// The destinations of these packets.
 pub(crate) const DESTINATIONS: [&str; 2] = ["10.77.0.1", "fd77::1"];
 
-/// The source of each round's last packet, whose arrival shows that the host has handled all
-/// others.
+/// The source of each round's last packet. Its arrival shows that the host has handled all others.
 const FENCE: &str = "10.77.0.200";
 
 /// How long the last packet may take, even on a busy machine.

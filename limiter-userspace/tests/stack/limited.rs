@@ -53,7 +53,7 @@ fn nothing_of_a_banned_source_arrives() -> Result<()> {
     Ok(())
 }
 
-/// A limit on UDP counts all of a datagram, whatever next header its later fragments name.
+/// A limit on UDP counts all of a datagram, even if its later fragments name another next header.
 #[test]
 fn later_fragments_do_not_get_round_a_limit() -> Result<()> {
     const BURST: usize = 3_000;

@@ -1,9 +1,9 @@
-//! Compares what Linux's network stack delivers with what the limiter judges.
+//! Compares the deliveries of Linux's network stack with the limiter's judgement.
 //!
-//! Each frame goes to a plain host in a network namespace. What a socket gets must be what the
-//! limiter judged: the same source, protocol and ports. The first tests check the parser, with
-//! nothing in front of the host. Then the daemon stands there and has banned the sources, and no
-//! socket may get anything. Needs root.
+//! Each frame goes to a plain host in a network namespace. A socket must get exactly the judged packet:
+//! the same source, protocol and ports. The first tests check the parser, with nothing in front of the
+//! host. Then the daemon stands there and has banned the sources, and no socket may get anything. Needs
+//! root.
 
 #![expect(
     clippy::disallowed_methods,

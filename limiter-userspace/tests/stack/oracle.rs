@@ -1,4 +1,4 @@
-//! The kernel as the oracle: the limiter must have judged whatever the stack hands to a socket,
+//! The kernel as the oracle: the limiter must have judged every packet that the stack hands to a socket,
 //! with the sender and the contents that the socket sees.
 
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ pub(crate) enum Fate {
     Delivered,
     /// The stack would deliver it, but the limiter drops one of its frames as malformed.
     Malformed(Reason),
-    /// The stack refuses it, whatever the limiter does.
+    /// The stack refuses it, with any limiter.
     Refused,
     /// The stack refuses it, and it passes, since the limiter finds no packet in it.
     NotIp,
@@ -80,8 +80,8 @@ impl Row {
     }
 }
 
-/// Compares a table with the stack, and the limiter with what the stack delivers; reports every row
-/// that fails.
+/// Compares a table with the stack, and the limiter with the stack's deliveries; reports every row that
+/// fails.
 #[track_caller]
 pub(crate) fn assert_table(host: &mut Host, rows: &[Row]) -> Result<()> {
     let mut problems = Vec::new();
@@ -135,7 +135,7 @@ pub(crate) fn is_not_ip(frame: &[u8]) -> bool {
     facts(frame) == Err(Reason::NotIp)
 }
 
-/// Fails unless a packet that the limiter passes was judged as what the sockets got.
+/// Fails unless the judgement of a packet that the limiter passes equals the sockets' deliveries.
 pub(crate) fn assert_judged(frames: &[Vec<u8>], deliveries: &[Delivery]) -> Result<(), String> {
     if frames.iter().any(|frame| is_dropped(frame)) {
         return Ok(());
@@ -150,7 +150,7 @@ fn facts(frame: &[u8]) -> Result<Facts, Reason> {
     parse(&BytesFrame(frame), &mut facts).map(|()| facts)
 }
 
-/// Fails unless each of a packet's frames was judged as what a socket got.
+/// Fails unless the judgement of each of a packet's frames equals a socket's delivery.
 fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     for frame in frames {
         let facts = facts(frame).map_err(|reason| {
@@ -181,7 +181,7 @@ fn was_judged(frames: &[Vec<u8>], delivery: &Delivery) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the parsed facts of a frame with a delivery; returns what differs.
+/// Compares the parsed facts of a frame with a delivery; returns the difference.
 fn agrees(facts: &Facts, delivery: &Delivery) -> Result<(), &'static str> {
     let destination = Address {
         family: facts.source.family,

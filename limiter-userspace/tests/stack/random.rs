@@ -51,7 +51,7 @@ struct Pieces {
     next: u8,
     /// Whether later pieces have destination options before the fragment header.
     options: bool,
-    /// By how many units later pieces overlap those before them.
+    /// By how many units later pieces overlap the earlier ones.
     overlap: u16,
     /// Whether the last piece comes first.
     reversed: bool,

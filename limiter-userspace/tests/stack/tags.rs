@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// 802.1Q, 802.1ad, and what switches used for an outer tag before 802.1ad.
+/// 802.1Q, 802.1ad, and the outer tags of switches before 802.1ad.
 const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
 const OLD: [u16; 3] = [0x9100, 0x9200, 0x9300];

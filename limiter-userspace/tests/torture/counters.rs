@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::policies::AT_TIMES;
 
-/// What a limit's status says of its configuration, which policies differ in.
+/// The parts of a limit's status that come from its configuration, which differs between policies.
 const CONFIGURED: [&str; 2] = ["rate", "connections"];
 
 /// The highest value so far of each counter of `limiter status --json`.

@@ -10,8 +10,7 @@ use limiter_common::strategy::Strategy;
 pub(crate) const BURST: u64 = 2_000;
 pub(crate) const PER_SECOND: u64 = 400;
 
-/// The address with a smaller budget besides, whose strategy and rate differ between
-/// configurations.
+/// The address with another, smaller budget. Its strategy and rate differ between configurations.
 pub(crate) const SWITCHED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 5);
 
 /// The average rate of that budget.

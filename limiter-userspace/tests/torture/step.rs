@@ -1,4 +1,4 @@
-//! Steps: what a test does to a limiter under traffic.
+//! Steps: the actions of a test on a limiter under traffic.
 
 /// A step.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub(crate) enum Step {
     EndInRefill,
     /// Another build of the program takes over: with log statements, or without.
     Upgrade,
-    /// A policy is reverted because nobody confirms it.
+    /// A policy is reverted because it is not confirmed.
     Expire,
     /// SIGKILL before a policy is confirmed, then another daemon.
     KillUnconfirmed,

@@ -17,8 +17,8 @@ const PORT: u16 = 7000;
 const PAYLOAD: usize = 32;
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// Sends at half its limit. If a busy machine delays it for seconds, the burst has room for what it
-/// then sends at once.
+/// Sends at half its limit. If a busy machine delays it for seconds, the burst has room for the packets
+/// that it then sends at once.
 pub(crate) const WITHIN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const WITHIN_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
@@ -142,11 +142,11 @@ impl Traffic {
         self.catch_up()
     }
 
-    /// Waits until all packets sent within the limit have arrived, and with them those sent before.
+    /// Waits until all packets sent within the limit have arrived, and with them all earlier ones.
     fn catch_up(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Look at arrivals first: what was sent up to the second look had arrived then.
+            // Look at arrivals first: packets sent up to the second look had arrived then.
             let arrived = self.arrived(WITHIN);
             let sent = self.within.progress.sent();
             if arrived >= sent {
@@ -161,7 +161,7 @@ impl Traffic {
         }
     }
 
-    /// Ends the traffic, and fails unless exactly what may pass has passed.
+    /// Ends the traffic, and fails unless exactly the permitted packets have passed.
     pub(crate) fn finish(mut self) -> Result<()> {
         let beyond = self.beyond.stop()?;
         let within = self.within.stop()?;
@@ -212,8 +212,8 @@ impl Traffic {
         self.sink.so_far().of(IpAddr::V4(source)).packets
     }
 
-    /// Returns the most that may have passed from [`BEYOND`] so far: a full bucket, and what came
-    /// back since before the first packet.
+    /// Returns the most that may have passed from [`BEYOND`] so far: a full bucket, and the refill since
+    /// before the first packet.
     fn most(&self) -> u64 {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
     }

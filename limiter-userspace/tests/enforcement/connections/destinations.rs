@@ -1,4 +1,5 @@
-//! Limits on what each of the host's addresses has: all clients share it, and another address has its own.
+//! Limits on the connections to each of the host's addresses: all clients share one, and another address
+//! has its own.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -54,7 +55,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Returns the ids of the buckets that `limiter explain` shows, and what each has left.
+    /// Returns the ids and remaining tokens of the buckets that `limiter explain` shows.
     fn left(&self, more: &[&str]) -> Result<Value> {
         let arguments = [&["explain", OTHER, "--json"], more].concat();
         let explained: Value = serde_json::from_str(&self.limiter.show(&arguments)?)?;

@@ -54,7 +54,7 @@ fn has_cookie(namespace: &Namespace) -> Result<bool> {
     Ok(String::from_utf8(output.stdout)?.contains("fo_cookie"))
 }
 
-/// Returns a pair whose client has a cookie, a server and the policy.
+/// Returns a pair with a server, the policy, and a client that has a cookie.
 fn prepare() -> Result<(Pair, Server, String)> {
     let pair = pair()?;
     allow_all(&pair)?;
@@ -96,10 +96,10 @@ fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
     ensure!(beginning(&pair.server)? == BEGUN);
     ensure!(counted(&limiter)? == 0, "a first segment is counted");
     hear(&pair)?;
-    // Both ends repeat what the client has not heard. The limit's become connections, and perhaps one more
-    // whose last ACK comes at the same moment as another's.
+    // Both ends repeat segments that the client has not received. The limit's connections are
+    // established, and perhaps one more, if two last ACKs come at the same moment.
     wait(|| Ok(counted(&limiter)? >= LIMIT as u64))?;
-    // As long as it takes to repeat them once more.
+    // Long enough for another repetition.
     thread::sleep(Duration::from_secs(2));
     let open_now = listed(&pair.server)?;
     println!("of {BEGUN} begun {open_now} are open, where {LIMIT} may be");
@@ -117,7 +117,7 @@ fn what_opens_fast_counts_once_its_handshake_has_ended() -> Result<()> {
     assert_counted(&limiter, 0)
 }
 
-/// Reads what was in the first segment.
+/// Reads the data of the first segment.
 fn served(mut serving: TcpStream) -> Result<TcpStream> {
     ensure!(serving.read(&mut [0; 2])? == 1);
     Ok(serving)
@@ -149,7 +149,7 @@ fn what_opens_fast_and_never_ends_its_handshake_leaves_no_count() -> Result<()> 
     let mut waits = Vec::new();
     for (number, (client, serving)) in begin(&pair, &server, 4 * LIMIT)?.into_iter().enumerate() {
         drop(client);
-        // Some wait; the server has served others, and resets them for what it has not read, or not.
+        // Some wait. The server has served others, and resets them if it has unread data.
         match number % 3 {
             0 => waits.push(serving),
             1 => drop(serving),

@@ -1,4 +1,4 @@
-//! What nobody can forge: only the network stack says what is open.
+//! Forgers cannot change counts: only the network stack knows the open connections.
 
 use std::{thread, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{pair, syn_cookies::set, wait};
 
-/// Forged SYNs and ACKs, of a client or of nobody, take no place and give none back.
+/// Forged SYNs and ACKs, from a client's address or an unused one, take no place and give none back.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
     let pair = pair()?;
@@ -38,7 +38,7 @@ fn forged_segments_change_no_count() -> Result<()> {
     wait(|| Ok(connect(&pair, CLIENT).is_ok()))
 }
 
-/// A source that nobody has, so that no network stack interferes.
+/// An unused source, so that no network stack interferes.
 pub(super) const RAW: &str = "10.77.0.99";
 
 /// Handshakes begun while there was room: more than the bound.
@@ -85,8 +85,8 @@ fn complete_together(mode: &str) -> Result<u64> {
     counted(&limiter)
 }
 
-/// Begins handshakes from a source that nobody has; returns the port of the client and the number of
-/// the server of each.
+/// Begins handshakes from an unused source; returns the port of the client and the number of the server
+/// of each.
 pub(super) fn begin_together(
     pair: &Pair,
     frame: &Frame,

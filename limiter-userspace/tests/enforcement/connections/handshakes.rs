@@ -1,4 +1,4 @@
-//! Limits on handshakes: what clients complete spends, what a forger sends does not.
+//! Limits on handshakes: clients' completed handshakes spend tokens, forged packets do not.
 
 use anyhow::{Context as _, Result, ensure};
 use limiter_datapath::kernel::possible_cpus;
@@ -52,7 +52,7 @@ fn spend(pair: &Pair, server: &Server, client: &str) -> Result<()> {
 fn only_completed_handshakes_are_spent() -> Result<()> {
     for syn_cookies in ["1", "2"] {
         let pair = pair()?;
-        // Nobody reads a SYN cookie in a segment whose checksum is wrong.
+        // No stack reads a SYN cookie in a segment with a wrong checksum.
         pair.compute_checksums()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;
         let server = Server::new(&pair.server)?;
@@ -70,7 +70,7 @@ fn only_completed_handshakes_are_spent() -> Result<()> {
     Ok(())
 }
 
-/// All addresses together have one budget, whatever the family.
+/// All addresses together have one budget, in both families.
 #[test]
 fn all_sources_share_the_limit_of_all() -> Result<()> {
     let pair = pair()?;

@@ -20,7 +20,7 @@ fn joined(server: &Namespace) -> Result<u64> {
     stack_count(server, "MPJoinAckRx")
 }
 
-/// Connects, and sends what lets the client's kernel add a subflow.
+/// Connects, and sends data that lets the client's kernel add a subflow.
 fn open(pair: &Pair, server: &Server) -> Result<(TcpStream, TcpStream)> {
     let mut client = Kind::Multipath.connect(pair, CLIENT)?;
     let mut serving = server.accept()?;

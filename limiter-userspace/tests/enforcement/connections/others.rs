@@ -1,4 +1,4 @@
-//! What one who hoards connections, or forges another's address, does to the others.
+//! The effect of a client that hoards connections, or forges another's address, on other clients.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 200;
 /// How often the honest client connects meanwhile, at least.
 const VISITS: usize = 100;
 
-/// Tries to connect again and again, and keeps what it gets.
+/// Tries to connect again and again, and keeps each connection.
 fn hoard(pair: &Pair) -> Result<()> {
     let server = SocketAddr::new("10.77.0.1".parse()?, PORT);
     let client = SocketAddr::new(CLIENT.parse()?, 0);
@@ -106,8 +106,8 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     })
 }
 
-/// nftables' `ct count` counts handshakes that nobody ends, so a forger locks the owner of an address
-/// out. The limiter counts connections.
+/// nftables' `ct count` counts unfinished handshakes, so a forger locks the owner of an address out. The
+/// limiter counts connections.
 #[test]
 fn forged_syns_lock_the_owner_out_of_nftables_count_alone() -> Result<()> {
     for has_limiter in [false, true] {
@@ -125,7 +125,7 @@ fn forged_syns_lock_the_owner_out_of_nftables_count_alone() -> Result<()> {
             ensure!(output.status.success(), "{output:?}");
             None
         };
-        // The owner's own stack would reset what it did not begin: it is away for a moment.
+        // The owner's own stack would reset the forger's handshakes: it is away for a moment.
         let drops = "table ip away { chain input { type filter hook input priority 0; tcp flags & \
                      (syn | ack) == (syn | ack) drop; }; }";
         let output = pair.client.command("nft").arg(drops).output()?;

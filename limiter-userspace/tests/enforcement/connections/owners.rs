@@ -1,4 +1,4 @@
-//! The owners with the most open connections: what is shown is what is counted.
+//! The owners with the most open connections: the displayed numbers are the counted ones.
 
 use std::{
     net::TcpStream,
@@ -80,7 +80,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
     let mut others = open(&pair, &server, OTHER, 2)?;
     others.extend(open(&pair, &server, FIRST_V6, 4)?);
     others.extend(open(&pair, &server, SECOND_V6, 3)?);
-    // The largest share of what each may have comes first.
+    // The largest part of its limit comes first.
     let all = HOARDED + 4 + 3;
     assert_listed(
         &limiter,
@@ -130,7 +130,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
     assert_listed(&limiter, &[], &json!([]))
 }
 
-/// Another policy says whose they are; and a daemon that was started again.
+/// Another policy changes the owners, and so does a restarted daemon.
 #[test]
 fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     let pair = pair()?;
@@ -165,7 +165,8 @@ fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     assert_listed(&limiter, &[], &by_address)
 }
 
-/// One with many addresses fills neither the daemon's memory nor a screen, and hides nobody who has more.
+/// A client with many addresses fills neither the daemon's memory nor a screen, and hides no owner with
+/// more connections.
 #[test]
 fn of_many_owners_those_with_the_most_are_told() -> Result<()> {
     const MANY: usize = 300;

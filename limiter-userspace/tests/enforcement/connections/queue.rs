@@ -19,7 +19,7 @@ use crate::{pair, server_for, wait};
 /// A client sends its SYN again after one second, several times, and takes its place in line by that.
 const APART: Duration = Duration::from_millis(200);
 
-/// Those who wait, in their order.
+/// The waiting clients, in their order.
 const WAITING: [&str; 3] = ["10.77.0.3", "fd77:1:1:2::1", "fd77:1:2::1"];
 
 /// Comes when others wait.
@@ -70,7 +70,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
 
         for (number, client) in (1..).zip(clients) {
             drop(open.remove(0));
-            // Nobody overtakes while the first one's SYN is on its way.
+            // No client overtakes while the first one's SYN is on its way.
             for _ in 0..3 {
                 let other = connect(&pair, NEWCOMER);
                 ensure!(
@@ -106,7 +106,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Whoever waits for longer than that is turned away, and whoever gives up leaves the line.
+/// A client that waits for longer is turned away, and a client that gives up leaves the line.
 #[test]
 fn tickets_expire() -> Result<()> {
     let pair = pair()?;
@@ -147,7 +147,7 @@ fn a_full_line_turns_others_away() -> Result<()> {
     })
 }
 
-/// Returns SYNs of that many sources that nobody has.
+/// Returns SYNs from that many unused sources.
 fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
     let to: IpAddr = "10.77.0.1".parse()?;
     let syns = (0..sources).map(|source| {

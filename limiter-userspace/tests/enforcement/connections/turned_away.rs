@@ -1,4 +1,4 @@
-//! Clients that a limit turns away, by standing and by how busy they are, and what they are told.
+//! Clients that a limit turns away, by standing and by how busy they are, and the answers to them.
 
 use std::{io::ErrorKind, thread, time::Duration};
 
@@ -75,7 +75,7 @@ fn places_are_kept_for_who_is_known() -> Result<()> {
     Ok(())
 }
 
-/// As in Traffic Server's plugin: the more is open, the more of those are rejected who come often.
+/// As in Traffic Server's plugin: the more connections are open, the more busy clients are rejected.
 #[test]
 fn a_sieve_presses_by_what_is_open() -> Result<()> {
     const MOST: usize = 10;

@@ -1,5 +1,5 @@
-//! A client that has a DNS cookie of the server is served at its first try in a flood, although
-//! nobody knows it; one with a wrong or stale cookie is not. The secrets roll over meanwhile.
+//! A client with a DNS cookie of the server is served at its first try in a flood, although it is
+//! unknown; a client with a wrong or stale cookie is not. The secrets roll over meanwhile.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::{pair, server_for, wait};
 const OLD: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
 
-/// How many packets pass before the unknown must leave what is left.
+/// How many packets of unknown sources pass before the reserve begins.
 const FOR_ALL: u32 = 500;
 
 /// The flood: more packets than that.
@@ -52,7 +52,7 @@ struct Client<'p> {
 }
 
 impl Client<'_> {
-    /// Asks once; returns what the program prints.
+    /// Asks once; returns the program's output.
     fn ask(&self, cookie: &str) -> Result<String> {
         let server = server_for(self.from)?;
         let mut command = program::command(&self.pair.client, self.program)?;
@@ -91,7 +91,7 @@ fn made(secret: &str, client: IpAddr, age: u64) -> Result<String> {
     Ok(digits.concat())
 }
 
-/// Sends queries of many sources that nobody knows.
+/// Sends queries from many unknown sources.
 fn flood(pair: &Pair) -> Result<()> {
     let frames = (0..FLOOD).map(|number| {
         let source = Ipv4Addr::from(0xc612_0000 + number);
@@ -129,7 +129,7 @@ fn assert_served(limiter: &Limiter, client: &Client<'_>, cookie: &str) -> Result
     ensure!(client.is_served(cookie)?, "{} is not served", client.from);
     assert_eq!(checks(limiter, "valid")?, valid + 1);
     let known = known(limiter, client.from)?;
-    // During a shortage, as here, whoever becomes proven ranks as fresh.
+    // During a shortage, as here, a source that becomes proven ranks as fresh.
     ensure!(
         known["why"] == "handshake" && known["standing"] == "fresh",
         "{known:#}"

@@ -1,4 +1,4 @@
-//! Resolvers that nobody knows are told to come over TCP, come, and are known from then on.
+//! Unknown resolvers are told to come over TCP, come, and are known from then on.
 
 use std::{net::IpAddr, thread, time::Instant};
 
@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{PACE, PATIENCE, pair, server_for};
 
-/// Once a token is spent, queries over UDP from those who have proven nothing are refused; others
-/// have tokens enough.
+/// Once a token is spent, queries over UDP from unproven sources are refused; others have tokens enough.
 const CONFIGURATION: &str = "\
 standing: {capacity: 4096, proven-by: handshake}
 limits:
@@ -31,7 +30,7 @@ struct Client<'p> {
 }
 
 impl Client<'_> {
-    /// Asks for a name; returns what the program prints.
+    /// Asks for a name; returns the program's output.
     fn ask(&self, name: &str, options: &[&str]) -> Result<String> {
         let server = server_for(self.from)?;
         let mut command = program::command(&self.pair.client, self.program)?;
@@ -62,7 +61,7 @@ fn assert_proven(limiter: &Limiter, source: IpAddr) -> Result<()> {
     loop {
         let known = limiter.show(&["trusted", &source.to_string(), "--json"])?;
         let known: Value = serde_json::from_str(&known)?;
-        // During a shortage, as here, whoever becomes proven ranks as fresh.
+        // During a shortage, as here, a source that becomes proven ranks as fresh.
         if known["why"] == "handshake" {
             ensure!(known["standing"] == "fresh", "{known:#}");
             return Ok(());

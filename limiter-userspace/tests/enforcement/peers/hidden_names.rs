@@ -19,10 +19,10 @@ use super::{
 };
 use crate::{pair, syn_cookies::set, wait};
 
-/// Longer than data is held while nobody reads its connection's name.
+/// Longer than data is held while its connection's name is unread.
 const LONG: Duration = Duration::from_millis(1500);
 
-/// More segments than are read of a connection, also if the daemon notes something of it meanwhile.
+/// More segments of a connection than the limiter reads, even if the daemon stores a part meanwhile.
 const MANY: usize = 40;
 
 /// How a client hides the name that it asks for.
@@ -250,7 +250,7 @@ fn whoever_says_its_name_in_several_segments_is_served_and_counted() -> Result<(
     Ok(())
 }
 
-/// Returns first bytes of which the name lies among those that are read, or behind.
+/// Returns first bytes with the name inside the part that is read, or behind it.
 fn long(by: By, is_behind: bool) -> Vec<u8> {
     const LONG: usize = 4200;
     let padding = "x".repeat(LONG);
@@ -274,7 +274,7 @@ fn long(by: By, is_behind: bool) -> Vec<u8> {
     }
 }
 
-/// Servers read hellos and requests of any length; what is not read may have the name.
+/// Servers read hellos and requests of any length; the unread part may have the name.
 #[test]
 fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<()> {
     let pair = pair()?;
@@ -289,7 +289,7 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
                 let is_answered = Connection::new(&pair, by)?.is_answered(&long(by, is_behind))?;
                 let is_counted = counted(&limiter)? > before;
                 println!("{until_known} {by:?} {is_behind}: {is_answered} {is_counted}");
-                // Behind a hello that is not read to its end nobody sees a second one.
+                // Behind a hello without its end the limiter cannot see a second one.
                 let is_held = is_behind || matches!(by, By::Tls);
                 ensure!(is_answered == (until_known == "pass" || !is_held));
                 ensure!(is_counted != is_behind || until_known == "pass");
@@ -307,8 +307,8 @@ fn a_name_behind_the_bytes_that_are_read_does_not_reach_the_server() -> Result<(
     Ok(())
 }
 
-/// What no standard allows, and nginx takes all the same, but for the hello with an alert between its records and
-/// the two hosts.
+/// Requests and hellos that no standard allows. nginx accepts all of them, except the hello with an alert
+/// between its records, and the two hosts.
 #[test]
 fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
     const REQUESTS: [&str; 6] = [
@@ -348,7 +348,7 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
     Ok(())
 }
 
-/// Neither while no name is read, nor with other bytes than those that were read.
+/// The server gets no fragments while no name is read, nor other bytes than the limiter has read.
 #[test]
 fn a_request_in_fragments_does_not_reach_the_server() -> Result<()> {
     let pair = pair()?;

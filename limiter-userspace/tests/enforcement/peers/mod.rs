@@ -32,12 +32,12 @@ use std::{path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, SERVER_INTERFACE};
 
-/// Refuses nothing: a program on the peer's interface, without which a veth pair loses what the
+/// Refuses nothing: a program on the peer's interface. Without it a veth pair loses packets that the
 /// driver sends back.
 const PASSES: &str =
     "limits: {All: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}}";
 
-/// A limiter before the server, and what the clients' interface takes to get its answers.
+/// A limiter before the server, and the clients' program that takes its answers.
 struct Defence {
     limiter: Limiter,
     peer: Option<Limiter>,
@@ -94,7 +94,7 @@ fn sent(limiter: &Limiter, limit: &str, answer: &str) -> Result<u64> {
     sent.with_context(|| format!("no {answer} of {limit} in {status:#}"))
 }
 
-/// Runs a command, and returns what it says on stdout.
+/// Runs a command, and returns its stdout.
 fn succeed(command: &mut Command) -> Result<String> {
     let output = command
         .output()

@@ -22,7 +22,7 @@ use crate::{PATIENCE, pair, wait};
 /// Longer than a client takes that is let in at once: a held hello is sent again after 200 ms.
 const WHILE: Duration = Duration::from_millis(1_500);
 
-/// A web server with TLS, that keeps what is open.
+/// A web server with TLS that keeps connections open.
 fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     server_with(pair, "client_header_timeout 300s; keepalive_timeout 300s;")
 }
@@ -32,7 +32,7 @@ struct Client {
     openssl: Child,
     /// The connection ends with it.
     _held: ChildStdin,
-    /// What it says of its handshake, once.
+    /// Its report of the handshake, once.
     said: Receiver<String>,
     /// How long the handshake took.
     began: Instant,
@@ -101,7 +101,7 @@ fn listen(errors: ChildStderr) -> Receiver<String> {
                 break;
             }
         }
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = sender.send(last);
     });
     receiver
@@ -140,7 +140,7 @@ fn a_name_has_only_so_many_connections() -> Result<()> {
             println!("{mode} {rest}: {:?}", client.is_in()?);
             open.push(client);
         }
-        // Without holding, what the client says last may come before its name is known.
+        // Without holding, the client's last data may come before its name is known.
         if !rest.is_empty() {
             assert_open(&limiter, "B", 2)?;
             let third = Client::new(&pair, "b.example")?;
@@ -244,7 +244,7 @@ fn a_client_without_a_place_is_told_so() -> Result<()> {
     Ok(())
 }
 
-/// Connections that are open count by whatever policy comes, and are turned away by none.
+/// Open connections count under any new policy, and none turns them away.
 #[test]
 fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
     let pair = pair()?;
@@ -261,7 +261,7 @@ fn open_connections_count_after_a_reload_and_a_restart() -> Result<()> {
     for client in &open {
         client.is_in()?;
     }
-    // More than it allows: they stay, and nobody else comes.
+    // More than it allows: they stay, and no other client comes in.
     limiter.configure(&policy("", HOLD))?;
     limiter.show(&["reload"])?;
     assert_open(&limiter, "B", 3)?;

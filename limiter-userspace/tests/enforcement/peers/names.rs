@@ -1,5 +1,5 @@
-//! The names that real clients ask for, as `limiter names` reads them from what they send: curl,
-//! `openssl s_client`, and Chromium over TCP and QUIC, before nginx.
+//! The names that real clients ask for, as `limiter names` reads them from their packets: curl, `openssl
+//! s_client`, and Chromium over TCP and QUIC, before nginx.
 
 use std::{
     fs,
@@ -49,7 +49,7 @@ fn start(pair: &Pair, directory: &Path) -> Result<Server> {
     Server::nginx_with(pair, &[FILE], &options)
 }
 
-/// Has curl fetch the file at an address, by whatever name.
+/// Fetches the file at an address with curl, by any name.
 pub(super) fn curl(pair: &Pair, address: &str, arguments: &[&str]) -> Result<()> {
     let mut curl = pair.client.command("curl");
     curl.args([
@@ -157,7 +157,7 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     // Without them a hello of Chromium's would be one long frame here.
     pair.compute_checksums()?;
     let _server = start(&pair, directory)?;
-    // Takes what comes over QUIC, and does not answer.
+    // Takes QUIC packets, and does not answer.
     let silent = pair
         .server
         .enter(|| Ok(UdpSocket::bind("10.77.0.1:443")?))?;
@@ -192,7 +192,7 @@ fn the_names_that_real_clients_ask_for_are_read() -> Result<()> {
     ] {
         ensure!(row(&document, name)?["how"] == how, "{document:#}");
     }
-    // Chromium sends what looks like ECH to everybody.
+    // Chromium sends an imitation of ECH to every server.
     for (name, application) in [("chromium.example", "http2"), ("quic.example", "http3")] {
         let row = row(&document, name)?;
         ensure!(row["may_be_outer"] == row["flows"], "{row}");

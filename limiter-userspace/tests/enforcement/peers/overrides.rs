@@ -71,7 +71,7 @@ fn zones_have_rates_of_their_own_and_clients_for_them() -> Result<()> {
         let found = answers(&pair, from, zone)?;
         ensure!(found == expected, "{from} {zone}: {found}");
     }
-    // Buckets stay; what they owe counts by the new rate.
+    // Buckets stay; their debts count by the new rate.
     let changed = CONFIGURATION.replace("b.test: {burst: 5", "b.test: {burst: 7");
     limiter.configure(&changed)?;
     limiter.show(&["reload"])?;

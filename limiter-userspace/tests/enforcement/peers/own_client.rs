@@ -13,7 +13,7 @@ use testbed::{CLIENT_INTERFACE, Frame, Limiter, Pair, RawSender, next_numbers};
 
 use super::{names, server::Server};
 
-/// Longer than a client takes whose data was held, or sent several times.
+/// Longer than a client takes if its data was held, or sent several times.
 const WHILE: Duration = Duration::from_secs(4);
 
 /// So far ahead no server has sent anything: it drops a segment that acknowledges this.
@@ -170,7 +170,7 @@ impl<'p> Connection<'p> {
         Ok(!self.answer(bytes)?.is_empty())
     }
 
-    /// Sends bytes as every client does; returns what the server says.
+    /// Sends bytes as every client does; returns the server's answer.
     pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.ask(bytes)?;
         let mut answer = vec![0; 4096];

@@ -45,7 +45,7 @@ fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration>
             .client
             .enter(|| Ok(TcpStream::connect_timeout(&server, LONG)))?
         {
-            // Its kernel gives up after two minutes: whoever wants the file tries again.
+            // Its kernel gives up after two minutes: the client tries again.
             Err(error) if error.kind() == TimedOut && began.elapsed() < LONG => {}
             connected => break connected?,
         }

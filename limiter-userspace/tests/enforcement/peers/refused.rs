@@ -15,7 +15,7 @@ limits:
     burst: 1, count: 1, period: 1h, deny: reset}
 ";
 
-/// What curl says to a refused connection (curl(1), "EXIT CODES").
+/// curl's exit status for a refused connection (curl(1), "EXIT CODES").
 const COULD_NOT_CONNECT: i32 = 7;
 
 /// Fails unless curl is refused at once.

@@ -39,8 +39,8 @@ fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Has a client send a first hello, and parts of what follows it, each once more is acknowledged. Returns whether the
-/// server asks for a second hello, and whether it goes on.
+/// Sends a client's first hello, and the parts that follow it, each once more is acknowledged. Returns
+/// whether the server asks for a second hello, and whether it goes on.
 fn answers(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
     let mut client = Connection::new(pair, By::Tls)?;
     let asks_again = client.is_answered(&hello("a.example", &[0, 0]))?;
@@ -91,7 +91,7 @@ fn a_second_hello_with_another_name_does_not_reach_the_server() -> Result<()> {
     Ok(())
 }
 
-/// As of a client whose first hello has no key for the only curve of the server.
+/// The client's first hello has no key for the server's only curve.
 #[test]
 fn a_client_that_is_asked_for_a_second_hello_is_served_and_counted() -> Result<()> {
     let pair = pair()?;

@@ -66,7 +66,7 @@ impl Client<'_> {
         bail!("{address} {arguments:?}: the server always says 400")
     }
 
-    /// Returns what the server says.
+    /// Returns the server's answer.
     fn try_to_upload(&self, address: &str, arguments: &[&str]) -> Result<String> {
         let mut curl = self.pair.client.command("curl");
         curl.args(["--silent", "--show-error", "--noproxy", "*", "--insecure"]);
@@ -79,7 +79,7 @@ impl Client<'_> {
         succeed(curl.args(arguments).arg(format!("{address}/uploaded")))
     }
 
-    /// Uploads by a name whose packets a limit drops.
+    /// Uploads by a name with a limit that drops its packets.
     fn is_slowed(&self, by: Limited<'_>, address: &str, arguments: &[&str]) -> Result<()> {
         let [_, before] = by.counted()?;
         let took = self.upload(address, arguments)?;
@@ -89,7 +89,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Uploads by a name whose packets a limit does not count.
+    /// Uploads by a name that a limit does not count.
     fn is_free(&self, of: Limited<'_>, address: &str, arguments: &[&str]) -> Result<()> {
         let before = of.bytes()?;
         let took = self.upload(address, arguments)?;
@@ -245,8 +245,8 @@ fn asked_ten_times(limiter: &Limiter, stream: &mut TcpStream) -> Result<u64> {
     Ok(passed - before)
 }
 
-/// The pinned programs count connections by their names without a daemon, and the next daemon reads what began
-/// meanwhile.
+/// The pinned programs count connections by their names without a daemon, and the next daemon reads the
+/// names of connections begun meanwhile.
 #[test]
 fn names_outlive_the_daemon() -> Result<()> {
     let pair = pair()?;
@@ -300,7 +300,7 @@ fn packets_of_other_clients_are_counted_by_their_names() -> Result<()> {
     Ok(())
 }
 
-/// A connection that is open keeps its name, whatever the policy becomes.
+/// An open connection keeps its name under any later policy.
 #[test]
 fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     let pair = pair()?;
@@ -323,7 +323,7 @@ fn an_open_connection_keeps_its_name_when_the_policy_changes() -> Result<()> {
     Ok(())
 }
 
-/// Nobody names a connection but its client, and nobody without one.
+/// Only a connection's client names it, and a segment without a connection names nothing.
 #[test]
 fn segments_of_no_connection_name_nothing() -> Result<()> {
     let pair = pair()?;

@@ -53,7 +53,7 @@ fn wait_for_silence(pair: &Pair) -> Result<()> {
 fn watchers(pair: &Pair) -> Result<usize> {
     let sockets =
         (pair.server).enter(|| Ok(fs::read_to_string("/proc/thread-self/net/packet")?))?;
-    // A line for each, behind the titles; the fourth column is what it gets, in hexadecimal.
+    // A line for each, after the titles; the fourth column has the protocol that it gets, in hexadecimal.
     let lines = sockets.lines().skip(1);
     let gets = lines.filter(|line| line.split_whitespace().nth(3) == Some("0003"));
     Ok(gets.count())
@@ -143,7 +143,7 @@ fn limits_of_a_dns_server() -> Result<()> {
     ask(&pair)?;
     wait_for_silence(&pair)?;
     let packets = recorder.finish()?;
-    // Ctrl-C ends it, with what was seen.
+    // Ctrl-C ends it, and it reports the packets seen.
     kill(Pid::from_raw(watching.id().try_into()?), Signal::SIGINT)?;
     let watched = watching.wait_with_output()?;
     ensure!(watched.status.success(), "{watched:?}");
@@ -170,7 +170,7 @@ fn limits_of_a_dns_server() -> Result<()> {
         }
     }
 
-    // With head room the limits observe, and would drop nobody who asks as before.
+    // With head room the limits observe, and would drop no client that asks as before.
     let configuration = succeed(&mut suggest(&[capture]))?;
     let limiter = Limiter::start(
         binary(),
@@ -196,7 +196,7 @@ fn limits_of_a_dns_server() -> Result<()> {
     Ok(())
 }
 
-/// What cannot be watched is told in a line.
+/// Each unwatchable interface is reported in a line.
 #[test]
 fn an_interface_that_cannot_be_watched() -> Result<()> {
     let pair = pair()?;

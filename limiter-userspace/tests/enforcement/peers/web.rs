@@ -55,7 +55,7 @@ fn fetch(pair: &Pair, server: &str, (name, bytes): (&str, usize), times: usize) 
     Ok(())
 }
 
-/// Whatever timestamps are: none, those of the kernel with a random offset, those without.
+/// With any timestamps: none, the kernel's with a random offset, and without one.
 #[test]
 fn nginx_and_curl_connect_through_cookies() -> Result<()> {
     let connections = number_of(50)?;

@@ -36,12 +36,12 @@ const KNOWN_NAMES: u64 = 100;
 const ATTACK_RATE: NonZeroU32 = NonZeroU32::new(50_000).unwrap();
 const ATTACK: Duration = Duration::from_secs(3);
 
-/// How many queries the client asks meanwhile, each of another zone than the one before, and how often: it
-/// waits for no answer, so what is lost slows it as little as it does many clients.
+/// How many queries the client asks meanwhile, each for another zone than the one before, and how often:
+/// it waits for no answer, so losses slow it no more than they slow many clients.
 const QUERIES: u16 = 600;
 const PACE: Duration = Duration::from_millis(3);
 
-/// How long an answer may take, on a machine whose two CPUs the attack keeps busy.
+/// How long an answer may take, on a machine with two CPUs busy with the attack.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 fn zone(number: usize) -> String {
@@ -80,7 +80,7 @@ fn names_of_others(count: usize) -> impl Iterator<Item = String> {
         .map(|number| format!("www.{}", zone(number)))
 }
 
-/// Asks for names in turn; returns the positions of those of which the first try was answered.
+/// Asks for names in turn; returns the positions of names answered at the first try.
 fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
     let server: SocketAddr = "10.77.0.1:53".parse()?;
     let socket = pair.client.enter(|| {
@@ -109,8 +109,8 @@ fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
     })
 }
 
-/// Sends the attacker's frames, and asks for names meanwhile; returns what was sent, and the positions of the
-/// names of which the first try was answered.
+/// Sends the attacker's frames, and asks for names meanwhile; returns the number of frames sent, and the
+/// positions of names answered at the first try.
 fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BTreeSet<u16>)> {
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
@@ -128,8 +128,8 @@ fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BT
 /// Starts a server with all zones, and the limiter with these limits before it, pinned.
 fn serve(pair: &Pair, pins: &PinDirectory, limits: &str) -> Result<(Server, Limiter)> {
     let zones: Vec<String> = (0..ZONES).map(zone).collect();
-    // The attacker's names are answered, too: NSD sends several answers at once, and loses those behind one
-    // that has nowhere to go.
+    // The attacker's names are answered, too: NSD sends several answers at once, and loses the ones
+    // behind an answer without a route.
     let anywhere = ["route", "add", "default", "via", "10.77.0.2"];
     pair.server.ip(&anywhere)?;
     let nsd = Server::nsd_with_zones(pair, &zones)?;
@@ -203,9 +203,9 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
     let text = text.replace("1s}", "1000ms, mode: enforce, deny: drop}");
     limiter.configure(&text)?;
     limiter.show(&["reload"])?;
-    // So many that hardly any is repeated: what has passed once is known.
+    // So many that hardly any is repeated: a name that has passed once is known.
     let frames = flood(150_000)?;
-    // Those of the attacked zone have even positions.
+    // Names of the attacked zone have even positions.
     let names: Vec<String> = (known.iter().cycle().take(half).cloned())
         .zip(names_of_others(half))
         .flat_map(<[String; 2]>::from)

@@ -16,8 +16,7 @@ use super::{
 };
 use crate::{pair, server_for, wait};
 
-/// Both ends mean the same from one connection to the next, whatever settings become meanwhile; and
-/// connections that there are go on.
+/// Both ends agree from one connection to the next while settings change; and existing connections go on.
 #[test]
 fn settings_hold_from_the_next_connection_on() -> Result<()> {
     let (pair, limiter) = cookies_only(Asked::default())?;
@@ -54,7 +53,7 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
             let (options, took) = visit(&pair, client, LARGE)
                 .with_context(|| format!("{client} with {setting} {value}"))?;
             assert!(took < AT_ONCE, "{client} with {setting} {value}: {took:?}");
-            // Whichever they are, both ends say the same.
+            // Both ends agree on any scales.
             let scales = options.scales.map(|_| [0, 0]);
             assert_eq!(Options { scales, ..options }, wanted, "{setting} {value}");
         }
@@ -67,8 +66,8 @@ fn settings_hold_from_the_next_connection_on() -> Result<()> {
     Ok(())
 }
 
-/// Where the application or a route decides on the window, no scale is promised; the rest is. One of
-/// the buffers is as large as those of applications that ask for none.
+/// Where the application or a route decides on the window, no scale is promised, but all other options
+/// are. One of the buffers is as large as the default of applications.
 #[test]
 fn no_scale_is_promised_that_something_else_decides_on() -> Result<()> {
     let buffer = |bytes| Asked {

@@ -27,17 +27,17 @@ pub(super) struct Open {
 /// How many ways to end there are.
 pub(super) const WAYS: usize = 8;
 
-/// Those in which the client sends nothing any more, and the process of the server is killed.
+/// In these ways the client becomes silent, and the server's process is killed.
 pub(super) const VANISHES: usize = 6;
 const KILLED: usize = 7;
 
-/// How many of those whose client has vanished may wait for their time-out.
+/// How many connections of vanished clients may wait for their time-out.
 const MOST_WAITING: usize = 100;
 
-/// The mark of what the client's firewall drops.
+/// The mark of packets that the client's firewall drops.
 const MARK: u32 = 77;
 
-/// After this time the subflows of a multipath connection have ended, of which its socket does not tell.
+/// After this time the subflows of a multipath connection have ended; its socket does not show that.
 const SUBFLOWS_END: Duration = Duration::from_secs(4);
 
 /// Ends connections, and counts them by way.
@@ -48,7 +48,7 @@ pub(super) struct Ends {
     to_be_killed: Vec<(TcpStream, TcpStream)>,
 }
 
-/// Has clients that vanish be silent, and the server give up soon. `addresses`: those of such clients.
+/// Makes vanishing clients silent, and the server give up soon. `addresses`: the sources of such clients.
 pub(super) fn prepare(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
     let [v4, v6] = addresses;
     let rules = format!(
@@ -134,7 +134,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Drops those that have timed out; returns whether another may wait.
+    /// Drops timed-out connections; returns whether another may wait.
     fn has_room(&mut self) -> Result<bool> {
         while let Some((since, kind, serving)) = self.timing_out.front_mut() {
             if !has_timed_out(*since, *kind, serving)? {
@@ -167,8 +167,8 @@ impl Ends {
         Ok(())
     }
 
-    /// Ends what has only begun to end. Last, clients are back that know nothing of their connections:
-    /// else the kernel keeps those of multipath for a minute that the server has ended.
+    /// Finishes connections that are still ending. At the end clients return without knowledge of their
+    /// connections: otherwise the kernel keeps ended multipath connections of the server for a minute.
     pub(super) fn finish(&mut self, pair: &Pair) -> Result<()> {
         self.kill()?;
         crate::wait(|| Ok(!self.has_room()? || self.timing_out.is_empty()))?;
@@ -195,7 +195,7 @@ fn has_timed_out(since: Instant, kind: Kind, serving: &mut TcpStream) -> Result<
         match serving.read(&mut sent) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(true),
-            // What was in the SYN.
+            // The data of the SYN.
             Ok(1) => {}
             Ok(length) => bail!("a client that vanished has sent {length} bytes"),
             Err(error) => return Err(error).context("of a client that vanished"),

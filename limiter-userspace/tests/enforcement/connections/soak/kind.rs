@@ -66,7 +66,7 @@ impl Kind {
             setsockopt(&socket, TcpFastOpenConnect, &true)?;
             socket.connect(&server.into())?;
             let mut client = TcpStream::from(socket);
-            // Nobody may answer.
+            // There may be no answer.
             client.set_nonblocking(true)?;
             match client.write(b"!") {
                 Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}

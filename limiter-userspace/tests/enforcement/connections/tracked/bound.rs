@@ -1,4 +1,4 @@
-//! How far the bound may be passed, and what holds it.
+//! How far connections may exceed the bound, and how to hold it.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -16,7 +16,7 @@ use super::{
 /// How many a client begins to open at one moment.
 const TOGETHER: usize = 100;
 
-/// A limit of new connections beside that of those open.
+/// A limit of new connections beside the limit of open ones.
 fn with_new_connections() -> String {
     let limit = format!(
         "limits: {{New: {{id: ipAddress, cost: new-connections, burst: {LIMIT}, count: 1, period: 10s, \
@@ -25,7 +25,7 @@ fn with_new_connections() -> String {
     tracked("ipAddress").replacen("limits: {", &limit, 1)
 }
 
-/// Begins to open all at one moment; returns those that are open soon.
+/// Begins to open all at one moment; returns the connections that open soon.
 fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
     let (from, to): (IpAddr, IpAddr) = (CLIENT.parse()?, SERVER.parse()?);
     let sockets = scene.forwarding.pair.client.enter(|| {
@@ -47,7 +47,7 @@ fn open_together(scene: &Scene) -> Result<Vec<Socket>> {
 }
 
 /// Handshakes that began while there was room all become connections; a limit of new connections bounds
-/// how many those are.
+/// their number.
 #[test]
 fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Result<()> {
     for is_bounded in [false, true] {
@@ -67,7 +67,7 @@ fn handshakes_begun_together_are_bounded_by_a_limit_of_new_connections() -> Resu
         ensure!(open.len() >= LIMIT, "only {} are open", open.len());
         ensure!(!is_bounded || open.len() <= LIMIT + 1, "{}", open.len());
         assert_tracked(&limiter, open.len() as u64)?;
-        // Nobody else comes in until enough have gone.
+        // No other client comes in until enough have gone.
         scene.assert_full(CLIENT)?;
     }
     Ok(())

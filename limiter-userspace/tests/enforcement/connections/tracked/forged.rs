@@ -1,4 +1,4 @@
-//! What nobody can forge, and what it takes.
+//! Forgers cannot change counts; and the measures that this takes.
 
 use std::{
     io::{ErrorKind, Read as _},
@@ -19,10 +19,10 @@ use crate::{
     forwarding::{nft, set},
 };
 
-/// A source that nobody has, so that nobody answers the server with a reset.
+/// An unused source: no stack answers the server with a reset.
 const NOBODY: &str = "10.77.0.99";
 
-/// How often to send what is forged.
+/// How often to send the forged packets.
 const ROUNDS: usize = 5;
 
 /// For as long no count may change: two looks come in it.
@@ -38,8 +38,8 @@ fn assert_stays(limiter: &Limiter, expected: u64) -> Result<()> {
     Ok(())
 }
 
-/// Forged SYNs and mid-stream ACKs, of a client and of nobody, take no place and give none back, whether
-/// or not the kernel takes up connections mid-stream.
+/// Forged SYNs and mid-stream ACKs, from a client's address or an unused one, take no place and give none
+/// back, whether or not the kernel takes up connections mid-stream.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
     for loose in ["1", "0"] {
@@ -55,7 +55,7 @@ fn forged_segments_change_no_count() -> Result<()> {
             for port in 1000..1200 {
                 frames.push(frame.tcp_syn(port, PORT, 1)?);
                 frames.push(frame.tcp_ack(port, PORT, 2, 3)?);
-                // Of no handshake at all, and to a port where nobody listens.
+                // Of no handshake at all, and to a port without a listener.
                 frames.push(frame.tcp_ack(port + 1000, PORT, 2, 3)?);
                 frames.push(frame.tcp_ack(port, PORT + 1, 2, 3)?);
             }
@@ -80,7 +80,7 @@ fn forged_segments_change_no_count() -> Result<()> {
     Ok(())
 }
 
-/// How far the number of an ACK may be from what connection tracking expects.
+/// How far the number of an ACK may be from the one that connection tracking expects.
 const WINDOW: u32 = 60_000;
 
 /// The server answers nothing with a reset.
@@ -125,7 +125,7 @@ fn a_guessed_last_ack_is_reset() -> Result<()> {
     Ok(())
 }
 
-/// Drops what would not get any further, before it is tracked.
+/// Drops packets that would not get any further, before they are tracked.
 const NO_FURTHER: &str = "\
 table inet near {
   chain prerouting {

@@ -1,4 +1,4 @@
-//! Limits on connections where the host forwards: the kernel's connection tracking says what is open.
+//! Limits on connections where the host forwards: the kernel's connection tracking knows the open ones.
 
 mod bound;
 mod forged;
@@ -30,7 +30,7 @@ use crate::{
 const SERVER: &str = "10.99.0.2";
 const SERVER_V6: &str = "fd99::2";
 
-/// Has the host track what it forwards.
+/// Makes the host track forwarded connections.
 const TRACK: &str = "\
 table inet tracked {
   chain forward {
@@ -247,8 +247,8 @@ fn connections_from_before_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// A reload counts anew by the new limits, or none of them; and a daemon counts what came and went
-/// without it.
+/// A reload counts anew by the new limits, or none of them; and a daemon counts connections that came and
+/// went without it.
 #[test]
 fn reloads_and_restarts_count_anew() -> Result<()> {
     let scene = Scene::new()?;

@@ -1,4 +1,4 @@
-//! What the kernel does not tell, or tells in vain, is found by looks; what cannot be known is told.
+//! Looks find changes that the kernel's events miss; unknowable counts are reported as such.
 
 use std::{
     fs, thread,
@@ -27,7 +27,7 @@ const MANY: &str = "fd77:1:1:2::1";
 
 const OTHER: &str = "10.77.0.3";
 
-/// Returns what the status says against counting what is forwarded.
+/// Returns the status's reason why forwarded connections cannot be counted.
 fn trouble(limiter: &Limiter, which: &str) -> Result<Option<String>> {
     let status = limiter.status()?;
     let told = status["daemon"]["tracking"][which].as_str();
@@ -99,7 +99,7 @@ fn lost_events_leave_no_count() -> Result<()> {
     drop(scene.assert_room(MANY)?);
     assert_tracked(&limiter, LIMIT as u64)?;
     limiter.signal(Signal::SIGSTOP)?;
-    // One of those counted ends, and one more begins, from another address, amid very many.
+    // One counted connection ends, and one more begins, from another address, amid very many.
     drop(held.pop());
     let other = scene.open(OTHER)?;
     for number in 0..UNHEARD {
@@ -118,7 +118,7 @@ fn lost_events_leave_no_count() -> Result<()> {
     assert_tracked(&limiter, 0)
 }
 
-/// The kernel tells only of what is established, so a flood of SYNs fills nothing.
+/// The kernel reports established connections only, so a flood of SYNs fills nothing.
 #[test]
 fn forged_syns_are_no_events() -> Result<()> {
     const SYNS: u16 = 4000;
@@ -146,7 +146,7 @@ fn forged_syns_are_no_events() -> Result<()> {
         "{} wait",
         events.waiting
     );
-    // What is established is heard of.
+    // An established connection makes an event.
     limiter.signal(Signal::SIGSTOP)?;
     let _other = scene.open(OTHER)?;
     let events = EventSocket::look(&scene)?;

@@ -118,8 +118,8 @@ fn own_connections_count_once() -> Result<()> {
         drop(open);
         assert_counted(&limiter, 0)?;
     }
-    // One that the host opens counts for its peer only where `match` counts what comes in: no port of its
-    // own is the limit's.
+    // A connection that the host opens counts for its peer only where `match` counts incoming packets:
+    // its own port is not the limit's.
     let server = SocketAddr::new(SERVER.parse()?, PORT);
     let opened = pair.server.enter(|| Ok(TcpStream::connect(server)?))?;
     let _held = (opened, scene.server.accept()?);
@@ -148,7 +148,7 @@ fn redirected_connections_count_once() -> Result<()> {
     Ok(())
 }
 
-/// One whose handshake nftables' synproxy makes counts as others do.
+/// A connection with a handshake by nftables' synproxy counts as others do.
 #[test]
 fn connections_of_a_synproxy_count() -> Result<()> {
     let scene = Scene::new()?;
@@ -156,7 +156,7 @@ fn connections_of_a_synproxy_count() -> Result<()> {
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut clients = Vec::new();
     for _ in 0..LIMIT {
-        // The proxy takes its time to connect to the server: so nobody waits for that.
+        // The proxy takes its time to connect to the server: do not wait for it.
         clients.push(scene.connect(CLIENT)?);
     }
     assert_tracked(&limiter, LIMIT as u64)?;

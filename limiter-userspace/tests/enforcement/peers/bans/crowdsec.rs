@@ -27,7 +27,7 @@ use crate::{
     peers::{binary, program},
 };
 
-/// A local API, which answers each question for news with what was decided since the last.
+/// A local API, which answers each question for news with the decisions since the last.
 struct Api {
     address: String,
     news: Arc<Mutex<Value>>,

@@ -1,5 +1,5 @@
-//! fail2ban and CrowdSec's custom bouncer ban and unban with what `dist/` has for them; each lifts
-//! its own bans only, and an operator lifts all.
+//! fail2ban and CrowdSec's custom bouncer ban and unban with the files in `dist/`; each lifts its own
+//! bans only, and an operator lifts all.
 
 mod crowdsec;
 mod fail2ban;
@@ -103,7 +103,7 @@ fn assert_both_ban(limiter: &Limiter, origin: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has an operator lift whatever bans an address.
+/// Makes an operator lift all bans of an address.
 fn assert_operator_lifts_all(limiter: &Limiter, origins: &str) -> Result<()> {
     let lifted = limiter.show(&["unban", BOTH])?;
     let bans = if origins.contains(',') {

@@ -38,7 +38,7 @@ impl Browser {
         let driver = program::server(namespace, "chromedriver")?
             .arg("--port=9515")
             .env("FONTCONFIG_FILE", &fonts)
-            // It asks nobody on this machine.
+            // It contacts no other process on this machine.
             .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -119,7 +119,7 @@ impl Browser {
         self.development("Emulation.setScriptExecutionDisabled", &disabled)
     }
 
-    /// Returns what the browser complained of since the last call.
+    /// Returns the browser's complaints since the last call.
     pub(super) fn complaints(&self) -> Result<Vec<Value>> {
         let log = self.command("se/log", &json!({"type": "browser"}))?;
         Ok(log.as_array().context("a log")?.clone())

@@ -50,7 +50,7 @@ fn send(pair: &Pair, sources: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns what axe finds wrong with the page.
+/// Returns the violations that axe finds on the page.
 fn violations(browser: &Browser, axe: &str) -> Result<Vec<Value>> {
     browser.run(axe)?;
     let report = browser.run_until_done(
@@ -99,7 +99,7 @@ fn everybody_can_use_the_page() -> Result<()> {
     // The policy of content has let everything be, and nothing failed.
     let complaints = browser.complaints()?;
     ensure!(complaints.is_empty(), "{complaints:#?}");
-    // What axe looks for, it finds.
+    // Proves that axe finds violations.
     browser.run("document.querySelector('label').remove()")?;
     ensure!(!violations(&browser, &axe)?.is_empty());
     limiter.stop()?;
