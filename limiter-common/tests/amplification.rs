@@ -76,7 +76,7 @@ fn on_wire(length: usize) -> usize {
     length.max(SHORTEST_FRAME as usize)
 }
 
-/// Returns random bytes, of which most are few.
+/// Returns random bytes, mostly few.
 fn bytes(random: &mut Rng) -> Vec<u8> {
     let most = *random.choice(&[8, 64, 600, LONGEST]).unwrap_or(&0);
     let length = random.usize(..=most);

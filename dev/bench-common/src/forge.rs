@@ -43,7 +43,7 @@ pub struct Forge {
     pub sent: u64,
     /// The number of sources drawn.
     drawn: u64,
-    /// Of these, the number that have sent again.
+    /// How many of these have sent again.
     repeated: u64,
     /// After how many nanoseconds each source sends again; 0: never.
     again_after_ns: u64,

@@ -18,7 +18,7 @@ use self::scene::Scene;
 /// How a limit goes on, which refuses no packet.
 const NEVER: &str = "cost: packets, burst: 1000000000, count: 1000000000, period: 1s";
 
-/// The limits by names, of which each policy has one.
+/// The limits by names: each policy has one.
 const LIMITS: [(&str, &str); 2] = [
     (
         "a name",

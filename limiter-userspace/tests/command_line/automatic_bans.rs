@@ -48,8 +48,8 @@ fn wait_for_bans(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-/// Sends from a source, of which the daemon may have taken the first packets for earlier ones, until
-/// there are `count` bans.
+/// Sends from a source until there are `count` bans. The daemon may have taken its first packets for
+/// earlier ones.
 fn send_until_banned(
     pair: &Pair,
     limiter: &Limiter,

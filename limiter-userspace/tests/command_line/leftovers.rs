@@ -79,7 +79,7 @@ fn units_of_a_policy_that_was_given_up() -> Result<()> {
     Ok(())
 }
 
-/// A limit that gets the interned id of a reverted policy's limit begins anew.
+/// A limit that gets the interned id of a reverted policy's limit starts from scratch.
 #[test]
 fn limits_of_a_policy_that_was_given_up() -> Result<()> {
     let custom = |name: &str| {

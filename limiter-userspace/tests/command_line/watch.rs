@@ -45,7 +45,7 @@ fn end(child: &mut Child, signal: Signal) -> Result<()> {
     Ok(())
 }
 
-/// One daemon for all, the last of which ends it.
+/// All share one daemon; the last one ends it.
 #[test]
 fn as_json_on_a_terminal_and_elsewhere_until_the_daemon_ends() -> Result<()> {
     let pair = pair()?;

@@ -132,7 +132,7 @@ fn aliases_do_not_unfold_without_end() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures what it costs")]
 fn many_errors_are_not_looked_for() {
-    // The error of each field names the fields that there are, of which the nearest is looked for.
+    // The error of each field searches all existing fields for the nearest name.
     let unknown = |number| format!("sectoin{number}: 1\n");
     let sections: String = (0..300_000).map(unknown).collect();
     let items = format!("block: [{}]\n", "no-list, ".repeat(300_000));

@@ -6,8 +6,8 @@ use crate::harness::{LIMIT, load};
 
 const KEY: &str = "0f0e0d0c0b0a09080706050403020100";
 
-/// Loads a section beside the files `fleet.key`, `store.password`, `ca.pem` and `open`, of which
-/// every user may read the last two.
+/// Loads a section beside the files `fleet.key`, `store.password`, `ca.pem` and `open`. Every user may read
+/// the last two.
 fn load_with(section: &str, key: &str) -> Result<Config, Vec<String>> {
     let configuration = format!("{LIMIT}fleet: {section}\n");
     load(&[

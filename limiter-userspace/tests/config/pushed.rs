@@ -13,8 +13,8 @@ use crate::harness::LIMIT;
 const LIMIT_OF_ALL: &str =
     "limits: {OfAll: {id: ipAddress, cost: packets, burst: 9, count: 9, period: 1s}}\n";
 
-/// Loads a configuration with a limit, a list `office` and these files in its folder, of which `fleet.yaml`
-/// is pushed.
+/// Loads a configuration with a limit, a list `office` and these files in its folder: `fleet.yaml` is the
+/// pushed one.
 #[expect(clippy::unwrap_used, reason = "temporary files can be written")]
 fn load(files: &[(&str, &str)], pushed: &str) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<(
         }
         let limits = &limiter.status()?["limits"];
         let told = |limit: &str, field: &str| limits[limit][field].as_u64();
-        // Of the IPv6 packets, of 1048 bytes each, the range has room for one.
+        // The range has room for one IPv6 packet of 1048 bytes.
         assert_eq!(told("Each", "passed_packets"), Some(11), "{limits}");
         assert_eq!(told("Each", "dropped_packets"), Some(30), "{limits}");
         assert_eq!(told("Range", "passed_bytes"), Some(1048), "{limits}");

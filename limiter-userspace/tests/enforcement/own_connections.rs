@@ -17,7 +17,7 @@ const PEERS: [&str; 2] = ["10.77.0.2", "fd77:1:1::1"];
 
 const PORT: u16 = 8080;
 
-/// A download: thousands of packets, of which the limit would admit a few each second.
+/// A download of thousands of packets; the limit would admit a few each second.
 const BYTES: usize = 20_000_000;
 
 /// How many forged packets come at once.

@@ -94,7 +94,7 @@ fn wait_for_names(limiter: &Limiter, named: u64) -> Result<()> {
     crate::wait(is_so).with_context(|| format!("not {named} names"))
 }
 
-/// Returns the datagrams of a hello for a name: of one if all fits, or of two, of which the second has the name.
+/// Returns the datagrams of a hello for a name: one if all fits, or two, with the name in the second.
 fn hello(version: Version, name: &str, key_share: usize) -> Vec<Vec<u8>> {
     let message = Hello {
         name: Some(name.as_bytes()),

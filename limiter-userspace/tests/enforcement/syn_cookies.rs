@@ -47,7 +47,7 @@ const LARGE: usize = 10 << 20;
 /// and the network stack takes a repeated one for an ACK with a cookie.
 const MORE: usize = 1000;
 
-/// Of more connections than tests usually make, `ss` is asked of one in so many.
+/// With more connections than usual, `ss` is asked for one in so many.
 const SHOWN: usize = 50;
 
 /// Far below the second after which a client would send its SYN again.
@@ -636,7 +636,7 @@ fn calm_connections_keep_their_options() -> Result<()> {
 /// socket has room.
 #[test]
 fn the_limits_of_answers_hold_for_connections() -> Result<()> {
-    // Where all connections come by cookies, so does that of the limit's own token.
+    // Where all connections come by cookies, the one of the limit's own token does too.
     for (syn_cookies, answers) in [("1", 3), ("2", 4)] {
         let pair = pair()?;
         set(&pair.server, "tcp_syncookies", syn_cookies)?;

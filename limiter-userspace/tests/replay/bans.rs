@@ -69,9 +69,9 @@ fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
     told.collect()
 }
 
-/// A hundred packets a second, of which ten pass. The daemon looks every 100 ms, and at 0.6 s first
-/// finds at least 50 drops: 54. The ban then drops every packet for two seconds. The next ones last
-/// three seconds, the maximum, instead of four.
+/// A hundred packets a second; ten of them pass. The daemon looks every 100 ms, and at 0.6 s first finds at
+/// least 50 drops: 54. The ban then drops every packet for two seconds. The next ones last three seconds,
+/// the maximum, instead of four.
 #[test]
 fn bans_end_and_grow() -> Result<()> {
     let replayed = replayed(
@@ -226,7 +226,7 @@ ban       by                   mode             at  for  times  hits  reason
     Ok(())
 }
 
-/// Of two sources that send the same, only the one that a list proves is banned.
+/// Two sources send the same; only the one that a list proves is banned.
 #[test]
 fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
     let only = CONFIG.replace("range-after: 4", "range-after: 4, only: proven");

@@ -18,7 +18,7 @@ const CALM: u64 = 60 * SECOND;
 const FLOOD: u64 = 6 * SECOND;
 const FORGED_PER_SECOND: u64 = 20_000;
 
-/// Of a player.
+/// A player's packets per second.
 const PER_SECOND: u64 = 66;
 
 /// A query for the server's state (`A2S_INFO`).

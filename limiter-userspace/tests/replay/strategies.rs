@@ -128,7 +128,7 @@ fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
         told(1_999, Pass(PACKETS, ONE, [3, 0, 1_001])),
         // At the start of the third: the six of the second.
         told(2_000, Pass(PACKETS, ONE, [3, 0, 2_000])),
-        // After an empty window the count begins anew.
+        // After an empty window the count starts at 0.
         told(4_000, Pass(PACKETS, ONE, [9, 0, 2_000])),
     ]);
     check(

@@ -145,7 +145,7 @@ fn a_configuration_that_observes() -> Result<()> {
     assert_eq!(limits.len(), checked.len());
     // Per address, per /24, and in all: of DNS packets; of HTTPS packets and connections.
     assert_eq!(limits.len(), 9, "{yaml}");
-    // The replay judges alike, and so does --check: packet for packet.
+    // The replay and --check agree, packet for packet.
     let replayed = replay(&yaml, &incoming()?, false, &["--json"])?;
     let last = replayed.lines()?.pop().context("no summary")?;
     let summary = &last["summary"];
@@ -226,7 +226,7 @@ fn services_are_what_the_host_answers() -> Result<()> {
     Ok(())
 }
 
-/// One direction alone shows less, and that is said.
+/// One direction alone shows less, and the report says so.
 #[test]
 fn one_direction_is_a_guess() -> Result<()> {
     let told = suggestion(&incoming()?, &[])?;

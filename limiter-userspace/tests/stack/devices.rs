@@ -26,7 +26,7 @@ enum Expected {
     Refused,
 }
 
-/// A kind of device, of which each end has one.
+/// A kind of device; each end has one device of that kind.
 struct Kind {
     name: &'static str,
     /// Commands of ip for an end: `THIS` and `OTHER` are its number and the other's, `BELOW` the interface

@@ -31,7 +31,7 @@ fn changed(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frame
 }
 
-/// Builds an IPv6 packet with extension headers, the last of which names the payload.
+/// Builds an IPv6 packet with extension headers; the last one names the payload.
 fn v6(first: u8, headers: &[u8], payload: &[u8]) -> Vec<u8> {
     frame(&path(false).packet(first, &[headers, payload].concat()))
 }

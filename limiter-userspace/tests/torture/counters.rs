@@ -32,7 +32,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Lets limits that only a reverted policy had begin anew under another.
+    /// Lets limits that only a reverted policy had start at 0 under another.
     pub(crate) fn give_up(&mut self) {
         let is_at_times = |name: &str| {
             let mut names = AT_TIMES.iter();

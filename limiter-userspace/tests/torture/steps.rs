@@ -372,7 +372,7 @@ impl Scene {
         crowd.disperse()
     }
 
-    /// Sends many requests to the control socket at once, each of which must be carried out.
+    /// Sends many requests to the control socket at once; each must be carried out.
     fn burst(&mut self) -> Result<()> {
         let others: Vec<_> = (1..=40)
             .map(|number| format!("198.51.100.{number}"))

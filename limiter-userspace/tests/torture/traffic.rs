@@ -218,9 +218,9 @@ impl Traffic {
         BURST + (monotonic_ns() - self.since_ns) * PER_SECOND / 1_000_000_000
     }
 
-    /// Returns the most that may have passed from [`SWITCHED`] so far. Any strategy admits one
-    /// count per period, and two more for the partial periods at both ends; each change of the
-    /// strategy begins anew.
+    /// Returns the most that may have passed from [`SWITCHED`] so far. Any strategy admits one count per
+    /// period, and two more for the partial periods at both ends; each change of the strategy allows that
+    /// again.
     fn most_switched(&self) -> u64 {
         self.of_switched_rate() + 2 * SWITCHED_COUNT * (1 + self.switches)
     }

@@ -20,7 +20,7 @@ pub(super) fn start(pair: &Pair, terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-/// Returns the commands, none of which has an argument with a space.
+/// Returns the commands. No argument has a space.
 pub(super) fn rules(terms: &Terms) -> Vec<String> {
     let iptables = match terms.layout {
         Layout::V4 => "iptables",

@@ -95,7 +95,7 @@ fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
     assert_goes_on(&pair, &limiter)
 }
 
-/// Handshakes are charged a second late, then, and all say so.
+/// Handshakes are charged a second late then, and all commands report it.
 #[test]
 fn without_a_cgroup_of_version_2_looks_charge_handshakes() -> Result<()> {
     const LIMIT: &str = "limits: {Web: {id: ipAddress, cost: handshakes, burst: 3, count: 1, \

@@ -37,7 +37,7 @@ fn silent_clients_of_the_control_socket_keep_nobody_waiting() -> Result<()> {
     assert_answers(&pinned)?;
     let _stuck = say(&pinned, 300, b"{\"version\":3,")?;
     assert_answers(&pinned)?;
-    // As many as the daemon answers at once, none of which reads the answer.
+    // As many as the daemon answers at once; all leave the answer unread.
     let _deaf = say(&pinned, 16, b"{\"version\":3,\"body\":\"policy\"}\n")?;
     assert_answers(&pinned)
 }

@@ -72,7 +72,7 @@ fn prepare() -> Result<(Pair, Server, String)> {
     Ok((pair, server, policy))
 }
 
-/// Opens connections of which the client hears nothing, though the server has accepted them.
+/// Opens connections that the server has accepted, while the client receives nothing.
 fn begin(pair: &Pair, server: &Server, count: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
     let connections = (0..count).map(|number| {
         let client = Kind::FastOpen.connect(pair, CLIENT)?;

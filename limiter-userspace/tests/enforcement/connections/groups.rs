@@ -10,7 +10,7 @@ use crate::pair;
 /// Another port of the same server.
 const OTHER: u16 = PORT + 1;
 
-/// Of five connections to both ports, the other one's may be at most the third.
+/// At most five connections to both ports, and to the other port only while there are fewer than three.
 const POLICY: &str = "limits: {\
     Both: {id: ipAddress, cost: connections, limit: 5, group: front, match: {destination-port: [7001, 7002]}}, \
     Other: {id: ipAddress, cost: connections, limit: 3, group: front, match: {destination-port: 7002}}}\n";

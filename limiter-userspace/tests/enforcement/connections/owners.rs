@@ -130,7 +130,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
     assert_listed(&limiter, &[], &json!([]))
 }
 
-/// Another policy changes the owners, and so does a restarted daemon.
+/// The owners follow another policy, and a restarted daemon.
 #[test]
 fn owners_are_those_of_the_policy_in_force() -> Result<()> {
     let pair = pair()?;

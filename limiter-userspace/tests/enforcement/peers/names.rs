@@ -80,8 +80,8 @@ pub(super) fn s_client(pair: &Pair, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Has Chromium fetch the file from both names, the second one over QUIC, of which it only sends its
-/// first packets, to a socket that does not answer: it does not end by itself.
+/// Makes Chromium fetch the file from both names. It asks for the second one over QUIC at a socket that
+/// does not answer, so it only sends its first packets, and does not end by itself.
 fn chromium(pair: &Pair, directory: &Path, silent: &UdpSocket) -> Result<()> {
     let fonts = directory.join("fonts.conf");
     fs::write(&fonts, program::fonts())?;

@@ -1,5 +1,5 @@
-//! A DNS server's zones, of which some have another rate, for everybody or for one client; and a reload that
-//! changes one.
+//! A DNS server's zones, some with another rate, for all clients or for one; and a reload that changes a
+//! rate.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 

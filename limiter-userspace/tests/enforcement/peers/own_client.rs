@@ -99,8 +99,8 @@ impl<'p> Connection<'p> {
         })
     }
 
-    /// Sends bytes at a place of the stream, of which the client's network stack knows nothing. `ahead`: the
-    /// server drops them.
+    /// Sends bytes at a place of the stream, unknown to the client's network stack. `ahead`: the server
+    /// drops them.
     pub(super) fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
         self.send(&self.segments(place, bytes, 1000, ahead)?)
     }
@@ -143,7 +143,7 @@ impl<'p> Connection<'p> {
         Ok(())
     }
 
-    /// Sends frames, of which the client's network stack knows nothing.
+    /// Sends frames, unknown to the client's network stack.
     pub(super) fn send(&self, frames: &[Vec<u8>]) -> Result<()> {
         RawSender::new(&self.pair.client, CLIENT_INTERFACE)?.send_frames(frames)?;
         Ok(())

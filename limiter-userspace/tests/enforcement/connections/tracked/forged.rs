@@ -55,7 +55,7 @@ fn forged_segments_change_no_count() -> Result<()> {
             for port in 1000..1200 {
                 frames.push(frame.tcp_syn(port, PORT, 1)?);
                 frames.push(frame.tcp_ack(port, PORT, 2, 3)?);
-                // Of no handshake at all, and to a port without a listener.
+                // Without any handshake, and to a port without a listener.
                 frames.push(frame.tcp_ack(port + 1000, PORT, 2, 3)?);
                 frames.push(frame.tcp_ack(port, PORT + 1, 2, 3)?);
             }

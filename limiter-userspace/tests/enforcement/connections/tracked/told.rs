@@ -188,7 +188,7 @@ fn without_events_looks_count() -> Result<()> {
     await_trouble(&limiter, "late", None)
 }
 
-/// Where no rule has the kernel track anything, the daemon says so.
+/// Where no rule makes the kernel track anything, the daemon reports it.
 #[test]
 fn nothing_tracked_is_told() -> Result<()> {
     let forwarding = Forwarding::new()?;
