@@ -1,7 +1,7 @@
-//! What a forger gains by answers: over many random frames, none to DNS is longer than what it
-//! answers, and any other at most 16 bytes longer on the wire.
+//! A forger's gain by answers: over many random frames, no answer to DNS is longer than its query, and any
+//! other at most 16 bytes longer than its packet on the wire.
 //!
-//! `LIMITER_ANSWERED_FRAMES` sets how many frames; with `--nocapture` the test tells what it found.
+//! `LIMITER_ANSWERED_FRAMES` sets how many frames; with `--nocapture` the test prints its counts.
 
 use std::env;
 
@@ -16,7 +16,7 @@ use limiter_common::{
 const FRAMES: &str = "LIMITER_ANSWERED_FRAMES";
 const DEFAULT_FRAMES: u64 = 20_000;
 
-/// The longest payload: with it frames are longer than those that get an answer.
+/// The longest payload: it makes frames longer than any that gets an answer.
 const LONGEST: usize = 2100;
 
 const DNS: u16 = 53;
@@ -25,10 +25,10 @@ const DNS: u16 = 53;
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     answers: u64,
-    /// Answers longer than what they answer, and by how many bytes at most.
+    /// Answers longer than their packets, and by how many bytes at most.
     longer: u64,
     most_more: usize,
-    /// The bytes on the wire of all of them, and of what they answer.
+    /// The bytes on the wire of all answers, and of their packets.
     bytes: u64,
     asked: u64,
 }
@@ -76,7 +76,7 @@ fn on_wire(length: usize) -> usize {
     length.max(SHORTEST_FRAME as usize)
 }
 
-/// Returns random bytes, of which most are few.
+/// Returns random bytes, mostly few.
 fn bytes(random: &mut Rng) -> Vec<u8> {
     let most = *random.choice(&[8, 64, 600, LONGEST]).unwrap_or(&0);
     let length = random.usize(..=most);
@@ -98,7 +98,7 @@ fn name(random: &mut Rng) -> Vec<u8> {
 /// Returns a DNS query, mostly a right one, with more records or none.
 fn query(random: &mut Rng) -> Vec<u8> {
     let mut query = random.u16(..).to_be_bytes().to_vec();
-    // Recursion desired and other bits that a query may have; at times those that it may not.
+    // Recursion desired and other bits that a query may have; sometimes bits that it must not have.
     query.extend(match random.u8(..8) {
         0 => [random.u8(..), random.u8(..)],
         _ => [random.u8(..) & 0x01, random.u8(..) & 0x30],
@@ -153,7 +153,7 @@ fn options(random: &mut Rng) -> Vec<u8> {
     options
 }
 
-/// Returns a TCP header, whose reset flag is rarely set.
+/// Returns a TCP header, rarely with the reset flag.
 fn tcp(random: &mut Rng) -> TcpHeader {
     let ports = [random.u16(1..), random.u16(1..)];
     let mut tcp = TcpHeader::new(ports[0], ports[1], random.u32(..), random.u16(..));

@@ -1,14 +1,15 @@
-//! Measures how many letters servers of the store carry, and what sending and reading them costs.
+//! Measures the throughput of letters through servers of the store, and the CPU cost of sending and
+//! reading.
 //!
-//! Each of many nodes sends letters to others that it picks at random, and reads those to it. The server's time is
-//! that which it says itself, so it counts how much of the machine others want only as far as caches go.
+//! Each of many nodes sends letters to random others, and reads its own. Servers report their own CPU time,
+//! so other load on the machine matters only through shared caches.
 //!
 //! ```text
 //! redis-server --port 7001 --save '' &
 //! cargo run --release -p limiter-fleet-store --example letters -- 127.0.0.1:7001
 //! ```
 //!
-//! Servers of one Cluster may be given; `ca=FILE` before them: they speak TLS.
+//! Several addresses may name servers of one Cluster. `ca=FILE` before them selects TLS.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -39,19 +40,18 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 const FLEET: &str = "measured";
 
-/// How many nodes there are.
 const NODES: u64 = 200;
 
-/// Bytes of letters with a renewal, with 20 notes and with 512.
+/// The bytes of letters with a renewal alone, with 20 notes and with 512.
 const SIZES: [usize; 3] = [80, 600, 12_900];
 
 /// How many letters a node sends to one server at once.
 const BATCHES: [usize; 2] = [1, 16];
 
-/// How long it measures, after as long a time to begin.
+/// How long it measures, after warming up for as long.
 const TIME: Duration = Duration::from_secs(4);
 
-/// Letters that were sent and read.
+/// The letters sent and read.
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,
@@ -73,7 +73,6 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the arguments.
 fn servers() -> Result<(Access, Vec<Place>), Failure> {
     let (mut tls, mut places) = (None, Vec::new());
     for argument in env::args().skip(1) {
@@ -97,7 +96,7 @@ fn servers() -> Result<(Access, Vec<Place>), Failure> {
     Ok((access, places))
 }
 
-/// Finds out which server has which node's stream.
+/// Assigns each node to the server with its stream.
 async fn routes(access: &Access, places: &[Place]) -> Result<Vec<Vec<String>>, Failure> {
     let mut routes = vec![Vec::new(); places.len()];
     for node in 0..NODES {
@@ -139,7 +138,7 @@ async fn measure(
     Ok(())
 }
 
-/// Sends batches to one server after another, as fast as they take them.
+/// Sends batches to one server after another, as fast as they accept them.
 async fn send(
     mut outboxes: Vec<Outbox>,
     routes: Arc<Vec<Vec<String>>>,
@@ -166,7 +165,7 @@ async fn send(
     Ok(())
 }
 
-/// Reads letters to a node, as they come.
+/// Reads a node's letters as they arrive.
 async fn read(mut inbox: Inbox, counts: Arc<Counts>) -> Result<(), Failure> {
     let mut after = inbox.mark().await?;
     loop {
@@ -176,12 +175,12 @@ async fn read(mut inbox: Inbox, counts: Arc<Counts>) -> Result<(), Failure> {
     }
 }
 
-/// The work done by a time.
+/// The work done up to a moment.
 struct Look {
     at: Instant,
     sent: u64,
     read: u64,
-    /// Seconds of a CPU of all servers together, and of this process.
+    /// CPU seconds of all servers together, and of this process.
     servers: f64,
     own: f64,
 }
@@ -218,7 +217,7 @@ impl Look {
     }
 }
 
-/// Returns how long a server has used a CPU, in seconds.
+/// Returns a server's CPU time, in seconds.
 async fn time_of(access: &Access, place: &Place) -> Result<f64, Failure> {
     let client = match &access.tls {
         None => redis::Client::open(format!("redis://{place}/"))?,
@@ -243,7 +242,7 @@ async fn time_of(access: &Access, place: &Place) -> Result<f64, Failure> {
     Ok(field("used_cpu_user")? + field("used_cpu_sys")?)
 }
 
-/// Returns how long this process has used a CPU, in seconds.
+/// Returns this process's CPU time, in seconds.
 fn own_time() -> Result<f64, Failure> {
     let told = fs::read_to_string("/proc/self/schedstat")?;
     let ns: u64 = told.split(' ').next().ok_or("no number")?.parse()?;

@@ -1,4 +1,4 @@
-//! How the store is reached.
+//! How to reach the store.
 
 use std::{fmt, time::Duration};
 
@@ -13,36 +13,36 @@ use super::error::{StoreError, one_line};
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// How long an answer may take: longer than a read waits for news.
+/// How long an answer may take: longer than a read waits for messages.
 const ANSWER: Duration = Duration::from_secs(8);
 
-/// How the store is reached.
+/// How to reach the store.
 #[derive(Clone)]
 pub struct Access {
-    /// Where its servers are, or those that know them: each is tried in turn.
+    /// The addresses of its servers, or of Sentinels; tried in order.
     pub places: Vec<Place>,
-    /// The name under which Sentinels at these places know the server; `None`: it is at one of them.
+    /// The name of the server for the Sentinels at these addresses; `None`: the addresses are servers.
     pub sentinel: Option<String>,
     /// The number of the database.
     pub database: u16,
     /// Its ACL user; `None`: the default one.
     pub user: Option<String>,
-    /// The password; `None`: the store asks for none.
+    /// The password; `None`: the store needs none.
     pub password: Option<String>,
-    /// How it is known to be the store; `None`: without TLS, nothing says so.
+    /// How to verify the store; `None`: without TLS, unverified.
     pub tls: Option<Tls>,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The name or the address of its host.
+    /// The name or address of its host.
     pub host: String,
     /// Its port.
     pub port: u16,
 }
 
-/// Formats as in an address.
+/// Formats as `host:port`, with brackets around an IPv6 address.
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
@@ -54,14 +54,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// How a store is known to be the right one.
+/// How to verify the store.
 #[derive(Clone)]
 pub struct Tls {
-    /// The certificates that its own is checked against, as PEM; `None`: the system's.
+    /// The certificates that sign the store's own, as PEM; `None`: the system's.
     pub certificates: Option<Vec<u8>>,
 }
 
-/// Formats all but the password.
+/// Omits the password.
 impl fmt::Debug for Access {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<_> = self.places.iter().map(Place::to_string).collect();
@@ -70,16 +70,16 @@ impl fmt::Debug for Access {
     }
 }
 
-/// There is no connection.
+/// Why connecting failed.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// No server can be reached, or it refuses.
+    /// No server can be reached, or the server refuses.
     #[error("{}", one_line(.0))]
     Refused(String),
     /// The Sentinels do not know the server.
     #[error("the Sentinels know no server '{0}'")]
     Unknown(String),
-    /// The servers of a cluster do not agree on which of them has the fleet's keys.
+    /// The servers of a cluster redirect in a circle.
     #[error("the servers of the cluster name each other as those that have the fleet's keys")]
     Circle,
 }
@@ -109,7 +109,7 @@ impl Access {
         self.connect_as(place, settings).await
     }
 
-    /// Connects to a Sentinel, which has no databases, and other users than the store.
+    /// Connects to a Sentinel. It has no databases, and its users are not the store's.
     pub(crate) async fn ask(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
         self.connect_as(place, plain()).await
     }
@@ -132,7 +132,7 @@ impl Access {
         let client = match &self.tls {
             None => Client::open(info)?,
             Some(tls) => {
-                // There is one at most; whoever was first has chosen the same.
+                // Fails if one is installed already: then it is the same.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let certificates = TlsCertificates {
                     client_tls: None,
@@ -150,7 +150,7 @@ impl Access {
 }
 
 fn plain() -> RedisConnectionInfo {
-    // The library's name is none of the server's business, and would need one more right.
+    // Without the library's name: sending it would need one more right.
     RedisConnectionInfo::default()
         .set_protocol(ProtocolVersion::RESP2)
         .set_skip_set_lib_name()

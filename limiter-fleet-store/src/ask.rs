@@ -1,4 +1,4 @@
-//! Asking a server, and what is told of a command that it refuses.
+//! Sends commands to a server, and explains refusals.
 
 use redis::{
     Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, ServerError, ServerErrorKind,
@@ -7,7 +7,6 @@ use redis::{
 
 use super::error::{Denied, StoreError};
 
-/// Has a server do a command.
 pub(crate) async fn ask<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
@@ -16,7 +15,6 @@ pub(crate) async fn ask<T: FromRedisValue>(
     done.map_err(|error| refused(error, &[command]))
 }
 
-/// Has a server do commands.
 pub(crate) async fn ask_all<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
     commands: &Pipeline,
@@ -25,7 +23,7 @@ pub(crate) async fn ask_all<T: FromRedisValue>(
     done.map_err(|error| refused(error, &commands.cmd_iter().collect::<Vec<_>>()))
 }
 
-/// Returns why a server has not done some commands. The first that it refuses says why.
+/// Explains why a server has not done the commands: by the first that it refuses.
 pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     let text = error.to_string();
     let refused = error.into_server_errors();
@@ -39,11 +37,11 @@ pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     )
 }
 
-/// Returns whether a server says that its user has not the right.
+/// Returns whether the server says that its user lacks a right.
 pub(crate) fn is_denied(error: &ServerError) -> bool {
     match RedisError::from(error.clone()).kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => true,
-        // As a server refuses the end of a transaction.
+        // A server refuses the end of a transaction with this kind.
         ErrorKind::Server(ServerErrorKind::ExecAbort) => {
             error.details().is_some_and(|why| why.contains("NOPERM"))
         }
@@ -51,7 +49,7 @@ pub(crate) fn is_denied(error: &ServerError) -> bool {
     }
 }
 
-/// Asks whether the user has the right to some commands, which do nothing: a server checks rights before arguments.
+/// Checks the user's rights to some commands that have no effect: a server checks rights before arguments.
 /// Other errors do not count.
 pub(crate) async fn check_rights(
     connection: &mut MultiplexedConnection,
@@ -71,12 +69,12 @@ pub(crate) async fn check_rights(
     })
 }
 
-/// Returns a command about a field of a hash that does nothing: no field is empty.
+/// Returns a command on a field of a hash that has no effect, as no field has an empty name.
 pub(crate) fn idle(name: &str, hash: &str) -> Cmd {
     let mut command = cmd(name);
     command.arg(hash).arg("");
     if name == "HSET" {
-        // A field without a value.
+        // `HSET` needs a value for the field.
         command.arg("").arg("");
     }
     command

@@ -1,23 +1,23 @@
-//! Errors of a store that is connected.
+//! Errors of a connected store.
 
 use redis::{Arg, Cmd};
 use thiserror::Error;
 
-/// The store has not done what it was asked.
+/// Why the store has not executed a command.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// It says why, or it cannot be reached.
+    /// The store's reason, or the store cannot be reached.
     #[error("{}", one_line(.0))]
     Store(String),
-    /// Its user has not the right.
+    /// The ACL user lacks a right.
     #[error("{0}")]
     Denied(Denied),
-    /// It answers what no store answers.
+    /// The answer has an unexpected form.
     #[error("it answers what was not asked")]
     Answer,
 }
 
-/// Returns a server's text as one line: it may say anything.
+/// Returns a server's text without control characters: it may contain anything.
 pub(crate) fn one_line(said: &str) -> String {
     said.replace(char::is_control, " ")
 }
@@ -28,20 +28,20 @@ impl From<redis::ParsingError> for StoreError {
     }
 }
 
-/// A right that the ACL user lacks, and what is to be added.
+/// A right that the ACL user lacks, and the rule to add.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Denied {
-    /// A command that is about no key.
+    /// A command without a key.
     #[error("its user has no right to '{0}': add '+{0}' to its ACL")]
     Command(String),
-    /// A command about a key, or to do anything with it.
+    /// A command on a key, or the key itself.
     #[error("its user has no right to '{command}' of '{key}': add '~{keys} +{command}' to its ACL")]
     Key {
         /// The command.
         command: String,
         /// The key.
         key: String,
-        /// All of the fleet's keys of that kind.
+        /// The pattern of all keys of that kind.
         keys: String,
     },
 }
@@ -53,7 +53,7 @@ impl Denied {
             _ => String::new(),
         });
         let command = words.next().unwrap_or_default().to_lowercase();
-        // A read of a stream begins with how to read.
+        // The arguments of `XREAD` begin with its options.
         let Some(key) = words.find(|word| word.starts_with("limiter:")) else {
             return Self::Command(command);
         };

@@ -1,8 +1,8 @@
-//! Which server has the fleet's keys.
+//! Finds the server that has a key.
 //!
-//! A single server has them. Of a server with replicas, Sentinels say which it is now. In a cluster each
-//! server knows which of them has a key: whichever is asked sends to that one. Each node's letters may be on
-//! another, all else is on one, by the braces in keys' names.
+//! A single server has all keys. For a server with replicas, Sentinels name the current one. In a cluster,
+//! each server knows the keys of all, and redirects. Each node's letters may be on a different server; all
+//! other keys of a fleet are on one, by the braces in their names.
 
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 
@@ -12,35 +12,35 @@ use super::{
     stream::newest_of,
 };
 
-/// How often a server of a cluster may send to another before the search ends.
+/// How many redirects to follow before the search ends.
 const MOST_HOPS: usize = 3;
 
-/// The most bytes of a host's name, as DNS has it: no longer one is connected to, remembered or shown.
+/// The most bytes of a host's name in DNS: no longer name is used, remembered or shown.
 const LONGEST_HOST: usize = 253;
 
-/// A connection, and to which server.
+/// A connection, and its server.
 pub(crate) type Connected = (MultiplexedConnection, Place);
 
-/// What a server says of a key.
+/// A server's answer about a key.
 enum Found {
     Here(MultiplexedConnection),
     Elsewhere(Place),
 }
 
-/// Connects to the server that has a key, a stream.
+/// Connects to the server that has the stream `key`.
 pub(crate) async fn connect(access: &Access, key: &str) -> Result<Connected, ConnectError> {
     let mut first = None;
     for place in &access.places {
         match connect_by(access, place, key).await {
             Ok(connected) => return Ok(connected),
-            // What the first says is told: it is the one that should be there.
+            // Report the first server's error: it is the one expected to work.
             Err(error) => first = first.or(Some(error)),
         }
     }
     Err(first.unwrap_or_else(|| ConnectError::Refused("no address".to_owned())))
 }
 
-/// Connects to the server that has a key, by one place that may know it.
+/// Connects to the server that has a key, starting from one address.
 async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connected, ConnectError> {
     let mut place = match &access.sentinel {
         Some(name) => told_by_sentinel(access, place, name).await?,
@@ -55,7 +55,7 @@ async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connect
     Err(ConnectError::Circle)
 }
 
-/// Asks a Sentinel where the server of a name is.
+/// Asks a Sentinel for the address of the named server.
 async fn told_by_sentinel(
     access: &Access,
     sentinel: &Place,
@@ -69,7 +69,7 @@ async fn told_by_sentinel(
     Ok(Place { host, port })
 }
 
-/// Asks a server for a key.
+/// Asks a server whether it has a key.
 async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
     let mut connection = access.enter(place).await?;
     let question = newest_of(key);
@@ -82,14 +82,15 @@ async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, Connec
     }
 }
 
-/// Returns where a server of a cluster sends to; `None`: it does not.
+/// Returns the target of a cluster's redirect; `None`: it is no redirect.
 pub(crate) fn elsewhere(error: &RedisError, asked: &Place) -> Option<Place> {
     let (address, _) = error.redirect_node()?;
     place_of(address, asked)
 }
 
-/// Reads `host:port`. IPv6 addresses have no brackets there, and a server that does not know its own name
-/// leaves the host out: then it is that of the one asked. A host is a name or an address, and no other text.
+/// Reads `host:port`. IPv6 addresses have no brackets there. A server that does not know its own name
+/// leaves the host out: it is then the host that was asked. Refuses any text other than a name or an
+/// address.
 fn place_of(address: &str, asked: &Place) -> Option<Place> {
     let (host, port) = address.rsplit_once(':')?;
     let host = if host.is_empty() { &asked.host } else { host };

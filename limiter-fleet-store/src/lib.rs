@@ -1,22 +1,23 @@
-//! The store through which the nodes of a fleet hear of each other: Valkey, or Redis since 6.2.
+//! The store through which the nodes of a fleet communicate: Valkey, or Redis since 6.2.
 //!
-//! It carries bytes, and knows nothing of what they say: `limiter-fleet` seals and checks them. A fleet
-//! has these keys there:
+//! It carries opaque bytes: `limiter-fleet` seals and checks them. A fleet has these keys there:
 //!
-//! * `limiter:{NAME}:bans`, a hash: the last word about each ban, for nodes that begin;
-//! * `limiter:{NAME}:news`, a stream: what was said since, for those that listen;
-//! * `limiter:{NAME}:nodes`, a hash: the nodes' signs of life;
-//! * `limiter:{NAME}:sources`, a hash: what each node says of known sources, in some parts, for nodes that begin;
-//! * `limiter:{NAME}:sources-news`, a stream: what has changed of that;
-//! * `limiter:{NAME}:push`, a hash: a file that is pushed to all, and what is to be done with it;
-//! * `limiter:{NAME}:answers`, a hash: what each node says of that;
-//! * `limiter:letters:{NAME:NODE}`, a stream for each node: what others say to it alone.
+//! * `limiter:{NAME}:bans`, a hash: the last note about each ban, for nodes that start;
+//! * `limiter:{NAME}:news`, a stream: new notes, for running nodes;
+//! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
+//! * `limiter:{NAME}:sources`, a hash: each node's known sources, in slots, for nodes that start;
+//! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
+//! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
+//! * `limiter:{NAME}:answers`, a hash: each node's answer to the order;
+//! * `limiter:letters:{NAME:NODE}`, a stream for each node: the letters to it.
 //!
-//! In a cluster, all keys with the same text in braces are on one server: so letters are spread over its servers.
+//! In a cluster, all keys with the same text in braces are on one server: so letters are spread over the
+//! servers.
 //!
-//! The commands are in [`Store`], [`Inbox`], [`Outbox`], [`Sources`], `stream.rs` and `find.rs` alone, and `docs/fleet.md` has the table of them.
+//! Only [`Store`], [`Inbox`], [`Outbox`], [`Sources`], `stream.rs` and `find.rs` send commands;
+//! `docs/fleet.md` has the table of them.
 //!
-//! What must not exist here: a limit, a ban, a key of the fleet's, a decision.
+//! This crate has no limit, ban, fleet key or decision.
 
 #![forbid(unsafe_code)]
 

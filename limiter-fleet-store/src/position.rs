@@ -1,9 +1,9 @@
-//! Positions in the stream.
+//! Positions in a stream.
 
 use std::fmt;
 
-/// The position of a message in the stream: a time in milliseconds, and a number among those of that
-/// time.
+/// The position of a message in a stream: a time in milliseconds, and a sequence number within that
+/// millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     ms: u64,
@@ -11,13 +11,13 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the time, in milliseconds since 1970 by the store's clock, and the number.
+    /// Returns the time, in milliseconds since 1970 by the store's clock, and the sequence number.
     #[must_use]
     pub const fn parts(self) -> (u64, u64) {
         (self.ms, self.number)
     }
 
-    /// Returns the first position that is so many milliseconds earlier.
+    /// Returns the first position at a time `ms` milliseconds earlier.
     #[must_use]
     pub const fn earlier(self, ms: u64) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Position {
         }
     }
 
-    /// Reads a position as the store writes it; `None`: it is none.
+    /// Reads a position in the store's format; `None`: the text is malformed.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
         Some(Self {

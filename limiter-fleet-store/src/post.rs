@@ -1,7 +1,7 @@
-//! The commands about letters from one node to another.
+//! The commands for letters from one node to another.
 //!
-//! Each node's stream has a name of its own in braces, so that a cluster has some on each of its servers. A
-//! server that has not got a stream says which has it.
+//! Each node's stream has its own name in braces, so a cluster spreads the streams over its servers. A
+//! server without the stream redirects to the right one.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value, aio::MultiplexedConnection, cmd, pipe};
 
@@ -14,20 +14,20 @@ use super::{
     stream::{self, FIELD, News},
 };
 
-/// About how many letters each node's stream keeps: whoever has not read them by then needs them no more.
+/// About how many letters each node's stream keeps: older letters are worthless even if unread.
 const KEPT: u32 = 200;
 
-/// The name of a field of what is no letter.
+/// The name of the field of a mark, which is not a letter.
 const MARK: &str = "mark";
 
-/// A connection for letters to this node.
+/// A connection that reads letters to this node.
 pub struct Inbox {
     connection: MultiplexedConnection,
     place: Place,
     stream: String,
 }
 
-/// A connection for letters to nodes whose streams are on one server.
+/// A connection that sends letters to nodes with streams on one server.
 pub struct Outbox {
     connection: MultiplexedConnection,
     place: Place,
@@ -37,18 +37,18 @@ pub struct Outbox {
 /// The outcome of sending letters.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// Letters that another server takes, each by its number among all, and which server.
+    /// Redirected letters: each one's index, and its new server.
     pub moved: Vec<(usize, Place)>,
-    /// Why letters are lost that no server takes now; `None`: there are none.
+    /// Why some letters are lost, as no server takes them now; `None`: none is lost.
     pub lost: Option<String>,
 }
 
 impl Inbox {
-    /// Connects for a node of the fleet of that name.
+    /// Connects for a node of the fleet with that name.
     ///
     /// # Errors
     ///
-    /// The server that has its stream cannot be reached, or refuses.
+    /// The server with its stream cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str, node: &str) -> Result<Self, ConnectError> {
         let stream = stream_of(fleet, node);
         let (mut connection, place) = find::connect(access, &stream).await?;
@@ -63,17 +63,18 @@ impl Inbox {
         })
     }
 
-    /// Returns where the server is that has the stream.
+    /// The address of the server with the stream.
     #[must_use]
     pub const fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Leaves a mark behind the newest letter, which is no letter; returns its position.
+    /// Appends a mark after the newest letter; returns its position. It proves that the stream accepts
+    /// letters.
     ///
     /// # Errors
     ///
-    /// The store does not answer, or takes nothing, and so no letters.
+    /// The store does not answer, or refuses writes.
     pub async fn mark(&mut self) -> Result<Position, StoreError> {
         let mut mark = cmd("XADD");
         mark.arg(&self.stream).arg("MAXLEN").arg("~").arg(KEPT);
@@ -82,7 +83,7 @@ impl Inbox {
         Position::parse(&position).ok_or(StoreError::Answer)
     }
 
-    /// Reads letters after a position; waits for [`WAIT`](crate::WAIT) at most if there is none.
+    /// Reads letters after a position. Without any, waits for [`WAIT`](crate::WAIT) at most.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Inbox {
         stream::read(&mut self.connection, &self.stream, after).await
     }
 
-    /// Has the server answer without waiting for anything.
+    /// Sends a command that the server answers at once.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl Inbox {
 }
 
 impl Outbox {
-    /// Connects to a server, for the fleet of that name.
+    /// Connects to a server, for the fleet with that name.
     ///
     /// # Errors
     ///
@@ -119,11 +120,11 @@ impl Outbox {
         })
     }
 
-    /// Sends letters, each to the node of that name.
+    /// Sends letters, each to the named node.
     ///
     /// # Errors
     ///
-    /// The server takes no letters, or does not say so.
+    /// The server refuses all letters, or does not answer.
     pub async fn send(&mut self, letters: &[(String, Vec<u8>)]) -> Result<Sent, StoreError> {
         let mut all = pipe();
         for (node, letter) in letters {
@@ -137,7 +138,7 @@ impl Outbox {
         let Err(error) = sent else {
             return Ok(Sent::default());
         };
-        // The server does each command by itself, whatever it says of others.
+        // Each command of the pipeline succeeds or fails by itself.
         let Some(each) = error.clone().into_server_errors() else {
             return Err(refused(error, &[]));
         };
@@ -155,7 +156,7 @@ impl Outbox {
                     let place = place.ok_or(StoreError::Answer)?;
                     sent.moved.push((*number, place));
                 }
-                // The stream is under way to another server, or its server is gone and has no replica.
+                // The stream is moving to another server, or its server is down without a replica.
                 ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::ClusterDown) => {
                     sent.lost.get_or_insert_with(|| one.to_string());
                 }
@@ -165,7 +166,7 @@ impl Outbox {
         Ok(sent)
     }
 
-    /// Has the server answer without taking anything.
+    /// Sends a command that the server answers at once, without writing.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl Outbox {
     }
 }
 
-/// Has a server answer at once; that it refuses is an answer, too.
+/// Sends a command that the server answers at once. A refusal counts as an answer.
 async fn touch(connection: &mut MultiplexedConnection, stream: &str) -> Result<(), StoreError> {
     let answer: Result<Value, RedisError> = stream::newest_of(stream).query_async(connection).await;
     match answer {
@@ -184,7 +185,7 @@ async fn touch(connection: &mut MultiplexedConnection, stream: &str) -> Result<(
     }
 }
 
-/// Returns the key of a node's stream. Neither name has a colon or a brace.
+/// Returns the key of a node's stream. Both names are without colons and braces.
 fn stream_of(fleet: &str, node: &str) -> String {
     format!("limiter:letters:{{{fleet}:{node}}}")
 }

@@ -4,7 +4,7 @@ use redis::{FromRedisValue as _, cmd};
 
 use super::{error::StoreError, store::Store};
 
-/// The field of what is to be done.
+/// The field of the current order.
 const ORDER: &str = "order";
 
 /// The field of the file.
@@ -36,11 +36,11 @@ impl Store {
         found.into_iter().next().ok_or(StoreError::Answer)
     }
 
-    /// Leaves an order in place of the last one; with the file, if that is not there yet.
+    /// Replaces the order, and stores the file if given.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn give_order(
         &mut self,
         order: &[u8],
@@ -59,7 +59,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn forget_push(&mut self, nodes: &[String]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.push).arg(ORDER).arg(FILE);
@@ -69,18 +69,18 @@ impl Store {
         self.ask(&delete).await.map(|_| ())
     }
 
-    /// Leaves a node's answer to an order in place of its last one.
+    /// Replaces a node's answer to an order.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn answer(&mut self, node: &str, answer: &[u8]) -> Result<(), StoreError> {
         let mut keep = cmd("HSET");
         keep.arg(&self.answers).arg(node).arg(answer);
         self.ask(&keep).await.map(|_| ())
     }
 
-    /// Returns the answers of about so many nodes.
+    /// Returns the answers of about `most` nodes at most.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The commands about known sources.
+//! The commands for known sources.
 
 use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection, cmd, pipe};
 
@@ -11,10 +11,10 @@ use super::{
     stream::{self, FIELD, News},
 };
 
-/// About how many letters the stream keeps: those of some minutes.
+/// About how many letters the stream keeps: some minutes' worth.
 const KEPT: u32 = 10_000;
 
-/// How many fields are asked for at once: each has up to 33 kB.
+/// How many fields to read at once: each has up to 33 kB.
 const SOME: usize = 32;
 
 /// A connection to the store for known sources.
@@ -30,12 +30,12 @@ pub struct Sources {
 pub struct SomeSlots {
     /// Some of the fields, with their values.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where to go on; 0: that was all.
+    /// The cursor of the next part; 0: this was the last one.
     pub cursor: u64,
 }
 
 impl Sources {
-    /// Connects for the fleet of that name.
+    /// Connects for the fleet with that name.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Sources {
         })
     }
 
-    /// Returns the position of the newest letter; the first of all positions if there is none.
+    /// Returns the position of the newest letter, or the first possible position if the stream is empty.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Sources {
         stream::newest(&mut self.connection, &self.news).await
     }
 
-    /// Reads letters after a position; waits a second at most if there is none.
+    /// Reads letters after a position. Without any, waits a second at most.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Sources {
         stream::read(&mut self.connection, &self.news, after).await
     }
 
-    /// Returns whether letters after a position may be missing, because the stream was cut.
+    /// Returns whether letters after a position may have been trimmed from the stream.
     ///
     /// # Errors
     ///
@@ -77,11 +77,11 @@ impl Sources {
         stream::is_cut_after(&mut self.connection, &self.news, position).await
     }
 
-    /// Tells letters to those that listen.
+    /// Appends letters to the stream.
     ///
     /// # Errors
     ///
-    /// The store has not taken all of them, or did and cannot say so.
+    /// The store has refused some, or the outcome is unknown.
     pub async fn tell(&mut self, letters: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut all = pipe();
         for letter in letters {
@@ -93,7 +93,7 @@ impl Sources {
         ask_all(&mut self.connection, &all).await
     }
 
-    /// Reads a part of the hash of slots, from a cursor; 0: from its beginning.
+    /// Reads a part of the hash of slots from a cursor; 0: from the beginning.
     ///
     /// # Errors
     ///
@@ -111,11 +111,11 @@ impl Sources {
         Ok(SomeSlots { fields, cursor })
     }
 
-    /// Keeps values in the hash of slots; returns how many of the fields were not there.
+    /// Sets values in the hash of slots; returns the number of new fields.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn keep(&mut self, values: &[(Vec<u8>, Vec<u8>)]) -> Result<u64, StoreError> {
         let mut keep = cmd("HSET");
         keep.arg(&self.slots);
@@ -129,18 +129,18 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.slots).arg(fields);
         self.ask(&delete).await
     }
 
-    /// Checks that the user may do all that this does.
+    /// Checks the user's rights to all commands of this type.
     ///
     /// # Errors
     ///
-    /// It may not, or the store does not answer.
+    /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
         all.add_command(idle("HDEL", &self.slots));

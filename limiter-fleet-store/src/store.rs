@@ -1,4 +1,4 @@
-//! The commands about bans and signs of life.
+//! The commands for bans and heartbeats.
 
 use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd, pipe};
 
@@ -30,18 +30,18 @@ pub struct Store {
 pub struct Snapshot {
     /// Some of the values.
     pub values: Vec<Vec<u8>>,
-    /// Where to go on; 0: that was all.
+    /// The cursor of the next part; 0: this was the last one.
     pub cursor: u64,
 }
 
 impl Store {
-    /// Connects for the fleet of that name.
+    /// Connects for the fleet with that name.
     ///
     /// # Errors
     ///
     /// The store cannot be reached, or refuses.
     pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
-        // In braces: all these keys are on one server of a cluster.
+        // The braces keep all these keys on one server of a cluster.
         let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
         let news = key("news");
         let (connection, _) = find::connect(access, &news).await?;
@@ -55,11 +55,11 @@ impl Store {
         })
     }
 
-    /// Keeps values in the hash of bans, and tells a message to those that listen: both or neither.
+    /// Sets values in the hash of bans, and appends a message to the stream, in one transaction.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn publish(
         &mut self,
         values: &[(Vec<u8>, Vec<u8>)],
@@ -73,7 +73,7 @@ impl Store {
         let mut tell = cmd("XADD");
         tell.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
         tell.arg("*").arg(FIELD).arg(message);
-        // The library's own transactions cannot tell that the first command is denied.
+        // The library's own transactions hide that the first command is denied.
         let mut both = pipe();
         both.cmd("MULTI").ignore().add_command(keep).ignore();
         both.add_command(tell).ignore().cmd("EXEC");
@@ -82,11 +82,11 @@ impl Store {
             .map(|_| ())
     }
 
-    /// Checks that the user may do all that this does.
+    /// Checks the user's rights to all commands of this type.
     ///
     /// # Errors
     ///
-    /// It may not, or the store does not answer.
+    /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
         for command in ["HMGET", "HDEL", "HSET"] {
@@ -105,7 +105,7 @@ impl Store {
         check_rights(&mut self.connection, &all).await
     }
 
-    /// Returns the position of the newest message; the first of all positions if there is none.
+    /// Returns the position of the newest message, or the first possible position if the stream is empty.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Store {
         stream::newest(&mut self.connection, &self.news).await
     }
 
-    /// Returns whether messages after a position may be missing, because the stream was cut.
+    /// Returns whether messages after a position may have been trimmed from the stream.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Store {
         stream::is_cut_after(&mut self.connection, &self.news, position).await
     }
 
-    /// Reads messages after a position; waits a second at most if there is none.
+    /// Reads messages after a position. Without any, waits a second at most.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Store {
         stream::read(&mut self.connection, &self.news, after).await
     }
 
-    /// Reads a part of the hash of bans, from a cursor; 0: from its beginning.
+    /// Reads a part of the hash of bans from a cursor; 0: from the beginning.
     ///
     /// # Errors
     ///
@@ -165,18 +165,18 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.bans).arg(fields);
         self.ask(&delete).await.map(|_| ())
     }
 
-    /// Leaves a node's sign of life in place of its last one; returns whether there was none.
+    /// Replaces a node's heartbeat; returns whether it is the first one.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn beat(&mut self, node: &str, beat: &[u8]) -> Result<bool, StoreError> {
         let mut keep = cmd("HSET");
         keep.arg(&self.nodes).arg(node).arg(beat);
@@ -184,7 +184,7 @@ impl Store {
         Ok(added > 0)
     }
 
-    /// Returns the signs of life of about so many nodes.
+    /// Returns the heartbeats of about `most` nodes at most.
     ///
     /// # Errors
     ///
@@ -194,18 +194,18 @@ impl Store {
         self.all_values(&nodes, most).await
     }
 
-    /// Removes the sign of life of a node.
+    /// Removes a node's heartbeat.
     ///
     /// # Errors
     ///
-    /// The store has not done it, or did and cannot say so.
+    /// The store has failed, or the outcome is unknown.
     pub async fn forget_beat(&mut self, node: &str) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.nodes).arg(node);
         self.ask(&delete).await.map(|_| ())
     }
 
-    /// Returns about so many values of a hash.
+    /// Returns about `most` values of a hash at most.
     pub(crate) async fn all_values(
         &mut self,
         hash: &str,

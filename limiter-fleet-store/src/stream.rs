@@ -1,4 +1,4 @@
-//! The commands that read a stream.
+//! The commands on streams.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
 
 use super::{ask::ask, error::StoreError, position::Position};
 
-/// The most messages or fields that are asked for at once.
+/// The most messages or fields to read at once.
 pub const MOST_AT_ONCE: usize = 256;
 
-/// How long a read waits for news.
+/// How long a read waits for new messages.
 pub const WAIT: Duration = Duration::from_secs(1);
 
 /// The name of the only field of messages.
@@ -18,13 +18,13 @@ pub(crate) const FIELD: &str = "m";
 /// Messages of a stream.
 #[derive(Debug, Default)]
 pub struct News {
-    /// The messages, the oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<Vec<u8>>,
-    /// Where to go on; `None`: there was nothing.
+    /// The position to continue after; `None`: there were no messages.
     pub next: Option<Position>,
 }
 
-/// Returns the position of the newest message; the first of all positions if there is none.
+/// Returns the position of the newest message, or the first possible position if the stream is empty.
 pub(crate) async fn newest(
     connection: &mut MultiplexedConnection,
     stream: &str,
@@ -33,14 +33,13 @@ pub(crate) async fn newest(
     Ok(messages(found)?.next.unwrap_or_default())
 }
 
-/// Returns the command that reads the newest message.
 pub(crate) fn newest_of(stream: &str) -> Cmd {
     let mut newest = cmd("XREVRANGE");
     newest.arg(stream).arg("+").arg("-").arg("COUNT").arg(1);
     newest
 }
 
-/// Returns whether messages after a position may be missing, because the stream was cut.
+/// Returns whether messages after a position may have been trimmed from the stream.
 pub(crate) async fn is_cut_after(
     connection: &mut MultiplexedConnection,
     stream: &str,
@@ -53,7 +52,7 @@ pub(crate) async fn is_cut_after(
     Ok(oldest.is_some_and(|oldest| oldest > position))
 }
 
-/// Reads messages after a position; waits a second at most if there is none.
+/// Reads messages after a position. Without any, waits a second at most.
 pub(crate) async fn read(
     connection: &mut MultiplexedConnection,
     stream: &str,
@@ -65,7 +64,7 @@ pub(crate) async fn read(
     read.arg("STREAMS").arg(stream).arg(after.to_string());
     match ask(connection, &read).await? {
         Value::Nil => Ok(News::default()),
-        // A list with the stream's name and its messages, or a map of them.
+        // RESP2 answers a list of the stream's name and messages, RESP3 a map.
         Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
             Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
             _ => Err(StoreError::Answer),
@@ -75,10 +74,10 @@ pub(crate) async fn read(
     }
 }
 
-/// Returns commands about a stream that do nothing, for all that is done with it.
+/// Returns commands without effect that need the same rights as all others on a stream.
 pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
     let mut add = cmd("XADD");
-    // A position that none has.
+    // Every position is above this one, so the store adds nothing.
     add.arg(stream).arg("0-0").arg("").arg("");
     let mut range = cmd("XRANGE");
     range.arg(stream).arg("+").arg("-");
@@ -87,7 +86,7 @@ pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
     [add, range, read]
 }
 
-/// Reads messages with their positions. One without the field is left out: somebody else wrote it.
+/// Reads messages with their positions. Skips messages without the field: another program wrote them.
 pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
     let Value::Array(all) = found else {
         return Err(StoreError::Answer);

@@ -2,39 +2,39 @@
 
 use crate::{Ask, Boot, Bucket, Header, Loan, Memory, NodeId, Share, fair::divide};
 
-/// The own part of a node that may be lent, and who has it.
+/// The part of a node's share that it may lend, and its borrowers.
 #[derive(Debug)]
 pub(crate) struct Bank {
     capital: Share,
-    /// By their nodes, in order: few at a time, as those are forgotten who have nothing.
+    /// Sorted by node. Few at a time: accounts without a loan are removed.
     accounts: Vec<Account>,
-    /// The share that the node itself wanted when nobody was to be told anything; `None`: something has changed since.
+    /// The node's own demand when no borrower was due a hint; `None`: something has changed since.
     settled: Option<Share>,
 }
 
-/// What one borrower may have.
+/// One borrower's account.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     of: NodeId,
     /// Its last question.
     question: (Boot, u64),
-    /// What it kept when it asked that, and the answer.
+    /// The share that the borrower kept when it asked, and the answer.
     kept: Lent,
     answered: Lent,
     wants: Share,
-    /// Since when its last question waits for an answer; `None`: it has one.
+    /// Since when its last question waits for an answer; `None`: it was answered.
     waits_since: Option<u64>,
-    /// Since when the answer would be another; `None`: it would not.
+    /// Since when the bank would answer differently; `None`: it would not.
     other_since: Option<u64>,
-    /// When it was last told so.
+    /// When the last hint about that was sent.
     told_at: u64,
 }
 
-/// A share that is lent.
+/// A lent share.
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     share: Share,
-    /// Until when, by the bank's clock, unless it is renewed, which it is at most until the `last`.
+    /// By the bank's clock. Renewals lengthen it up to `last`.
     until: u64,
     last: u64,
 }
@@ -48,7 +48,8 @@ impl Lent {
 }
 
 impl Account {
-    /// Returns the most that the borrower may use: it has one of the two.
+    /// Returns the most that the borrower may be using. The bank cannot know whether the answer has
+    /// arrived, so it counts the larger of the two shares.
     fn lent(&self, now: u64, memory: &Memory) -> Share {
         self.at(&self.kept, now, memory)
             .max(self.at(&self.answered, now, memory))
@@ -62,7 +63,7 @@ impl Account {
         }
     }
 
-    /// Returns whether it is not over, be it a share of nothing.
+    /// Returns whether the loan still runs, even a loan of nothing.
     fn has(&self, lent: &Lent, now: u64, memory: &Memory) -> bool {
         now < lent.until || now < self.end(lent, memory)
     }
@@ -71,18 +72,19 @@ impl Account {
         memory.lent_until((self.of, self.question.0), lent.until, lent.last)
     }
 
-    /// Returns whether what it wants counts: its last question waits, or the answer is not over.
+    /// Returns whether the borrower's demand counts: its question waits, or the answer still runs.
     fn lives(&self, now: u64, memory: &Memory) -> bool {
         self.waits_since.is_some() || self.has(&self.answered, now, memory)
     }
 
-    /// Returns whether it may use anything.
+    /// Returns whether the borrower may use either share.
     fn may_have(&self, now: u64, memory: &Memory) -> bool {
         self.has(&self.kept, now, memory) || self.has(&self.answered, now, memory)
     }
 
-    /// Returns what its question is answered with now, if `fair` is what it is to have, and the bank has so much of its
-    /// `own`. `None`: none waits, or it waits for others to give back what it is to have, if they do soon.
+    /// Returns the answer to the waiting question. `fair` is the borrower's fair share, `own` the share
+    /// that the bank still has. `None`: no question waits, or the answer is held back until other borrowers
+    /// have returned enough, for `Terms::hold_ns` at most.
     fn answer(&self, now: u64, fair: Share, own: Share, memory: &Memory) -> Option<Share> {
         let since = self.waits_since?;
         let kept = self.at(&self.kept, now, memory);
@@ -96,7 +98,7 @@ impl Account {
     }
 }
 
-/// As that of [`Node`](crate::Node).
+/// Spelled out for `clone_from`, as for [`Node`](crate::Node).
 impl Clone for Bank {
     fn clone(&self) -> Self {
         Self {
@@ -113,7 +115,6 @@ impl Clone for Bank {
 }
 
 impl Bank {
-    /// Opens a bank that has lent nothing.
     pub(crate) const fn open(capital: Share) -> Self {
         Self {
             capital,
@@ -122,15 +123,15 @@ impl Bank {
         }
     }
 
-    /// Returns what the node itself may use of the capital.
+    /// Returns the part of the capital that is not lent.
     pub(crate) fn own(&self, now: u64, memory: &Memory) -> Share {
         let accounts = self.accounts.iter();
         let lent = accounts.map(|account| account.lent(now, memory));
         self.capital.without(lent.sum())
     }
 
-    /// Hears a question; [`Self::answers`] answers it. `in_force` is what the node has of all shares, which grows by what
-    /// the borrower gives back. Returns what it is then.
+    /// Records a question; [`Self::answers`] answers it. `in_force` is the node's total share. Returns the
+    /// new total: it grows by the share that the borrower gives back.
     pub(crate) fn hear(
         &mut self,
         now: u64,
@@ -148,8 +149,8 @@ impl Bank {
         in_force
     }
 
-    /// Answers the questions that wait for it no longer. `own_want` is what the node itself wants of the capital, and
-    /// `in_force` what it has of all shares, which shrinks by what is lent.
+    /// Answers the questions that need not wait. `own_want` is the node's own demand on the capital.
+    /// `in_force` is its total share, which shrinks by each loan.
     pub(crate) fn answers(
         &mut self,
         now: u64,
@@ -178,7 +179,7 @@ impl Bank {
                 until: now.saturating_add(terms.lent_ns()),
                 last: now.saturating_add(terms.renewable_lent_ns()),
             };
-            // Before anybody can hear of the loan.
+            // The bucket shrinks before the borrower can hear of the loan.
             in_force = in_force.without(share.without(account.at(&account.kept, now, memory)));
             let loan = Loan {
                 number: account.question.1,
@@ -190,7 +191,7 @@ impl Bank {
         loans
     }
 
-    /// Returns whether [`Self::answers`] would answer anybody.
+    /// Returns whether [`Self::answers`] would answer any question.
     pub(crate) fn would_answer(&self, now: u64, own_want: Share, memory: &Memory) -> bool {
         if !self.has_waiting() {
             return false;
@@ -204,7 +205,7 @@ impl Bank {
         (self.accounts.iter()).any(|account| account.waits_since.is_some())
     }
 
-    /// Notes what a borrower promises. `None`: the question is an old one, and promises nothing any more.
+    /// Records the borrower's promise. `None`: the question is an old one, and promises nothing any more.
     fn note(&mut self, now: u64, header: &Header, ask: &Ask, memory: &Memory) -> Option<()> {
         let question = (header.boot, ask.number);
         let found = (self.accounts).binary_search_by_key(&header.from, |account| account.of);
@@ -240,14 +241,14 @@ impl Bank {
         account.question = question;
         account.wants = ask.wants;
         account.other_since = None;
-        // Whoever asks again has waited since it asked first.
+        // A repeated question keeps its place: it has waited since the first one.
         account.waits_since.get_or_insert(now);
         self.settled = None;
         Some(())
     }
 
-    /// Returns what all borrowers would have if all had what is fair, in their order: those too that asked and had to be
-    /// given nothing, or who came first would keep all.
+    /// Returns the fair share of each borrower, in account order. Borrowers that have received nothing yet
+    /// count too, or the first to ask would keep everything.
     fn fair(&self, now: u64, own_want: Share, memory: &Memory) -> Vec<Share> {
         let wants = self.accounts.iter().map(|account| {
             if account.lives(now, memory) {
@@ -266,8 +267,8 @@ impl Bank {
         given.into_iter().map(Share::billionths).collect()
     }
 
-    /// Returns the borrowers whose questions would be answered otherwise now, by more than an eighth, each with that
-    /// answer. Whoever is to give something back has some time to do so by itself.
+    /// Returns the borrowers with an answer that would now differ by more than an eighth, each with the new
+    /// answer. A borrower that must give something back first has some time to do so by itself.
     pub(crate) fn changed(
         &mut self,
         now: u64,
@@ -313,7 +314,7 @@ impl Bank {
         changed
     }
 
-    /// Returns until when nothing that is lent ends, unless a renewal ceases, and nobody is to be told anything.
+    /// Returns until when no loan ends and no hint is due, provided that renewals go on.
     pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
         if self.settled.is_none() && !self.accounts.is_empty() {
             return now;
@@ -326,7 +327,7 @@ impl Bank {
         lent.filter(|end| *end > now).min().unwrap_or(u64::MAX)
     }
 
-    /// Forgets those whose loans are over, but for the numbers of their questions.
+    /// Removes borrowers without a running loan, but remembers the numbers of their questions.
     pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
         let before = self.accounts.len();
         self.accounts.retain(|account| {
@@ -341,7 +342,7 @@ impl Bank {
         }
     }
 
-    /// Forgets all, but for the numbers of the questions.
+    /// Removes all accounts, but remembers the numbers of their questions.
     pub(crate) fn close(&mut self, now: u64, memory: &mut Memory) {
         for account in self.accounts.drain(..) {
             if account.may_have(now, memory) {
@@ -351,7 +352,6 @@ impl Bank {
         }
     }
 
-    /// Returns whether it remembers nobody.
     pub(crate) const fn is_idle(&self) -> bool {
         self.accounts.is_empty()
     }

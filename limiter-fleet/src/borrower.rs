@@ -1,11 +1,11 @@
-//! A borrower: the share that a node has of one bank.
+//! The borrower's side of a loan: the share that a node has from one bank.
 
 use crate::{Ask, Bucket, Loan, Memory, NodeId, Share, Terms};
 
-/// How many times there are at which loans of one time are asked for again.
+/// Loans taken at one moment are renewed at this many different times, to spread the load.
 const PARTS: u64 = 64;
 
-/// The share that a node has of one bank, and its questions to it.
+/// The share that a node has from one bank, and its questions to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Borrower {
     pub(crate) bank: NodeId,
@@ -14,16 +14,16 @@ pub(crate) struct Borrower {
     asked_at: u64,
     asked_for: Share,
     is_answered: bool,
-    /// Whether to ask once more: the bank has said that it would answer otherwise now, or it counts more as lent than
-    /// is.
+    /// Whether to ask once more: the bank would answer differently now, or it counts more as lent than the
+    /// node has.
     asks_again: bool,
-    /// The share beyond which that bank has asked to have it back.
+    /// The share that the bank last asked the node to shrink to.
     at_most: Share,
     held: Share,
-    /// When the loan ends, unless it is renewed, which it is at most until the `last`.
+    /// When the loan ends. Renewals lengthen it up to `last`.
     until: u64,
     last: u64,
-    /// Tokens that went with a share, in thousandths, and are not given back yet.
+    /// Thousandths of tokens that came with a returned share, and are not returned yet.
     owed: u64,
 }
 
@@ -44,7 +44,7 @@ impl Borrower {
         }
     }
 
-    /// Returns what the node may use.
+    /// Returns the borrowed share that the node may use.
     pub(crate) fn held(&self, now: u64, memory: &Memory) -> Share {
         if self.held > Share::NONE && self.has(now, memory) {
             self.held
@@ -53,7 +53,7 @@ impl Borrower {
         }
     }
 
-    /// Returns whether the last answer is not over, be it a share of nothing.
+    /// Returns whether the last answer still runs, even an answer of nothing.
     fn has(&self, now: u64, memory: &Memory) -> bool {
         now < self.until || now < self.end(memory)
     }
@@ -62,8 +62,8 @@ impl Borrower {
         memory.borrowed_until(self.bank, self.until, self.last)
     }
 
-    /// Asks for as much as the node `wants`, if there is anything new to say, and no answer on its way. Gives
-    /// back what it has beyond. `in_force` is what the node has of all shares.
+    /// Asks for the share that the node `wants`, if the question would be new and no answer is on its way.
+    /// Returns any surplus. `in_force` is the node's total share.
     pub(crate) fn ask(
         &mut self,
         now: u64,
@@ -78,11 +78,11 @@ impl Borrower {
         }
         let keeps = held.min(wants).min(self.at_most);
         if keeps < held {
-            // Before anybody can hear that it is free.
+            // The bucket shrinks before the bank can hear that the share is free.
             self.owed += bucket.change(now, in_force.without(held.without(keeps)), 0);
         }
         self.held = keeps;
-        // Until the answer comes, it is not renewed: the bank counts this and the answer apart.
+        // No renewal until the answer comes: the bank counts the kept share and the answer separately.
         self.until = self.end(memory);
         self.last = self.until;
         self.number = memory.next_number();
@@ -99,22 +99,22 @@ impl Borrower {
         })
     }
 
-    /// Returns whether there is anything new to say, and no answer on its way.
+    /// Returns whether [`Self::ask`] would send a question.
     pub(crate) fn would_ask(&self, now: u64, wants: Share, memory: &Memory) -> bool {
         now.saturating_sub(self.asked_at) >= Terms::SHORTEST_PAUSE_NS
             && self.is_due(now, wants, memory)
             && !self.is_waiting(now, memory)
     }
 
-    /// Returns whether an answer may be on its way. None is from a bank that has started anew since.
+    /// Returns whether an answer may be on its way. A bank that has restarted since sends none.
     fn is_waiting(&self, now: u64, memory: &Memory) -> bool {
         !self.is_answered
             && now < self.asked_at.saturating_add(memory.terms().patience_ns)
             && memory.known_since(self.bank) <= self.asked_at
     }
 
-    /// Returns whether there is anything to say: to want much less or much more, or that it is said in time which is
-    /// not renewed.
+    /// Returns whether a question is due: the demand has changed much, or a loan that is not renewed ends
+    /// soon.
     fn is_due(&self, now: u64, wants: Share, memory: &Memory) -> bool {
         let held = self.held(now, memory);
         if wants == Share::NONE && held == Share::NONE {
@@ -130,13 +130,13 @@ impl Borrower {
             || !self.has(soon, memory)
     }
 
-    /// Returns whether the bank may count something as lent that the node has given back, or did not get: as long
-    /// as it renews.
+    /// Returns whether the bank may still count a share as lent that the node has returned, or never
+    /// received. It does so while the node renews.
     pub(crate) fn may_owe(&self, now: u64, memory: &Memory) -> bool {
         !self.is_answered && memory.is_renewed(self.bank, now)
     }
 
-    /// Returns until when nothing is due, and nothing ends, if the node wants what it wants now.
+    /// Returns until when no question is due and no loan ends, at unchanged demand.
     pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
         let is_quiet = self.asked_for == Share::NONE && self.held(now, memory) == Share::NONE;
         if self.asks_again || !self.is_answered {
@@ -148,8 +148,7 @@ impl Borrower {
         }
     }
 
-    /// Takes a loan, if it answers the last question in time. `in_force` is what the node has of all
-    /// shares.
+    /// Takes a loan, if it answers the last question in time. `in_force` is the node's total share.
     pub(crate) fn take(
         &mut self,
         now: u64,
@@ -166,11 +165,11 @@ impl Borrower {
         let held = self.held(now, memory);
         let rest = in_force.without(held);
         self.is_answered = true;
-        // The bank counts what it has kept, until it hears of it.
+        // The bank still counts the kept share, until the next question tells it.
         self.asks_again = loan.share < held.less_an_eighth();
         self.held = loan.share;
         self.until = until;
-        // Loans that are given together are not all asked for again at once.
+        // Spread the final ends, or all loans given together would be asked for again at once.
         let half = Terms::RENEWABLE_NS / 2;
         let later = half / PARTS * (self.number % PARTS);
         self.last = self.asked_at.saturating_add(half + later);
@@ -178,25 +177,25 @@ impl Borrower {
         self.owed += bucket.change(now, rest + loan.share, loan.millitokens);
     }
 
-    /// Has the node ask once more, and give back what it has beyond so much.
+    /// Makes the node ask once more, and return everything above `at_most`.
     pub(crate) const fn ask_again(&mut self, at_most: Share) {
         self.asks_again = true;
         self.at_most = at_most;
     }
 
-    /// Notes that this is to be renewed, if it is.
+    /// Marks the loan for renewal, if it still runs.
     pub(crate) fn note_use(&mut self, now: u64, memory: &mut Memory) {
         if !self.has(now, memory) {
             return;
         }
-        // So it need not be looked up for a while.
+        // Saves the look-up for a while.
         self.until = self.end(memory);
         if self.asked_for > Share::NONE || self.held > Share::NONE {
             memory.uses(self.bank, now);
         }
     }
 
-    /// Returns when the loan is over, if there is one.
+    /// Returns when the loan ends, if one runs.
     pub(crate) fn ends(&self, now: u64, memory: &Memory) -> Option<u64> {
         (self.held(now, memory) > Share::NONE).then(|| self.end(memory))
     }

@@ -1,4 +1,4 @@
-//! Sealed bytes: a byte with the version of the format, the seal, and what is sealed.
+//! Sealed bytes: the version of the format in one byte, the seal, and the sealed body.
 
 use std::fmt;
 
@@ -14,26 +14,26 @@ pub(crate) const VERSION: u8 = 1;
 /// The length of a seal, in bytes.
 pub(crate) const SEAL: usize = 32;
 
-/// The keys that a node knows. To change the key of a fleet that runs, have all nodes first open letters
-/// with the new one, too, then seal with it, and then forget the old one.
+/// The keys of a node. To change the key of a running fleet, all nodes first accept the new key too, then
+/// seal with it, then forget the old one.
 #[derive(Clone, Debug)]
 pub struct Keys {
-    /// The key that letters are sealed with.
+    /// The key that seals letters.
     pub current: Key,
-    /// One more that seals are taken of, while the fleet's key changes.
+    /// A second key that opens letters, while the fleet's key changes.
     pub other: Option<Key>,
 }
 
-/// Bytes that are no letter of the fleet.
+/// Why bytes are not a letter of the fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpenError {
     /// They are too long for one.
     TooLong,
     /// They have another version of the format.
     Version,
-    /// They are not sealed: with none of the keys, or by a node that has other names or terms.
+    /// No known key has sealed them, or the sealing node has other members or terms.
     Seal,
-    /// The seal is right, but there are no notes in it.
+    /// The seal is right, but the body is malformed.
     Notes,
 }
 
@@ -53,20 +53,19 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Seals and opens for one purpose.
+/// Seals and opens letters for one purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     pub(crate) keys: Keys,
     /// Text that no other use of the key begins with.
     pub(crate) purpose: &'static [u8],
-    /// The digest of all that nodes must have alike.
+    /// The digest of the configuration that all nodes must share.
     pub(crate) alike: Output<Sha256>,
-    /// The most bytes of a letter: whatever is longer is none.
+    /// The most bytes of a letter: longer ones are refused unread.
     pub(crate) most_bytes: usize,
 }
 
 impl Envelope {
-    /// Seals.
     pub(crate) fn close(&self, body: &[u8]) -> Vec<u8> {
         let mut letter = vec![VERSION];
         letter.extend(self.of(&self.keys.current, body).into_bytes());
@@ -74,7 +73,7 @@ impl Envelope {
         letter
     }
 
-    /// Returns what was sealed.
+    /// Returns the sealed body.
     pub(crate) fn open<'l>(&self, letter: &'l [u8]) -> Result<&'l [u8], OpenError> {
         if letter.len() > self.most_bytes {
             return Err(OpenError::TooLong);
@@ -92,7 +91,7 @@ impl Envelope {
         }
     }
 
-    /// Returns whether a letter that was opened is sealed with the key that letters are sealed with now.
+    /// Returns whether an opened letter is sealed with the current key.
     pub(crate) fn is_current(&self, letter: &[u8]) -> bool {
         // Most of the time there is no other key.
         self.keys.other.is_none()
@@ -107,18 +106,18 @@ impl Envelope {
     }
 }
 
-/// Returns the seal and what is sealed, of what follows the version.
+/// Splits the bytes after the version into seal and body.
 fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     let (seal, body) = rest.split_first_chunk::<SEAL>()?;
     Some((CtOutput::new((*seal).into()), body))
 }
 
-/// Writes what is to be sealed.
+/// Writes a body.
 pub(crate) fn written(what: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(what).expect("memory takes all that is said")
 }
 
-/// Reads what was sealed, to its last byte.
+/// Reads a body to its last byte.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
     match postcard::take_from_bytes(body) {
         Ok((read, [])) => Ok(read),

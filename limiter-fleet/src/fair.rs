@@ -1,7 +1,7 @@
-//! Max-min fairness: how much each gets if there is not enough for all.
+//! Max-min fairness: how to divide a budget that is too small for all demands.
 
-/// Divides what there is among those who want some: nobody gets more than it wants, and whoever gets
-/// less gets no less than anybody else. Returns what each gets, in their order.
+/// Max-min fair allocation: no share exceeds its demand, and a share below its demand is no smaller than
+/// any other. Returns the shares in the order of `wants`.
 pub(crate) fn divide(available: u64, wants: &[u64]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|index| wants[*index]);
@@ -36,7 +36,7 @@ mod tests {
             let all: u128 = given.iter().map(|one| u128::from(*one)).sum();
             prop_assert!(all <= u128::from(available));
             let wanted: u128 = wants.iter().map(|one| u128::from(*one)).sum();
-            // Nothing is left over but what cannot be divided.
+            // Only the indivisible remainder is left over.
             let left = wanted.min(u128::from(available)) - all;
             prop_assert!(left < wants.len().max(1) as u128);
             for (one, wanted) in given.iter().zip(&wants) {

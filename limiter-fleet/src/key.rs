@@ -5,22 +5,22 @@ use std::fmt;
 use hmac::{Hmac, Mac as _, digest::CtOutput};
 use sha2::Sha256;
 
-/// The fewest bytes of a key: as many as its seals have.
+/// The fewest bytes of a key: the length of its seals.
 const LEAST: usize = 32;
 
-/// The most bytes of a key: a file of more holds something else.
+/// The most bytes of a key: a longer file is probably not a key.
 const MOST: usize = 4096;
 
-/// A secret of all nodes. Nothing shows it.
+/// A secret of all nodes. It is never printed.
 #[derive(Clone)]
 pub struct Key(Hmac<Sha256>);
 
-/// Bytes that are no key.
+/// Why bytes are no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// There are so many, and too few.
+    /// Too few bytes, with their number.
     TooShort(usize),
-    /// There are so many, and too many.
+    /// Too many bytes, with their number.
     TooLong(usize),
 }
 
@@ -49,11 +49,11 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// Makes a key of a secret: of any bytes, such as those of a file without the end of its line.
+    /// Makes a key of any bytes, such as a file without its final line break.
     ///
     /// # Errors
     ///
-    /// The bytes are too few to be a secret, or too many.
+    /// The secret is too short or too long.
     pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
         match secret.len() {
             length if length < LEAST => Err(KeyError::TooShort(length)),
@@ -64,8 +64,8 @@ impl Key {
         }
     }
 
-    /// Returns the seal of some parts, whose lengths must follow from the first ones: HMAC-SHA-256
-    /// (RFC 2104). Seals are compared in constant time.
+    /// Returns the seal of some parts: HMAC-SHA-256 (RFC 2104). Their lengths must follow from the first
+    /// parts, or two lists of parts could have one seal. Seals are compared in constant time.
     pub(crate) fn seal(&self, parts: &[&[u8]]) -> CtOutput<Hmac<Sha256>> {
         let mut seal = self.0.clone();
         for part in parts {

@@ -1,7 +1,7 @@
-//! What travels from one node to another: questions and answers on many budgets at once.
+//! Letters between two nodes: questions and answers about many budgets at once.
 //!
-//! A budget is named in full, so that a bank learns whose it is that another asks about: by the limit, whose
-//! name all notes of a letter share, and by the owner.
+//! A letter names each budget in full, by its limit and its owner, so that a bank can answer about a budget
+//! that it has forgotten. Notes share the names of limits.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
@@ -13,7 +13,7 @@ use crate::{Boot, Header, Message, NodeId, Renewal};
 pub struct LimitName(pub [u8; 16]);
 
 impl LimitName {
-    /// Returns the name of the limit that these bytes describe: their digest, SHA-256 cut to half.
+    /// Returns the name of a limit from its description: SHA-256, cut to half.
     #[must_use]
     pub fn of(description: &[u8]) -> Self {
         let mut name = [0; 16];
@@ -24,7 +24,7 @@ impl LimitName {
     }
 }
 
-/// The owner of a bucket, the same on all nodes: nothing that these bytes say is known here.
+/// The owner of a bucket, the same on all nodes. This crate does not interpret its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// The kind of its id.
@@ -33,7 +33,7 @@ pub struct Owner {
     pub id: [u8; 16],
 }
 
-/// Zeros at the end are not written.
+/// Omits zeros at the end of the id.
 impl Serialize for Owner {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = self.id.iter().rposition(|byte| *byte != 0);
@@ -64,7 +64,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Returns it as bytes, which no other budget has.
+    /// Returns the budget as bytes, unique to it.
     #[must_use]
     pub fn bytes(&self) -> [u8; 36] {
         let mut bytes = [0; 36];
@@ -75,39 +75,39 @@ impl Budget {
     }
 }
 
-/// What is said of one budget.
+/// A message about one budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The budget.
     pub budget: Budget,
-    /// What is said.
+    /// The message.
     pub message: Message,
 }
 
-/// A letter: what one node says to another.
+/// A letter from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// Its first line.
+    /// The header.
     pub header: Header,
-    /// Its words about all loans at once.
+    /// The renewal of all loans between the two nodes.
     pub renewal: Renewal,
-    /// Its notes. Without any, a letter says which start of its writer there is.
+    /// The notes. A letter without notes only announces the current start of its writer.
     pub notes: Vec<Note>,
 }
 
-/// A letter as it is written.
+/// The wire form of a letter.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Written {
-    /// The nodes and their starts: from, to, and likewise.
+    /// The sender, the receiver, and the current start of each.
     header: (NodeId, NodeId, Boot, Boot),
     renewal: Renewal,
     limits: Vec<LimitName>,
-    /// Each with the position of its limit.
+    /// Each with the index of its limit in `limits`.
     notes: Vec<(u16, Owner, Message)>,
 }
 
 impl Letter {
-    /// Returns whether it says more than which start of its writer there is.
+    /// Returns whether it carries more than the current start of its writer.
     #[must_use]
     pub const fn says_anything(&self) -> bool {
         !self.notes.is_empty() || !self.renewal.is_none()
@@ -119,7 +119,7 @@ impl Written {
         let mut limits: Vec<LimitName> = Vec::new();
         let notes = notes.iter().map(|note| {
             let limit = note.budget.limit;
-            // There are few, and a note has mostly that of the one before.
+            // Searched from the end: limits are few, and most notes repeat the limit of the note before.
             let found = limits.iter().rposition(|one| *one == limit);
             let position = found.unwrap_or_else(|| {
                 limits.push(limit);
@@ -143,7 +143,7 @@ impl Written {
         }
     }
 
-    /// Returns the letter; `None`: a note has no limit, or there are more notes than so many.
+    /// Returns the letter; `None`: a note refers to a missing limit, or there are more than `most` notes.
     pub(crate) fn read(self, most: usize) -> Option<Letter> {
         if self.notes.len() > most {
             return None;

@@ -3,32 +3,32 @@
 //! A packet cannot wait for a network, so each host, a *node*, holds a [`Share`] of the budget: of its
 //! burst and of its rate. A share grows only by as much as others have shrunk before:
 //!
-//! * **At home** ([`Members`]): what a node has by itself. Every node has a *floor*, which it never
-//!   lends. The rest belongs to a few nodes, the owner's *banks*, found by a hash of the owner.
-//! * **Loans** ([`Bank`](bank::Bank), [`Borrower`](borrower::Borrower)): a bank lends what it does not
-//!   need to those who ask, for a short time, and counts it as gone until then. The borrower's time
-//!   begins when it asks, the bank's when it answers, so the borrower's ends first, by any two clocks
-//!   that run equally fast. No clock has to tell the same time as another.
+//! * **At home** ([`Members`]): the share that a node has by itself. Every node has a *floor*, which it
+//!   never lends. The rest belongs to a few nodes, the owner's *banks*, found by a hash of the owner.
+//! * **Loans** ([`Bank`](bank::Bank), [`Borrower`](borrower::Borrower)): a bank lends its unused share to
+//!   nodes that ask, for a short time, and counts it as gone until then. The borrower's time begins when it
+//!   asks, the bank's when it answers, so the borrower's ends first, by any two clocks that run equally
+//!   fast. Clocks need not tell the same time.
 //!
-//! So no message makes anybody exceed anything: lost, late, repeated, out of order, or kept back for a
-//! week by whoever carries them. A crash loses what was lent, until its time is over, and nothing else.
-//! `docs/fleet.md` has the proof; `tests/simulation/` tries it.
+//! So no message makes a node exceed the budget, whether lost, late, repeated, reordered, or held back for
+//! a week in transit. A crash loses only the lent shares, until the loans are over. `docs/fleet.md` has the
+//! proof; `tests/simulation/` tries it.
 //!
-//! Loans between two nodes are renewed together, by one question for all of them ([`Renewal`]): so a budget is spoken of only
-//! when something changes.
+//! Loans between two nodes are renewed together, by one question for all of them ([`Renewal`]): so nodes
+//! exchange notes about a budget only when something changes.
 //!
-//! Owners are many, and most of them quiet: a node forgets a budget of which nobody has anything but what is
-//! at home, and begins with it again when somebody needs it ([`Memory`]).
+//! Owners are many, and most of them quiet: a node forgets a budget once nothing of it is lent or borrowed,
+//! and starts again from its home share when a node needs it ([`Memory`]).
 //!
-//! Nodes write to each other in [letters](Letter) of [`Note`]s, sealed with the fleet's [key](Key) and
-//! with what all nodes must have alike ([`Seal`]): whoever has another key, other names or other terms
-//! is not heard.
+//! Nodes write to each other in [letters](Letter) of [`Note`]s. The fleet's [key](Key) seals them together
+//! with the configuration that all nodes must share ([`Seal`]): a letter from a node with another key,
+//! other members or other terms is refused.
 //!
-//! Besides budgets, nodes share [bans]: what one makes or lifts, all do; [known sources](sources): what one has
-//! proven, all believe; and [policies](pushes), which one pushes to all.
+//! Besides budgets, nodes share [bans], [known sources](sources) that one of them has proven, and
+//! [policies](pushes) that one of them pushes to all.
 //!
-//! What must not exist here: a clock, a network, a file, a limit's name. Time is an argument, in
-//! nanoseconds of a clock of the node's own that never goes back.
+//! This crate has no clock, network, file or configured limit. Time is an argument: nanoseconds of the
+//! node's monotonic clock.
 
 #![forbid(unsafe_code)]
 

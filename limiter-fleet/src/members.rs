@@ -1,4 +1,4 @@
-//! The nodes of a fleet, and what each has by itself.
+//! The nodes of a fleet, and the share that each has by itself.
 
 use std::{collections::BTreeSet, fmt, iter};
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Share, Terms};
 
-/// The part of the whole that all floors make together, in billionths: a twentieth.
+/// The sum of all floors, in billionths of the whole: a twentieth.
 const FLOORS: Share = Share::billionths(50_000_000);
 
 /// The most banks of an owner.
@@ -16,38 +16,39 @@ const MOST_BANKS: usize = 8;
 /// The most nodes.
 const MOST: usize = 10_000;
 
-/// Returns the floor of each of so many nodes: what it has, whatever the others do.
+/// Returns each node's floor: its share regardless of the other nodes.
 #[must_use]
 pub const fn floor_among(nodes: u32) -> Share {
     FLOORS.divided(nodes as u64)
 }
 
-/// A node by its position among the fleet's names, in their order.
+/// A node: its index in the sorted list of the fleet's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
-/// The nodes of a fleet. All nodes must have the same.
+/// The nodes of a fleet. All nodes must have the same list.
 ///
-/// While one list of them takes the place of another, a node has the smaller of its parts by both, and takes part only
-/// with those that do so, too ([`Members::between`]). So whichever of some nodes have the one list and some both, all
-/// together have at most the whole: each has at most its part by the one. The same holds of both and the other.
+/// While one list replaces another, a node takes the smaller of its shares by the two lists, and exchanges
+/// letters only with nodes that do the same ([`Members::between`]). So any mix of nodes with the old list
+/// and nodes between the lists has at most the whole: each has at most its share by the old list. The same
+/// holds between the lists and for the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     names: Vec<String>,
-    /// A digest of each name, of 64 bits.
+    /// The first 64 bits of each name's SHA-256.
     digests: Vec<u64>,
-    /// The two lists, whose common names these are; `None`: there is one.
+    /// The old and the new list, while these are their common names; `None`: there is one list.
     lists: Option<Box<[Self; 2]>>,
 }
 
-/// Names that are not those of a fleet.
+/// Why names do not make a fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MembersError {
-    /// There is none.
+    /// There are no names.
     Empty,
-    /// There are more than 10 000.
+    /// There are more than 10 000 names.
     TooMany(usize),
-    /// Two nodes have the same name.
+    /// Two nodes have this name.
     Twice(String),
 }
 
@@ -73,7 +74,7 @@ impl Members {
     ///
     /// # Errors
     ///
-    /// There are none, too many, or two of one name.
+    /// There are no names, too many, or two alike.
     pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self, MembersError> {
         let mut all = BTreeSet::new();
         for name in names {
@@ -92,11 +93,11 @@ impl Members {
         }
     }
 
-    /// Makes what a node has that is among both, while the nodes of the first list become those of the second.
+    /// Returns the common nodes of two lists, while `next` replaces `before`.
     ///
     /// # Errors
     ///
-    /// No node is among both.
+    /// The lists have no node in common.
     pub fn between(before: Self, next: Self) -> Result<Self, MembersError> {
         let both = (before.names.iter()).filter(|name| next.node(name).is_some());
         let both = Self::new(both.cloned())?;
@@ -106,35 +107,37 @@ impl Members {
         })
     }
 
-    /// Returns the lists by which the nodes have their parts: one, or that which is and that which comes.
+    /// Returns the lists that determine shares: one, or the old and the new.
     #[must_use]
     pub fn lists(&self) -> &[Self] {
         (self.lists.as_deref()).map_or(std::slice::from_ref(self), <[Self; 2]>::as_slice)
     }
 
-    /// Returns all that nodes must have alike to hear each other: each list's names, and between lists an empty one.
+    /// Returns the names that nodes must share to accept each other's letters: each list's names, with an
+    /// empty one between lists.
     pub(crate) fn alike(&self) -> impl Iterator<Item = &str> {
         let lists = self.lists().iter();
         let names = lists.flat_map(|list| iter::once("").chain(list.names()));
         names.skip(1)
     }
 
-    /// Returns a digest of that.
+    /// Returns a digest of the lists.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let names: Vec<_> = self.alike().collect();
         digest(names.join(",").as_bytes())
     }
 
-    /// Returns into how many floors a twentieth is divided.
+    /// Returns the number of floors that share the twentieth.
     #[must_use]
     pub fn floors(&self) -> u32 {
         let counts = self.lists().iter().map(Self::count);
         counts.max().unwrap_or_default()
     }
 
-    /// Returns the terms of their loans. Between two lists loans last as among the fewer nodes, and a start waits as
-    /// among the more: so whichever list a start had before, all is over then that it lent by that.
+    /// Returns the terms of loans. Between two lists, loans are as short as in the smaller fleet, and a
+    /// starting node waits as long as in the larger one: so all loans of its earlier start are over, under
+    /// either list.
     #[must_use]
     pub fn terms(&self) -> Terms {
         let counts = || self.lists().iter().map(Self::count);
@@ -144,18 +147,18 @@ impl Members {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns their names, in order.
+    /// Returns the names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// Returns the node of that name.
+    /// Returns the node with that name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<NodeId> {
         let position = self.names.binary_search_by(|one| one.as_str().cmp(name));
@@ -165,8 +168,8 @@ impl Members {
             .map(NodeId)
     }
 
-    /// Returns what each node has of a budget of which it knows nothing yet: with so few nodes that all are
-    /// banks of every owner, its equal part; else its floor.
+    /// Returns each node's share of a budget that it knows nothing about: an equal part if every node is a
+    /// bank of every owner, else the floor.
     #[must_use]
     pub fn share_of_unknown(&self) -> Share {
         if self
@@ -180,7 +183,7 @@ impl Members {
         }
     }
 
-    /// Returns what the nodes have by themselves of an owner's budget.
+    /// Returns the home shares of an owner's budget.
     #[must_use]
     pub fn stakes(&self, owner: &[u8]) -> Stakes {
         let floor = floor_among(self.floors());
@@ -196,7 +199,7 @@ impl Members {
         };
         let (mut banks, also) = (before.banks(owner), next.banks(owner));
         let of = banks.len().max(also.len());
-        // Each by its number here, in order: all of them have their names' order.
+        // Each by its index in this list; the order stays, as all lists are sorted by name.
         banks.retain_mut(|bank| {
             let name = before.name(*bank);
             let is_also = next
@@ -213,15 +216,15 @@ impl Members {
         self.names.get(node.0 as usize).map_or("", String::as_str)
     }
 
-    /// Returns the banks of an owner, whom all nodes call the same. Most owners
-    /// keep them when a node comes or goes, by rendezvous hashing.
+    /// Returns an owner's banks. Rendezvous hashing: all nodes compute the same banks, and most owners keep
+    /// theirs when a node joins or leaves.
     fn banks(&self, owner: &[u8]) -> Vec<NodeId> {
         let nodes = (0..).map(NodeId).zip(&self.digests);
         if self.digests.len() <= MOST_BANKS {
             return nodes.map(|(node, _)| node).collect();
         }
         let owner = digest(owner);
-        // Two of one weight are in the order of their names.
+        // Equal weights fall back to the order of names.
         let mut weighed: Vec<_> = nodes
             .map(|(node, digest)| (mixed(owner, *digest), node))
             .collect();
@@ -243,8 +246,7 @@ fn digest(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// Mixes two digests to a weight, in which each bit depends on all of theirs: the finalizer of `SplitMix64`,
-/// twice.
+/// Mixes two digests into a weight that depends on every bit of both: the finalizer of `SplitMix64`, twice.
 const fn mixed(owner: u64, node: u64) -> u64 {
     const fn finalized(number: u64) -> u64 {
         let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -254,17 +256,17 @@ const fn mixed(owner: u64, node: u64) -> u64 {
     finalized(finalized(owner) ^ node)
 }
 
-/// What nodes have by themselves of one owner's budget, and never more than the whole in all.
+/// The home shares of one owner's budget. Their sum never exceeds the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stakes {
     floor: Share,
     capital: Share,
-    /// Those that have more than a floor, in order.
+    /// The nodes with more than a floor, sorted.
     pub(crate) banks: Vec<NodeId>,
 }
 
 impl Stakes {
-    /// Returns what each node has, and never lends.
+    /// The share that each node has and never lends.
     #[must_use]
     pub const fn floor(&self) -> Share {
         self.floor
@@ -276,7 +278,7 @@ impl Stakes {
         self.banks.binary_search(&node).is_ok()
     }
 
-    /// Returns what a node has while nobody has lent anything.
+    /// Returns a node's share while no loan runs.
     #[must_use]
     pub fn home(&self, node: NodeId) -> Share {
         if self.is_bank(node) {
@@ -286,7 +288,7 @@ impl Stakes {
         }
     }
 
-    /// Returns what each bank has besides its floor.
+    /// The share that each bank has besides its floor.
     #[must_use]
     pub const fn capital(&self) -> Share {
         self.capital
@@ -339,8 +341,8 @@ mod tests {
         assert!(all.len() > 95, "{} of 100", all.len());
     }
 
-    /// Whichever nodes have the one list and whichever both, they have at most the whole, of each owner.
-    /// Whatever a node lent by the list before, it waits for at its start by the next.
+    /// With any split of the nodes between one list and both, their shares of each owner sum to at most the
+    /// whole. A starting node waits for all loans given under the earlier list.
     #[test]
     fn a_start_waits_for_the_loans_of_the_list_before() {
         let list = |count: u32| Members::new((0..count).map(|name| name.to_string())).unwrap();
@@ -440,7 +442,7 @@ mod tests {
             Members::new((0..=MOST).map(|number| number.to_string())),
             Err(MembersError::TooMany(MOST + 1))
         );
-        // Whatever their order in a file.
+        // In any order of the file.
         assert_eq!(names(&["b", "a"]), names(&["a", "b"]));
         let members = names(&["b", "a"]).unwrap();
         assert_eq!(members.node("b"), Some(NodeId(1)));

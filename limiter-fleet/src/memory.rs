@@ -1,55 +1,55 @@
-//! A node remembers this of the others, beside budgets: so that it may forget budgets.
+//! The part of a node's knowledge about other nodes that outlives budgets, so that it may forget budgets.
 //!
-//! A question must count once. A bank remembers the last one of each borrower about each budget; what it
-//! forgets of that it keeps as one number for each borrower, as questions are numbered over all budgets. What
-//! an earlier start of the bank has heard is known to nobody; so a question names the start that it is to.
+//! A question must count once. A bank remembers each borrower's last question about each budget. Questions
+//! are numbered over all budgets, so one number per borrower covers all forgotten ones. An earlier start's
+//! questions are lost; so a question names the bank's start.
 //!
-//! Loans between two nodes are renewed together, whatever they are of: a bank lengthens all that it counts as lent
-//! to the borrower, and then says so. It cannot lengthen a loan that it has lost count of: so then it renews
-//! nothing until that is over.
+//! Loans between two nodes are renewed together: a bank lengthens all that it counts as lent to the
+//! borrower, and then confirms it. It cannot lengthen a loan that it has lost count of: so it renews
+//! nothing until such loans are over.
 
 use std::collections::BTreeMap;
 
 use crate::{Boot, NodeId, Renewal, Terms, renewals::Renewals};
 
-/// The first line of a letter.
+/// The header of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The node that has written it.
+    /// The sender.
     pub from: NodeId,
-    /// The node that it is to.
+    /// The receiver.
     pub to: NodeId,
-    /// The writer's start.
+    /// The sender's start.
     pub boot: Boot,
-    /// The other's, as the writer has last heard of it; 0: it has not.
+    /// The receiver's start as the sender last heard of it; 0: unknown.
     pub to_boot: Boot,
 }
 
-/// The worth of a letter.
+/// How much of a letter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearing {
-    /// Nothing: it is not to this node, or from nobody.
+    /// Nothing: it is for another node, or from no member.
     None,
-    /// It is to another start of this node: its notes say nothing, but an empty letter may tell its writer
-    /// which start there is.
+    /// It is for another start of this node: ignore the notes. An empty letter may tell the sender the
+    /// current start.
     OtherStart,
     /// Its notes count.
     Notes,
 }
 
-/// The part of others that a node remembers.
+/// A node's lasting knowledge of the other nodes.
 #[derive(Clone, Debug)]
 pub struct Memory {
     id: NodeId,
     boot: Boot,
     terms: Terms,
-    /// How many nodes there are.
+    /// The number of nodes.
     nodes: u32,
-    /// The number of the last question to anybody about anything.
+    /// The number of the last question, over all banks and budgets.
     asked: u64,
-    /// From when on this node renews what it has lent: what it has lost count of is over.
+    /// From when on this node renews its loans: by then, the loans that it has lost count of are over.
     renews_from: u64,
-    /// How often renewals of what this node has lent have ceased.
+    /// How many runs of renewals of this node's loans have lapsed.
     lapses: u64,
     others: BTreeMap<NodeId, Other>,
 }
@@ -57,27 +57,28 @@ pub struct Memory {
 /// Another node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Other {
-    /// Its start, as it has last said, and when it first did.
+    /// Its start, and when this node first heard of it.
     boot: Boot,
     since: u64,
-    /// The highest of its questions that is forgotten.
+    /// The highest number among its forgotten questions.
     forgotten: (Boot, u64),
-    /// Its last question for a renewal, and the renewals of what that start has borrowed here.
+    /// Its last question for a renewal, and the renewals of this node's loans to that start.
     renewed: (Boot, u64),
     lent: Renewals,
     has_lapsed: bool,
-    /// This node's own last question for one, when it was asked, and the renewals of what is borrowed there.
+    /// This node's last question for a renewal, when it was asked, and the renewals of loans from that
+    /// node.
     number: u64,
     asked_at: u64,
     is_answered: bool,
     borrowed: Renewals,
-    /// Until when this node has something there to be renewed, as far as is known.
+    /// Until when this node has loans there to renew, as far as it knows.
     used_until: u64,
 }
 
 impl Memory {
-    /// Begins as a node among so many, with nothing known of what an earlier start has lent. `boot` is higher than in all
-    /// earlier starts of this node.
+    /// Returns the memory of a node that has just started, among `nodes` nodes. Loans of its earlier starts
+    /// are unknown. `boot` is higher than in all its earlier starts.
     #[must_use]
     pub const fn new(now: u64, id: NodeId, boot: Boot, terms: Terms, nodes: u32) -> Self {
         Self {
@@ -115,7 +116,7 @@ impl Memory {
         }
     }
 
-    /// Hears the header of a letter: its notes count if so is said.
+    /// Records the header of a letter. Heed the notes only on [`Hearing::Notes`].
     pub fn hear(&mut self, now: u64, header: &Header) -> Hearing {
         if header.to != self.id || header.from == self.id || header.from.0 >= self.nodes {
             return Hearing::None;
@@ -132,32 +133,30 @@ impl Memory {
         }
     }
 
-    /// Returns whether a question with that number may be about a budget that is not known: it is later than
-    /// all that are forgotten.
+    /// Returns whether a question may be new although its budget is unknown: its number is higher than all
+    /// forgotten ones.
     #[must_use]
     pub fn may_be_new(&self, header: &Header, number: u64) -> bool {
         let forgotten = self.others.get(&header.from).map(|other| other.forgotten);
         forgotten.is_none_or(|forgotten| (header.boot, number) > forgotten)
     }
 
-    /// Returns the number of another question.
     pub(crate) fn next_number(&mut self) -> u64 {
         self.asked += 1;
         self.asked
     }
 
-    /// Returns since when the start of a node is known that it has now.
+    /// Returns since when the node's current start is known.
     pub(crate) fn known_since(&self, node: NodeId) -> u64 {
         self.others.get(&node).map_or(0, |other| other.since)
     }
 
-    /// Notes that a question of a node is forgotten.
     pub(crate) fn forget(&mut self, from: NodeId, question: (Boot, u64)) {
         let other = self.others.entry(from).or_default();
         other.forgotten = other.forgotten.max(question);
     }
 
-    /// Asks for the renewals that are due; returns of whom, and the numbers of the questions.
+    /// Returns the banks with a due renewal, each with the question to send.
     pub fn ask_renewals(&mut self, now: u64) -> Vec<(NodeId, Renewal)> {
         let mut asks = Vec::new();
         for (node, other) in &mut self.others {
@@ -175,7 +174,8 @@ impl Memory {
         asks
     }
 
-    /// Returns how often renewals of what this node has lent have ceased by now: until that changes, what is renewed lasts.
+    /// Returns how many runs of renewals of this node's loans have lapsed. While the number stays the same,
+    /// renewed loans last.
     pub fn lapses(&mut self, now: u64) -> u64 {
         for other in self.others.values_mut() {
             if !other.has_lapsed && !other.lent.hold(now) {
@@ -186,7 +186,7 @@ impl Memory {
         self.lapses
     }
 
-    /// Hears what a letter whose notes count says of renewals; returns what is to be answered.
+    /// Handles the renewal in a letter that [counts](Hearing::Notes); returns the answer.
     pub fn hear_renewal(&mut self, now: u64, header: &Header, renewal: &Renewal) -> Renewal {
         let other = self.others.entry(header.from).or_default();
         if let Some(number) = renewal.answered {
@@ -194,14 +194,14 @@ impl Memory {
         }
         let question = renewal.asked.map(|number| (header.boot, number));
         let counts = |question: &(Boot, u64)| {
-            // A question that comes again was answered, or is late.
+            // A repeated question was answered, or is late.
             *question > other.renewed && now >= self.renews_from
         };
         let Some(question) = question.filter(counts) else {
             return Renewal::default();
         };
         if other.renewed.0 != header.boot {
-            // A node that has begun anew has nothing of what it borrowed before.
+            // A restarted node has lost all that it borrowed before.
             other.lent = Renewals::default();
         }
         if !other.lent.hold(now) {
@@ -209,7 +209,7 @@ impl Memory {
         }
         other.has_lapsed = false;
         other.renewed = question;
-        // Before anybody can hear of it.
+        // Lengthen the loans before the borrower can hear of it.
         let until = now.saturating_add(self.terms.lent_ns());
         other.lent.renew(now, until);
         Renewal {
@@ -218,19 +218,19 @@ impl Memory {
         }
     }
 
-    /// Notes that this node has something of a bank that is to be renewed.
+    /// Records that this node has a loan of a bank to renew.
     pub(crate) fn uses(&mut self, bank: NodeId, now: u64) {
         let until = now.saturating_add(self.terms.loan_ns);
         let other = self.others.entry(bank).or_default();
         other.used_until = other.used_until.max(until);
     }
 
-    /// Notes that this node has lost count of what it has lent. It may say nothing of that until it is over.
+    /// Records that this node has lost count of a loan. It renews nothing until that loan is over.
     pub(crate) fn lose_count(&mut self, now: u64) {
         self.renews_from = now.saturating_add(self.terms.lent_ns());
     }
 
-    /// Returns when a loan to a start of a node ends that was given until a time, and may be renewed until the
+    /// Returns when a loan to a node's start ends. It was given until `until`; renewals lengthen it up to
     /// `last`.
     pub(crate) fn lent_until(&self, (to, boot): (NodeId, Boot), until: u64, last: u64) -> u64 {
         match self.others.get(&to) {
@@ -239,7 +239,7 @@ impl Memory {
         }
     }
 
-    /// Returns until when a loan to a start of a node lasts at least, unless a renewal ceases.
+    /// Returns until when a loan to a node's start lasts at least, provided that renewals go on.
     pub(crate) fn lent_calm_until(
         &self,
         now: u64,
@@ -253,13 +253,13 @@ impl Memory {
         }
     }
 
-    /// Returns when a loan of a bank ends that was given until a time, and may be renewed until the `last`.
+    /// Returns when a bank's loan ends. It was given until `until`; renewals lengthen it up to `last`.
     pub(crate) fn borrowed_until(&self, bank: NodeId, until: u64, last: u64) -> u64 {
         let other = self.others.get(&bank);
         other.map_or(until, |other| other.borrowed.end(until, last))
     }
 
-    /// Returns whether loans of a bank are being renewed.
+    /// Returns whether a bank's loans are being renewed.
     pub(crate) fn is_renewed(&self, bank: NodeId, now: u64) -> bool {
         let other = self.others.get(&bank);
         other.is_some_and(|other| other.borrowed.hold(now))
@@ -276,7 +276,7 @@ impl Other {
         self.number == 0 || now.saturating_sub(self.asked_at) >= pause
     }
 
-    /// Renews what is borrowed, if the last question is answered in time.
+    /// Renews the borrowed loans, if this answers the last question in time.
     fn take_renewal(&mut self, now: u64, number: u64, terms: &Terms) {
         let until = self.asked_at.saturating_add(terms.loan_ns);
         if !self.is_answered && number == self.number && now < until {
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Has the bank hear a renewal by a start of the borrower; returns the number that it answers.
+    /// Makes the bank handle a renewal from a start of the borrower; returns the number of its answer.
     fn answered(bank: &mut Memory, now: u64, boot: u64, number: u64) -> Option<u64> {
         let header = Header {
             from: BORROWER,
@@ -320,7 +320,7 @@ mod tests {
     fn a_renewal_counts_once_and_only_for_the_start_that_asked() {
         let lent = TERMS.lent_ns();
         let mut bank = memory(BANK, 5);
-        // Nobody knows what an earlier start has lent.
+        // Loans of an earlier start are unknown.
         assert_eq!(answered(&mut bank, lent - 1, 7, 1), None);
         assert_eq!(answered(&mut bank, lent, 7, 1), Some(1));
         assert_eq!(answered(&mut bank, lent, 7, 1), None);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(answered(&mut bank, lent, 8, 1), Some(1));
         assert_eq!(answered(&mut bank, lent, 7, 9), None);
         assert_eq!([end(&bank, 7), end(&bank, 8)], [lent + 1, 2 * lent]);
-        // A loan that it has lost count of is over before it renews anything.
+        // A loan that the bank has lost count of is over before it renews any loan.
         bank.lose_count(2 * lent);
         assert_eq!(answered(&mut bank, 3 * lent - 1, 8, 2), None);
         assert_eq!(answered(&mut bank, 3 * lent, 8, 3), Some(3));
@@ -361,9 +361,9 @@ mod tests {
             borrower.borrowed_until(BANK, now + 1, u64::MAX)
         };
         assert_eq!(takes(patience + 5, 1), patience + 6);
-        // From when it was asked for.
+        // The time runs from the question.
         assert_eq!(takes(patience + 5, 2), patience + TERMS.loan_ns);
-        // A node that has nothing asks for nothing.
+        // A node without loans asks for no renewal.
         assert_eq!(borrower.ask_renewals(patience + TERMS.loan_ns), []);
     }
 }

@@ -1,24 +1,24 @@
-//! The nodes' messages about one budget. They may be lost, late, repeated, and come in any order.
+//! Messages about one budget. They may be lost, late, repeated or reordered.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Share;
 
-/// A number for each start of a node's daemon, higher than those of all earlier starts.
+/// The number of a start of a node's daemon, higher than at all its earlier starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Boot(pub u64);
 
-/// A node asks a bank for a loan, or for another one in place of that which it has.
+/// A node asks a bank for a loan, or for a different one in place of its current loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The number of this question, among all of this start of the node. The borrower promises to take no
-    /// loan that answers an earlier one about the same budget.
+    /// The number of the question, unique within this start of the node. The borrower promises to take no
+    /// answer to an earlier question about the same budget.
     pub number: u64,
-    /// The most that it still uses of what the bank has lent to it.
+    /// The most of the bank's loan that it still uses.
     pub keeps: Share,
-    /// The tokens that it gives back with the rest, in thousandths.
+    /// The tokens that it returns with the rest, in thousandths.
     pub returned_millitokens: u64,
-    /// How much it wants to have of that bank.
+    /// The share that it wants of this bank.
     pub wants: Share,
 }
 
@@ -27,37 +27,37 @@ pub struct Ask {
 pub struct Loan {
     /// The number of the question.
     pub number: u64,
-    /// How much the borrower has of that bank from now on, in all.
+    /// The borrower's total share of this bank from now on.
     pub share: Share,
     /// The tokens that come with it, in thousandths.
     pub millitokens: u64,
 }
 
-/// Words about all loans between two nodes at once, whatever they are of.
+/// A renewal of all loans between two nodes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewal {
-    /// The borrower asks the bank to renew all that it has lent to it: the number of that question, among all
-    /// of this start of the node.
+    /// The borrower asks the bank to renew all its loans: the number of the question, unique within this
+    /// start of the node.
     pub asked: Option<u64>,
-    /// The bank has renewed all that it counts as lent to the other node: the number of that one's question.
+    /// The bank has renewed all loans to the borrower: the number of the answered question.
     pub answered: Option<u64>,
 }
 
 impl Renewal {
-    /// Returns whether it says nothing.
+    /// Returns whether it is empty.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.asked.is_none() && self.answered.is_none()
     }
 }
 
-/// A question, an answer, or a hint.
+/// A question, an answer or a hint about one budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// A node asks a bank.
     Ask(Ask),
     /// A bank lends.
     Loan(Loan),
-    /// A bank says that another question would now be answered otherwise, and with what. It promises nothing.
+    /// A bank's hint: it would now answer with this share. It promises nothing.
     Changed(Share),
 }

@@ -12,7 +12,7 @@ const MOST: usize = 63;
 #[serde(try_from = "Box<str>", into = "Box<str>")]
 pub struct Name(Box<str>);
 
-/// A text that is no name.
+/// Why a text is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidName;
 
@@ -68,8 +68,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Returns whether a text is of at most so many characters, and only of those that garble neither a
-/// terminal nor a key of the store.
+/// Returns whether a text has 1 to `most` characters that are safe in a terminal and in a key of the store.
 pub(crate) fn is_word(text: &str, most: usize) -> bool {
     let is_first = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= most

@@ -1,4 +1,4 @@
-//! The secret by which the nodes of a fleet number names alike.
+//! The secret by which all nodes of a fleet give a name the same number.
 
 use crate::{Keys, Name};
 
@@ -6,8 +6,8 @@ use crate::{Keys, Name};
 const PURPOSE: &[u8] = b"limiter fleet, numbers of names";
 
 impl Keys {
-    /// Returns the secret by which all nodes of the fleet with that name number the names that packets ask for: the first
-    /// 16 bytes, as two little-endian words, of HMAC-SHA-256 with the key that seals. It tells nothing of that key.
+    /// Returns the secret by which the nodes of a fleet number the names that packets ask for: the first 16
+    /// bytes, as two little-endian words, of HMAC-SHA-256 with the current key. It does not reveal the key.
     #[must_use]
     pub fn names_secret(&self, fleet: &Name) -> [u64; 2] {
         let seal = self.current.seal(&[PURPOSE, fleet.as_str().as_bytes()]);
@@ -34,7 +34,7 @@ mod tests {
         };
         let of_one = secret(1, None, "edge");
         assert_eq!(secret(1, Some(2), "edge"), of_one);
-        // As another program computes it.
+        // Computed by another program.
         assert_eq!(of_one, [0x1ebe_fd0c_8bd1_6763, 0xc0fa_cfc0_6812_b37a]);
         for other in [secret(2, Some(1), "edge"), secret(1, None, "core")] {
             assert!(other[0] != of_one[0] && other[1] != of_one[1]);

@@ -1,4 +1,4 @@
-//! A node's part in one budget: what it has by itself, lends and borrows.
+//! A node's part in one budget: its home share, its loans and its borrowing.
 
 use crate::{
     Ask, Bucket, Header, Loan, Memory, Message, NodeId, Share, Stakes, bank::Bank,
@@ -9,26 +9,26 @@ use crate::{
 #[derive(Debug)]
 pub struct Node {
     floor: Share,
-    /// `None`: the node is no bank of this budget.
+    /// `None`: the node is not a bank of this budget.
     bank: Option<Bank>,
-    /// By their banks, in order.
+    /// Sorted by bank.
     borrowers: Vec<Borrower>,
-    /// What the bucket was last told to have.
+    /// The share that the bucket was last set to.
     told: Share,
 }
 
-/// What a node may use.
+/// A node's usable share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// The share.
     pub share: Share,
-    /// When some of it ends, by the node's clock, in nanoseconds; `None`: none does by itself.
+    /// When a part of it ends, by the node's clock, in nanoseconds; `None`: no part does by itself.
     pub until: Option<u64>,
-    /// The part that is its own, and so stays then.
+    /// The part that is the node's own and does not end.
     pub own: Share,
 }
 
-/// `clone_from` keeps what the other has allocated: daemons rehearse what many nodes do, one after another.
+/// `clone_from` reuses allocations: daemons plan the steps of many nodes, one after another.
 impl Clone for Node {
     fn clone(&self) -> Self {
         Self {
@@ -47,9 +47,9 @@ impl Clone for Node {
 }
 
 impl Node {
-    /// Begins with what the node has at home. Nothing may be lent or borrowed any more of what this node lent
-    /// or borrowed before: by an earlier start, or a `Node` of the same budget that was dropped. So after a
-    /// start it is silent for [`Terms::lent_ns`](crate::Terms::lent_ns).
+    /// Starts with the node's home share. No earlier loan of this budget may still run, whether of an
+    /// earlier start or of a dropped `Node`. So a starting daemon stays silent for
+    /// [`Terms::lent_ns`](crate::Terms::lent_ns).
     #[must_use]
     pub fn new(stakes: &Stakes, id: NodeId) -> Self {
         let others = stakes.banks.iter().filter(|bank| **bank != id);
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Returns what the node may use.
+    /// Returns the node's usable share.
     #[must_use]
     pub fn in_force(&self, now: u64, memory: &Memory) -> InForce {
         let own = self.floor + self.own(now, memory);
@@ -86,14 +86,14 @@ impl Node {
             .map_or(Share::NONE, |bank| bank.own(now, memory))
     }
 
-    /// Gives the bucket what is in force: to be called whenever something is over.
+    /// Sets the bucket to the usable share. Call it whenever a loan ends.
     pub fn settle(&mut self, now: u64, memory: &Memory, bucket: &mut impl Bucket) {
         self.told = self.in_force(now, memory).share;
         bucket.change(now, self.told, 0);
     }
 
-    /// Asks for what the node needs: `demand` is the share with which it would refuse nobody. Returns the
-    /// questions, each with the bank that it is to.
+    /// Asks for the missing share: with `demand`, the node would refuse no packet. Returns the questions,
+    /// each with its bank.
     pub fn ask(
         &mut self,
         now: u64,
@@ -117,7 +117,7 @@ impl Node {
         asks
     }
 
-    /// Returns how much more the node needs of each bank, and how much less of all together.
+    /// Returns how much more the node needs of each bank, and how much less of all banks together.
     fn lacks(&self, now: u64, demand: Share, memory: &Memory) -> (Share, Share) {
         let wanted = demand.without(self.floor + self.own(now, memory));
         let all: Share = (self.borrowers.iter())
@@ -127,7 +127,7 @@ impl Node {
         (more, all.without(wanted))
     }
 
-    /// Returns whether [`Self::ask`] would ask anybody, or [`Self::speak`] answer.
+    /// Returns whether [`Self::ask`] would ask, or [`Self::speak`] would answer.
     #[must_use]
     pub fn would_act(&self, now: u64, demand: Share, memory: &Memory) -> bool {
         let (more, less) = self.lacks(now, demand, memory);
@@ -141,8 +141,8 @@ impl Node {
             })
     }
 
-    /// Returns until when there is nothing to do, if the demand stays as it is, no letter about the budget comes, and
-    /// [`Memory::lapses`] stays the same.
+    /// Returns until when there is nothing to do, at unchanged demand and [`Memory::lapses`], and without a
+    /// letter about the budget.
     #[must_use]
     pub fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
         let borrowers = self.borrowers.iter();
@@ -151,7 +151,8 @@ impl Node {
         borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
-    /// Hears a question to its bank, in a letter whose notes count: [`Self::speak`] answers it.
+    /// Records a question to this node's bank, from a letter that [counts](crate::Hearing::Notes):
+    /// [`Self::speak`] answers it.
     pub fn hear_ask(
         &mut self,
         now: u64,
@@ -165,9 +166,9 @@ impl Node {
         }
     }
 
-    /// Says what its bank has to say: answers to questions, and hints that a question would be answered otherwise now. To be
-    /// called when it has heard a question, when this node needs another share, and now and then. The node's own demand, as
-    /// in [`Self::ask`], counts as what another wants does.
+    /// Sends the bank's answers, and hints that it would answer differently now. Call it after a question,
+    /// when the node's own demand changes, and now and then. The node's own demand, as in [`Self::ask`],
+    /// counts like any borrower's.
     pub fn speak(
         &mut self,
         now: u64,
@@ -186,7 +187,7 @@ impl Node {
         self.hint(now, demand, memory, say);
     }
 
-    /// Says the hints of [`Self::speak`], and answers nothing.
+    /// Sends the hints of [`Self::speak`], without answers.
     pub fn hint(
         &mut self,
         now: u64,
@@ -202,7 +203,7 @@ impl Node {
         }
     }
 
-    /// Hears an answer, in a letter whose notes count.
+    /// Records an answer, from a letter that [counts](crate::Hearing::Notes).
     pub fn hear_loan(
         &mut self,
         now: u64,
@@ -219,8 +220,8 @@ impl Node {
         self.told = self.in_force(now, memory).share;
     }
 
-    /// Returns whether [`Self::hear_loan`] would leave the bucket no less than what is in force: the loan is no smaller than what
-    /// the node has of that bank.
+    /// Returns whether [`Self::hear_loan`] would keep the bucket at least as large: the loan is no smaller
+    /// than the node's current share of that bank.
     #[must_use]
     pub fn loses_nothing(&self, now: u64, header: &Header, loan: &Loan, memory: &Memory) -> bool {
         let of_bank = |borrower: &&Borrower| borrower.bank == header.from;
@@ -228,7 +229,8 @@ impl Node {
         borrower.is_none_or(|borrower| loan.share >= borrower.held(now, memory))
     }
 
-    /// Hears that a bank would answer that now, in a letter whose notes count: [`Self::ask`] asks it.
+    /// Records a bank's hint of its present answer, from a letter that [counts](crate::Hearing::Notes):
+    /// [`Self::ask`] asks it again.
     pub fn hear_changed(&mut self, from: NodeId, share: Share) {
         let found = (self.borrowers).binary_search_by_key(&from, |borrower| borrower.bank);
         if let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) {
@@ -236,22 +238,22 @@ impl Node {
         }
     }
 
-    /// Notes what is to be renewed: to be called at least once in half the time of a loan.
+    /// Marks running loans for renewal. Call it at least once in half the time of a loan.
     pub fn note_use(&mut self, now: u64, memory: &mut Memory) {
         for borrower in &mut self.borrowers {
             borrower.note_use(now, memory);
         }
     }
 
-    /// Forgets who has borrowed, and has nothing any more.
+    /// Forgets borrowers without a loan.
     pub fn tidy(&mut self, now: u64, memory: &mut Memory) {
         if let Some(bank) = &mut self.bank {
             bank.tidy(now, memory);
         }
     }
 
-    /// Returns whether the node has what it has at home, and nobody anything of it: then it may be forgotten,
-    /// once its bucket was told so.
+    /// Returns whether the node has exactly its home share, with nothing lent or borrowed. It may then be
+    /// forgotten, once the bucket is set to that share.
     #[must_use]
     pub fn is_at_home(&self, now: u64, memory: &Memory) -> bool {
         let has_lent = self.bank.as_ref().is_some_and(|bank| !bank.is_idle());
@@ -262,8 +264,8 @@ impl Node {
             })
     }
 
-    /// Ends its part in the budget. The memory keeps the numbers of others' questions, and nothing of what is lent
-    /// or borrowed: until that is over, nobody may begin anew with the same budget.
+    /// Ends the part in the budget. The memory keeps the numbers of borrowers' questions, but no loan:
+    /// until all loans are over, do not create another `Node` of this budget.
     pub fn forget(mut self, now: u64, memory: &mut Memory) {
         if let Some(bank) = &mut self.bank {
             bank.close(now, memory);
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
     use crate::{Boot, Hearing, Members, Terms};
 
-    /// Notes what is put in, and holds nothing.
+    /// Sums the tokens added, and returns none.
     #[derive(Default)]
     struct Gained(u64);
 
@@ -299,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Has a node hear a question; returns the answer.
+    /// Makes a node handle a question; returns the answer.
     fn answer(
         node: &mut Node,
         now: u64,
@@ -317,7 +319,7 @@ mod tests {
         answer
     }
 
-    /// A question that somebody kept back may be repeated when the bank has forgotten the budget.
+    /// An old question may arrive again after the bank has forgotten the budget.
     #[test]
     fn a_question_counts_once_also_when_its_budget_is_forgotten() {
         let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();
@@ -349,17 +351,17 @@ mod tests {
             assert_eq!(answer, None);
         }
         assert_eq!(bucket.0, 2_000);
-        // Later ones are news, about whatever budget.
+        // Later questions are new, about any budget.
         assert!(answer(&mut node, 0, (&header, 5), &memory, &mut bucket).is_some());
         node.forget(terms.lent_ns(), &mut memory);
         assert!(!memory.may_be_new(&header, 5));
-        // Those of an earlier start, never.
+        // Questions of an earlier start never are.
         let earlier = Header {
             boot: Boot(6),
             ..header
         };
         assert!(!memory.may_be_new(&earlier, 99));
-        // To another start of the bank nothing is said.
+        // A question to another start of the bank does not count.
         let mut later = Memory::new(0, BANK, Boot(6), terms, members.count());
         assert_eq!(later.hear(0, &header), Hearing::OtherStart);
         let header = Header {

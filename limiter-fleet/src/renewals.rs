@@ -1,19 +1,19 @@
-//! The loans between two nodes that are renewed together, as one side of the two counts them.
+//! Renewals of all loans between two nodes, as one of the two counts them.
 
-/// The renewals of a node's loans to another, or from it.
+/// The renewals of the loans in one direction between two nodes.
 ///
-/// A renewal lengthens each loan that has not ended. So that it costs the same however many there are, a loan keeps the
-/// end that it was given with, and this says how much later it is.
+/// A renewal lengthens every loan that still runs. To cost the same for any number of loans, each loan
+/// keeps its original end, and this type computes the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Renewals {
-    /// The first of those of which each came before the one before it was over.
+    /// Start of the current unbroken run of renewals.
     began: u64,
-    /// Until when the last one renews.
+    /// The end of the last renewal.
     until: u64,
 }
 
 impl Renewals {
-    /// Renews all that has not ended `now`.
+    /// Renews all loans that still run at `now`.
     pub(crate) fn renew(&mut self, now: u64, until: u64) {
         if now >= self.until {
             self.began = now;
@@ -21,12 +21,12 @@ impl Renewals {
         self.until = self.until.max(until);
     }
 
-    /// Returns when a loan ends that was given until a time, and may be renewed until the `last`.
+    /// Returns when a loan ends that was given until `until`. Renewals lengthen it up to `last`.
     pub(crate) fn end(&self, until: u64, last: u64) -> u64 {
         if until > self.began {
             until.max(self.until.min(last))
         } else {
-            // It had ended before.
+            // It had ended before the run began.
             until
         }
     }
@@ -40,7 +40,7 @@ impl Renewals {
         }
     }
 
-    /// Returns whether the last one is not over.
+    /// Returns whether the last renewal still runs.
     pub(crate) const fn hold(&self, now: u64) -> bool {
         now < self.until
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As if each renewal had lengthened each loan.
+        /// Model: each renewal lengthens each loan.
         #[test]
         fn loans_end_as_if_each_were_renewed_by_itself(
             steps in prop::collection::vec((1_u64..30, any::<bool>()), 1..40),
@@ -61,7 +61,7 @@ mod tests {
         ) {
             const LENGTH: u64 = 20;
             let mut renewals = Renewals::default();
-            // As they were given, and as they are.
+            // The original end, the current end, and the last possible end.
             let mut loans: Vec<(u64, u64, u64)> = Vec::new();
             let mut now = 0;
             for (pause, is_loan) in steps {
@@ -76,7 +76,7 @@ mod tests {
                     }
                 }
                 for (given, end, last) in &loans {
-                    // It does not matter when it ended.
+                    // The exact end of a finished loan does not matter.
                     let said = [*given, *end].map(|kept| renewals.end(kept, *last).max(now));
                     prop_assert_eq!(said, [(*end).max(now); 2]);
                 }

@@ -1,9 +1,9 @@
-//! Seals of letters, so that nobody but a node of the fleet is heard.
+//! Seals of letters: a node accepts letters of its own fleet only.
 //!
-//! A sealed letter is a byte with the version of the format, the seal, and the letter as postcard writes it.
-//! The seal is over a digest of all that nodes must have alike, and over the letter. So the
-//! protocol's assumption that all nodes have the same names and terms is not one: a node that has others
-//! cannot make itself heard.
+//! A sealed letter is a byte with the version of the format, the seal, and the letter as postcard writes
+//! it. The seal covers the letter and a digest of the configuration that all nodes must share. This
+//! enforces the protocol's assumption that all nodes have the same members and terms: other nodes cannot
+//! make themselves heard.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,21 +13,20 @@ use crate::{
     letter::Written,
 };
 
-/// Text that no other use of the key begins with. A number follows for each format of letters.
+/// Text that no other use of the key begins with. The number changes with the format of letters.
 const PURPOSE: &[u8] = b"limiter fleet, letters 3";
 
 /// The most notes of a letter.
 pub const MOST_NOTES: usize = 512;
 
-/// The most bytes of a letter: whatever is longer is none.
+/// The most bytes of a letter: longer ones are refused unread.
 pub const MOST_BYTES: usize =
     1 + SEAL + HEADER + RENEWAL + 2 * LENGTH + MOST_NOTES * (LIMIT + LONGEST_NOTE);
 
-/// The most bytes of a header: two numbers of 32 bits and two of 64, of which postcard writes seven bits a
-/// byte.
+/// The most bytes of a header: two numbers of 32 bits and two of 64. Postcard writes seven bits a byte.
 const HEADER: usize = 2 * 5 + 2 * 10;
 
-/// The most bytes of a renewal: two numbers of 64 bits, and whether there are any.
+/// The most bytes of a renewal: two optional numbers of 64 bits.
 const RENEWAL: usize = 2 * (1 + 10);
 
 /// The most bytes of a length or a position, of 16 bits.
@@ -36,7 +35,7 @@ const LENGTH: usize = 3;
 /// The bytes of a limit's name.
 const LIMIT: usize = 16;
 
-/// The most bytes of a note: the position of its limit, its owner, which message it is, and four numbers of 64
+/// The most bytes of a note: the index of its limit, its owner, the kind of message, and four numbers of 64
 /// bits.
 const LONGEST_NOTE: usize = LENGTH + (5 + 1 + 16) + 1 + 4 * 10;
 
@@ -65,8 +64,8 @@ impl Seal {
         })
     }
 
-    /// Writes letters with these notes: as many as they need, and one if there is a renewal. The first has
-    /// that.
+    /// Writes as many letters as the notes need, and at least one for a renewal. The first letter carries
+    /// the renewal.
     pub fn letters(
         &self,
         header: &Header,
@@ -93,7 +92,7 @@ impl Seal {
     ///
     /// # Errors
     ///
-    /// No node of the fleet, as this one knows it, has written it.
+    /// The letter is not from a node of the fleet, as this node knows it.
     pub fn open(&self, letter: &[u8]) -> Result<Letter, OpenError> {
         let written: Written = read(self.0.open(letter)?)?;
         written.read(MOST_NOTES).ok_or(OpenError::Notes)
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
     use crate::{Ask, Boot, Budget, Key, LimitName, Loan, Message, NodeId, Owner, Share};
 
-    /// As long as it can be.
+    /// The longest possible renewal.
     const RENEWAL: Renewal = Renewal {
         asked: Some(u64::MAX),
         answered: Some(u64::MAX),
@@ -141,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Notes as long as notes can be, each with another limit.
+    /// The longest possible notes, each with a different limit.
     fn largest(count: usize) -> Vec<Note> {
         let note = |number: usize| Note {
             budget: Budget {
@@ -194,11 +193,10 @@ mod tests {
         notes.push(notes[0]);
         let opened = seal.open(&only(&seal, &notes)).unwrap();
         assert_eq!((opened.header, &opened.notes), (header(), &notes));
-        // None says who writes.
         assert_eq!(seal.letters(&header(), Renewal::default(), &[]).count(), 0);
         let empty = seal.open(&seal.empty(&header())).unwrap();
         assert_eq!((empty.header, empty.notes.len()), (header(), 0));
-        // As many letters as it takes, none of them too long.
+        // The notes need three letters, none too long.
         let many = largest(2 * MOST_NOTES + 1);
         let header = header();
         let letters: Vec<_> = seal.letters(&header, RENEWAL, &many).collect();
@@ -216,7 +214,7 @@ mod tests {
         assert_eq!(opened.collect::<Vec<_>>(), many);
     }
 
-    /// Most owners are addresses, and a letter has many of one limit.
+    /// Most owners are addresses, and most notes of a letter share a limit.
     #[test]
     fn notes_are_short() {
         let seal = seal(keys(1, None));
@@ -237,7 +235,7 @@ mod tests {
             seal(keys(2, Some(1))),
             Seal::new("core", &both, &Terms::DEFAULT, keys(1, None)),
             Seal::new("edge", &both, &terms, keys(1, None)),
-            // Names that read alike one after another.
+            // Different lists that read alike when concatenated.
             Seal::new("edge", &members(&["ab"]), &Terms::DEFAULT, keys(1, None)),
             Seal::new("edgea", &members(&["b"]), &Terms::DEFAULT, keys(1, None)),
         ] {
@@ -246,7 +244,7 @@ mod tests {
         }
     }
 
-    /// All nodes hear all others at each step.
+    /// At each step, all nodes accept each other's letters.
     #[test]
     fn a_key_changes_while_the_fleet_runs() {
         let steps = [
@@ -266,7 +264,7 @@ mod tests {
         assert_eq!(steps[3].open(&old), Err(OpenError::Seal));
     }
 
-    /// A share is at most the whole, whatever is written.
+    /// A share above the whole is cut to the whole.
     #[test]
     fn numbers_are_held_to_their_bounds() {
         let seal = seal(keys(1, None));
@@ -292,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// What another says is read if the key is known, and is no notes then.
+        /// Bytes sealed with the right key are a letter or `OpenError::Notes`.
         #[test]
         fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let seal = seal(keys(1, None));

@@ -7,19 +7,19 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A share of a budget, in billionths: of its burst and of its rate alike.
+/// A share of a budget, in billionths, of both its burst and its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "u64")]
 pub struct Share(u64);
 
 impl Share {
-    /// Nothing.
+    /// No share.
     pub const NONE: Self = Self(0);
 
-    /// All of it.
+    /// The whole budget.
     pub const WHOLE: Self = Self(1_000_000_000);
 
-    /// Makes a share of billionths, at most all.
+    /// Makes a share of billionths, capped at the whole.
     #[must_use]
     pub const fn billionths(billionths: u64) -> Self {
         if billionths > Self::WHOLE.0 {
@@ -29,14 +29,14 @@ impl Share {
         }
     }
 
-    /// Returns the billionths.
+    /// The share in billionths.
     #[must_use]
     pub const fn in_billionths(self) -> u64 {
         self.0
     }
 
-    /// Returns that part of a number, rounded down: so the parts of shares that add up to the whole add
-    /// up to no more than the number.
+    /// Returns that part of a number, rounded down: so if shares add up to the whole, their parts add up to
+    /// at most the number.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -47,19 +47,20 @@ impl Share {
         part as u64
     }
 
-    /// Returns what is left of it without another; nothing, if that is more.
+    /// Returns the share minus another, at least nothing.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Returns seven eighths of it, rounded up: what is within is nearly the same.
+    /// Returns seven eighths of the share, rounded up: the protocol treats changes below an eighth as
+    /// equal.
     #[must_use]
     pub(crate) const fn less_an_eighth(self) -> Self {
         Self(self.0 - self.0 / 8)
     }
 
-    /// Returns an equal part for each of so many, rounded down.
+    /// Divides the share into equal parts, rounded down.
     #[must_use]
     pub const fn divided(self, among: u64) -> Self {
         match self.0.checked_div(among) {

@@ -100,7 +100,7 @@ impl Pieces {
         1
     }
 
-    /// Moves all bytes up by `by` places; drops bytes whose new place is `most` or above.
+    /// Moves all bytes up by `by` places; drops bytes that would move to `most` or above.
     pub(crate) fn shift(&mut self, by: usize, most: u16) {
         let most = usize::from(most);
         self.runs.retain_mut(|run| {

@@ -199,8 +199,8 @@ impl Reader {
         is_one
     }
 
-    /// Removes the flows whose time is over. Time counts from a flow's first piece, so that a client cannot keep an
-    /// entry by sending one byte at a time.
+    /// Removes expired flows. Time counts from a flow's first piece, so that a client cannot keep an entry
+    /// by sending one byte at a time.
     fn expire(&mut self, now_ns: u64) {
         while let Some((flow, begun_ns)) = self.table.oldest() {
             if now_ns.saturating_sub(begun_ns) < self.settings.timeout_ns {

@@ -4,10 +4,9 @@
 //! refused frame ─▶ exchange ─▶ may it be answered? ─▶ truncate, reset or prohibited ─▶ its answer
 //! ```
 //!
-//! An answer tells an honest sender at once what it would otherwise learn by a time-out. It must not help a
-//! forger, whose victim receives it: so an answer to DNS is never longer than its query, any other at most
-//! [`MORE_BYTES`] longer than its packet. A packet that could start a loop, or has any doubtful field, gets
-//! no answer.
+//! An answer spares an honest sender a time-out. It must not help a forger against the victim that receives
+//! it: so an answer to DNS is never longer than its query, any other at most [`MORE_BYTES`] longer than its
+//! packet. A packet that could start a loop, or has any doubtful field, gets no answer.
 
 mod addresses;
 mod checksum;

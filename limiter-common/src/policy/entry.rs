@@ -93,8 +93,8 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the entry with answers to sources of each standing, in the order of standings, and
-    /// to sources whose standing was not looked up.
+    /// Returns the entry with answers to sources of each standing, in the order of standings, and to
+    /// sources without a look-up of their standing.
     #[must_use]
     pub const fn with_answers(
         self,

@@ -138,7 +138,7 @@ pub struct Shape {
     pub automatic: u64,
     /// The shared limits (`scope: fleet`). All use GCRA.
     pub in_common: u64,
-    /// The limits whose answers depend on the source's standing; a policy with any [uses
+    /// The limits with answers that depend on the source's standing; a policy with any [uses
     /// standing](Self::uses_standing).
     pub answering_by_standing: u64,
     /// The UDP port for DNS cookies: a query to it may prove its source when limits refuse it for

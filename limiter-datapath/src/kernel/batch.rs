@@ -97,8 +97,8 @@ pub(super) fn update<K: Pod, V: Pod>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads `count` keys and values, whose sizes aya compared with the map's
-    // when it opened the map. No byte is undefined, and all of them outlive the call.
+    // SAFETY: the kernel reads `count` keys and values. aya compared their sizes with the map's when it
+    // opened the map. No byte is undefined, and all of them outlive the call.
     unsafe { update.call(Command::Update) }.map_err(|error| refused(Command::Update, error))
 }
 
@@ -117,7 +117,7 @@ pub(super) fn delete<K: Pod, V: Pod>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads `count` keys, whose size aya compared with the map's when it opened
-    // the map. No byte is undefined, and they outlive the call.
+    // SAFETY: the kernel reads `count` keys. aya compared their size with the map's when it opened the map.
+    // No byte is undefined, and they outlive the call.
     unsafe { delete.call(Command::Delete) }.map_err(|error| refused(Command::Delete, error))
 }

@@ -136,9 +136,8 @@ impl Datapath {
         self.policy.shape.first_of_group(index)
     }
 
-    /// The bucket with the owner whose connections `limit` counts at `place`. `peer` has one of these
-    /// connections with `own`, the host's address. `None`: the policy in force does not count the connection
-    /// there.
+    /// The bucket in which `limit` counts, at `place`, a connection between `peer` and `own`, the host's
+    /// address. `None`: the policy in force does not count the connection there.
     pub fn bucket_at(
         &self,
         limit: LimitId,

@@ -15,7 +15,7 @@ use super::{
     interface::Interface,
 };
 
-/// An attachment whose interface or name has changed since the last observation: the interface has another
+/// An attachment with a changed interface or name since the last observation: the interface has another
 /// name, or the name belongs to another interface.
 #[derive(Clone, Debug)]
 pub struct NameChange {
@@ -191,8 +191,8 @@ impl Datapath {
         attachments.filter_map(Attachment::as_interface).collect()
     }
 
-    /// Detaches from interfaces whose names now belong to other, limited interfaces; returns the detached
-    /// ones.
+    /// Detaches from interfaces if their names now belong to other, limited interfaces; returns the
+    /// detached ones.
     pub fn detach_replaced(&mut self) -> Result<Vec<NameChange>, DatapathError> {
         let missing = self.missing().into_iter().map(str::to_owned);
         let missing: Vec<_> = missing.collect();

@@ -60,8 +60,8 @@ fn look_up<K: PlainBytes, V: PlainBytes>(
         elem_flags: 0,
         flags: 0,
     };
-    // SAFETY: there is room for `count` keys and values, whose sizes aya compared with the map's
-    // when it opened the map, and for four bytes in each position. All of them outlive the call.
+    // SAFETY: there is room for `count` keys and values, and for four bytes in each position. aya compared
+    // the sizes with the map's when it opened the map. All buffers outlive the call.
     let called = unsafe { look_up.call(command) };
     let at_the_end = match called {
         Ok(()) => false,

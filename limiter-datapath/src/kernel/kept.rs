@@ -281,7 +281,7 @@ impl KeptMaps {
         Ok(())
     }
 
-    /// Fills the buckets of units whose numbers stand for other units in `after`.
+    /// Fills the buckets of units if their numbers stand for other units in `after`.
     pub(super) fn clear_taken_over(
         &self,
         before: &Units,

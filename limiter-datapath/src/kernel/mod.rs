@@ -163,8 +163,8 @@ impl Datapath {
         })
     }
 
-    /// Starts with no policy in force, but with links whose programs will be replaced. Applied policies are
-    /// pinned.
+    /// Starts with no policy in force, but with links; the first policy replaces their programs. Applied
+    /// policies are pinned.
     pub fn with_pins(
         settings: Settings,
         pins: Pins,

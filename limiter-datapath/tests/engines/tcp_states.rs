@@ -24,7 +24,7 @@ fn policy(text: &str) -> Result<Policy> {
     Ok(config.policy)
 }
 
-/// A limit of one packet an hour on segments of connections in those states.
+/// A limit of one packet an hour on segments of connections in `states`.
 fn limit(states: &str, rest: &str) -> String {
     format!(
         "limits: {{Segments: {{id: ipAddress, cost: packets, burst: 1, count: 1, period: 1h, \

@@ -1,4 +1,4 @@
-//! A node's sign of life.
+//! A node's heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use crate::Name;
 /// The most bytes of a version.
 const MOST_VERSION: usize = 32;
 
-/// The place of a message in the store's stream: its time by the store's clock, in milliseconds since 1970, and a
-/// number among those of that time. No node's clock has a part in it.
+/// The position of a message in the store's stream: the store's time in milliseconds since 1970, and a
+/// sequence number within that millisecond. No node's clock matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StreamPlace {
     /// The time.
@@ -17,7 +17,7 @@ pub struct StreamPlace {
     pub number: u64,
 }
 
-/// A node's sign of life.
+/// A node's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     /// The node.
@@ -28,14 +28,15 @@ pub struct Beat {
     pub policy: u64,
     /// When it was sent, in milliseconds since 1970, by the node's clock.
     pub ms: u64,
-    /// The last message that the node has read, and put in force unless it is against it; `None`: it has not read
-    /// the store yet, or its version does not say so.
+    /// The last message that the node has read and enforced, unless its own guard forbade it; `None`: it
+    /// has not read the store yet, or its version does not report it.
     pub read: Option<StreamPlace>,
-    /// A digest of the fleet's nodes, as it names them; `None`: it names none, or its version does not say so.
+    /// A digest of the fleet's configured nodes; `None`: the node names none, or its version does not
+    /// report it.
     pub nodes: Option<u64>,
 }
 
-/// A sign of life as versions wrote it that did not say what they have read.
+/// A heartbeat of versions that did not report the last message read.
 #[derive(Deserialize)]
 pub(super) struct EarlierBeat {
     node: Name,
@@ -64,7 +65,7 @@ impl From<EarlierBeat> for Beat {
 }
 
 impl Beat {
-    /// Makes the sign of life of a node, at a time in milliseconds since 1970.
+    /// Makes a node's heartbeat. `ms` is in milliseconds since 1970.
     #[must_use]
     pub fn new(node: Name, version: &str, policy: u64, ms: u64) -> Self {
         let end = version.floor_char_boundary(MOST_VERSION);
@@ -78,19 +79,19 @@ impl Beat {
         }
     }
 
-    /// Has it say whom the node names.
+    /// Adds the digest of the configured nodes.
     #[must_use]
     pub fn with_nodes(self, nodes: Option<u64>) -> Self {
         Self { nodes, ..self }
     }
 
-    /// Has it say which message the node has read last.
+    /// Adds the last message that the node has read.
     #[must_use]
     pub fn with_read(self, read: Option<StreamPlace>) -> Self {
         Self { read, ..self }
     }
 
-    /// Returns whether a node may have said it.
+    /// Returns whether a node may have sent it.
     pub(super) fn is_right(&self) -> bool {
         self.version.len() <= MOST_VERSION && !self.version.chars().any(char::is_control)
     }

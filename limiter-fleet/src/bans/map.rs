@@ -1,4 +1,4 @@
-//! The last word about each ban.
+//! The last note about each ban.
 
 use std::collections::{BTreeMap, HashMap, hash_map};
 
@@ -11,40 +11,40 @@ use crate::Name;
 /// The most bans and lifted bans that a node knows of.
 pub const MOST_HELD: usize = 500_000;
 
-/// How long it is remembered that a ban was lifted, or has ended, at most, in milliseconds: 30 days.
+/// How long a node remembers at most that a ban was lifted or has ended, in milliseconds: 30 days.
 const LONGEST_MEMORY_MS: u64 = 30 * 24 * 3_600_000;
 
-/// How long a ban is remembered after its end, and what was said of it at least, in milliseconds: an
-/// hour, in which clocks may disagree and messages be under way.
+/// How long a node remembers a ban after its end, and any note about it at least, in milliseconds: an hour,
+/// in which clocks may disagree and messages be under way.
 const AFTERWARDS_MS: u64 = 3_600_000;
 
-/// The last word about a ban.
+/// The last note about a ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was said, and by whom.
+    /// The time and the node of the note.
     pub stamp: Stamp,
-    /// The word.
+    /// The change.
     pub said: Said,
-    /// When the last ends of all that was said, in milliseconds since 1970.
+    /// The latest end among all notes about the ban, in milliseconds since 1970.
     pub ends_ms: u64,
 }
 
 /// The fate of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// It is the last word now.
+    /// It is the last note now.
     New,
-    /// It is what was known.
+    /// It is known.
     Known,
-    /// A later word is known.
+    /// A later note is known.
     Older,
-    /// It is over, and nothing is known of it.
+    /// It is over, and the ban is unknown.
     Over,
-    /// There is no room for more.
+    /// The map is full.
     Full,
 }
 
-/// The last word about each ban.
+/// The last note about each ban.
 #[derive(Debug)]
 pub struct BanMap {
     entries: HashMap<BanId, Entry>,
@@ -58,8 +58,8 @@ impl Entry {
         now_ms < self.said.ends_ms()
     }
 
-    /// Returns when it may be forgotten, in milliseconds since 1970: nothing that was ever said of the
-    /// ban holds any more.
+    /// Returns when the entry may be forgotten, in milliseconds since 1970: no note about the ban holds any
+    /// more.
     fn forgotten_at_ms(&self) -> u64 {
         let own_ms = self.said.ends_ms();
         if own_ms == u64::MAX {
@@ -73,7 +73,7 @@ impl Entry {
 }
 
 impl BanMap {
-    /// Returns the map of a node, which knows of no ban.
+    /// Returns an empty map.
     #[must_use]
     pub fn new(own: Name) -> Self {
         Self {
@@ -107,7 +107,8 @@ impl BanMap {
             hash_map::Entry::Occupied(mut place) => {
                 let known = place.get();
                 let ends_ms = known.ends_ms.max(entry.ends_ms);
-                // By what is said, too: one node that lies must not set the others at odds.
+                // Compared by content too: a node that sends two notes with one stamp must not make the
+                // others disagree.
                 let order = (&entry.stamp, &entry.said).cmp(&(&known.stamp, &known.said));
                 if order.is_gt() {
                     self.others.remove(place.key(), &known.stamp, &known.said);
@@ -124,8 +125,8 @@ impl BanMap {
         }
     }
 
-    /// Notes what this node itself says, at a time in milliseconds since 1970: later than all that is
-    /// known of the ban. `ends_ms`: when what was lifted would have ended.
+    /// Records a note of this node, later than all known notes about the ban. `ends_ms`: when a lifted ban
+    /// would have ended. Times are in milliseconds since 1970.
     pub fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> Merged {
         let known = self.entries.get(&id);
         let after_ms = known.map_or(0, |known| known.stamp.ms.saturating_add(1));
@@ -145,13 +146,13 @@ impl BanMap {
         self.merge(word, now_ms)
     }
 
-    /// Returns the last word about a ban.
+    /// Returns the last note about a ban.
     #[must_use]
     pub fn get(&self, id: &BanId) -> Option<&Entry> {
         self.entries.get(id)
     }
 
-    /// Returns the last word about a ban as a note; `None`: nothing is known of it.
+    /// Returns the last note about a ban, ready to send; `None`: the ban is unknown.
     #[must_use]
     pub fn note(&self, id: &BanId) -> Option<BanNote> {
         let entry = self.entries.get(id)?;
@@ -163,25 +164,25 @@ impl BanMap {
         })
     }
 
-    /// Returns all, in no order.
+    /// Returns all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&BanId, &Entry)> {
         self.entries.iter()
     }
 
-    /// Returns how many are known.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns whether nothing is known.
+    /// Returns whether the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns how many bans of other nodes hold, by origin, but for some. Each counts until the second is over in
-    /// which it ends. The time is in milliseconds since 1970.
+    /// Counts the active bans of other nodes by origin, without the bans in `but`. A ban counts to the end
+    /// of the second in which it ends. The time is in milliseconds since 1970.
     pub fn of_others<'i>(
         &self,
         now_ms: u64,
@@ -195,7 +196,7 @@ impl BanMap {
         self.others.holding(now_ms, but)
     }
 
-    /// Forgets what holds no more, at a time in milliseconds since 1970; returns it.
+    /// Forgets bans that are over, at a time in milliseconds since 1970; returns their ids.
     pub fn forget(&mut self, now_ms: u64) -> Vec<BanId> {
         let is_over = |_: &BanId, entry: &mut Entry| entry.forgotten_at_ms() <= now_ms;
         let over = self.entries.extract_if(is_over);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order, and however often each comes.
+        /// In any order, with any repetitions.
         #[test]
         fn nodes_that_heard_the_same_agree(
             notes in vec(any_note(), 1..12),
@@ -278,7 +279,7 @@ mod tests {
             prop_assert_eq!(merged(notes.iter().cloned()), other);
         }
 
-        /// Through a snapshot that others wrote, too.
+        /// The same when a snapshot of other nodes comes first.
         #[test]
         fn a_node_that_begins_with_a_snapshot_agrees(
             notes in vec(any_note(), 1..12),
@@ -295,7 +296,7 @@ mod tests {
             prop_assert_eq!(merged(notes), late);
         }
 
-        /// A node's own word counts, however far others' clocks are ahead.
+        /// A node's own note wins, however far ahead other clocks are.
         #[test]
         fn the_own_word_is_the_last(notes in vec(any_note(), 1..12), behind in 0_u64..1_000_000) {
             let mut map = BanMap::new(name(0));
@@ -308,7 +309,6 @@ mod tests {
             prop_assert_eq!(map.get(&id(0)).unwrap().ends_ms, before);
         }
 
-        /// No repeated note brings a lifted ban back.
         #[test]
         fn nothing_repeated_brings_a_ban_back(notes in vec(any_note(), 1..12), later in 0_u64..9_000_000) {
             let mut map = BanMap::new(name(0));
@@ -326,7 +326,7 @@ mod tests {
             prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
         }
 
-        /// The kept count is what a walk over all finds, but that each second counts to its end.
+        /// The running count equals a walk over all entries, except that each second counts to its end.
         #[test]
         fn bans_of_others_are_counted_as_they_change(
             steps in vec((any_note(), any::<bool>(), 0_u64..5_000_000, 0_u8..8), 1..24),
@@ -364,7 +364,7 @@ mod tests {
         let later = NOW + 1_000 + AFTERWARDS_MS;
         assert_eq!(map.forget(later), [id(1)]);
         assert_eq!(map.forget(u64::MAX - 1), []);
-        // That one without an end was lifted is remembered for a month.
+        // A lifted ban without an end is remembered for a month.
         map.say(id(2), Said::Lifted, 0, later);
         assert_eq!(map.forget(later + LONGEST_MEMORY_MS), []);
         let month = later + LONGEST_MEMORY_MS + AFTERWARDS_MS;

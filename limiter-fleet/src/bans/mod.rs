@@ -1,14 +1,14 @@
-//! Bans that all nodes have in common: a map of the last that was said of each, by whom and when.
+//! Bans of the whole fleet: a map of the last note about each, with its node and time.
 //!
-//! Every node has the map, and tells the others what its operators, programs and limits change
-//! ([`BanNote`]). The later of two notes about one ban counts; among two of one time, that of the
-//! node whose name is greater ([`Stamp`]): so all nodes that have heard the same notes, in any order
-//! and however often, have the same map ([`BanMap`]). A lifted ban stays in it as lifted until the ban
-//! would have ended, so that nothing kept back brings it to life again.
+//! Every node holds the map, and sends each change by its operators, programs and limits as a note
+//! ([`BanNote`]). The later of two notes about one ban wins; at equal times, the note of the greater node
+//! name ([`Stamp`]). So all nodes that have received the same notes, in any order and any number of times,
+//! have the same map ([`BanMap`]). A lifted ban stays in it until the ban would have ended, so that a
+//! delayed note cannot revive it.
 //!
-//! Times are of the wall clock, in milliseconds since 1970: they go from host to host. A node's own
-//! note is always later than what it knows of the ban, whatever its clock says; and no note is taken
-//! that is from the future, by more than [`MOST_AHEAD_MS`].
+//! Times are wall-clock times in milliseconds since 1970, since they travel between hosts. A node stamps
+//! its own note later than any note it knows about the ban, even if its clock is behind. Notes from the
+//! future by more than [`MOST_AHEAD_MS`] are refused.
 
 mod beat;
 mod map;

@@ -1,4 +1,4 @@
-//! A node's word about a ban, and whether it is believed.
+//! A note about a ban, and the checks of notes from other nodes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Name, name::is_word};
 
-/// By how much a note may be from the future, in milliseconds: that far apart may clocks be.
+/// How far in the future a note may be, in milliseconds: the tolerated difference of clocks.
 pub const MOST_AHEAD_MS: u64 = 60_000;
 
 /// The longest time until a ban with an end ends, in milliseconds: a hundred years.
@@ -22,16 +22,16 @@ const MOST_ORIGIN: usize = 64;
 /// The most bytes of a limit's name that goes from node to node.
 const MOST_LIMIT: usize = 128;
 
-/// Tells one ban from all others: a prefix, and who bans it.
+/// The identity of a ban: a prefix and an origin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BanId {
     /// The address or range.
     pub prefix: IpNet,
-    /// The name of who bans: `automatic`, `operator` or another.
+    /// The origin: `automatic`, `operator` or another name.
     pub origin: Box<str>,
 }
 
-/// When something was said, and by whom: the order of what is said.
+/// The time and the node of a note: notes are ordered by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// The time, in milliseconds since 1970.
@@ -40,12 +40,12 @@ pub struct Stamp {
     pub node: Name,
 }
 
-/// A word about a ban.
+/// A change of a ban.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Said {
-    /// It is lifted.
+    /// The ban is lifted.
     Lifted,
-    /// It is made.
+    /// The ban is made.
     Banned {
         /// When it ends, in milliseconds since 1970; `None`: not until it is lifted.
         until_ms: Option<u64>,
@@ -56,26 +56,26 @@ pub enum Said {
     },
 }
 
-/// A node's word about a ban.
+/// A node's note about a ban.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BanNote {
     /// The ban.
     pub id: BanId,
-    /// When it was said, and by whom.
+    /// The time and the node of the note.
     pub stamp: Stamp,
-    /// The word.
+    /// The change.
     pub said: Said,
-    /// When the last ends of all that was ever said of the ban, in milliseconds since 1970;
-    /// [`u64::MAX`]: it was without an end once.
+    /// The latest end among all notes about the ban, in milliseconds since 1970; [`u64::MAX`]: one of them
+    /// had no end.
     pub ends_ms: u64,
 }
 
-/// A note that is not believed, though the fleet's key sealed it.
+/// Why a sealed note is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WrongNote {
-    /// Its prefix is everybody, or written in a way that no prefix is.
+    /// Its prefix covers all addresses, or is not in canonical form.
     Prefix,
-    /// Its origin is no name, or its limit's name is none or belongs to another origin.
+    /// Its origin is not a valid name, or its limit's name is invalid or belongs to another origin.
     Origin,
     /// Its reason is too long, or has control characters.
     Reason,
@@ -128,11 +128,11 @@ impl Said {
 }
 
 impl BanNote {
-    /// Checks a note that came from elsewhere, at a time in milliseconds since 1970.
+    /// Checks a note from another node, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// No node would say that.
+    /// No honest node would send it.
     pub fn check(&self, now_ms: u64) -> Result<(), WrongNote> {
         if !is_bannable(self.id.prefix) {
             return Err(WrongNote::Prefix);
@@ -174,8 +174,8 @@ impl BanNote {
     }
 }
 
-/// Returns whether a prefix can be banned: it is not everybody, has no host bits, and is not an IPv4
-/// address in IPv6, which no packet has as its source.
+/// Returns whether a prefix can be banned: it does not cover all addresses, has no host bits, and is not an
+/// IPv4 address mapped to IPv6, which no packet has as its source.
 fn is_bannable(prefix: IpNet) -> bool {
     let is_mapped = match prefix {
         IpNet::V4(_) => false,

@@ -1,7 +1,6 @@
-//! Seals of what nodes say of bans, and of their signs of life.
+//! Seals of ban notes and heartbeats.
 //!
-//! All nodes must have the fleet's name and its key alike, and nothing else: nodes come and go without
-//! a list of them.
+//! Nodes must share only the fleet's name and key: they come and go without a list of members.
 
 use sha2::{Digest as _, Sha256};
 
@@ -20,7 +19,7 @@ pub const MOST_BAN_NOTES: usize = 256;
 /// The most bytes of a note: two prefixes' worth, the texts and the numbers, with room to spare.
 const LONGEST_NOTE: usize = 512;
 
-/// Seals and opens what nodes say of bans, and their signs of life.
+/// Seals and opens ban notes and heartbeats.
 #[derive(Clone, Debug)]
 pub struct BanSeal {
     bans: Envelope,
@@ -50,11 +49,11 @@ impl BanSeal {
         self.bans.close(&written(&notes))
     }
 
-    /// Reads a letter. Its notes are [checked](BanNote::check) by nobody yet.
+    /// Reads a letter. Its notes are not [checked](BanNote::check) yet.
     ///
     /// # Errors
     ///
-    /// No node of the fleet has written it.
+    /// The letter is not from a node of the fleet.
     pub fn open(&self, letter: &[u8]) -> Result<Vec<BanNote>, OpenError> {
         let notes = read::<Vec<BanNote>>(self.bans.open(letter)?)?;
         if notes.len() > MOST_BAN_NOTES {
@@ -63,24 +62,24 @@ impl BanSeal {
         Ok(notes)
     }
 
-    /// Returns whether a letter that was [opened](Self::open) is sealed with the key that letters are sealed
-    /// with now: one that is not will be no letter when the other key is forgotten.
+    /// Returns whether an [opened](Self::open) letter is sealed with the current key. A letter under the
+    /// other key becomes unreadable once the nodes forget that key.
     #[must_use]
     pub fn is_current(&self, letter: &[u8]) -> bool {
         self.bans.is_current(letter)
     }
 
-    /// Writes a sign of life.
+    /// Writes a heartbeat.
     #[must_use]
     pub fn beat(&self, beat: &Beat) -> Vec<u8> {
         self.beats.close(&written(beat))
     }
 
-    /// Reads a sign of life.
+    /// Reads a heartbeat.
     ///
     /// # Errors
     ///
-    /// No node of the fleet has written it.
+    /// The heartbeat is not from a node of the fleet.
     pub fn open_beat(&self, beat: &[u8]) -> Result<Beat, OpenError> {
         let body = self.beats.open(beat)?;
         let beat = read::<Beat>(body).or_else(|_| read::<EarlierBeat>(body).map(Beat::from))?;
@@ -148,7 +147,7 @@ mod tests {
             .with_read(Some(place))
             .with_nodes(Some(u64::MAX));
         assert_eq!(seal.open_beat(&seal.beat(&more)), Ok(more));
-        // A node of an earlier version does not say what it has read.
+        // An earlier version does not report the last message read.
         let earlier = written(&(&beat.node, &beat.version, beat.policy, beat.ms));
         assert_eq!(seal.open_beat(&seal.beats.close(&earlier)), Ok(beat));
     }
@@ -171,14 +170,14 @@ mod tests {
             let now = seal("edge", key, other);
             assert_eq!(now.is_current(&letter), is_current, "{key} {other:?}");
         }
-        // A sign of life is no letter.
+        // A heartbeat is no letter.
         let beat = Beat::new("a".try_into().unwrap(), "1", 7, 9);
         assert_eq!(own.open(&own.beat(&beat)), Err(OpenError::Seal));
         assert_eq!(own.open(&vec![1; 1_000_000]), Err(OpenError::TooLong));
     }
 
     proptest! {
-        /// Whatever somebody with the key says is notes or none, and never a panic.
+        /// Any bytes that a key holder seals are notes or an error, never a panic.
         #[test]
         fn any_sealed_bytes_are_notes_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
             let seal = seal("edge", 1, None);

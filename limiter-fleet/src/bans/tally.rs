@@ -1,12 +1,12 @@
-//! How many bans of other nodes hold, kept as words change: to walk over all of them every few seconds
-//! would take more of a CPU than all else that a quiet node does.
+//! A running count of the bans of other nodes. Walking over all bans every few seconds would take more CPU
+//! than everything else a quiet node does.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::note::{BanId, Said, Stamp};
 use crate::Name;
 
-/// The bans that other nodes than one have said, by origin, and how many of each end in which second.
+/// The bans of other nodes by origin, with the number that end in each second.
 #[derive(Debug)]
 pub(super) struct Tally {
     own: Name,
@@ -14,7 +14,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns the tally of a node, which leaves its own words out.
+    /// Returns an empty tally, which ignores notes of the node `own`.
     pub(super) fn new(own: Name) -> Self {
         Self {
             own,
@@ -22,12 +22,11 @@ impl Tally {
         }
     }
 
-    /// Returns the node.
     pub(super) const fn own(&self) -> &Name {
         &self.own
     }
 
-    /// Counts a word that has become the last.
+    /// Counts a note that has become the last of its ban.
     pub(super) fn add(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
         let Some(second) = self.second(stamp, said) else {
             return;
@@ -39,7 +38,7 @@ impl Tally {
         *ends.entry(second).or_default() += 1;
     }
 
-    /// Counts a word no more.
+    /// Stops counting a note.
     pub(super) fn remove(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
         let Some(second) = self.second(stamp, said) else {
             return;
@@ -58,8 +57,8 @@ impl Tally {
         }
     }
 
-    /// Returns how many hold, by origin, but for some; each until the second is over in which it ends. The
-    /// time is in milliseconds since 1970.
+    /// Returns the number of active bans by origin, without the bans in `but`. A ban counts to the end of
+    /// its last second. The time is in milliseconds since 1970.
     pub(super) fn holding<'e>(
         &self,
         now_ms: u64,
@@ -82,7 +81,7 @@ impl Tally {
         counts
     }
 
-    /// Returns the end of the second in which a ban ends, in seconds since 1970; `None`: it is not counted.
+    /// Returns the end of a ban in seconds since 1970, rounded up; `None`: the ban does not count.
     fn second(&self, stamp: &Stamp, said: &Said) -> Option<u64> {
         let ends_ms = said.ends_ms();
         (ends_ms > 0 && stamp.node != self.own).then(|| ends_ms.div_ceil(1_000))

@@ -1,4 +1,4 @@
-//! Answers of a node to the one that pushes.
+//! A node's answers to the pushing node.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,15 +18,15 @@ pub struct PushAnswer {
     pub push: PushId,
     /// The node.
     pub node: Name,
-    /// Higher than those of its answers before.
+    /// Rises with each answer of the node.
     pub number: u64,
-    /// Its word.
+    /// The node's state.
     pub said: Said,
-    /// The wish that an operator there has just now; `None`: none.
+    /// The wish of an operator on that node; `None`: none.
     pub wish: Option<Wish>,
 }
 
-/// An operator's wish about a push, said on another node than the one that pushes: it alone decides.
+/// An operator's wish, given on a node other than the pushing one, which alone decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wish {
     /// That all keep it.
@@ -35,29 +35,29 @@ pub enum Wish {
     Back,
 }
 
-/// A node's word about a push.
+/// A node's state in a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
-    /// It looks at the file.
+    /// It checks the file.
     Checking,
     /// It takes no policies from the fleet.
     Declines,
-    /// It would take the file, which would change this.
+    /// It would take the file, with these changes.
     Would(Box<str>),
-    /// It does not take the file, and why.
+    /// It refuses the file, with the reason.
     Refuses(Box<str>),
-    /// It is about to put the file in force.
+    /// It is about to enforce the file.
     Takes,
-    /// The file is in force as the policy of this number, and waits to be kept.
+    /// It enforces the file, as the policy with this number, and waits for confirmation.
     Holds(u64),
-    /// The file stays, as the policy of this number.
+    /// It keeps the file, as the policy with this number.
     Kept(u64),
-    /// The policy from before is in force, and why.
+    /// It enforces its earlier policy again, with the reason.
     Back(Box<str>),
 }
 
 impl Said {
-    /// Returns whether the file is or may be in force, and is not kept yet.
+    /// Returns whether the file is or may be in force without being kept.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Takes | Self::Holds(_))
@@ -72,7 +72,7 @@ impl Said {
 }
 
 impl PushAnswer {
-    /// Returns whether a node may have said it: texts go to a terminal.
+    /// Returns whether a node may have sent it: texts are printed to a terminal.
     pub(super) fn is_right(&self) -> bool {
         let is_right = |character: char| character == '\n' || !character.is_control();
         let mut texts = self.said.text().into_iter();
@@ -80,7 +80,7 @@ impl PushAnswer {
     }
 }
 
-/// Returns a text as it may travel: without control characters but line breaks, and not too long.
+/// Returns a text fit for an answer: without control characters except line breaks, and cut to length.
 #[must_use]
 pub fn bounded(text: &str) -> Box<str> {
     let clean = text.trim_end().chars();

@@ -1,4 +1,4 @@
-//! A node that hears what another pushes.
+//! A node's part in a push that another node leads.
 
 use super::{
     answer::{PushAnswer, Said},
@@ -10,46 +10,44 @@ use crate::Name;
 #[derive(Clone, Debug)]
 pub struct Follower {
     own: Name,
-    /// The newest push that it knows, also from before it started.
+    /// The newest known push, remembered across restarts.
     newest: Option<PushId>,
     current: Option<Current>,
 }
 
-/// The push that a node takes part in.
+/// The push that the node takes part in.
 #[derive(Clone, Debug)]
 struct Current {
     push: PushId,
     file: [u8; 32],
-    /// The highest number of its orders so far.
+    /// The highest order number so far.
     number: u64,
     said: Said,
-    /// Whether the node is at it: until that is done, it does nothing else.
+    /// Whether the node is carrying out an order. Until it is done, it ignores other orders.
     is_at_it: bool,
     /// The number of the last answer.
     answered: u64,
 }
 
-/// The next thing that a node is to do. It says later what came of it, by [`Follower::said`], except of the first
-/// two.
+/// The node's next step. It reports the result with [`Follower::said`], except for the first two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Nothing: it is done, or was said before.
+    /// Nothing: it is done, or the order is a repetition.
     Nothing,
-    /// Hold to the policy for longer.
+    /// Hold the policy for longer.
     Hold,
     /// Check the file.
     Check,
-    /// Put it in force.
+    /// Enforce the file.
     Take,
-    /// Keep it.
+    /// Keep the policy.
     Keep,
-    /// Go back.
+    /// Return to the earlier policy.
     Back,
 }
 
 impl Follower {
-    /// Returns the node of that name, which remembers the newest push that it began to take before it
-    /// started.
+    /// Returns the part of a node. `newest` is the newest push that it began to take before it restarted.
     #[must_use]
     pub const fn new(own: Name, newest: Option<PushId>) -> Self {
         Self {
@@ -59,24 +57,24 @@ impl Follower {
         }
     }
 
-    /// Returns the newest push that is known.
+    /// The newest known push.
     #[must_use]
     pub const fn newest(&self) -> Option<&PushId> {
         self.newest.as_ref()
     }
 
-    /// Returns the push whose policy is or may be in force without being kept.
+    /// The push with a policy that is or may be in force without being kept.
     #[must_use]
     pub fn held(&self) -> Option<&PushId> {
         let current = self.current.as_ref()?;
         current.said.is_held().then_some(&current.push)
     }
 
-    /// Hears an order at a time in milliseconds since 1970.
+    /// Handles an order, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// It is not to be followed.
+    /// The order must not be followed.
     pub fn hear(&mut self, order: &Order, now_ms: u64) -> Result<Act, WrongOrder> {
         order.check(now_ms)?;
         match &mut self.current {
@@ -109,7 +107,7 @@ impl Follower {
         Ok(Act::Check)
     }
 
-    /// Notes what came of what was to be done, or of time: that the policy was taken back.
+    /// Records the result of a step, or that the policy was rolled back in the meantime.
     pub fn said(&mut self, said: Said) {
         if let Some(current) = &mut self.current {
             current.said = said;
@@ -117,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// Notes that the policy, which it held, was taken back meanwhile.
+    /// Records that the held policy was rolled back in the meantime.
     pub fn went_back(&mut self, why: &str) {
         if self
             .current
@@ -129,7 +127,7 @@ impl Follower {
         }
     }
 
-    /// Returns what is to be answered now, without a wish; `None`: no push was heard of.
+    /// Returns the answer to send now, without a wish; `None`: the node knows of no push.
     pub fn answer(&mut self) -> Option<PushAnswer> {
         let current = self.current.as_mut()?;
         current.answered += 1;
@@ -157,7 +155,7 @@ impl Current {
                 Act::Take
             }
             (Step::Take(_), Said::Takes | Said::Holds(_)) => Act::Hold,
-            // The pusher repeats what it says.
+            // The pushing node repeats its orders.
             _ if self.is_at_it => return Ok(Act::Nothing),
             (Step::Keep, Said::Holds(_)) => Act::Keep,
             (Step::Back, Said::Takes | Said::Holds(_)) => Act::Back,
@@ -210,7 +208,7 @@ mod tests {
         Step::Take(Takers::All)
     }
 
-    /// Returns a node that holds to a push.
+    /// Returns a node that holds a pushed policy.
     fn holding() -> Follower {
         let mut node = follower();
         assert_eq!(node.hear(&order(NOW, 1, Step::Check), NOW), Ok(Act::Check));
@@ -226,7 +224,7 @@ mod tests {
         let mut node = holding();
         assert_eq!(node.hear(&order(NOW, 3, take()), NOW), Ok(Act::Hold));
         assert_eq!(node.hear(&order(NOW, 4, Step::Keep), NOW), Ok(Act::Keep));
-        // While it keeps, it does not begin again.
+        // While it keeps the policy, it does not begin again.
         assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
         node.said(Said::Kept(7));
         assert_eq!(node.hear(&order(NOW, 6, Step::Keep), NOW), Ok(Act::Nothing));
@@ -298,13 +296,13 @@ mod tests {
         }
         node.hear(&order(NOW, 3, Step::Back), NOW).unwrap();
         node.said(Said::Back("it was told to".into()));
-        // Neither the same push again, nor an older one.
+        // It follows neither the same push again nor an older one.
         for old in [&check, &took] {
             assert_eq!(node.hear(old, NOW), Ok(Act::Nothing));
         }
         let older = order(NOW - 1, 9, Step::Check);
         assert_eq!(node.hear(&older, NOW), Err(WrongOrder::Older));
-        // A start anew remembers, and does not begin.
+        // A restarted node remembers the push, and does not begin it.
         let newest = node.newest().cloned();
         let mut anew = Follower::new(name("b"), newest);
         for old in [&check, &took, &older] {
@@ -314,7 +312,7 @@ mod tests {
             anew.hear(&order(NOW + 1, 1, Step::Check), NOW),
             Ok(Act::Check)
         );
-        // Much later, it is too old for all.
+        // Much later, the order is too old for any node.
         let later = NOW + MOST_OLD_MS + 1;
         assert_eq!(follower().hear(&check, later), Err(WrongOrder::Old));
     }

@@ -1,4 +1,4 @@
-//! The node that pushes.
+//! The pushing node's part in a push.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,39 @@ use crate::Name;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// How long a node may be silent, in nanoseconds.
+/// How long a node may be silent before it counts as lost, in nanoseconds.
 const LOST_NS: u64 = 15_000 * NS_PER_MS;
 
-/// How long a node may take to check a file, or to put it in force, in nanoseconds.
+/// How long a node may take to check or enforce a file, in nanoseconds.
 const SLOW_NS: u64 = 120_000 * NS_PER_MS;
 
 /// How a file is pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The nodes that take it first.
+    /// The nodes that take the file first.
     pub canaries: Canaries,
-    /// How long these hold to it before the others take it, in milliseconds.
+    /// How long the canaries hold it before the other nodes take it, in milliseconds.
     pub canary_for_ms: u64,
-    /// How long all wait to be confirmed, in milliseconds; and how long each holds to the policy without
-    /// hearing of the push.
+    /// How long the push waits for confirmation, in milliseconds. Also how long each node holds the policy
+    /// without hearing from the push.
     pub confirm_ms: u64,
-    /// Whether nodes only say what it would change.
+    /// Whether nodes only report the changes that the file would make.
     pub is_dry: bool,
-    /// Whether it is kept without a question once all nodes have held to it for as long as the canaries.
+    /// Whether the file is kept without confirmation once all nodes have held it for as long as the
+    /// canaries.
     pub keeps_itself: bool,
 }
 
 /// The nodes that take a file first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Canaries {
-    /// So many, by their names' order; 0: all take it at once.
+    /// So many nodes, in the order of their names; 0: all nodes take it at once.
     Count(usize),
-    /// These.
+    /// The nodes with these names.
     Named(Vec<Name>),
 }
 
-/// A plan that does not fit the fleet.
+/// Why a plan does not fit the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanError {
     /// No node of the fleet is alive.
@@ -70,54 +71,54 @@ impl std::fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// How far a push is.
+/// The stage of a push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// All nodes check the file.
     Checking,
-    /// The canaries take it, and hold to it for a while.
+    /// The canaries take the file and hold it for a while.
     Canaries,
-    /// The others take it.
+    /// The other nodes take it.
     Others,
-    /// All hold to it, and wait to be confirmed.
+    /// All nodes hold it and wait for confirmation.
     Waiting,
-    /// All keep it.
+    /// All nodes keep it.
     Keeping,
-    /// All go back.
+    /// All nodes go back.
     GoingBack,
     /// It is over.
     Over(Outcome),
 }
 
-/// How a push has ended.
+/// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The nodes have said what it would change.
+    /// The nodes have reported the changes that the file would make.
     Checked,
-    /// All that took it have kept it.
+    /// All nodes that took it have kept it.
     Kept,
-    /// Some have kept it; of others that is not known, or they went back.
+    /// Some nodes have kept it; the others went back, or their state is unknown.
     KeptBySome,
     /// No node has kept it.
     Back,
 }
 
-/// A node, as the one that pushes sees it.
+/// A node, as the pushing node knows it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Whether it takes the file first.
     pub is_canary: bool,
-    /// Its last word; `None`: none yet.
+    /// Its last state; : it has not answered yet.
     pub said: Option<Said>,
-    /// The change that the file would make there; `None`: it has not said.
+    /// The changes that the file would make there; `None`: not reported.
     pub diff: Option<Box<str>>,
     /// The number of its last answer.
     number: u64,
-    /// When its last answer was heard, or the push began.
+    /// When its last answer arrived, or the push began.
     heard_ns: u64,
 }
 
-/// A push, on the node where it began. Times are in nanoseconds of its own clock.
+/// A push, on the pushing node. Times are in nanoseconds of its own clock.
 #[derive(Clone, Debug)]
 pub struct Leader {
     push: PushId,
@@ -126,14 +127,14 @@ pub struct Leader {
     number: u64,
     stage: Stage,
     since_ns: u64,
-    /// Since when all canaries hold to it.
+    /// Since when all canaries hold the file.
     well_since_ns: Option<u64>,
     why: Option<String>,
     nodes: BTreeMap<Name, Seen>,
 }
 
 impl Leader {
-    /// Begins a push of a file with that SHA-256 to the nodes that are alive.
+    /// Begins a push of the file with that SHA-256 to the live nodes.
     ///
     /// # Errors
     ///
@@ -186,55 +187,55 @@ impl Leader {
         })
     }
 
-    /// Returns which push it is.
+    /// The id of the push.
     #[must_use]
     pub const fn push(&self) -> &PushId {
         &self.push
     }
 
-    /// Returns how far it is.
+    /// The stage of the push.
     #[must_use]
     pub const fn stage(&self) -> &Stage {
         &self.stage
     }
 
-    /// Returns since when.
+    /// The beginning of the stage.
     #[must_use]
     pub const fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Returns why it is taken back; `None`: it is not.
+    /// The reason for going back; `None`: the push is not going back.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Returns the nodes.
+    /// The nodes of the push.
     #[must_use]
     pub const fn nodes(&self) -> &BTreeMap<Name, Seen> {
         &self.nodes
     }
 
-    /// Returns how long there is still time to confirm, in nanoseconds; `None`: it does not wait for that.
+    /// The time left to confirm, in nanoseconds; `None`: the push is not waiting for confirmation.
     #[must_use]
     pub fn left_ns(&self, now_ns: u64) -> Option<u64> {
         let until_ns = self.since_ns + self.plan.confirm_ms * NS_PER_MS;
         (self.stage == Stage::Waiting).then(|| until_ns.saturating_sub(now_ns))
     }
 
-    /// Returns whether it is over.
+    /// Returns whether the push is over.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// Hears an answer, and does what an operator wants who said so where it comes from.
+    /// Handles an answer, and fulfils the wish that an operator gave on the answering node.
     pub fn hear(&mut self, answer: PushAnswer, now_ns: u64) {
         let Some(node) = self.nodes.get_mut(&answer.node) else {
             return;
         };
-        // A repeated answer is no sign of life.
+        // A repeated answer does not prove that the node is alive.
         if answer.push != self.push || answer.number <= node.number {
             return;
         }
@@ -256,7 +257,7 @@ impl Leader {
         }
     }
 
-    /// Has it kept, if it waits for that; returns whether it did.
+    /// Keeps the policy, if the push waits for confirmation; returns whether it did.
     pub fn keep(&mut self, now_ns: u64) -> bool {
         let waits = self.stage == Stage::Waiting;
         if waits {
@@ -265,7 +266,7 @@ impl Leader {
         waits
     }
 
-    /// Has it taken back, unless that is too late; returns whether it was not.
+    /// Takes the push back, unless it is too late; returns whether it did.
     pub fn take_back(&mut self, why: impl Into<String>, now_ns: u64) -> bool {
         match self.stage {
             Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
@@ -277,7 +278,7 @@ impl Leader {
         }
     }
 
-    /// Goes on.
+    /// Advances the push.
     pub fn tick(&mut self, now_ns: u64) {
         let trouble = match self.stage {
             Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
@@ -337,7 +338,7 @@ impl Leader {
         }
     }
 
-    /// Returns what is to be said now, at a time in milliseconds since 1970.
+    /// Returns the order to send now, at a time in milliseconds since 1970.
     pub fn order(&mut self, ms: u64) -> Order {
         self.number += 1;
         let canaries = || {
@@ -375,7 +376,7 @@ impl Leader {
         self.nodes.iter().filter(move |(_, node)| !declines(node))
     }
 
-    /// Returns why the push cannot go on.
+    /// Returns the reason why the push cannot go on, if any.
     fn trouble(&self, now_ns: u64) -> Option<String> {
         for (name, node) in self.takers() {
             match &node.said {
@@ -394,7 +395,7 @@ impl Leader {
         Some(format!("node {slow} is not done with it in time"))
     }
 
-    /// Returns whether a node is at what it was told for too long.
+    /// Returns whether a node takes too long for the current stage.
     fn is_slow(&self, node: &Seen, now_ns: u64) -> bool {
         let is_at_it = match self.stage {
             Stage::Checking => matches!(node.said, Some(Said::Checking)),
@@ -405,7 +406,7 @@ impl Leader {
         is_at_it && self.is_late(SLOW_NS, now_ns)
     }
 
-    /// Goes on when all have checked the file.
+    /// Advances when all nodes have checked the file.
     fn check(&mut self, now_ns: u64) {
         let would = |node: &Seen| matches!(node.said, Some(Said::Would(_)));
         if !self.takers().all(|(_, node)| would(node)) {
@@ -440,7 +441,7 @@ impl Leader {
         }
     }
 
-    /// Goes on when all canaries have held to the file for long enough.
+    /// Advances when all canaries have held the file for long enough.
     fn watch_canaries(&mut self, now_ns: u64) {
         let mut canaries = self.nodes.values().filter(|node| node.is_canary);
         if !canaries.all(holds) {

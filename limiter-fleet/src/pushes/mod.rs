@@ -1,20 +1,20 @@
-//! A policy that one node pushes to all: first to a few, the *canaries*, then to the others, and back by
-//! itself unless somebody keeps it.
+//! A policy that one node pushes to the fleet: first to a few nodes, the *canaries*, then to the others.
+//! Unless an operator keeps it, all nodes go back by themselves.
 //!
-//! The node that pushes ([`Leader`]) says each second what is to be done ([`Order`]); each node
-//! ([`Follower`]) does it if it may, and says what came of it ([`PushAnswer`]). Both are sealed with the
-//! fleet's key. The file itself travels beside the order, which has its SHA-256.
+//! The pushing node ([`Leader`]) sends the current order ([`Order`]) each second. Each other node
+//! ([`Follower`]) follows it if it may, and reports the result ([`PushAnswer`]). The fleet's key seals
+//! both. The file travels beside the order, which has its SHA-256.
 //!
-//! A node holds to a pushed policy only while it hears the pusher: within the order's `hold_ms` after the
-//! last order it goes back, whoever is gone. So nothing that is lost, late or kept back leaves a policy in
-//! force that nobody confirmed.
+//! A node holds a pushed policy only while it hears from the pushing node: it goes back `hold_ms` after the
+//! last order, even if the pushing node is gone. So lost, late or withheld messages never leave an
+//! unconfirmed policy in force.
 //!
-//! An order is believed if it is fresh ([`MOST_OLD_MS`]), has a higher number than all that were heard of
-//! its push, and is of no older push than the newest that this node knows. So what is repeated changes
-//! nothing.
+//! A node believes an order that is fresh ([`MOST_OLD_MS`]), has a higher number than all known orders of
+//! its push, and belongs to no older push than the newest known one. So repeated orders have no effect.
 //!
-//! An operator may also say on another node that all are to keep it, or to go back ([`Wish`]). That node says so with
-//! its answers, which name the push and are numbered, too; and the node that pushes takes it as if it were said there.
+//! An operator may also keep the policy, or go back, from another node ([`Wish`]). That node adds the wish
+//! to its answers, which name the push and are numbered as well. The pushing node treats it like a local
+//! command.
 
 mod answer;
 mod follower;

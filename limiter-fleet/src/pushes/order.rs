@@ -1,4 +1,4 @@
-//! Orders of the node that pushes.
+//! Orders of the pushing node.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -10,25 +10,25 @@ use crate::{Name, bans::MOST_AHEAD_MS};
 /// The most bytes of a pushed file.
 pub const MOST_FILE: usize = 256 * 1024;
 
-/// The most canaries that are named.
+/// The most canaries that an order names.
 pub const MOST_CANARIES: usize = 64;
 
-/// How old an order may be, in milliseconds, by the clocks of the node that pushes and of that which hears it.
+/// The greatest age of an order, in milliseconds, between the clocks of the sender and the receiver.
 pub const MOST_OLD_MS: u64 = 60_000;
 
-/// How long a node may hold to a policy without another order, in milliseconds.
+/// How long a node may hold a policy without another order, in milliseconds.
 pub const HOLD_MS: RangeInclusive<u64> = 5_000..=1_800_000;
 
-/// How long after the beginning of a push its last order may be, in milliseconds: longer than all its
-/// stages together.
+/// The latest time of an order after the beginning of its push, in milliseconds: longer than all stages
+/// together.
 const LONGEST_MS: u64 = 3 * 3_600_000;
 
-/// The number of a push. A later one is greater, as far as clocks agree.
+/// The id of a push. A later push has a greater id, as far as clocks agree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PushId {
-    /// When it began, in milliseconds since 1970, by the clock of the node that pushes.
+    /// When the push began, in milliseconds since 1970, by the pushing node's clock.
     pub ms: u64,
-    /// The node that pushes.
+    /// The pushing node.
     pub node: Name,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for PushId {
     }
 }
 
-/// A text that names no push.
+/// A text is not the id of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPush;
 
@@ -62,47 +62,47 @@ impl FromStr for PushId {
     }
 }
 
-/// An order: the next thing that all nodes are to do.
+/// An order: the next step for all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Its push.
     pub push: PushId,
-    /// Higher than those of the push's orders before.
+    /// Rises with each order of the push.
     pub number: u64,
-    /// When it was said, in milliseconds since 1970, by the clock of the node that pushes.
+    /// When it was sent, in milliseconds since 1970, by the pushing node's clock.
     pub ms: u64,
     /// The SHA-256 of the file.
     pub file: [u8; 32],
-    /// How long after hearing it a node goes back by itself, in milliseconds.
+    /// How long after this order a node goes back by itself, in milliseconds.
     pub hold_ms: u64,
-    /// The thing to do.
+    /// The step.
     pub step: Step,
 }
 
-/// A thing to do.
+/// A step of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Say what the file would change; change nothing.
+    /// Report the changes that the file would make, without enforcing it.
     Check,
-    /// Put the file in force, and hold to it.
+    /// Enforce the file, and hold it.
     Take(Takers),
-    /// Keep it.
+    /// Keep the file.
     Keep,
-    /// Go back to what was before.
+    /// Return to the earlier policy.
     Back,
 }
 
-/// The nodes that are to take a file.
+/// The nodes that take a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Takers {
-    /// These.
+    /// The nodes with these names.
     Some(Vec<Name>),
-    /// All that have said that they would.
+    /// All nodes that have said they would.
     All,
 }
 
 impl Takers {
-    /// Returns whether a node is one of them.
+    /// Returns whether a node is among them.
     #[must_use]
     pub fn have(&self, node: &Name) -> bool {
         match self {
@@ -112,26 +112,26 @@ impl Takers {
     }
 }
 
-/// An order that is not followed.
+/// Why an order is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrongOrder {
-    /// It was said too long ago.
+    /// It is too old.
     Old,
     /// It is from the future.
     Ahead,
-    /// Its push began too long ago, or later than it.
+    /// Its push began too long before it, or after it.
     Long,
-    /// A node would hold to the policy for too short or too long.
+    /// `hold_ms` is out of range.
     Hold,
     /// It has too many names.
     Names,
-    /// It is of an older push than one that is known.
+    /// A newer push is known.
     Older,
-    /// Another push is in force, and not yet confirmed.
+    /// Another push is in force and not confirmed yet.
     Busy,
-    /// It has another file than the push's orders before.
+    /// Its file differs from the file of earlier orders of the push.
     OtherFile,
-    /// The node has not checked the file: it did not hear the beginning of the push.
+    /// The node has not checked the file: it missed the beginning of the push.
     Unchecked,
 }
 
@@ -171,11 +171,11 @@ impl fmt::Display for WrongOrder {
 impl std::error::Error for WrongOrder {}
 
 impl Order {
-    /// Checks what can be told from the order alone, at a time in milliseconds since 1970.
+    /// Checks the order by itself, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// It is not to be followed.
+    /// The order must not be followed.
     pub fn check(&self, now_ms: u64) -> Result<(), WrongOrder> {
         if now_ms.saturating_sub(self.ms) > MOST_OLD_MS {
             return Err(WrongOrder::Old);
@@ -183,7 +183,7 @@ impl Order {
         if self.ms.saturating_sub(now_ms) > MOST_AHEAD_MS {
             return Err(WrongOrder::Ahead);
         }
-        // Another node's clock may have been ahead when it pushed before.
+        // The pushing node may have taken its push id from a clock that was ahead.
         let begun = self.push.ms.saturating_sub(self.ms);
         if begun > MOST_AHEAD_MS || self.ms.saturating_sub(self.push.ms) > LONGEST_MS {
             return Err(WrongOrder::Long);
@@ -199,7 +199,7 @@ impl Order {
         }
     }
 
-    /// Returns whether the push is decided.
+    /// Returns whether the order decides the push.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         matches!(self.step, Step::Keep | Step::Back)

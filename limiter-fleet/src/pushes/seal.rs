@@ -11,13 +11,13 @@ use crate::{
     envelope::{Envelope, Keys, OpenError, SEAL, read, written},
 };
 
-/// The most bytes of all but texts and lists of names.
+/// The most bytes besides texts and lists of names.
 const REST: usize = 512;
 
-/// The most bytes of a name, with its length.
+/// The most bytes of a name, including its length.
 const LONGEST_NAME: usize = 64;
 
-/// Seals and opens what nodes say of a push.
+/// Seals and opens orders and answers.
 #[derive(Clone, Debug)]
 pub struct PushSeal {
     orders: Envelope,
@@ -49,11 +49,11 @@ impl PushSeal {
         self.orders.close(&written(order))
     }
 
-    /// Reads an order, which nobody has [checked](Order::check) yet.
+    /// Reads an order. It is not [checked](Order::check) yet.
     ///
     /// # Errors
     ///
-    /// No node of the fleet has written it.
+    /// The order is not from a node of the fleet.
     pub fn open_order(&self, order: &[u8]) -> Result<Order, OpenError> {
         read(self.orders.open(order)?)
     }
@@ -68,7 +68,7 @@ impl PushSeal {
     ///
     /// # Errors
     ///
-    /// No node of the fleet has written it.
+    /// The answer is not from a node of the fleet.
     pub fn open_answer(&self, answer: &[u8]) -> Result<PushAnswer, OpenError> {
         let answer = read::<PushAnswer>(self.answers.open(answer)?)?;
         if answer.is_right() {

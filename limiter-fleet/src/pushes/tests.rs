@@ -1,4 +1,4 @@
-//! A pusher and nodes, with what may happen between them.
+//! A pushing node and other nodes, with the faults that may happen between them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const NOW_MS: u64 = 1_700_000_000_000;
 
 const S: u64 = 1_000_000_000;
 
-/// A node: its part in the push, and until when it holds to the policy.
+/// A node: its part in the push, and until when it holds the policy.
 struct Node {
     follower: Follower,
     says: Said,
@@ -27,9 +27,9 @@ struct Node {
 struct World {
     leader: Option<Leader>,
     nodes: BTreeMap<Name, Node>,
-    /// All orders that were ever said.
+    /// All orders ever sent.
     said: Vec<Order>,
-    /// All answers that were ever said.
+    /// All answers ever sent.
     answers: Vec<PushAnswer>,
     now_s: u64,
 }
@@ -88,7 +88,6 @@ impl World {
         self.leader.as_ref().unwrap().stage()
     }
 
-    /// Returns the nodes on which the new policy is in force.
     fn new_on(&self) -> String {
         let new = self.nodes.iter().filter(|(_, node)| node.has_new);
         new.map(|(name, _)| name.as_str()).collect()
@@ -169,7 +168,7 @@ fn first_a_canary_then_all_then_kept() {
     world.run(3);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
     assert!(world.nodes.values().all(|node| node.is_kept));
-    // Too late.
+    // It is too late to go back.
     assert!(!world.leader().take_back("a change of mind", now));
     world.run(200);
     assert_eq!(world.new_on(), "abc");
@@ -189,7 +188,7 @@ fn an_operator_on_another_node_has_it_kept_or_taken_back() {
         assert_eq!(world.stage(), &Stage::Over(outcome));
         assert_eq!(world.new_on(), new_on);
     }
-    // Before all have it, it can be taken back alone.
+    // Before all nodes hold the policy, the only choice is to go back.
     let mut world = World::new(plan());
     world.node("c").wish = Some(Wish::Keep);
     world.run(8);
@@ -202,7 +201,7 @@ fn an_operator_on_another_node_has_it_kept_or_taken_back() {
     assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
     let why = "an operator on node c has it taken back";
     assert_eq!(world.leader().why(), Some(why));
-    // Nor does a node count that was not there at the beginning.
+    // A node that joined later does not count either.
     let mut world = World::new(plan());
     world.run(15);
     let mut stranger = world.answers.last().unwrap().clone();
@@ -215,7 +214,7 @@ fn an_operator_on_another_node_has_it_kept_or_taken_back() {
 #[test]
 fn an_old_wish_counts_for_no_later_push_nor_again() {
     let mut world = World::new(plan());
-    // Too early, and then no more.
+    // The wish comes too early, and ends.
     world.node("c").wish = Some(Wish::Keep);
     world.run(10);
     world.node("c").wish = None;
@@ -242,7 +241,7 @@ fn an_old_wish_counts_for_no_later_push_nor_again() {
     assert_eq!(world.stage(), &Stage::Waiting);
     let now = world.now_s * S;
     for mut answer in old {
-        // Even if it had the highest number.
+        // Even with the highest number.
         answer.number += 1_000_000;
         world.leader().hear(answer, now);
     }
@@ -316,7 +315,7 @@ fn nodes_that_take_no_policies_stand_in_no_way() {
     assert!(world.leader().keep(now));
     world.run(3);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
-    // Without any, there is nothing to do.
+    // Without takers there is nothing to do.
     let mut world = World::new(plan());
     for of in ["a", "b", "c"] {
         world.node(of).says = Said::Declines;
@@ -341,7 +340,7 @@ fn a_canary_that_falls_silent_takes_it_back() {
     world.run(40);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
     assert_eq!(world.leader().why(), Some("node a is silent"));
-    // It goes back without having heard that.
+    // It goes back although it cannot hear the order to.
     world.run(60);
     assert_eq!(world.new_on(), "");
 }
@@ -372,7 +371,7 @@ fn whatever_is_repeated_puts_nothing_in_force() {
     world.leader = None;
     let said = world.said.clone();
     let now_s = world.now_s;
-    // Also by nodes that started anew, which remember.
+    // This holds for restarted nodes too, since they remember.
     for anew in [false, true] {
         for node in world.nodes.values_mut() {
             if anew {
@@ -385,7 +384,7 @@ fn whatever_is_repeated_puts_nothing_in_force() {
             }
         }
     }
-    // Within a minute a node that forgot could be fooled for as long as it holds; later, none.
+    // Within a minute, a node that forgot could be fooled, for `hold_ms` at most; later, no node can.
     let mut fresh = Follower::new(name("b"), None);
     let later_ms = NOW_MS + 1_000 * (now_s + 61);
     assert!(

@@ -9,24 +9,24 @@ use crate::{
     envelope::{Envelope, Keys, OpenError, SEAL, read, written},
 };
 
-/// The most words of news in a letter.
+/// The most words in a news letter.
 pub const MOST_NEWS: usize = 256;
 
-/// The most words of a slot.
+/// The most words in a slot letter.
 pub const MOST_OF_SLOT: usize = 1_024;
 
-/// The most bytes of a word: its source, two times of 40 bits, with room to spare.
+/// The most bytes of a word: its source and two times of 40 bits, with room to spare.
 const LONGEST_WORD: usize = 32;
 
-/// The most bytes of all else.
+/// The most bytes of the rest of a letter.
 const REST: usize = 128;
 
-/// The part of a node's sources that a letter is about.
+/// The part of a node's sources that a letter covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
-    /// Those of which the node's word has changed.
+    /// The sources with a changed word.
     News,
-    /// All of a slot.
+    /// All sources of a slot.
     Slot(Slot),
 }
 
@@ -35,11 +35,11 @@ pub enum Part {
 pub struct SourceLetter {
     /// The node.
     pub node: Name,
-    /// When it said so, in milliseconds since 1970: later than in all its letters before.
+    /// When it was sent, in milliseconds since 1970: later than all earlier letters of the node.
     pub ms: u64,
-    /// How many leading bits of an IPv6 address are one source there.
+    /// How many leading bits of an IPv6 address identify a source there.
     pub ipv6_prefix: u8,
-    /// The part that the letter is about.
+    /// The covered part.
     pub part: Part,
     /// The words.
     pub words: Vec<Word>,
@@ -68,11 +68,11 @@ impl SourceSeal {
         self.0.close(&written(letter))
     }
 
-    /// Reads a letter. Its words are [checked](Word::check) by nobody yet.
+    /// Reads a letter. Its words are not [checked](Word::check) yet.
     ///
     /// # Errors
     ///
-    /// No node of the fleet has written it.
+    /// The letter is not from a node of the fleet.
     pub fn open(&self, letter: &[u8]) -> Result<SourceLetter, OpenError> {
         let letter = read::<SourceLetter>(self.0.open(letter)?)?;
         if letter.words.len() > MOST_OF_SLOT {
@@ -81,7 +81,7 @@ impl SourceSeal {
         Ok(letter)
     }
 
-    /// Returns whether a letter that was [opened](Self::open) is sealed with the key that letters are sealed with now.
+    /// Returns whether an [opened](Self::open) letter is sealed with the current key.
     #[must_use]
     pub fn is_current(&self, letter: &[u8]) -> bool {
         self.0.is_current(letter)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever somebody with the key says is a letter or none, and never a panic.
+        /// Any bytes that a key holder seals are a letter or an error, never a panic.
         #[test]
         fn any_sealed_bytes_are_a_letter_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
             let seal = seal("edge", 1);

@@ -12,50 +12,50 @@ use crate::{Name, bans::MOST_AHEAD_MS};
 /// The most words of other nodes that a node remembers.
 pub const MOST_HEARD: usize = 500_000;
 
-/// The most nodes that are heard.
+/// The most other nodes with remembered words.
 const MOST_NODES: usize = 10_000;
 
-/// How old news may be, in milliseconds: ten minutes.
+/// The greatest age of news, in milliseconds: ten minutes.
 const NEWS_MS: u64 = 600_000;
 
-/// How old what a slot says may be, in milliseconds: a week. Nodes say it again each day.
+/// The greatest age of a slot letter, in milliseconds: a week. Nodes repeat slots each day.
 const SLOT_MS: u64 = 7 * 24 * 3_600_000;
 
-/// Why a letter, or a word in it, is not believed.
+/// Why a letter, or a word in it, is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotHeard {
     /// It is from the future.
     Ahead,
     /// It is too old.
     Old,
-    /// No node says that.
+    /// No honest node would send it.
     Wrong,
-    /// A source has another prefix length there.
+    /// The sending node has another IPv6 prefix length.
     Prefix,
-    /// There is no room for more.
+    /// The map is full.
     Full,
 }
 
-/// How long before its end a word counts less than another, in seconds: longer than lies between two looks for
-/// words that have ended.
+/// How long before its end a word yields to another node's word, in seconds: longer than the interval
+/// between two searches for ended words.
 const SOON_S: u64 = 120;
 
-/// The last of what a node said of a slot.
+/// A slot of another node, as last received.
 #[derive(Debug, Default)]
 struct Heard {
-    /// When it said all of it; 0: never.
+    /// The time of its last slot letter; 0: none.
     ms: u64,
-    /// Its words that hold, each with the time when it was said.
+    /// Its active words, each with the time of its letter.
     words: HashMap<Source, (Word, u64)>,
 }
 
-/// The words of a node.
+/// The words of one node.
 #[derive(Debug)]
 struct Speaker {
-    /// When it sent its last news.
+    /// The time of its last news.
     news_ms: u64,
     slots: Vec<Heard>,
-    /// How many words of it hold.
+    /// The number of its active words.
     count: usize,
 }
 
@@ -65,16 +65,16 @@ pub struct SourceMap {
     own: Name,
     ipv6_prefix: u8,
     speakers: HashMap<Name, Speaker>,
-    /// How many words there are.
+    /// The number of words of all nodes.
     count: usize,
 }
 
 /// The outcome of a letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The sources of which something else is said now.
+    /// The sources with changed words.
     pub sources: Vec<Source>,
-    /// Why some words are not believed, once for each.
+    /// The reasons for refused words, each once.
     pub refused: Vec<NotHeard>,
 }
 
@@ -113,7 +113,8 @@ impl Speaker {
 }
 
 impl SourceMap {
-    /// Returns the map of a node on which so many leading bits of an IPv6 address are one source.
+    /// Returns an empty map of the node `own`. `ipv6_prefix` is the number of leading bits of an IPv6
+    /// address that identify a source.
     #[must_use]
     pub fn new(own: Name, ipv6_prefix: u8) -> Self {
         Self {
@@ -124,18 +125,18 @@ impl SourceMap {
         }
     }
 
-    /// Returns how many leading bits of an IPv6 address are one source.
+    /// The number of leading bits of an IPv6 address that identify a source.
     #[must_use]
     pub const fn ipv6_prefix(&self) -> u8 {
         self.ipv6_prefix
     }
 
-    /// Takes a letter of another node, at a time in milliseconds since 1970. One that is earlier than what the node
-    /// said last changes nothing, and so does one of this node.
+    /// Takes a letter of another node, at a time in milliseconds since 1970. A letter older than the node's
+    /// last one has no effect, nor has a letter of this node.
     ///
     /// # Errors
     ///
-    /// The letter is not believed.
+    /// The letter is refused.
     pub fn hear(&mut self, letter: SourceLetter, now_ms: u64) -> Result<Changes, NotHeard> {
         let longest_ms = match letter.part {
             Part::News => NEWS_MS,
@@ -172,8 +173,8 @@ impl SourceMap {
         Ok(hearing.changes)
     }
 
-    /// Returns what counts of all that is said of a source, at a time in seconds since 1970: the word of one node. Of
-    /// those that hold, one that is not over soon; of such, the one by which it is proven for the longest.
+    /// Chooses one node's word about a source, at a time in seconds since 1970: a word that is not fresh,
+    /// then one that does not end soon, then the one with the earliest proof, then the one that ends last.
     #[must_use]
     pub fn word(&self, source: Source, now_s: u64) -> Option<Word> {
         let slot = usize::from(source.slot());
@@ -191,8 +192,8 @@ impl SourceMap {
         })
     }
 
-    /// Forgets words that have ended, at a time in milliseconds since 1970; returns their sources, and those of words
-    /// that are over soon: another node's word counts now, if there is one.
+    /// Forgets words that have ended, at a time in milliseconds since 1970. Returns their sources, and the
+    /// sources of words that end soon: another node's word may take their place.
     pub fn forget(&mut self, now_ms: u64) -> Vec<Source> {
         let now = now_ms / 1_000;
         let mut ended = Vec::new();
@@ -218,32 +219,33 @@ impl SourceMap {
         ended
     }
 
-    /// Returns all sources of which something is said, in no order; one of which several nodes do, several times.
+    /// Returns the sources of all words, in no order: a source with words of several nodes comes several
+    /// times.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let slots = self.speakers.values().flat_map(|speaker| &speaker.slots);
         slots.flat_map(|slot| slot.words.keys().copied())
     }
 
-    /// Returns how many words are remembered.
+    /// The number of remembered words.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether nothing is said.
+    /// Returns whether the map is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// A letter while it is taken.
+/// A letter being taken.
 struct Hearing {
     ms: u64,
     now_ms: u64,
-    /// How many leading bits of an IPv6 address are one source there, and here.
+    /// How many leading bits of an IPv6 address identify a source there, and here.
     prefixes: (u8, u8),
-    /// How many words of the node there is room for.
+    /// For how many more words of the node there is room.
     room: usize,
     changes: Changes,
 }
@@ -280,7 +282,7 @@ impl Hearing {
                 self.refuse(NotHeard::Wrong);
             }
         }
-        // The node does not say the others any more.
+        // The slot letter replaces all earlier words of the slot.
         let earlier = heard.words.extract_if(|_, (_, ms)| *ms < self.ms);
         let before = self.changes.sources.len();
         self.changes
@@ -289,7 +291,7 @@ impl Hearing {
         speaker.count -= self.changes.sources.len() - before;
     }
 
-    /// Takes a word, unless a later one is known.
+    /// Takes a word, unless a later word is known.
     fn take(&mut self, heard: &mut Heard, count: &mut usize, word: Word) {
         let (theirs, own) = self.prefixes;
         if let Err(wrong) = word.check(theirs, own, self.now_ms) {

@@ -1,16 +1,16 @@
-//! Sources that a node has proven, of which it tells the others.
+//! Known sources: proven by one node, believed by all.
 //!
-//! A node's word is its own: it says only what it has seen itself, never what it heard, or two nodes would keep a
-//! source known for ever; and what others say of a source stands beside it. It says so in [letters](SourceLetter) of two
-//! kinds: *news*, what has changed; and *slots*, each all that the node says of its part of the sources, for
-//! nodes that begin.
+//! A node reports only sources that it has proven itself. If it repeated reports of others, two nodes could
+//! keep a source known for ever. Each node's word about a source stands beside the others. It travels in
+//! [letters](SourceLetter) of two kinds: *news* has the changes; *slots* each have all of the node's words
+//! about one part of the sources, for nodes that start.
 //!
-//! * Each word has an end, and holds no longer, however often it is repeated ([`Word`]).
-//! * Of a node's letters, the later counts, so nothing that is repeated brings back what was taken back
-//!   ([`SourceMap`]).
-//! * [`Sayings`] is what a node itself says.
+//! * Each word has an end, and repetitions do not lengthen it ([`Word`]).
+//! * The latest of a node's letters wins, so a repeated letter cannot revive a word taken back
+//! ([`SourceMap`]).
+//! * [`Sayings`] holds a node's own words.
 //!
-//! Times are of the wall clock, since 1970: they go from host to host.
+//! Times are wall-clock times since 1970, since they travel between hosts.
 
 mod letter;
 mod map;

@@ -8,27 +8,28 @@ use super::{
 };
 use crate::Name;
 
-/// The most sources of which a node says something.
+/// The most sources with a word of this node.
 pub const MOST_SAID: usize = 100_000;
 
-/// How long a slot that has changed waits to be written, in milliseconds: more may change.
+/// How long a changed slot waits to be written, in milliseconds: to gather more changes.
 const WAIT_MS: u64 = 5_000;
 
-/// How old a slot becomes until it is written again, in milliseconds: a day.
+/// The age at which a slot is written again, in milliseconds: a day.
 const AGAIN_MS: u64 = 24 * 3_600_000;
 
-/// How far two times may be apart that are the same, in seconds: ticks are a little longer than a second.
+/// How far apart two equal times may be, in seconds: ticks are a little longer than a second.
 const SAME_S: u64 = 3;
 
-/// A part of what the node says.
+/// One slot of the node's words.
 #[derive(Debug, Default)]
 struct Said {
     words: HashMap<Source, Word>,
     /// When it was last written, in milliseconds since 1970; 0: never, and there is nothing to write.
     written_ms: u64,
-    /// Since when the store lacks something of it, in milliseconds since 1970; `None`: it has all.
+    /// Since when the store lacks a part of it, in milliseconds since 1970; `None`: the store is up to
+    /// date.
     lacking_ms: Option<u64>,
-    /// The sources that were taken back since it was last written.
+    /// The sources taken back since it was last written.
     taken_back: HashSet<Source>,
 }
 
@@ -39,14 +40,15 @@ pub struct Sayings {
     ipv6_prefix: u8,
     slots: Vec<Said>,
     count: usize,
-    /// The sources of which the others have yet to hear.
+    /// The sources with changes that the other nodes have not received.
     unsent: HashSet<Source>,
     /// The time of the last letter.
     last_ms: u64,
 }
 
 impl Sayings {
-    /// Returns what a node says on which so many leading bits of an IPv6 address are one source: nothing.
+    /// Returns a node without any words. `ipv6_prefix` is the number of leading bits of an IPv6 address
+    /// that identify a source.
     #[must_use]
     pub fn new(node: Name, ipv6_prefix: u8) -> Self {
         Self {
@@ -59,8 +61,9 @@ impl Sayings {
         }
     }
 
-    /// Says something of a source, at a time in milliseconds since 1970, unless that was said: `margin_s` is by how
-    /// much later it must end to be worth another word. Returns `false` if there is no room for it.
+    /// Sets the word about a source, at a time in milliseconds since 1970. A known word is replaced only if
+    /// the new one ends more than `margin_s` later, or differs otherwise. Returns `false` if there is no
+    /// room for it.
     pub fn say(&mut self, word: Word, margin_s: u64, now_ms: u64) -> bool {
         if word
             .source
@@ -93,7 +96,7 @@ impl Sayings {
         true
     }
 
-    /// Takes back what was said of sources, at a time in milliseconds since 1970, unless it `stays`.
+    /// Takes back all words except the ones that `stays` accepts, at a time in milliseconds since 1970.
     pub fn keep(&mut self, now_ms: u64, mut stays: impl FnMut(&Word) -> bool) {
         for said in &mut self.slots {
             for (source, _) in said.words.extract_if(|_, word| !stays(word)) {
@@ -105,8 +108,8 @@ impl Sayings {
         }
     }
 
-    /// Takes a slot of this node's that the store has, at a time in milliseconds since 1970. What it says was said
-    /// before this node started; it is no news.
+    /// Takes this node's own slot from the store, at a time in milliseconds since 1970. Its words predate
+    /// this start, so they are no news.
     pub fn resume(&mut self, letter: SourceLetter, now_ms: u64) {
         let Part::Slot(slot) = letter.part else {
             return;
@@ -130,8 +133,8 @@ impl Sayings {
         }
     }
 
-    /// Notes which slots the store has, each with the time when it was written, and sealed as letters are now. The
-    /// others are written again, and what they say is news.
+    /// Compares with the store's slots: `there` has the write time of each slot sealed with the current
+    /// key. Missing or different slots are written again, and their words sent as news.
     pub fn compare(&mut self, there: &HashMap<Slot, u64>, now_ms: u64) {
         for (slot, said) in (0..=Slot::MAX).zip(&mut self.slots) {
             let is_there = there.get(&slot).is_some_and(|ms| *ms == said.written_ms);
@@ -145,7 +148,7 @@ impl Sayings {
         }
     }
 
-    /// Has all slots written again, at a time in milliseconds since 1970.
+    /// Schedules all slots to be written again, at a time in milliseconds since 1970.
     pub fn write_all_again(&mut self, now_ms: u64) {
         for said in &mut self.slots {
             if said.written_ms > 0 || !said.words.is_empty() {
@@ -154,7 +157,7 @@ impl Sayings {
         }
     }
 
-    /// Returns the next letter of news, at a time in milliseconds since 1970; `None`: there are none.
+    /// Returns the next news letter, at a time in milliseconds since 1970; `None`: there is no news.
     pub fn news(&mut self, now_ms: u64) -> Option<SourceLetter> {
         let sources: Vec<_> = self.unsent.iter().take(MOST_NEWS).copied().collect();
         if sources.is_empty() {
@@ -175,7 +178,7 @@ impl Sayings {
         Some(self.letter(Part::News, words, now_ms))
     }
 
-    /// Returns up to so many slots that are due to be written, those first that wait the longest.
+    /// Returns up to `most` slots that are due to be written, longest waiting first.
     pub fn due(&mut self, most: usize, now_ms: u64) -> Vec<SourceLetter> {
         let due = (0..=Slot::MAX).zip(&self.slots).filter_map(|(slot, said)| {
             let again_ms = (said.written_ms > 0 && !said.words.is_empty())
@@ -194,7 +197,7 @@ impl Sayings {
         letters.collect()
     }
 
-    /// Notes whether a letter was sent. One that was not may have been nevertheless.
+    /// Records whether a letter was sent. A failed letter may have arrived nevertheless.
     pub fn sent(&mut self, letter: &SourceLetter, is_sent: bool) {
         match letter.part {
             Part::News if is_sent => {}
@@ -224,19 +227,19 @@ impl Sayings {
         }
     }
 
-    /// Returns of how many sources something is said.
+    /// The number of words.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether nothing is said.
+    /// Returns whether there are no words.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns of how many sources the others have yet to hear.
+    /// The number of sources with changes that the other nodes have not received.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.unsent.len()

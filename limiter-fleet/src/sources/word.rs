@@ -1,4 +1,4 @@
-//! A node's word about a source, and whether it is believed.
+//! A node's word about a source, and the checks of words from other nodes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::bans::MOST_AHEAD_MS;
 
-/// Into how many parts a node divides its sources.
+/// The number of slots: the parts into which a node divides its sources.
 pub const SLOTS: usize = 256;
 
-/// The number of a part.
+/// The index of a slot.
 pub type Slot = u8;
 
-/// The longest time until a word ends, in seconds: a year and a day.
+/// The latest end of a word, in seconds from now: a year and a day.
 const LONGEST_S: u64 = 366 * 24 * 3_600;
 
 /// A source: an IPv4 address, or the upper half of the addresses of an IPv6 prefix.
@@ -29,20 +29,20 @@ pub enum Source {
 pub struct Word {
     /// The source.
     pub source: Source,
-    /// Since when it is proven, in seconds since 1970; 0: for longer than counts.
+    /// Since when the source is proven, in seconds since 1970; 0: for longer than matters.
     pub since_s: u64,
-    /// Until when that holds, in seconds since 1970; 0: it holds no longer.
+    /// Until when the word holds, in seconds since 1970; 0: it is taken back.
     pub until_s: u64,
-    /// Whether it was proven during a shortage, and has not come long after it.
+    /// Whether the source was proven during a shortage, and has not come long after it.
     pub is_fresh: bool,
 }
 
-/// A word that is not believed, though the fleet's key sealed it.
+/// Why a sealed word is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrongWord {
-    /// No packet from elsewhere has such a source.
+    /// No packet from another host has such a source.
     Source,
-    /// A source has another prefix length there.
+    /// The sending node has another IPv6 prefix length.
     Prefix,
     /// It holds for too long.
     End,
@@ -51,21 +51,22 @@ pub enum WrongWord {
 }
 
 impl Source {
-    /// Returns which part of a node's sources it belongs to.
+    /// Returns the slot of the source.
     #[must_use]
     pub fn slot(self) -> Slot {
         let bytes: &[u8] = match &self {
             Self::V4(bytes) => bytes,
             Self::V6(bytes) => bytes,
         };
-        // FNV-1a, of which the upper bits are the best.
+        // FNV-1a. Its upper bits are the best mixed.
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
         (hash >> 40).to_le_bytes()[0]
     }
 
-    /// Checks whether a host that hears of it may meet it, where so many bits of an IPv6 address are one source.
+    /// Checks whether another host may meet the source. `ipv6_prefix` and `own_prefix` are the numbers of
+    /// leading bits that identify a source there and here.
     ///
     /// # Errors
     ///
@@ -102,11 +103,11 @@ impl Source {
 }
 
 impl Word {
-    /// Checks a word that came from elsewhere, at a time in milliseconds since 1970.
+    /// Checks a word from another node, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// No node would say that.
+    /// No honest node would send it.
     pub fn check(&self, ipv6_prefix: u8, own_prefix: u8, now_ms: u64) -> Result<(), WrongWord> {
         self.source.check(ipv6_prefix, own_prefix)?;
         let latest_s = now_ms.saturating_add(MOST_AHEAD_MS) / 1_000;
@@ -125,7 +126,7 @@ impl Word {
         now_s < self.until_s
     }
 
-    /// Returns the word with an end that others believe, at a time in seconds since 1970.
+    /// Limits the end to the latest one that other nodes accept, at a time in seconds since 1970.
     #[must_use]
     pub fn bounded(self, now_s: u64) -> Self {
         Self {

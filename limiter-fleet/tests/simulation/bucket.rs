@@ -1,25 +1,25 @@
-//! A bucket in whole numbers: no rounding hides anything.
+//! A bucket in integers, so that no rounding hides an excess.
 
 use limiter_fleet::{Bucket, InForce, Share};
 
-/// A limit's burst and rate, in thousandths of a token, and of a token a second.
+/// A limit's burst in thousandths of a token, and its rate in thousandths of a token a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) burst: u64,
     pub(crate) rate: u64,
 }
 
-/// What one token is in units of a level.
+/// A token, in the units of a level.
 pub(crate) const TOKEN: u128 = 1_000 * MILLITOKEN;
 const MILLITOKEN: u128 = 1_000_000_000;
 
-/// A node's bucket, which fills by its own clock. The programs that it stands for know when the share
-/// ends, also without a daemon.
+/// A node's bucket, which fills by the node's clock. Like the BPF programs, it knows when the share ends,
+/// even without a daemon.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeBucket {
     budget: Budget,
     share: Share,
-    /// When it ends, by the node's clock, and what is left then.
+    /// When the share ends, by the node's clock, and the part that stays.
     until: Option<u64>,
     own: Share,
     level: u128,
@@ -27,7 +27,7 @@ pub(crate) struct NodeBucket {
 }
 
 impl NodeBucket {
-    /// Makes a full one.
+    /// Makes a full bucket.
     pub(crate) fn new(budget: Budget, floor: Share, now: u64) -> Self {
         Self {
             budget,
@@ -44,13 +44,13 @@ impl NodeBucket {
         self.own = in_force.own;
     }
 
-    /// Returns what is in force.
     pub(crate) fn share(&mut self, now: u64) -> Share {
         self.fill(now);
         self.share
     }
 
-    /// Moves to another share as full as it is, as a bucket does of which nobody knows anything.
+    /// Changes to the home share, keeping the fill level in proportion, as the programs do with a bucket
+    /// that the daemon has not set.
     pub(crate) fn becomes_home(&mut self, now: u64, home: Share) {
         self.fill(now);
         if home > self.share {
@@ -114,8 +114,8 @@ impl Bucket for NodeBucket {
     }
 }
 
-/// The one bucket that there would be without a fleet, in the world's time. Nodes' clocks may run faster
-/// by a part of a million.
+/// The single bucket that an owner would have without a fleet, in true time. It fills faster by the
+/// millionths that nodes' clocks may gain.
 #[derive(Clone, Debug)]
 pub(crate) struct Whole {
     budget: Budget,

@@ -1,21 +1,21 @@
-//! The faults that a world may have.
+//! The faults of a simulated world.
 
-/// How often what goes wrong.
+/// How often each fault happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
-    /// How many of a hundred messages are lost, come twice, or come seconds late.
+    /// How many of a hundred messages are lost, duplicated, or seconds late.
     pub(crate) lost: u64,
     pub(crate) repeated: u64,
     pub(crate) late: u64,
-    /// After how many of a hundred messages old ones come once more.
+    /// After how many of a hundred messages old messages are replayed.
     pub(crate) replayed: u64,
-    /// How often, in a thousand ticks of a node, it crashes, stalls, or is cut off.
+    /// How often, in a thousand ticks, a node crashes, stalls, or is cut off.
     pub(crate) crashed: u64,
     pub(crate) stalled: u64,
     pub(crate) cut_off: u64,
-    /// How often, in a thousand ticks of a node, it loses count of a budget.
+    /// How often, in a thousand ticks, a node loses count of a budget.
     pub(crate) miscounted: u64,
-    /// In how many of a hundred ticks a node forgets all that it may.
+    /// In how many of a hundred ticks a node forgets all the budgets that it may.
     pub(crate) forgotten: u64,
 }
 

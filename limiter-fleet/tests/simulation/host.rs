@@ -1,4 +1,4 @@
-//! A host: what the daemon does for each owner, and the buckets that its programs go on with when it crashes.
+//! A host: the daemon's work for each owner, and the buckets that outlive a crash of the daemon.
 
 use limiter_fleet::{
     Boot, Header, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
@@ -9,10 +9,10 @@ use super::{
     world::wanted,
 };
 
-/// The owners of a world, whose budgets are of one limit.
+/// The owners of a world, all with budgets of one limit.
 pub(crate) struct Owners {
     pub(crate) budget: Budget,
-    /// Each node's share of a budget of which it knows nothing.
+    /// Each node's share of an unknown budget.
     unknown: Share,
     nodes: u32,
     terms: Terms,
@@ -38,16 +38,17 @@ impl Owners {
 
 /// A host's part in one owner's budget.
 pub(crate) struct Part {
-    /// `None`: the daemon knows nothing of the owner.
+    /// `None`: the daemon does not know the owner.
     node: Option<Node>,
-    /// From when on the daemon may begin with it: what it has lost count of is over.
+    /// The earliest start of the daemon's part in it: by then, the loans that it has lost count of are
+    /// over.
     begins: u64,
     pub(crate) bucket: NodeBucket,
-    /// Whether the programs have a word about this owner.
+    /// Whether the programs have a share set for this owner.
     has_word: bool,
     /// In tokens a second.
     pub(crate) demand: u64,
-    /// The outcome for a token.
+    /// Remaining demand, below one token.
     pub(crate) rest: u64,
 }
 
@@ -57,15 +58,15 @@ pub(crate) struct Host {
     nodes: u32,
     pub(crate) boot: u64,
     pub(crate) terms: Terms,
-    /// For how long a daemon is silent after its start, and until when, by its clock.
+    /// How long a daemon is silent after its start, and until when, by its clock.
     pub(crate) silent_ns: u64,
     silent_until: u64,
-    /// Whether the programs have the word about all owners of which nothing is known.
+    /// Whether the programs have the default share for all other owners.
     has_default: bool,
     pub(crate) parts: Vec<Part>,
     offset: u64,
     drift_ppm: i64,
-    /// No daemon runs, it does nothing, or nothing reaches it, until these times.
+    /// Until these times the daemon is down, stalled, or cut off from the network.
     pub(crate) down_until: Option<u64>,
     pub(crate) stalled_until: u64,
     pub(crate) cut_until: u64,
@@ -73,18 +74,17 @@ pub(crate) struct Host {
     pub(crate) forgotten: u64,
 }
 
-/// Words of a node to another.
+/// A message from one node to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
-    /// About an owner.
+    /// About one owner.
     Note(usize, Message),
     /// About all loans at once.
     Renewal(Renewal),
-    /// The start that there is.
+    /// Only the sender's current start.
     Nothing,
 }
 
-/// The outcome of a message.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) said: Vec<(NodeId, Said)>,
@@ -129,7 +129,7 @@ impl Host {
         u64::try_from(local).expect("clocks begin late")
     }
 
-    /// A daemon starts. The programs keep what they have.
+    /// Starts the daemon. The programs keep their shares.
     pub(crate) fn start(&mut self, boot: Boot, local: u64) {
         self.down_until = None;
         self.boot = boot.0;
@@ -141,7 +141,7 @@ impl Host {
         }
     }
 
-    /// Has the daemon lose count of a budget, as when the kernel refuses something.
+    /// Makes the daemon lose count of a budget, as after a refused kernel update.
     pub(crate) fn lose_count(&mut self, local: u64, owner: usize) {
         let part = &mut self.parts[owner];
         if let Some(node) = part.node.take() {
@@ -150,7 +150,7 @@ impl Host {
         }
     }
 
-    /// Hears what counts.
+    /// Handles a message that counts.
     pub(crate) fn hear(
         &mut self,
         local: u64,
@@ -226,7 +226,7 @@ impl Host {
         }
     }
 
-    /// Does what a daemon does five times a second; returns whom it asks what about which owner.
+    /// Does the daemon's work of a fifth of a second; returns the questions to send.
     pub(crate) fn tick(
         &mut self,
         local: u64,
@@ -243,7 +243,7 @@ impl Host {
                 part.bucket.becomes_home(local, owners.unknown);
             }
             let demand = wanted(part.demand, owners.budget);
-            // Words that an earlier daemon has left are put right, and packets' wants are asked for.
+            // Correct shares that an earlier daemon has left, and ask for shares that packets need.
             let may_begin = part.node.is_none() && local >= part.begins;
             if may_begin && (part.has_word || demand > part.bucket.share(local)) {
                 part.node = Some(Node::new(stakes, self.id));
@@ -279,7 +279,7 @@ impl Host {
 }
 
 impl Part {
-    /// Has the programs know that they have what they have for longer.
+    /// Lets the programs keep an unchanged share for longer.
     fn lengthen(&mut self, local: u64, memory: &Memory) {
         let share = self.bucket.share(local);
         if let Some(node) = &self.node
@@ -289,7 +289,7 @@ impl Part {
         }
     }
 
-    /// Has the programs know until when they have what they have.
+    /// Tells the programs until when the share holds.
     fn follow(&mut self, local: u64, memory: &Memory) {
         if let Some(node) = &self.node {
             self.bucket.ends(node.in_force(local, memory));

@@ -1,8 +1,8 @@
-//! The protocol in a world of its own: clocks that drift, messages that are lost, late, repeated, out of
-//! order and kept back, nodes that crash, stall and start again, all from a seed.
+//! The protocol in a simulated world: clocks that drift, messages that are lost, late, repeated, reordered
+//! and withheld, nodes that crash, stall and restart, all from a seed.
 //!
-//! Whatever happens, one bucket with the whole budget would have admitted all that the nodes have: the
-//! world has such a bucket, and each token that a node admits is taken from it.
+//! The invariant: one bucket with the whole budget would have admitted every token that the nodes admit.
+//! The world has such a bucket, and takes each admitted token from it.
 
 mod bucket;
 mod faults;
@@ -17,10 +17,10 @@ use limiter_fleet::Terms;
 
 use self::{faults::Faults, world::World};
 
-/// How many worlds, unless `LIMITER_FLEET_SEEDS` says another number.
+/// The number of worlds; `LIMITER_FLEET_SEEDS` overrides it.
 const SEEDS: u64 = 50;
 
-/// The first of them; `LIMITER_FLEET_SEED` names another.
+/// The first seed; `LIMITER_FLEET_SEED` overrides it.
 const FIRST: u64 = 1;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -38,7 +38,7 @@ fn no_fault_lets_more_pass_than_the_budget() {
         renewed += world.renewals();
         forgotten += world.forgotten();
     }
-    // What nobody borrows proves nothing.
+    // Without loans, the run would prove nothing.
     assert!(lent > 1_000, "{lent} loans");
     assert!(renewed > 1_000, "{renewed} renewals");
     assert!(forgotten > 150, "{forgotten} forgotten");
@@ -62,7 +62,7 @@ fn a_bank_that_forgets_its_loans_too_early_is_found_out() {
     }
 }
 
-/// And a node that begins at once after a start: it has at home what may still be lent.
+/// The same for a node that starts without waiting: its home share may still be lent.
 #[test]
 #[should_panic(expected = "above the budget")]
 fn a_node_that_begins_too_early_is_found_out() {

@@ -1,4 +1,4 @@
-//! A fleet in which nothing fails: how much of the budget is used, and how soon.
+//! A fleet without faults: how much of the budget is used, and how soon.
 
 use limiter_fleet::Terms;
 
@@ -14,10 +14,10 @@ const BUDGET: Budget = Budget {
     rate: RATE * 1_000,
 };
 
-/// Long enough that what an earlier start may have lent is over.
+/// Long enough for all loans of an earlier start to end.
 const START_MS: u64 = 3_000;
 
-/// Returns what part of the rate was admitted, in percent, in so many milliseconds.
+/// Returns the admitted percentage of the rate, over so many milliseconds.
 fn used(world: &mut World, nodes: usize, rate: u64, ms: u64) -> u64 {
     for node in 0..nodes {
         world.admitted(node);
@@ -74,7 +74,7 @@ fn equal_demands_get_equal_parts() {
     }
 }
 
-/// One that has nearly all gives up half of it, when another needs it too.
+/// A node with nearly the whole budget gives up half when another node needs it too.
 #[test]
 fn who_comes_later_gets_its_part() {
     let mut world = World::quiet(5, 5, BUDGET);
@@ -97,7 +97,7 @@ fn who_comes_later_gets_its_part() {
     }
 }
 
-/// Without messages, each has what it has at home; with them again, all that it needs within seconds.
+/// Without messages, each node has its home share; with them again, all that it needs within seconds.
 #[test]
 fn nodes_that_are_cut_off_keep_what_is_theirs() {
     const NODES: usize = 4;
@@ -106,11 +106,11 @@ fn nodes_that_are_cut_off_keep_what_is_theirs() {
     world.demand(0, 5 * RATE);
     world.run_for(2_000);
     world.cut_all(20_000);
-    // Its loans end.
+    // The loans end.
     world.run_for(5_000);
     let percent = used(&mut world, NODES, RATE, 10_000);
     assert!((24..=26).contains(&percent), "{percent} %");
-    // Until the end of the cut, and five seconds.
+    // To the end of the cut, plus five seconds.
     world.run_for(5_000 + 5_000);
     let percent = used(&mut world, NODES, RATE, 10_000);
     assert!(percent >= 95, "{percent} %");
@@ -121,14 +121,14 @@ fn nobody_says_anything_while_nobody_needs_more_than_it_has() {
     const NODES: usize = 10;
     let mut world = World::quiet(9, NODES, BUDGET);
     for node in 0..NODES {
-        // Less than its floor.
+        // Less than the floor.
         world.demand(node, 3);
     }
     world.run_for(20_000);
     assert_eq!(world.messages(), 0);
 }
 
-/// Ten thousand nodes, and a hundred of them want ten times as much as there is.
+/// Ten thousand nodes, a hundred of them with ten times the budget as demand.
 #[test]
 fn a_large_fleet_shares_as_a_small_one_does() {
     const NODES: usize = 10_000;
@@ -148,7 +148,7 @@ fn a_large_fleet_shares_as_a_small_one_does() {
     let percent = used(&mut world, NODES, LARGE, 2_000);
     let messages = (world.messages() - before) / 2 / BUSY;
     assert!((90..=100).contains(&percent), "{percent} %");
-    // A busy node asks its eight banks while answers change, and they answer.
+    // A busy node asks its eight banks while their answers change, and they answer.
     println!("{messages} messages a second of a busy node, {percent} % used");
     assert!(messages <= 40, "{messages} messages a second");
 }

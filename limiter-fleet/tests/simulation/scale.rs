@@ -1,5 +1,5 @@
-//! A large fleet with many owners: what it says, and that shares add up to no more than the whole. There are no packets
-//! and no faults here.
+//! A large fleet with many owners: how many messages it sends, and that shares add up to at most the whole.
+//! It has no packets and no faults.
 //!
 //! ```text
 //! cargo test --release -p limiter-fleet --test simulation -- --ignored --nocapture large_fleets
@@ -13,12 +13,12 @@ use limiter_fleet::{
 
 use super::world::MS;
 
-/// How long a message takes, and how often a node looks.
+/// How long a message takes, and how often a node polls.
 const STEP_NS: u64 = 50 * MS;
 const STEPS_OF_LOOK: u64 = 4;
 const SECOND_STEPS: u64 = 20;
 
-/// A bucket of which only the share counts.
+/// A bucket without tokens: only shares matter here.
 struct Empty;
 
 impl Bucket for Empty {
@@ -29,7 +29,7 @@ impl Bucket for Empty {
 
 struct Place {
     memory: Memory,
-    /// By their owners.
+    /// By owner.
     nodes: HashMap<u32, Node>,
 }
 
@@ -48,7 +48,7 @@ enum Said {
 struct Fleet {
     places: Vec<Place>,
     stakes: Vec<Stakes>,
-    /// The place where an owner's packets come.
+    /// The node that receives each owner's packets.
     busy: Vec<usize>,
     under_way: Vec<(NodeId, NodeId, Said)>,
     step: u64,
@@ -72,7 +72,7 @@ impl Fleet {
                 .collect(),
             busy: owners.map(|owner| owner % count).collect(),
             under_way: Vec::new(),
-            // Nodes have begun.
+            // All nodes have finished their silent start.
             step: members.terms().silent_ns() / STEP_NS + 1,
             counts: Counts::default(),
             pairs: HashSet::new(),
@@ -111,7 +111,7 @@ impl Fleet {
             let number = to.0 as usize;
             let hearing = self.places[number].memory.hear(now, &header);
             if hearing != Hearing::Notes {
-                // The other learns at once which start there is.
+                // The sender learns the current start at once.
                 let back = self.places[number].memory.header(from);
                 self.places[from.0 as usize].memory.hear(now, &back);
             }
@@ -184,7 +184,7 @@ impl Fleet {
         }
     }
 
-    /// Has an owner's packets come to another node.
+    /// Moves an owner's packets to another node.
     fn moves(&mut self, owner: u32, to: usize) {
         self.busy[owner as usize] = to;
         let stakes = &self.stakes[owner as usize];
@@ -193,7 +193,8 @@ impl Fleet {
         nodes.entry(owner).or_insert_with(|| Node::new(stakes, id));
     }
 
-    /// Returns what part of the whole the busy nodes have, in percent; no owner's shares are more than the whole.
+    /// Returns the busy nodes' share of the whole, in percent. Checks that no owner's shares exceed the
+    /// whole.
     fn used(&self) -> u64 {
         let now = self.step * STEP_NS;
         let mut shares = vec![Share::NONE; self.stakes.len()];
@@ -218,7 +219,7 @@ impl Fleet {
             renewals,
             letters,
         } = std::mem::take(&mut self.counts);
-        // Each has two ends.
+        // Each message has two ends.
         let each = |count: u64| 2 * count / seconds / nodes;
         println!(
             "{nodes} nodes, {} owners, {what}: {} % used; a second and node, both ways: {} notes, {} \
@@ -255,7 +256,7 @@ fn large_fleets_speak_by_pairs() {
         fleet.run(10);
         fleet.tell("steady", 10);
         assert!(fleet.used() >= 94);
-        // Each second a tenth of the owners moves.
+        // A tenth of the owners moves each second.
         for second in 0..5 {
             for owner in (second..nodes * owners_each).step_by(10) {
                 let to = (fleet.busy[owner] + 1) % nodes;

@@ -1,4 +1,4 @@
-//! The world: true time, nodes with clocks of their own, a network, and owners with a budget each.
+//! The world: true time, nodes with their own clocks, a network, and owners with a budget each.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,32 +13,32 @@ use super::{
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// How often packets come, and how often a node asks.
+/// How often packets come, and how often a node polls.
 const STEP_MS: u64 = 5;
 const TICK_MS: u64 = 200;
 
-/// By how much a clock may run faster or slower than true time, in millionths.
+/// How much faster or slower than true time a clock may run, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// A letter that says one thing.
+/// A letter with a single message.
 type Letter = (Header, Said);
 
 pub(crate) struct World {
     rng: Rng,
     faults: Faults,
     owners: Owners,
-    /// The bucket that each owner would have without a fleet.
+    /// The single bucket that each owner would have without a fleet.
     wholes: Vec<Whole>,
     hosts: Vec<Host>,
     now: u64,
-    /// By when they arrive and their number.
+    /// By arrival time, with the index of the letter.
     under_way: BinaryHeap<Reverse<(u64, u64)>>,
-    /// All that were ever sent.
+    /// All letters ever sent.
     sent: Vec<Letter>,
     taken: u64,
     renewed: u64,
     demands_change: bool,
-    /// Whether mostly all want more than there is: then what is given twice is used at once.
+    /// Whether nearly all nodes demand more than the budget: then a share given twice is used at once.
     is_greedy: bool,
 }
 
@@ -51,17 +51,17 @@ impl World {
         let burst = if rng.bool() {
             rng.u64(1_000..2_000_000)
         } else {
-            // A large one hides what comes twice for a moment.
+            // A large burst would hide a double share for a while.
             (rate / rng.u64(2..50)).max(20_000)
         };
         let budget = Budget { burst, rate };
         let members = members(count);
         let members = match rng.usize(0..4) {
-            // While some come.
+            // While nodes join.
             0 => Members::between(members, self::members(count + rng.usize(1..12))).expect("some"),
             _ => members,
         };
-        // Among more nodes loans last longer.
+        // With terms of more nodes, loans last longer.
         let terms = match rng.u8(0..6) {
             0 => Terms::among(200),
             _ => members.terms(),
@@ -72,20 +72,20 @@ impl World {
         world
     }
 
-    /// Has a node begin anew with other terms than the rest.
+    /// Restarts a node with terms that differ from the rest.
     pub(crate) fn differs(&mut self, node: usize, terms: Terms) {
         self.hosts[node].terms = terms;
         self.hosts[node].down_until = Some(0);
     }
 
-    /// Has all nodes be silent for less time after a start than they should.
+    /// Lets all nodes skip the silent time after a start.
     pub(crate) fn begin_early(&mut self) {
         for host in &mut self.hosts {
             host.silent_ns = 0;
         }
     }
 
-    /// A world of so many nodes without faults, and one owner.
+    /// A world without faults and with one owner.
     pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
         let rng = Rng::with_seed(seed);
         let members = members(count);
@@ -123,32 +123,27 @@ impl World {
         }
     }
 
-    /// Returns how many loans have grown a node's share.
     pub(crate) const fn loans_taken(&self) -> u64 {
         self.taken
     }
 
-    /// Returns how many renewals were heard.
     pub(crate) const fn renewals(&self) -> u64 {
         self.renewed
     }
 
-    /// Returns how often a node has forgotten a budget.
     pub(crate) fn forgotten(&self) -> u64 {
         self.hosts.iter().map(|host| host.forgotten).sum()
     }
 
-    /// Returns how many messages were sent.
     pub(crate) fn messages(&self) -> usize {
         self.sent.len()
     }
 
-    /// Has packets of the first owner come to a node, so many a second.
+    /// Sets a node's demand of the first owner, in tokens a second.
     pub(crate) fn demand(&mut self, node: usize, tokens: u64) {
         self.hosts[node].parts[0].demand = tokens;
     }
 
-    /// Cuts all nodes off from each other.
     pub(crate) fn cut_all(&mut self, ms: u64) {
         let until = self.now + ms * MS;
         for host in &mut self.hosts {
@@ -156,7 +151,7 @@ impl World {
         }
     }
 
-    /// Returns how many tokens a node has admitted since it was last asked for.
+    /// Returns how many tokens a node has admitted since the last call.
     pub(crate) fn admitted(&mut self, node: usize) -> u64 {
         std::mem::take(&mut self.hosts[node].admitted)
     }
@@ -169,7 +164,7 @@ impl World {
             let step = self.now / (STEP_MS * MS);
             for number in 0..self.hosts.len() {
                 self.packets(number);
-                // Not all at once.
+                // Nodes do not tick all at once.
                 if (step + number as u64 * 7).is_multiple_of(TICK_MS / STEP_MS) {
                     self.tick(number);
                 }
@@ -180,7 +175,8 @@ impl World {
         }
     }
 
-    /// Shares that programs have in force add up to no more than the whole: that shows sooner than packets that pass.
+    /// Checks that the programs' shares add up to at most the whole: an excess shows sooner here than in
+    /// admitted packets.
     fn check_shares(&mut self) {
         for owner in 0..self.owners.count() {
             let hosts = self.hosts.iter_mut();
@@ -198,7 +194,7 @@ impl World {
         }
     }
 
-    /// Has what has arrived by now be heard.
+    /// Delivers the messages that have arrived by now.
     fn deliver(&mut self) {
         while let Some(Reverse((at, number))) = self.under_way.peek().copied() {
             if at > self.now {
@@ -258,7 +254,7 @@ impl World {
                 .push(Reverse((self.now + delay * MS, number)));
         }
         if happens(&mut self.rng, self.faults.replayed) {
-            // In their order, as whoever keeps them back would.
+            // In order, as an attacker replays recorded letters.
             let old = self.rng.u64(0..=number);
             for (later, number) in (old..=number).take(4).enumerate() {
                 let at = self.now + (1 + later as u64) * MS;
@@ -267,7 +263,7 @@ impl World {
         }
     }
 
-    /// Has a node's packets of one step come.
+    /// Sends the packets of one step to a node.
     fn packets(&mut self, number: usize) {
         let host = &mut self.hosts[number];
         // Most nodes of a large fleet are idle at all times.
@@ -312,7 +308,7 @@ impl World {
         }
     }
 
-    /// Has something go wrong with a node.
+    /// Makes random faults happen to a node.
     fn fail(&mut self, number: usize) {
         let (now, faults) = (self.now, self.faults);
         let mut happens = |permille: u64| self.rng.u64(0..1_000) < permille;
@@ -352,15 +348,13 @@ impl World {
     }
 }
 
-/// Returns the share with which nobody would be refused: a quarter more than comes, so that what comes
-/// unevenly passes, too.
+/// Returns the share that would admit all packets: a quarter above the demand, to absorb uneven arrival.
 pub(crate) fn wanted(demand: u64, budget: Budget) -> Share {
     let wanted = demand * 1_000 * 5 / 4;
     let share = u128::from(wanted) * 1_000_000_000 / u128::from(budget.rate);
     Share::billionths(u64::try_from(share).unwrap_or(u64::MAX))
 }
 
-/// Returns so many nodes.
 fn members(count: usize) -> Members {
     Members::new((0..count).map(|number| format!("node-{number}"))).expect("names")
 }

@@ -119,7 +119,7 @@ fn packets_of_one_datagram() {
     assert_named(feed(&mut reader, &end).as_ref(), NAME);
 }
 
-/// After the server's Retry the client begins anew, under the connection ID that the server chose.
+/// After the server's Retry the client starts again, under the connection ID that the server chose.
 #[test]
 fn a_retry_changes_the_key() {
     let message = message();

@@ -89,7 +89,7 @@ impl Definition {
         }
     }
 
-    /// Returns a limit of which only the name is known.
+    /// Returns a limit with only its name known.
     pub(super) fn named(name: &str, position: FilePosition) -> Self {
         Self {
             name: name.to_owned(),

@@ -29,8 +29,8 @@ use super::{
 };
 use crate::guard;
 
-/// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless it is
-/// confirmed. Returns the names of the limits whose buckets begin anew because their strategy changed.
+/// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless
+/// it is confirmed. Returns the names of the limits with new buckets, because their strategy changed.
 pub(super) async fn put_in_force(
     daemon: &Arc<Daemon>,
     candidate: Candidate,

@@ -15,7 +15,7 @@ pub struct ReloadResult {
     pub limits: usize,
     /// How many overrides they have.
     pub overrides: usize,
-    /// The limits with a changed strategy: their buckets begin anew.
+    /// The limits with a changed strategy: their buckets start from scratch.
     pub begun_anew: Vec<String>,
     /// The effect on the known sources; `None`: all stay, or there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

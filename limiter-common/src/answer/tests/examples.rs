@@ -12,7 +12,7 @@ use super::scene::{
 };
 use crate::answer::Answer;
 
-/// Splits a frame, whose checksums must be right.
+/// Splits a frame, and checks its checksums.
 pub(super) fn checked(frame: &[u8]) -> SlicedPacket<'_> {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
     let transport = packet.transport.as_ref().unwrap();

@@ -185,7 +185,7 @@ fn broken_options_are_not_read() {
     }
 }
 
-/// The network stack's clock begins anew every 50 days.
+/// The network stack's clock starts again at 0 every 50 days.
 #[test]
 fn timestamps_are_not_in_the_future() {
     for clock_ms in [0, 5, 63, 64, u32::MAX, u32::MAX - 63] {

@@ -27,12 +27,11 @@ impl BucketMaps {
         Ok(units)
     }
 
-    /// Fills the buckets of units whose numbers stand for other units in `after`; returns their
-    /// number. Call it before the kernel learns the new units: read in another unit, a debt may be
+    /// Fills the buckets of units if their numbers stand for other units in `after`; returns the number of
+    /// filled buckets. Call it before the kernel learns the new units: read in another unit, a debt may be
     /// a thousand times as large, and a full bucket may be in debt for days.
     ///
-    /// No policy may use the old units any more, neither the policy in force nor the one to revert
-    /// to.
+    /// No policy may use the old units any more, neither the policy in force nor the one to revert to.
     pub fn clear_taken_over(&self, before: &Units, after: &Units) -> Result<u64, DatapathError> {
         self.clear_units(&after.taken_over_from(before).collect())
     }

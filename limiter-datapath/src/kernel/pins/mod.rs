@@ -185,8 +185,8 @@ impl Pins {
             let facts: Facts = document::read(&facts).map_err(document_error(&facts))?;
             let of_facts = NetworkNamespace::of(&facts);
             let link = Link::open(&link).map_err(path_error(&link))?;
-            // A link whose interface has vanished, perhaps with its namespace, enforces nothing, so
-            // any limiter may take it over.
+            // A link without its interface, which may have vanished with its namespace, enforces nothing,
+            // so any limiter may take it over.
             let enforces = link.info().is_ok_and(|info| info.interface != 0);
             if self.lock.is_some() && enforces && !of_facts.is(&NetworkNamespace::current()?) {
                 return Err(PinsError::OtherNamespace(self.directory.clone()));

@@ -57,9 +57,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Releases attachments whose indices now belong to the interfaces in `made`, because pins are
-    /// named by index. The former interfaces have vanished, or have moved to another network
-    /// namespace.
+    /// Releases attachments at the indices of the interfaces in `made`, because pins are named by index.
+    /// The former interfaces have vanished, or have moved to another network namespace.
     pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
             let mut made = made.iter().map(|made| &made.interface);

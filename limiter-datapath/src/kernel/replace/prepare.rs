@@ -35,7 +35,7 @@ use crate::kernel::{
 impl Datapath {
     /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for interfaces
     /// that do not exist yet, and for the names in `expected`, so that saved state has a place from the
-    /// start. Changes nothing in force, except that it fills buckets whose units have lost their numbers.
+    /// start. Changes nothing in force, except that it fills buckets of units that have lost their numbers.
     pub fn prepare(
         &self,
         manifest: Manifest,

@@ -32,7 +32,7 @@ fn map() -> SourceMap {
     SourceMap::new("a".try_into().unwrap(), 64)
 }
 
-/// Takes news; returns how many sources changed.
+/// Takes news; returns the number of changed sources.
 fn news(map: &mut SourceMap, node: &str, ms: u64, words: &[Word]) -> usize {
     let changes = map.hear(letter(node, ms, Part::News, words), NOW).unwrap();
     assert_eq!(changes.refused, []);
@@ -55,7 +55,7 @@ fn the_later_letter_counts_and_nothing_repeated() {
         assert_eq!(news(&mut map, "b", ms, &[word(1, NOW_S + 5_000)]), 0);
     }
     assert_eq!(map.word(source(1), NOW_S), Some(later));
-    // A word that is taken back stays so.
+    // A word taken back stays so.
     assert_eq!(news(&mut map, "b", NOW - 7, &[word(1, 0)]), 1);
     assert_eq!(news(&mut map, "b", NOW - 8, &[later]), 0);
     assert_eq!(slot(&mut map, "b", NOW - 6, &[]), 0);
@@ -71,16 +71,16 @@ fn a_slot_is_all_that_a_node_says_of_it() {
     assert_eq!(slot(&mut map, "b", NOW - 9, &words), 1);
     assert_eq!(slot(&mut map, "b", NOW - 9, &[]), 0, "it is repeated");
     assert_eq!(slot(&mut map, "b", NOW - 8, &words), 0, "it says the same");
-    // News that were said since stay.
+    // Newer news survive the slot.
     let late = word(1, NOW_S + 600);
     assert_eq!(news(&mut map, "b", NOW - 5, &[late]), 1);
     assert_eq!(slot(&mut map, "b", NOW - 6, &[]), 0);
     assert_eq!(map.word(source(1), NOW_S), Some(late));
-    // Older news than the slot say nothing.
+    // News older than the slot have no effect.
     assert_eq!(slot(&mut map, "b", NOW - 3, &[]), 1);
     assert_eq!(news(&mut map, "b", NOW - 4, &[late]), 0);
     assert!(map.is_empty());
-    // A word of another slot.
+    // The word belongs to another slot.
     let other = (2..=255).find(|last| source(*last).slot() != source(1).slot());
     let part = Part::Slot(source(1).slot());
     let wrong = letter("b", NOW, part, &[word(other.unwrap(), NOW_S + 5)]);
@@ -100,7 +100,7 @@ fn a_node_speaks_for_itself_alone() {
         Some(word(1, NOW_S + 300)),
         "c says so, too"
     );
-    // This node hears nothing of itself.
+    // A node ignores its own letters.
     let own = letter("a", NOW, Part::News, &[word(2, NOW_S + 500)]);
     assert_eq!(map.hear(own, NOW), Ok(Changes::default()));
     assert_eq!(map.word(source(2), NOW_S), None);
@@ -147,7 +147,7 @@ fn the_best_word_counts() {
     assert_eq!(map.word(source(1), NOW_S), Some(word(1, NOW_S + 900)));
     news(&mut map, "d", NOW, &[old]);
     assert_eq!(map.word(source(1), NOW_S), Some(old));
-    // It is over soon.
+    // The other word ends soon.
     assert_eq!(map.word(source(1), NOW_S + 400), Some(word(1, NOW_S + 900)));
 }
 
@@ -205,8 +205,8 @@ fn there_is_room_for_so_many() {
 }
 
 proptest! {
-    /// However often letters come again, and however late: no word holds that its node has not said, or has taken
-    /// back since, and the count is right.
+    /// Repeated and late letters never activate a word that its node has not sent, or has taken back since;
+    /// and the count stays right.
     #[test]
     fn nothing_repeated_lengthens_anything(
         letters in vec((0_u8..2, 1_u64..6, any::<bool>(), vec((1_u8..4, 0_u64..3), 0..3)), 1..16),

@@ -62,7 +62,7 @@ fn only_what_is_new_is_said() {
         assert_eq!(sent_news(&mut sayings), [new]);
     }
     assert_eq!(sayings.len(), 1);
-    // Nothing is said of this host itself, and nothing without an end.
+    // No word about this host itself, and none without an end.
     let own = Word {
         source: Source::V4([127, 0, 0, 1]),
         ..said
@@ -114,7 +114,7 @@ fn slots_are_written_when_they_change_and_each_day() {
     assert_eq!(sayings.due(9, NOW + 4 * WAIT_MS).len(), 1);
 }
 
-/// A store that has lost something gets it again, and the others hear of it.
+/// The store gets lost slots again, and the other nodes get the news.
 #[test]
 fn a_store_that_lacks_something_gets_it_again() {
     let mut sayings = sayings();
@@ -136,7 +136,7 @@ fn a_store_that_lacks_something_gets_it_again() {
     }
 }
 
-/// A node that starts anew goes on with what it has said.
+/// A restarted node continues with the words of its earlier start.
 #[test]
 fn a_node_that_starts_goes_on() {
     let mut before = sayings();
@@ -147,11 +147,11 @@ fn a_node_that_starts_goes_on() {
     assert_eq!((sayings.len(), sayings.unsent()), (1, 0));
     sayings.say(word(1, NOW_S + 900), MARGIN_S, NOW);
     assert_eq!(sayings.unsent(), 0);
-    // A source that is not proven any more is taken back, by a later letter than all before.
+    // The node takes back a source that is no longer proven, in a letter later than all before.
     sayings.keep(NOW, |_| false);
     let news = sayings.news(NOW - 50_000).unwrap();
     assert!(news.ms > letter.ms);
-    // And the others hear it.
+    // The other nodes accept it.
     let mut map = SourceMap::new("b".try_into().unwrap(), 64);
     map.hear(letter, NOW + WAIT_MS).unwrap();
     assert_eq!(map.len(), 1);

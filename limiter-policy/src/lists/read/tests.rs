@@ -57,7 +57,7 @@ impl Scene {
         read(&self.source, &self.feeds, |_| true, context)
     }
 
-    /// Reads all files, none of which may fail; returns why each kept its previous content, if it did.
+    /// Reads all files without an error; returns why each kept its previous content, if it did.
     fn renew(&mut self, accepted: &[String]) -> Vec<Option<String>> {
         let feeds = self.read(accepted).into_iter();
         self.feeds = feeds.map(|feed| feed.expect("a feed")).collect();

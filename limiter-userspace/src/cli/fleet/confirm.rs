@@ -17,7 +17,7 @@ use crate::{
     protocol::{Answer, Request},
 };
 
-/// How often to ask, while another node pushes it: that this is asked stands only so long.
+/// The interval between requests to another pushing node: a request holds only for a short time.
 const PACE: Duration = Duration::from_millis(300);
 
 /// How long that node may take.

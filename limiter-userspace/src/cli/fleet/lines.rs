@@ -1,4 +1,4 @@
-//! The lines about a fleet, on a terminal and on the page.
+//! The lines about a fleet, for the terminal and the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::{
     protocol::FleetStatus,
 };
 
-/// Says how the store is.
+/// Describes the connection to the store.
 pub(crate) fn store(status: &FleetStatus) -> String {
     let since = duration(status.since_ns);
     let state = match (&status.error, status.connected) {
@@ -18,26 +18,27 @@ pub(crate) fn store(status: &FleetStatus) -> String {
     format!("store {}: {state}", status.fleet.store)
 }
 
-/// Says how many bans of other nodes hold here.
+/// Counts the active bans of other nodes.
 pub(crate) fn bans(status: &FleetStatus) -> String {
     let bans = numbers(&status.bans);
     let bans = if bans.is_empty() { "none" } else { &bans };
     format!("bans of other nodes: {bans}")
 }
 
-/// Says how many bans are known, wait, and are refused here.
+/// Counts the known, unsent and locally refused bans.
 pub(crate) fn notes(status: &FleetStatus) -> String {
     let [held, unsent, refused] = [status.held, status.unsent, status.refused_here].map(count);
     format!("known {held}, unsent {unsent}, refused here {refused}")
 }
 
-/// Says why nodes do not hear of each other's need for budgets; `None`: they do.
+/// Explains why budgets are not shared; `None`: they are.
 pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
     let error = status.letters_error.as_ref()?;
     Some(format!("budgets are not shared: {error}"))
 }
 
-/// Says to how many servers letters about budgets go, and which of them lose some; `None`: to one that takes all.
+/// Counts the servers that take letters about budgets, and names the ones that lose some; `None`: a single
+/// server takes all.
 pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
     let servers = &status.letter_servers;
     let failing = servers.iter().filter_map(|(server, error)| {
@@ -54,7 +55,7 @@ pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
     })
 }
 
-/// Says how many known sources are shared; `None`: none.
+/// Counts the shared known sources; `None`: none.
 pub(crate) fn sources(status: &FleetStatus) -> Option<String> {
     let sources = status.sources.as_ref()?;
     let [said, unsent, heard] = [sources.said, sources.unsent, sources.heard].map(count);
@@ -65,19 +66,19 @@ pub(crate) fn sources(status: &FleetStatus) -> Option<String> {
     ))
 }
 
-/// Says how many notes were refused, by reason; `None`: none.
+/// Counts refused notes by reason; `None`: none.
 pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     let refused = numbers(&status.refused);
     (!refused.is_empty()).then(|| format!("notes refused: {refused}"))
 }
 
-/// Says what became of pushed policies; `None`: there were none.
+/// Counts pushed policies by outcome; `None`: none.
 pub(crate) fn pushes(status: &FleetStatus) -> Option<String> {
     let pushes = numbers(&status.pushes).replace('_', " ");
     (!pushes.is_empty()).then(|| format!("pushed policies: {pushes}"))
 }
 
-/// Says how many nodes there are, and whether they have one policy.
+/// Counts the nodes, and says whether their policies differ.
 pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
     let policies = status.nodes.values().map(|node| &node.policy);
     let nodes = counted(status.nodes.len(), "node");
@@ -87,7 +88,8 @@ pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
     }
 }
 
-/// Says which nodes have another list of nodes than this one: they do not share budgets with it; `None`: none.
+/// Names the nodes with another list of members: they do not share budgets with this node; `None`: there
+/// are none.
 pub(crate) fn with_other_nodes(status: &FleetStatus) -> Option<String> {
     let own = status.nodes.get(&status.fleet.node)?.nodes.as_ref()?;
     let others = status.nodes.iter();
@@ -97,11 +99,11 @@ pub(crate) fn with_other_nodes(status: &FleetStatus) -> Option<String> {
     (!names.is_empty()).then(|| format!("other `nodes` or `next-nodes` than this one's: {names}"))
 }
 
-/// The lag that signs of life cannot tell from none, as they come every five seconds.
+/// Heartbeats come every five seconds, so they cannot show a smaller lag.
 const UNSEEN_NS: u64 = 10_000_000_000;
 
-/// Returns a row for each node: its name, version and policy, when it gave a sign of life, how far it is behind
-/// the stream, and whether its policy is another than most nodes have.
+/// Returns a row for each node: its name, version and policy, the age of its heartbeat, its lag behind the
+/// stream, and whether its policy differs from the most common one.
 pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     let most = most_common(status);
     let rows = status.nodes.iter().map(|(name, node)| {
@@ -122,8 +124,8 @@ pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     rows.collect()
 }
 
-/// Returns a row for each limit in common: its name, this node's share and what it wants, how many owners are
-/// hot, the rate and the burst of the share, and why it has no more.
+/// Returns a row for each shared limit: its name, this node's share and demand, the number of hot owners,
+/// the rate and the burst of the share, and the reason why it is small.
 pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 7]> {
     let rows = status.shares.iter().map(|(name, share)| {
         [
@@ -139,7 +141,7 @@ pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 7]> {
     rows.collect()
 }
 
-/// Formats numbers, each behind its name.
+/// Formats named numbers.
 fn numbers(counts: &BTreeMap<String, u64>) -> String {
     let counts = counts.iter();
     let counts = counts.map(|(name, number)| format!("{name} {}", count(*number)));
@@ -152,8 +154,7 @@ fn percent(billionths: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Returns the policy that more nodes have than any other; `None`: no node differs, or two policies are as
-/// common.
+/// Returns the most common policy; `None`: all nodes agree, or two policies tie.
 fn most_common(status: &FleetStatus) -> Option<&str> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for node in status.nodes.values() {

@@ -22,7 +22,7 @@ use crate::{
     protocol::{Answer, PushQuery, PushStatus, Request},
 };
 
-/// How often to ask how far it is.
+/// The interval between queries of the state.
 const PACE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(super) struct PushArgs {
     output: OutputArgs,
 }
 
-/// The nodes that take it first.
+/// The nodes that take the file first.
 #[derive(Clone, Debug)]
 enum Canary {
     Count(usize),
@@ -70,7 +70,7 @@ impl std::str::FromStr for Canary {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A name of digits alone is a number here, and so no name.
+        // Digits alone are a count, so they cannot be a name.
         if let Ok(count) = text.parse() {
             return Ok(Self::Count(count));
         }
@@ -123,7 +123,7 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
     }
 }
 
-/// Begins the push, and asks how far it is until it is over: a push of which nobody asks is taken back.
+/// Begins the push, and queries its state until it is over: without queries, the push is taken back.
 async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
     let mut status = ask(args, Request::Push(query)).await?;
@@ -163,7 +163,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     }
 }
 
-/// Has it kept or taken back. If it is too late for that, it says so by how it ends.
+/// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.
 async fn end_push(args: &PushArgs, keep: bool) -> anyhow::Result<PushStatus> {
     match ask(args, Request::EndPush { keep }).await {
         Ok(status) => Ok(status),

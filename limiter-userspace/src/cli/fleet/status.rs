@@ -95,7 +95,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Returns the status of a node that is alone.
+    /// Returns the status of a node without a connection.
     fn connecting() -> FleetStatus {
         FleetStatus {
             fleet: FleetBrief {

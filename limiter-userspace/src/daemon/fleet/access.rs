@@ -1,10 +1,10 @@
-//! How the store is reached, by the settings and the files that they name.
+//! How to reach the store, from the settings and the files that they name.
 
 use limiter_fleet_store::{Access, Place, Tls};
 use limiter_policy::fleet::{self, Fleet, SecretFileError};
 use thiserror::Error;
 
-/// A file is wrong by which the store is reached.
+/// A file for reaching the store cannot be read.
 #[derive(Debug, Error)]
 pub(super) enum AccessError {
     /// The store's password cannot be read.
@@ -15,7 +15,6 @@ pub(super) enum AccessError {
     Certificates(String),
 }
 
-/// Reads the files.
 pub(super) fn of(settings: &Fleet) -> Result<Access, AccessError> {
     let password = settings.password_file.as_deref().map(fleet::read_password);
     let certificates = settings.ca_file.as_deref().map(fleet::read_certificates);

@@ -1,4 +1,4 @@
-//! The nodes' signs of life.
+//! The nodes' heartbeats.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -17,28 +17,28 @@ use super::{
 /// The most nodes that are known at once.
 const MOST: usize = 10_000;
 
-/// How long a node without a sign of life is known, in milliseconds: a day.
+/// How long a node without a heartbeat stays known, in milliseconds: a day.
 const LONGEST_MS: u64 = 24 * 3_600_000;
 
-/// The signs of life over one connection.
+/// The heartbeats over one connection.
 #[derive(Default)]
 pub(super) struct Beats {
-    /// This node's last; `None`: none yet.
+    /// This node's last heartbeat; `None`: none yet.
     last: Option<Beat>,
-    /// Another host has this node's name, and the log says so.
+    /// Whether another host has this node's name; the log has a warning about it.
     is_double: bool,
-    /// The stream's newest messages.
+    /// The newest messages of the stream.
     newest: Newest,
 }
 
 impl Beats {
-    /// Reads those of all nodes, and leaves this node's.
+    /// Reads the heartbeats of all nodes, and sends this node's.
     pub(super) async fn exchange(
         &mut self,
         node: &mut Node,
         store: &mut Store,
     ) -> Result<(), Over> {
-        // Before what nodes say, which may have read more meanwhile.
+        // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = node.meanwhile(store.newest()).await??;
         self.newest.note(lag::place(newest), Instant::now());
         let beats = node.meanwhile(store.beats(MOST)).await??;

@@ -1,14 +1,14 @@
-//! Complaints: what the log has said is wrong.
+//! The problems that the log already has, to log each only once.
 
-/// The most reasons that the log says until all is well again: some name ports and numbers.
+/// The most reasons logged until the store works again: some reasons contain ports and numbers.
 const MOST: usize = 8;
 
-/// Why the store is not there, as the log has said since it was.
+/// The reasons logged since the store last worked.
 #[derive(Default)]
 pub(super) struct Complaints(Vec<String>);
 
 impl Complaints {
-    /// Returns whether the log is to say that: each reason once.
+    /// Returns whether the log lacks this reason, and remembers it.
     pub(super) fn is_new(&mut self, why: &str) -> bool {
         let is_new = self.0.len() < MOST && !self.0.iter().any(|said| said == why);
         if is_new {
@@ -17,7 +17,7 @@ impl Complaints {
         is_new
     }
 
-    /// All is well.
+    /// Forgets all reasons, as the store works.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! Puts in force what other nodes say, unless this node's guard or policy is against it.
+//! Enforces bans of other nodes, unless this node's guard or policy forbids them.
 
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::bans::{BanId, Entry, Said};
@@ -17,10 +17,10 @@ use crate::{
     guard::ProtectedAddresses,
 };
 
-/// How many refused bans the log names at once.
+/// How many refused bans to name in one log message.
 const NAMED: usize = 5;
 
-/// A ban that holds elsewhere and not here.
+/// A ban that is active on other nodes but refused here.
 pub(super) struct Refused {
     pub(super) id: BanId,
     /// Its name in metrics.
@@ -28,16 +28,16 @@ pub(super) struct Refused {
     why: String,
 }
 
-/// The fate of others' words.
+/// The outcome of enforcing bans of other nodes.
 #[derive(Default)]
 pub(super) struct Enforced {
     /// The bans that are refused here.
     pub(super) refused: Vec<Refused>,
-    /// Those of which nothing stands in the way.
+    /// The bans that nothing forbids.
     pub(super) allowed: Vec<BanId>,
 }
 
-/// Puts the last word about some bans in force.
+/// Enforces the last note about some bans.
 pub(super) fn enforce(
     daemon: &Daemon,
     known: &Known,
@@ -104,7 +104,6 @@ fn say(id: &BanId, entry: &Entry) {
     );
 }
 
-/// Logs bans that are refused here.
 pub(super) fn log_refused(known: &Known, refused: &[Refused]) {
     for Refused { id, why, .. } in refused.iter().take(NAMED) {
         let prefix = short(id.prefix);
@@ -126,7 +125,7 @@ pub(super) fn log_refused(known: &Known, refused: &[Refused]) {
     }
 }
 
-/// Returns the bans that hold here, before the fleet was heard.
+/// Returns the active bans of this host, before it reads the store.
 pub(super) fn seeds(daemon: &Daemon) -> Result<Vec<(BanId, Seed)>, DatapathError> {
     let datapath = daemon.datapath();
     let Some(maps) = datapath.reputation() else {

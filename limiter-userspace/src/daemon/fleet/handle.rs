@@ -1,4 +1,4 @@
-//! The daemon and the thread that is the fleet's node share this.
+//! The state shared between the daemon and its fleet threads.
 
 use std::{
     collections::BTreeMap,
@@ -16,31 +16,31 @@ use tokio::sync::Notify;
 use super::push::{Lead, OtherPush};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
 
-/// The daemon has no part in a fleet.
+/// The daemon does not belong to a fleet.
 #[derive(Debug, thiserror::Error)]
 #[error("the daemon belongs to no fleet: configure `fleet`, then start it again")]
 pub(in crate::daemon) struct NoFleet;
 
 /// A daemon's part in a fleet.
 pub(in crate::daemon) struct Fleet {
-    /// As it was configured when the daemon started.
+    /// As configured when the daemon started.
     pub(in crate::daemon) settings: Settings,
     /// Notified when bans were made or lifted here.
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
     pub(super) ending: Notify,
-    /// Notified for the thread that shares budgets when the daemon ends.
+    /// The same for the thread that shares budgets.
     pub(super) shares_ending: Notify,
-    /// Notified for the thread that shares known sources when the daemon ends.
+    /// The same for the thread that shares known sources.
     pub(super) sources_ending: Notify,
-    /// Whether an operator has vouched for sources, or had some forgotten, since it was asked last.
+    /// Whether an operator has trusted or untrusted sources since the last check.
     changed_known: AtomicBool,
-    /// The push that began here last; `None`: none did.
+    /// The last push that began here; `None`: none.
     pub(super) lead: Mutex<Option<Lead>>,
     told: Mutex<Told>,
 }
 
-/// The node's news.
+/// The latest reports of the fleet threads.
 pub(super) struct Told {
     pub(super) is_connected: bool,
     pub(super) error: Option<String>,
@@ -56,28 +56,28 @@ pub(super) struct Told {
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
     pub(super) letters_error: Option<String>,
-    /// The servers that letters go to, each with why some are lost there.
+    /// The servers that take letters, each with the reason why it loses some, if it does.
     pub(super) letter_servers: BTreeMap<String, Option<String>>,
-    /// Its part in sharing known sources; `None`: none.
+    /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
-    /// How many pushed policies were kept, refused and taken back.
+    /// How many pushed policies were kept, refused and rolled back.
     pub(super) pushes: BTreeMap<&'static str, u64>,
-    /// The newest push that this node knows.
+    /// The newest push known to this node.
     pub(super) newest_push: Option<PushId>,
-    /// The push of another node that was heard of last.
+    /// The last known push of another node.
     pub(super) other_push: Option<OtherPush>,
 }
 
-/// A node's last sign of life.
+/// A node's last heartbeat.
 pub(super) struct Seen {
     pub(super) version: String,
     pub(super) policy: u64,
-    /// A digest of the nodes that it names.
+    /// A digest of the node's configured members.
     pub(super) nodes: Option<u64>,
-    /// How old it was when it was read, in nanoseconds.
+    /// Its age when it was read, in nanoseconds.
     pub(super) age_ns: u64,
-    /// How long a message of the stream had been there that it had not read, in nanoseconds; `None`: it does not
-    /// say what it has read.
+    /// How long the oldest message that the node has not read has been in the stream, in nanoseconds;
+    /// `None`: the node does not report its position.
     pub(super) lag_ns: Option<u64>,
     pub(super) at: Instant,
 }
@@ -116,7 +116,7 @@ impl Fleet {
         }
     }
 
-    /// Returns which fleet it is.
+    /// Returns the identity of the fleet and of this node.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
         let [members, next_members] = self.settings.member_names();
         FleetBrief {
@@ -128,7 +128,7 @@ impl Fleet {
         }
     }
 
-    /// Returns what is known of it.
+    /// Returns the state of the fleet, as this node knows it.
     pub(in crate::daemon) fn status(&self) -> FleetStatus {
         let told = self.told();
         let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -169,30 +169,30 @@ impl Fleet {
         }
     }
 
-    /// Returns the node whose push is the newest that this node knows.
+    /// Returns the node with the newest push known to this node.
     pub(in crate::daemon) fn pusher(&self) -> Option<String> {
         let told = self.told();
         let newest = told.newest_push.as_ref();
         newest.map(|push| push.node.to_string())
     }
 
-    /// Notes that an operator has vouched for sources, or had some forgotten.
+    /// Records that an operator has trusted or untrusted sources.
     pub(in crate::daemon) fn note_changed_known(&self) {
         self.changed_known.store(true, Relaxed);
     }
 
-    /// Returns whether an operator did so since it was asked last.
+    /// Returns whether an operator has done so since the last call.
     pub(super) fn has_changed_known(&self) -> bool {
         self.changed_known.swap(false, Relaxed)
     }
 
-    /// Counts notes that were refused.
+    /// Counts a refused note.
     pub(super) fn refuse(&self, reason: &'static str) {
         *self.told().refused.entry(reason).or_default() += 1;
     }
 
     pub(super) fn told(&self) -> MutexGuard<'_, Told> {
-        // A panic elsewhere spoils no number.
+        // A panic cannot leave the numbers inconsistent.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

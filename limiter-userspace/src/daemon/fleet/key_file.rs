@@ -8,10 +8,9 @@ use std::{
 use limiter_fleet::Keys;
 use limiter_policy::fleet::{self, SecretFileError};
 
-/// The file.
 pub(super) struct KeyFile {
     path: PathBuf,
-    /// When it was changed.
+    /// The modification time of the last reading.
     changed_at: Option<SystemTime>,
 }
 
@@ -23,7 +22,7 @@ impl KeyFile {
         }
     }
 
-    /// Reads the file again if it has changed; `None`: it has not.
+    /// Reads the file again if it has changed; `None`: unchanged.
     pub(super) fn renewed(&mut self) -> Option<Result<Keys, SecretFileError>> {
         let changed_at = changed_at(&self.path);
         if changed_at == self.changed_at {

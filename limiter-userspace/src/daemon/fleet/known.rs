@@ -1,4 +1,4 @@
-//! A node's knowledge of the fleet's bans, and the part that the store has yet to hear.
+//! A node's knowledge of the fleet's bans, and the part that the store lacks.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,44 +10,43 @@ use limiter_fleet::{
     bans::{BanId, BanMap, BanNote, Merged, Said, Stamp},
 };
 
-/// By how much the end of one ban may differ from node to node, in milliseconds.
+/// How far the end of one ban may differ between nodes, in milliseconds.
 const SAME_END_MS: u64 = 2_000;
 
-/// A ban that was in force here before the fleet was heard.
+/// A ban that was active here before the node read the store.
 #[derive(Clone, Debug)]
 pub(super) struct Seed {
     /// When it was made, in milliseconds since 1970.
     pub(super) since_ms: u64,
-    /// The word about it.
+    /// The note to send about it.
     pub(super) said: Said,
 }
 
-/// The fate of a note.
+/// The outcome of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is to be put in force.
+    /// It must be enforced.
     Due,
-    /// It is in force, as it was before the fleet was heard.
+    /// It is already enforced, since before the node read the store.
     InForce,
-    /// A later word is known, which the store may lack.
+    /// A later note is known, which the store may lack.
     Older,
     /// It changes nothing.
     Nothing,
-    /// It is over, and nobody needs to know of it.
+    /// It is over, and useless to all nodes.
     Over,
-    /// There is no room for it.
+    /// The map is full.
     Full,
 }
 
-/// A node's knowledge.
 pub(super) struct Known {
     node: Name,
     pub(super) map: BanMap,
-    /// The bans in force here of which nothing was heard yet.
+    /// The active bans of this host that no note has confirmed yet.
     pub(super) seeds: HashMap<BanId, Seed>,
-    /// The bans of which the store has yet to hear.
+    /// The bans with a note that must be sent to the store.
     pub(super) unsent: HashSet<BanId>,
-    /// The bans of which the store may lack the last word.
+    /// The bans with a last note that the store may lack.
     pub(super) doubted: HashSet<BanId>,
 }
 
@@ -62,7 +61,7 @@ impl Known {
         }
     }
 
-    /// Notes what was done here, at a time in milliseconds since 1970. Returns whether there is room.
+    /// Records a change made here, at a time in milliseconds since 1970. Returns whether there is room.
     pub(super) fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> bool {
         self.seeds.remove(&id);
         let is_said = self.map.say(id.clone(), said, ends_ms, now_ms) == Merged::New;
@@ -72,7 +71,7 @@ impl Known {
         is_said
     }
 
-    /// Takes a note that was heard and checked, at a time in milliseconds since 1970.
+    /// Takes a checked note, at a time in milliseconds since 1970.
     pub(super) fn take(&mut self, note: BanNote, now_ms: u64) -> Taken {
         let id = note.id.clone();
         let ends_ms = note.said.ends_ms();
@@ -83,7 +82,7 @@ impl Known {
             Merged::Older => Taken::Older,
             Merged::Full => Taken::Full,
             Merged::New => {
-                // It is the last word, and whoever says it has told the store.
+                // The note is the last one, and its sender has stored it.
                 self.unsent.remove(&id);
                 let Some(seed) = self.seeds.remove(&id) else {
                     return Taken::Due;
@@ -100,8 +99,7 @@ impl Known {
         }
     }
 
-    /// Says of all bans that were in force here before the fleet was heard, and of which it has not
-    /// heard, that they were made here.
+    /// Claims all remaining seeds as bans of this node: the store has no note about them.
     pub(super) fn say_seeds(&mut self) {
         for (id, seed) in mem::take(&mut self.seeds) {
             self.say_seed(id, seed);
@@ -157,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Returns what becomes of a note where a ban was in force that was made at NOW, and whether
-    /// something is to be sent.
+    /// Returns the outcome of a note about a ban that is active here since NOW, and whether there is
+    /// something to send.
     fn after(note: BanNote) -> (Taken, bool) {
         let mut known = Known::new("a".try_into().unwrap());
         let seed = Seed {
@@ -173,12 +171,12 @@ mod tests {
 
     #[test]
     fn bans_from_before_the_fleet_was_heard() {
-        // The same ban.
+        // The note is about the same ban.
         assert_eq!(
             after(note(NOW - 5, said(NOW + 8_000))),
             (Taken::InForce, false)
         );
-        // Another, or its end, said later or earlier.
+        // The note has another end or lifts the ban, and is later or earlier.
         assert_eq!(after(note(NOW + 5, said(NOW + 1_000))), (Taken::Due, false));
         assert_eq!(after(note(NOW + 5, Said::Lifted)), (Taken::Due, false));
         assert_eq!(after(note(NOW - 5, Said::Lifted)), (Taken::InForce, true));

@@ -1,8 +1,8 @@
-//! How long messages wait that are in the store's stream and that a node has not read.
+//! How long messages have been in the stream without a node having read them.
 //!
-//! A node says in its sign of life which message it has read last. Whoever sees that remembers when it saw which
-//! message as the newest, by its own monotonic clock. So no wall clock counts, neither a node's nor the store's: messages
-//! are compared by their places in the stream alone.
+//! A heartbeat names the last message that its node has read. The receiver remembers when it first saw each
+//! message as the newest, by its own monotonic clock, and compares positions in the stream. So neither a
+//! node's wall clock nor the store's matters.
 
 use std::{
     collections::VecDeque,
@@ -12,15 +12,14 @@ use std::{
 use limiter_fleet::bans::StreamPlace;
 use limiter_fleet_store::Position;
 
-/// The most messages that are remembered: one each five seconds, for an hour.
+/// The most remembered messages: one each five seconds, for an hour.
 const MOST: usize = 720;
 
-/// The messages that were seen as the newest, in order, each with the time when that was first so.
+/// The newest messages seen so far, in order, each with the time when it was first seen.
 #[derive(Default)]
 pub(super) struct Newest(VecDeque<(StreamPlace, Instant)>);
 
 impl Newest {
-    /// Notes the newest message.
     pub(super) fn note(&mut self, newest: StreamPlace, now: Instant) {
         if self.0.back().is_some_and(|(last, _)| *last >= newest) {
             return;
@@ -31,8 +30,8 @@ impl Newest {
         self.0.push_back((newest, now));
     }
 
-    /// Returns for how long a message has been there that a node has not read, at most since the first that is
-    /// remembered; 0: it has read all.
+    /// Returns how long the oldest unread message has been there, as far as remembered; 0: the node has
+    /// read all.
     pub(super) fn lag(&self, read: StreamPlace, now: Instant) -> Duration {
         let mut newest = self.0.iter();
         let unread = newest.find(|(place, _)| *place > read);
@@ -42,7 +41,7 @@ impl Newest {
     }
 }
 
-/// Returns a position as signs of life say it.
+/// Converts a position to its form in heartbeats.
 pub(super) const fn place(position: Position) -> StreamPlace {
     let (ms, number) = position.parts();
     StreamPlace { ms, number }
@@ -63,7 +62,7 @@ mod tests {
         let mut newest = Newest::default();
         assert_eq!(newest.lag(at(0), begun), Duration::ZERO);
         newest.note(at(100), begun);
-        // The store says the same again, or less: somebody has removed messages.
+        // An equal or lower position: messages were removed from the store.
         newest.note(at(100), after(5));
         newest.note(at(90), after(10));
         newest.note(at(200), after(15));

@@ -1,12 +1,10 @@
-//! The daemon's part in a fleet: bans that are made or lifted on one node are so on all.
+//! The daemon's part in a fleet: a ban made or lifted on one node is made or lifted on all.
 //!
-//! A thread with a runtime of its own is the node (`node.rs`): it takes what is done here out of the
-//! journal of bans, and exchanges it with the other nodes over a store (`session.rs`).
-//! `limiter-fleet` says in which order things were said and what of that is believed
-//! (`known.rs`); this node's guard and policy have the last word on what is in force here
-//! (`enforce.rs`). Without a store everything goes on as it is, and what is done here waits, each ban
-//! once. `shares/` is this node's part in budgets that the fleet has in common, `sources/` in known
-//! sources, and `push/` in policies that a node pushes to all.
+//! A thread with its own runtime is the node (`node.rs`). It takes local changes from the journal of bans
+//! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
+//! the notes (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
+//! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `shares/` is
+//! this node's part in shared budgets, `sources/` in known sources, and `push/` in pushed policies.
 
 mod access;
 mod beats;
@@ -43,19 +41,19 @@ pub(super) use self::{
 use self::{jitter::jittered, node::Node, session::Over};
 use super::{shared::Daemon, worker::Worker};
 
-/// How long to wait before the first attempt to connect again.
+/// The pause before the first reconnection.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long to wait at most: with the time that connecting may take, nodes hear each other five seconds after
-/// the store is back.
+/// The longest pause between reconnections: with the time that connecting may take, nodes communicate again
+/// within five seconds after the store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Starts the thread, from the runtime of the rest of the daemon. The store need not be there.
+/// Starts the thread, from the runtime of the rest of the daemon. The store may be down.
 pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let others = Handle::current();
     let changed = Arc::clone(&fleet.changed);
-    // From now on nothing is missed; what was before is in the table.
+    // The journal has every change from now on; earlier bans are in the table.
     daemon.bans.store().keep_journal(changed);
     let mut node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
     let ending = Arc::clone(fleet);
@@ -64,7 +62,7 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
         move || {
             node.daemon.pulses.fleet.beat();
             runtime.block_on(live(&mut node));
-            // Looking up a name may take long, and nobody waits for that.
+            // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
             node.daemon.pulses.fleet.end();
         },
@@ -72,7 +70,6 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
     )
 }
 
-/// Lives until the daemon ends.
 async fn live(node: &mut Node) {
     node.begin();
     let mut pause = FIRST_PAUSE;
@@ -83,7 +80,7 @@ async fn live(node: &mut Node) {
             Err(error) => error,
         };
         let was_connected = note_lost(node, &error);
-        // Notes that were under way wait again.
+        // Notes that were being sent wait again.
         node.tell();
         if was_connected {
             pause = FIRST_PAUSE;
@@ -95,7 +92,7 @@ async fn live(node: &mut Node) {
     }
 }
 
-/// Notes why there is no connection; returns whether there was one.
+/// Reports why there is no connection; returns whether there was one.
 fn note_lost(node: &mut Node, error: &Over) -> bool {
     let why = error.to_string();
     let store = &node.fleet.settings.store;

@@ -1,4 +1,4 @@
-//! The node: hears what other nodes say, and what is done here.
+//! The node: takes bans from other nodes, and sends the changes made here.
 
 use std::{
     collections::HashMap,
@@ -27,35 +27,34 @@ use super::{
 };
 use crate::daemon::shared::Daemon;
 
-/// The most bans of which the store may lack what is known, beside those that were not sent.
+/// The most bans with a last note that the store may lack, besides unsent ones.
 const MOST_DOUBTED: usize = 100_000;
 
-/// How often the log says that notes are refused for one reason, at most.
+/// The shortest interval between log messages about notes refused for one reason.
 const LOG_AGAIN: Duration = Duration::from_mins(1);
 
-/// The node.
 pub(super) struct Node {
     pub(super) daemon: Arc<Daemon>,
     pub(super) fleet: Arc<Fleet>,
-    /// The runtime of the rest of the daemon, where the guard asks the kernel.
+    /// The runtime of the rest of the daemon, where the guard queries the kernel.
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) seal: BanSeal,
     pub(super) push_seal: PushSeal,
-    /// Its part in policies that are pushed.
+    /// Its part in pushed policies.
     pub(super) pushes: Pushes,
-    /// Whether all that the store had was read once.
+    /// Whether the node has read the whole store once.
     pub(super) has_read: bool,
-    /// The last message of the stream that was read and put in force.
+    /// The last message of the stream that was read and enforced.
     pub(super) read: Option<StreamPlace>,
-    /// Why there is no connection, as the log has said since there was one.
+    /// The reasons logged since there was a connection.
     pub(super) complaints: Complaints,
     key_file: KeyFile,
-    /// The bans that hold elsewhere and are refused here.
+    /// The active bans of other nodes that are refused here, each with the reason.
     refused: HashMap<BanId, &'static str>,
-    /// When the log last said why notes are refused.
+    /// When the log last had each reason for refused notes.
     logged: HashMap<&'static str, Instant>,
-    /// The digest of a policy, by its generation.
+    /// The generation of a policy, and its digest.
     policy: (u64, u64),
 }
 
@@ -83,7 +82,7 @@ impl Node {
         }
     }
 
-    /// Notes the bans in force, of which the fleet may know.
+    /// Remembers the active bans, which the fleet may know already.
     pub(super) fn begin(&mut self) {
         match enforce::seeds(&self.daemon) {
             Ok(seeds) => self.known.seeds = seeds.into_iter().collect(),
@@ -91,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Notes what was done here since the last time.
+    /// Records the changes made here since the last call.
     pub(super) fn note_changes(&mut self) {
         let (changes, lost) = self.daemon.bans.store().take_changes();
         if lost > 0 {
@@ -120,7 +119,7 @@ impl Node {
         self.tell();
     }
 
-    /// Opens a letter; counts one that nobody of the fleet wrote.
+    /// Opens a letter; counts it if it is not from the fleet.
     pub(super) fn open(&mut self, letter: &[u8]) -> Vec<BanNote> {
         match self.seal.open(letter) {
             Ok(notes) => notes,
@@ -131,12 +130,12 @@ impl Node {
         }
     }
 
-    /// Counts what nobody of the fleet wrote.
+    /// Counts a letter that is not from the fleet.
     pub(super) fn refuse_letter(&mut self, error: OpenError) {
         self.refuse(reason(error), &error.to_string());
     }
 
-    /// Takes a note that was heard; returns what becomes of it.
+    /// Takes a note from another node; returns the outcome.
     pub(super) fn take(&mut self, note: BanNote, now: Now) -> Taken {
         if let Err(wrong) = note.check(now.ms) {
             self.refuse(wrong.name(), &wrong.to_string());
@@ -151,7 +150,7 @@ impl Node {
         taken
     }
 
-    /// Takes what was just said, and puts in force what is new.
+    /// Takes new notes, and enforces the ones that change something.
     pub(super) async fn hear(&mut self, notes: Vec<BanNote>) {
         let now = Now::new();
         let mut due = Vec::new();
@@ -170,14 +169,14 @@ impl Node {
         self.enforce(due).await;
     }
 
-    /// Has the store asked whether it has the last word about a ban.
+    /// Marks a ban: the store may lack its last note.
     pub(super) fn doubt(&mut self, id: BanId) {
         if self.known.doubted.len() < MOST_DOUBTED {
             self.known.doubted.insert(id);
         }
     }
 
-    /// Puts the last word about some bans in force.
+    /// Enforces the last note about some bans.
     pub(super) async fn enforce(&mut self, ids: Vec<BanId>) {
         if ids.is_empty() {
             return;
@@ -186,7 +185,7 @@ impl Node {
         let asking = self
             .others
             .spawn(async move { daemon.guard.by_hand(None).await });
-        // It ends with the daemon, and then nothing needs to be put in force.
+        // Fails only when the daemon ends: then there is nothing to enforce.
         let Ok(protected) = asking.await else {
             return;
         };
@@ -215,8 +214,8 @@ impl Node {
         enforce::log_refused(&self.known, &new);
     }
 
-    /// Tries again what was refused here, as whom the guard protects may have changed, and forgets what
-    /// is over. Returns what the store may forget, too.
+    /// Retries bans refused here, since the guard's protected addresses may have changed. Forgets bans that
+    /// are over, and returns them, for the store to forget too.
     pub(super) async fn tidy(&mut self) -> Vec<BanId> {
         let now = Now::new();
         let over = self.known.map.forget(now.ms);
@@ -227,13 +226,13 @@ impl Node {
         over
     }
 
-    /// Returns this node's sign of life.
+    /// Returns this node's heartbeat.
     pub(super) fn beat(&mut self, now: Now) -> Beat {
         let datapath = self.daemon.datapath();
         let manifest = datapath.manifest();
         if self.policy.0 != manifest.generation {
             let mut digest = policy::digest(&manifest.policy);
-            // It decides otherwise where it numbers names otherwise.
+            // A policy decides differently where names have other numbers.
             if manifest.policy.needs_names_alike() {
                 digest ^= manifest.settings.name_keys().fingerprint();
             }
@@ -250,7 +249,7 @@ impl Node {
         .with_nodes(self.fleet.settings.members.as_ref().map(Members::digest))
     }
 
-    /// Reads the keys again, if their file has changed; returns whether there are others now.
+    /// Reads the keys again, if their file has changed; returns whether they are different.
     pub(super) fn renew_keys(&mut self) -> bool {
         let Some(read) = self.key_file.renewed() else {
             return false;
@@ -271,7 +270,7 @@ impl Node {
         }
     }
 
-    /// Logs that names have numbers by an earlier key, as a policy in force keeps them.
+    /// Warns if the policy in force still numbers names with an earlier key.
     fn compare_names_key(&self, keys: &Keys) {
         let datapath = self.daemon.datapath();
         let manifest = datapath.manifest();
@@ -286,7 +285,7 @@ impl Node {
         }
     }
 
-    /// Counts a note that is refused, and logs why, now and then.
+    /// Counts a refused note, and logs the reason now and then.
     pub(super) fn refuse(&mut self, reason: &'static str, why: &str) {
         self.fleet.refuse(reason);
         let now = Instant::now();
@@ -300,7 +299,7 @@ impl Node {
         }
     }
 
-    /// Tells those who ask.
+    /// Publishes the state for status queries.
     pub(super) fn tell(&self) {
         let mut told = self.fleet.told();
         told.unsent = self.known.unsent.len();
@@ -308,14 +307,14 @@ impl Node {
         told.refused_here = self.refused.len();
     }
 
-    /// Counts the bans of others.
+    /// Counts the active bans of other nodes.
     pub(super) fn count(&self) {
         let bans = self.known.map.of_others(Now::new().ms, self.refused.keys());
         self.fleet.told().bans = bans;
     }
 }
 
-/// Returns the name in metrics of why bytes are no letter.
+/// Returns the metric name of the error.
 const fn reason(error: OpenError) -> &'static str {
     match error {
         OpenError::TooLong => "too_long",

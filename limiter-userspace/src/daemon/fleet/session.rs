@@ -1,8 +1,8 @@
 //! A connection to the store, from its beginning to its loss.
 //!
-//! It begins with where the stream ends, then all that the hash has, and goes on with the stream from
-//! there: so nothing is missed, and what is heard twice is known already. Then is sent what is known here and
-//! the store lacks, from whichever node finds it first.
+//! It notes the end of the stream, reads the whole hash, then follows the stream from the noted position:
+//! so it misses nothing, and sees some notes twice, without effect. Then it sends the notes that the store
+//! lacks. The first node to notice a gap fills it.
 
 use std::{
     collections::HashSet,
@@ -32,19 +32,19 @@ use super::{
     words::Now,
 };
 
-/// How often the thread gives a sign of life, at least.
+/// The longest interval between two beats of the thread's watchdog.
 const ALIVE: Duration = Duration::from_millis(500);
 
-/// How many ticks of a second lie between two signs of life to the other nodes.
+/// How many one-second ticks lie between two heartbeats.
 const BEAT_TICKS: u64 = 5;
 
-/// How many ticks lie between two looks for what is over.
+/// How many ticks lie between two searches for ended bans.
 const TIDY_TICKS: u64 = 60;
 
-/// How many fields are asked for at once.
+/// How many fields to read at once.
 const SOME: usize = MOST_BAN_NOTES;
 
-/// Why a session is over.
+/// Why a session has ended.
 #[derive(Debug, Error)]
 pub(super) enum Over {
     /// The daemon ends.
@@ -53,22 +53,22 @@ pub(super) enum Over {
     /// There is no connection.
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    /// The store has not done what it was asked.
+    /// The store has not executed a command.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A file is wrong by which it is reached.
+    /// A file for reaching the store cannot be read.
     #[error("{0}")]
     Access(#[from] AccessError),
-    /// The store has lost what it had.
+    /// The store has lost its data.
     #[error("it has lost what it had")]
     Emptied,
-    /// The stream was cut before it was read.
+    /// The stream was trimmed before it was read.
     #[error("its stream was cut before it was read")]
     Cut,
-    /// The fleet's keys are others, and what is sealed with one that goes is to be sealed again.
+    /// The fleet's keys have changed: values sealed with a retired key must be sealed again.
     #[error("the fleet's keys have changed")]
     Rekeyed,
-    /// The policy in force counts other prefixes as one source.
+    /// The policy in force identifies sources by another prefix length.
     #[error("what is one source has changed")]
     OtherSources,
     /// The policy in force uses no standing.
@@ -77,7 +77,7 @@ pub(super) enum Over {
 }
 
 impl Node {
-    /// Connects, and stays connected as long as that goes well.
+    /// Connects, and stays connected until an error.
     pub(super) async fn session(&mut self) -> Result<(), Over> {
         self.renew_keys();
         let access = access::of(&self.fleet.settings)?;
@@ -85,8 +85,8 @@ impl Node {
         let mut store = self.meanwhile(Store::connect(&access, &name)).await??;
         let reader = self.meanwhile(Store::connect(&access, &name)).await??;
         let after = self.meanwhile(store.newest()).await??;
-        // A store that takes nothing is none: its disk may be full, or a right is missing. All that it has is read
-        // once nevertheless.
+        // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
+        // nevertheless.
         let mut beats = Beats::default();
         let taken = match self.meanwhile(store.check_rights()).await? {
             Ok(()) => beats.exchange(self, &mut store).await,
@@ -106,7 +106,8 @@ impl Node {
         let fleet = Arc::clone(&self.fleet);
         loop {
             let has_work = !self.known.unsent.is_empty() || !self.known.doubted.is_empty();
-            // None has to wait for ever, be the store so slow that a tick is always due, or the stream always have news.
+            // No branch may starve another, even if the store is so slow that a tick is always due, or the
+            // stream always has messages.
             tokio::select! {
                 () = fleet.ending.notified() => return Err(Over::Ending),
                 () = fleet.changed.notified() => self.note_changes(),
@@ -140,7 +141,7 @@ impl Node {
         }
     }
 
-    /// Waits for the store, and meanwhile notes what is done here.
+    /// Waits for the store, and records changes made here in the meantime.
     pub(super) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Over> {
         let mut work = pin!(work);
         let fleet = Arc::clone(&self.fleet);
@@ -155,12 +156,12 @@ impl Node {
         }
     }
 
-    /// Waits without a store, and meanwhile notes what is done here.
+    /// Waits without a store, and records changes made here in the meantime.
     pub(super) async fn rest(&mut self, pause: Duration) -> Result<(), Over> {
         self.meanwhile(sleep(pause)).await
     }
 
-    /// Reads all that the store has of bans, and notes what it lacks.
+    /// Reads all bans of the store, and finds the ones that it lacks.
     async fn read_all(&mut self, store: &mut Store) -> Result<(), Over> {
         let hashes = RandomState::new();
         let (mut there, mut over, mut cursor, mut read) = (HashSet::new(), Vec::new(), 0, 0);
@@ -189,7 +190,7 @@ impl Node {
             self.enforce(due).await;
             self.drop_over(store, &mem::take(&mut over)).await?;
             cursor = some.cursor;
-            // A scan may tell some twice, but somebody may also have filled the hash.
+            // A scan may return fields twice; but the hash may also have been flooded.
             if cursor == 0 || read > 4 * MOST_HELD {
                 break;
             }
@@ -201,7 +202,7 @@ impl Node {
         Ok(())
     }
 
-    /// Sends some of what the store has yet to hear.
+    /// Sends some of the notes that the store lacks.
     async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
         let ids: Vec<_> = self.known.unsent.iter().take(SOME).cloned().collect();
         if ids.is_empty() {
@@ -234,8 +235,8 @@ impl Node {
         Ok(())
     }
 
-    /// Asks whether the store has the last word about some bans of which that is not known, sealed with the
-    /// key of now, and has it sent where it has not: another node may have done that meanwhile.
+    /// Checks for some doubted bans whether the store has the last note, sealed with the current key. Sends
+    /// it if not: another node may have done so meanwhile.
     async fn resolve(&mut self, store: &mut Store) -> Result<(), Over> {
         let ids: Vec<_> = self.known.doubted.iter().take(SOME).cloned().collect();
         if ids.is_empty() {
@@ -270,7 +271,7 @@ impl Node {
         Ok(())
     }
 
-    /// Forgets what is over, here and in the store.
+    /// Forgets bans that are over, here and in the store.
     async fn forget(&mut self, store: &mut Store) -> Result<(), Over> {
         let over = self.tidy().await;
         self.drop_over(store, &over).await
@@ -280,7 +281,7 @@ impl Node {
         for some in over.chunks(SOME) {
             let fields: Vec<_> = some.iter().map(field).collect();
             self.meanwhile(store.forget(&fields)).await??;
-            // Somebody may have banned one of them again just then.
+            // Another node may have made one of these bans again just now.
             for id in some {
                 self.doubt(id.clone());
             }
@@ -311,7 +312,7 @@ fn field(id: &BanId) -> Vec<u8> {
     format!("{} {}", id.prefix, id.origin).into_bytes()
 }
 
-/// Reads the stream over a connection of its own, as a read waits for news.
+/// Reads the stream over its own connection, because a read blocks until there are messages.
 struct Reader {
     messages: mpsc::Receiver<Result<News, Over>>,
     task: JoinHandle<()>,
@@ -348,7 +349,7 @@ impl Drop for Reader {
 async fn read(store: &mut Store, after: Position) -> Result<News, Over> {
     let begun = Instant::now();
     let news = store.news(after).await?;
-    // Only who does not keep up, or begins at nothing, can have missed what was cut off.
+    // Only a slow reader, or a reader that starts at zero, can have missed trimmed messages.
     let is_behind = news.messages.len() >= limiter_fleet_store::MOST_AT_ONCE
         || begun.elapsed() > Duration::from_secs(5);
     if is_behind && after != Position::default() && store.is_cut_after(after).await? {

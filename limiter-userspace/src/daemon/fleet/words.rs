@@ -1,4 +1,4 @@
-//! A ban of the kernel's table in the fleet's words, and back.
+//! Converts bans between the kernel's table and the fleet's notes.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::{
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// One moment by the kernel's clock and by the wall clock.
+/// One moment, by the kernel's clock and by the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) monotonic_ns: u64,
-    /// Since 1970; before that, it is 0.
+    /// Since 1970; 0 if earlier.
     pub(super) ms: u64,
 }
 
@@ -34,7 +34,7 @@ impl Now {
         }
     }
 
-    /// Returns when a ban ends, in milliseconds since 1970; `None`: not until it is lifted.
+    /// Returns the end of a ban, in milliseconds since 1970; `None`: it lasts until it is lifted.
     pub(super) const fn until_ms(self, ban: &Ban) -> Option<u64> {
         if ban.until_ns == FOREVER {
             return None;
@@ -49,13 +49,13 @@ impl Now {
         self.ms.saturating_sub(age_ns / NS_PER_MS)
     }
 
-    /// Returns how long a ban lasts from now on; `None`: until it is lifted.
+    /// Returns the remaining time of a ban; `None`: it lasts until it is lifted.
     fn left(self, until_ms: Option<u64>) -> Option<Duration> {
         until_ms.map(|until_ms| Duration::from_millis(until_ms.saturating_sub(self.ms)))
     }
 }
 
-/// Returns which ban of a prefix it is.
+/// Returns the fleet's id of a ban.
 pub(super) fn id(prefix: IpNet, ban: &Ban) -> BanId {
     BanId {
         prefix: prefix.trunc(),
@@ -75,10 +75,10 @@ pub(super) fn said(changed: &JournalEntry, names: &Names, now: Now) -> (BanId, S
     (id, said, until_ms.unwrap_or(u64::MAX))
 }
 
-/// Returns what is to be said of a ban that holds.
+/// Returns the note about an active ban.
 pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
     let limit = ban.is_automatic().then(|| {
-        // One that another node's limit made, of which only that node knows the name, has none.
+        // Only the other node knows the name of its limit: leave it empty.
         let name = names.name(LimitId(ban.limit));
         name.unwrap_or_default().into()
     });
@@ -91,7 +91,7 @@ pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
     }
 }
 
-/// Returns the ban to be made here; `None`: it is lifted, or its origin is none.
+/// Returns the ban to make here; `None`: it is lifted, or its origin is invalid.
 pub(super) fn new_ban(id: &BanId, said: &Said, names: &Names, now: Now) -> Option<NewBan> {
     let Said::Banned {
         until_ms,

@@ -1,9 +1,10 @@
-//! The texts of domains and questions, of which buckets have only hashes. The kernel's programs report the questions
-//! of some refused packets, and the daemon keeps their texts.
+//! The texts of domains and questions. Buckets have only their hashes, so the kernel's programs report the
+//! questions of some refused packets, and the daemon keeps their texts.
 //!
-//! Cost and memory are bounded: the programs report at most some hundred questions a second, under any load. Names
-//! that refused packets often ask for are reported often. A full table drops the names reported least, so a flood of
-//! names, each refused a few times, drives out no name that many refused packets ask for.
+//! Cost and memory are bounded: the programs report at most some hundred questions a second, under any
+//! load. Names that refused packets often ask for are reported often. A full table drops the names reported
+//! least, so a flood of names, each refused a few times, drives out no name that many refused packets ask
+//! for.
 
 mod table;
 

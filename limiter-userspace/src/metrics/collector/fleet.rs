@@ -13,7 +13,7 @@ use crate::{
     protocol::{FleetShare, FleetStatus},
 };
 
-/// Encodes what a node knows of its fleet.
+/// Encodes a node's knowledge of its fleet.
 pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     for (name, help, value) in [
         (
@@ -115,7 +115,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     )
 }
 
-/// Encodes what a node shares of known sources.
+/// Encodes the counts of shared known sources.
 fn encode_sources(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let Some(sources) = &status.sources else {
         return Ok(());
@@ -148,10 +148,10 @@ fn encode_sources(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt:
     Ok(())
 }
 
-/// Takes a number out of a share.
+/// Extracts a number from a share.
 type Value = fn(&FleetShare) -> Option<f64>;
 
-/// Encodes what a node has of budgets that the fleet has in common.
+/// Encodes a node's shares of shared limits.
 fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     if status.shares.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The fleet: its store, its nodes, and what this node has of budgets in common.
+//! The fleet: its store, its nodes, and this node's shares of budgets.
 
 use maud::{Markup, html};
 

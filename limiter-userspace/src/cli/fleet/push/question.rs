@@ -1,18 +1,18 @@
-//! The question whether to keep what was pushed.
+//! The question whether to keep a pushed policy.
 
 use std::{future, io, thread};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// The answers of whoever is at the terminal.
+/// The answers typed at the terminal.
 #[derive(Default)]
 pub(super) struct Question {
     lines: Option<UnboundedReceiver<String>>,
 }
 
 impl Question {
-    /// Returns whether to keep it, once somebody says so. Without anybody at the terminal it waits forever:
-    /// `limiter fleet confirm` may keep it.
+    /// Returns the user's decision. Without a user at the terminal it waits forever: `limiter fleet
+    /// confirm` may still keep the policy.
     pub(super) async fn answer(&mut self) -> bool {
         let lines = self.lines.get_or_insert_with(read);
         while let Some(line) = lines.recv().await {
@@ -26,7 +26,7 @@ impl Question {
     }
 }
 
-/// Reads lines in a thread of its own, which ends with the process.
+/// Reads lines in a separate thread, which ends with the process.
 fn read() -> UnboundedReceiver<String> {
     let (sender, lines) = unbounded_channel();
     thread::spawn(move || {

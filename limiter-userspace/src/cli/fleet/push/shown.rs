@@ -1,4 +1,4 @@
-//! How far a push is, in words.
+//! Prints the progress of a push.
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -7,13 +7,13 @@ use crate::{
     protocol::{PushNode, PushStatus},
 };
 
-/// The last state that was shown.
+/// The state last printed.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Whether it is kept without a question.
+    /// Whether the policy is kept without a question.
     is_answered: bool,
     stage: String,
-    /// Whether the nodes' differences were shown.
+    /// Whether the changes on each node were printed.
     has_shown: bool,
 }
 
@@ -25,7 +25,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is new.
+    /// Prints news.
     pub(super) fn show(&mut self, out: &mut impl Write, status: &PushStatus) -> anyhow::Result<()> {
         if status.stage == self.stage {
             return Ok(());
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// Shows what the file changes, once for all nodes of which that is the same.
+/// Prints the changes that the file makes, once for all nodes with the same changes.
 fn show_differences(
     out: &mut impl Write,
     nodes: &BTreeMap<String, PushNode>,

@@ -1,4 +1,4 @@
-//! Operators' requests about pushes that begin here.
+//! Operators' requests about pushes.
 
 use std::{
     sync::{MutexGuard, PoisonError},
@@ -20,45 +20,45 @@ use crate::{
     protocol::{PushQuery, PushStatus},
 };
 
-/// How old a sign of life may be of a node that a policy is pushed to.
+/// The greatest age of the heartbeat of a node that counts as live.
 const ALIVE: Duration = Duration::from_secs(20);
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Nothing is pushed.
+/// Why a request about a push fails.
 #[derive(Debug, Error)]
 pub(in crate::daemon) enum PushingError {
-    /// Nobody would hear of it.
+    /// Without the store, no node would receive the push.
     #[error("the fleet's store is not there: look at `limiter fleet status`")]
     NoStore,
-    /// One at a time.
+    /// Only one push runs at a time.
     #[error("node {0} pushes a policy: wait until that is over")]
     UnderWay(Name),
     /// The file is too long.
     #[error("the file has more than {MOST_FILE} bytes, the most that is pushed")]
     TooLong,
-    /// The times are wrong.
+    /// A time is out of range.
     #[error("the time to confirm must be from 5s to 30m, that of the canaries at most 30m")]
     Times,
-    /// A name is none.
+    /// A name is not valid.
     #[error("'{0}' is no name of a node")]
     NoName(String),
     /// The plan does not fit the fleet.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is nothing to ask about.
+    /// There is no push.
     #[error("no policy is pushed, and none was from here since the daemon started")]
     Nothing,
-    /// There is nothing to confirm.
+    /// No push waits for confirmation.
     #[error("no pushed policy waits to be confirmed: run it once all nodes have it")]
     NotWaiting,
-    /// It is too late to take it back.
+    /// It is too late to go back.
     #[error("the push is over, or decided")]
     Decided,
 }
 
 impl Fleet {
-    /// Begins to push a policy.
+    /// Begins a push.
     pub(in crate::daemon) fn push(&self, query: PushQuery) -> Result<PushStatus, PushingError> {
         if query.text.len() > MOST_FILE {
             return Err(PushingError::TooLong);
@@ -93,7 +93,7 @@ impl Fleet {
                 .iter()
                 .filter(|(_, seen)| Duration::from_nanos(seen.age_ns) + seen.at.elapsed() < ALIVE);
             let alive = nodes.filter_map(|(name, _)| Name::try_from(name.as_str()).ok());
-            // Later than all pushes before, also of a node whose clock is ahead.
+            // Above all known pushes, even from a node with a clock that is ahead.
             let newest = told.newest_push.as_ref();
             let ms = newest.map_or(0, |newest| newest.ms.saturating_add(1));
             let push = PushId {
@@ -109,18 +109,18 @@ impl Fleet {
             .status())
     }
 
-    /// Says how far the push is.
+    /// Returns the state of the push.
     pub(in crate::daemon) fn push_status(&self) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
         let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
         lead.ask();
-        // Also while the store is gone.
+        // Time passes even while the store is down.
         lead.tick();
         Ok(lead.status())
     }
 
-    /// Has the policy kept or taken back on all nodes; or has the node asked for it that pushes, as often as this
-    /// is repeated.
+    /// Keeps the policy or takes it back on all nodes. For another node's push, asks that node, for as long
+    /// as the command repeats its request.
     pub(in crate::daemon) fn end_push(&self, keep: bool) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
         if lead.as_ref().is_none_or(|lead| lead.leader.is_over())
@@ -151,12 +151,12 @@ impl Fleet {
     }
 
     pub(in crate::daemon::fleet) fn lead(&self) -> MutexGuard<'_, Option<Lead>> {
-        // A panic elsewhere leaves a push that is taken back by itself.
+        // After a panic elsewhere, the push is taken back by itself.
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the other node whose push is under way.
+/// Returns the node of another push that is under way.
 fn under_way(told: &Told) -> Option<Name> {
     let other = told.other_push.as_ref()?;
     other.is_under_way().then(|| other.push().node.clone())
@@ -252,7 +252,7 @@ mod tests {
                 "{told:?} {said}"
             );
         }
-        // It is of that push alone.
+        // The wish is about that push alone.
         fleet.end_push(false).unwrap();
         says(0, all(), true);
         let other = "1700000000001 b".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The words about pushes that go over the store, once a second: the order in force, and each node's answer.
+//! Exchanges pushes with the store once a second: the current order, and each node's answer.
 
 use std::{
     io, mem,
@@ -22,14 +22,14 @@ use crate::daemon::{
     requests::{Push, PushStep},
 };
 
-/// How long after the last order a node still says how far it is.
+/// How long after the last order a node still answers.
 const SPEAKS: Duration = Duration::from_secs(20);
 
-/// The most nodes whose answers are read.
+/// The most answers to read.
 const MOST: usize = 10_000;
 
 impl Node {
-    /// Hears of a push, does what is to be done, and says so; and leads one, if it began here.
+    /// Takes the current order, carries it out, and answers. Leads the push, if it began here.
     pub(in crate::daemon::fleet) async fn exchange_pushes(
         &mut self,
         store: &mut Store,
@@ -49,12 +49,12 @@ impl Node {
         self.answer(store).await
     }
 
-    /// Gives the next order of a push that began here, and hears what nodes say.
+    /// Sends the next order of a push that began here, and reads the answers.
     async fn lead(&mut self, store: &mut Store) -> Result<(), Over> {
         let fleet = Arc::clone(&self.fleet);
         let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
         if fleet.lead().as_ref().is_some_and(lingers) {
-            // Another push may have begun, which must be heard.
+            // Another push may have begun; do not overwrite its order.
             let order = self.meanwhile(store.order()).await??;
             let order = order.and_then(|order| self.push_seal.open_order(&order).ok());
             if let (Some(order), Some(lead)) = (order, fleet.lead().as_mut())
@@ -124,7 +124,7 @@ impl Node {
         };
         let act = match self.pushes.follower.hear(&order, Now::new().ms) {
             Ok(act) => act,
-            // It was left there by a node that is gone.
+            // A node that is gone has left it there.
             Err(WrongOrder::Old | WrongOrder::Long) if is_first => return Ok(()),
             Err(wrong) => {
                 self.refuse(wrong.name(), &wrong.to_string());
@@ -166,7 +166,7 @@ impl Node {
         Ok(())
     }
 
-    /// Has the file looked at, if this node takes policies.
+    /// Checks the file, if this node takes policies.
     async fn check(&mut self, store: &mut Store, order: &Order) -> Result<(), Over> {
         let said = match &self.pushes.place {
             Place::File(_) => None,
@@ -186,7 +186,7 @@ impl Node {
         Ok(())
     }
 
-    /// Notes what the daemon is at; `None`: it cannot, without the file.
+    /// Records the daemon's work; `None`: without the file, it can do nothing.
     fn go_on(&mut self, doing: Option<Doing>) {
         if doing.is_none() {
             let why = "the store does not have the file that was pushed";
@@ -196,8 +196,8 @@ impl Node {
         self.pushes.doing = doing;
     }
 
-    /// Asks the daemon, once a push is remembered that is to be; `None`: there is no file, or nowhere for it to
-    /// go.
+    /// Starts the daemon's work, and remembers the push if there is one to remember. `None`: there is no
+    /// file, or no place for it.
     fn start(&self, step: PushStep, remembered: Option<PushId>) -> Option<Running> {
         let Place::File(file) = &self.pushes.place else {
             return None;
@@ -218,7 +218,7 @@ impl Node {
         }))
     }
 
-    /// Says how far this node is.
+    /// Sends this node's answer.
     async fn answer(&mut self, store: &mut Store) -> Result<(), Over> {
         if self
             .pushes

@@ -1,4 +1,4 @@
-//! A push of another node, as this one hears of it.
+//! A push of another node, as known from its orders.
 
 use std::{
     collections::BTreeMap,
@@ -10,13 +10,12 @@ use limiter_fleet::pushes::{Order, PushId, Step, Takers, Wish};
 
 use crate::protocol::PushStatus;
 
-/// How long after it was last heard of another node's push is under way.
+/// How long after its last order another node's push counts as under way.
 const UNDER_WAY: Duration = Duration::from_secs(15);
 
-/// How long a wish stands that the command repeats meanwhile.
+/// How long a wish holds; the command repeats it meanwhile.
 const STANDS: Duration = Duration::from_secs(2);
 
-/// Another node's push.
 pub(in crate::daemon::fleet) struct OtherPush {
     order: Order,
     heard: Instant,
@@ -24,7 +23,7 @@ pub(in crate::daemon::fleet) struct OtherPush {
 }
 
 impl OtherPush {
-    /// Notes its first order.
+    /// Begins with the first order of a push.
     pub(super) const fn new(order: Order, heard: Instant) -> Self {
         Self {
             order,
@@ -33,7 +32,7 @@ impl OtherPush {
         }
     }
 
-    /// Notes its next order, or the first of another one.
+    /// Takes the next order, or the first order of another push.
     pub(super) fn hear(other: &mut Option<Self>, order: Order) {
         let new = Self::new(order, Instant::now());
         match other {
@@ -44,12 +43,12 @@ impl OtherPush {
         }
     }
 
-    /// Returns whether it is heard of.
+    /// Returns whether its last order is recent.
     pub(super) fn is_heard(&self) -> bool {
         self.heard.elapsed() < UNDER_WAY
     }
 
-    /// Returns whether it is under way, and not decided.
+    /// Returns whether it is under way and undecided.
     pub(super) fn is_under_way(&self) -> bool {
         self.is_heard() && !self.order.is_last()
     }
@@ -58,14 +57,14 @@ impl OtherPush {
         &self.order.push
     }
 
-    /// Returns what an operator wants of that push just now.
+    /// Returns an operator's present wish for that push.
     pub(super) fn wish(&self, push: &PushId) -> Option<Wish> {
         let (wish, at) = self.wish?;
         (self.order.push == *push && at.elapsed() < STANDS).then_some(wish)
     }
 
-    /// Notes what an operator wants, and returns how far that is; `None`: it is too early to keep it, or decided
-    /// otherwise.
+    /// Records an operator's wish, and returns the state of the push; `None`: it is too early to keep the
+    /// policy, or the opposite is decided.
     pub(super) fn ask(&mut self, keep: bool) -> Option<PushStatus> {
         let stage = match (&self.order.step, keep) {
             (Step::Keep, true) => "keeping",
@@ -89,10 +88,9 @@ impl OtherPush {
     }
 }
 
-/// Returns a digest in hexadecimal digits.
 pub(super) fn hex(digest: &[u8]) -> String {
     digest.iter().fold(String::new(), |mut hex, byte| {
-        // Memory takes all that is written.
+        // Writing to a `String` cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })

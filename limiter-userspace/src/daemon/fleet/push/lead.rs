@@ -9,29 +9,28 @@ use limiter_fleet::pushes::{Leader, Outcome, Said, Seen, Stage};
 
 use crate::protocol::{PushNode, PushStatus};
 
-/// How long after its end a push is told of, so that nodes hear of it that were away for a moment.
+/// How long to repeat the last order after the end of a push, for nodes that were away for a moment.
 const LINGERS: Duration = Duration::from_secs(15);
 
-/// How long the command that pushes may be silent.
+/// How long the pushing command may be silent.
 const ABSENT: Duration = Duration::from_secs(10);
 
-/// A push that began on this node.
 pub(in crate::daemon::fleet) struct Lead {
     pub(super) leader: Leader,
-    /// The file.
+    /// The text of the file.
     pub(super) text: Arc<str>,
     pub(super) sha256: String,
     /// Whether the store has the file.
     pub(super) is_sent: bool,
-    /// Whether all is done, and the store has forgotten it.
+    /// Whether the push is done, and removed from the store.
     pub(super) is_forgotten: bool,
     begun: Instant,
-    /// When somebody last asked how far it is.
+    /// When a command last queried the state.
     asked: Instant,
 }
 
 impl Lead {
-    /// Begins now; `leader` counts its time from then.
+    /// Begins now, as does the leader's clock.
     pub(super) fn new(leader: Leader, text: Arc<str>, sha256: String) -> Self {
         let now = Instant::now();
         Self {
@@ -45,12 +44,12 @@ impl Lead {
         }
     }
 
-    /// Returns the time by the leader's clock.
+    /// Returns the time by the leader's clock, in nanoseconds.
     pub(super) fn now_ns(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Goes on. If the command that pushes is gone, nobody can confirm it.
+    /// Advances the push. Without its command, no operator can confirm it: takes it back.
     pub(super) fn tick(&mut self) {
         let now_ns = self.now_ns();
         if self.asked.elapsed() > ABSENT {
@@ -60,18 +59,18 @@ impl Lead {
         self.leader.tick(now_ns);
     }
 
-    /// Notes that somebody asks.
+    /// Records a query of the state.
     pub(super) fn ask(&mut self) {
         self.asked = Instant::now();
     }
 
-    /// Returns whether nobody has to hear of it any more.
+    /// Returns whether the push is over and no node needs its last order any more.
     pub(super) fn is_done(&self) -> bool {
         let over = self.now_ns().saturating_sub(self.leader.since_ns());
         self.leader.is_over() && Duration::from_nanos(over) > LINGERS
     }
 
-    /// Returns how far it is.
+    /// Returns the state of the push.
     pub(super) fn status(&self) -> PushStatus {
         let nodes = self.leader.nodes().iter();
         PushStatus {

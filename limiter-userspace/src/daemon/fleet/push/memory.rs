@@ -1,5 +1,5 @@
-//! The newest push that a node began to take, in a file: so nothing that is repeated is taken again after a
-//! restart.
+//! A file with the newest push that a node began to take: after a restart, the node ignores repeated orders
+//! of it.
 
 use std::{
     ffi::OsString,
@@ -11,11 +11,11 @@ use limiter_fleet::pushes::PushId;
 
 use crate::daemon::replacement;
 
-/// Reads it; `None`: none was taken yet.
+/// Reads the newest push; `None`: none was taken yet.
 ///
 /// # Errors
 ///
-/// It cannot be read.
+/// The file cannot be read.
 pub(super) fn read(policy: &Path) -> io::Result<Option<PushId>> {
     match fs::read_to_string(place(policy)?) {
         Ok(text) => match text.trim_end().parse() {
@@ -27,16 +27,16 @@ pub(super) fn read(policy: &Path) -> io::Result<Option<PushId>> {
     }
 }
 
-/// Writes it.
+/// Writes the newest push.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn write(policy: &Path, push: &PushId) -> io::Result<()> {
     replacement::replace(&place(policy)?, format!("{push}\n").as_bytes())
 }
 
-/// Returns the file, beside that of the policy, under a name that is not joined to the configuration.
+/// Returns the path of the file: beside the policy, with a name that the configuration does not include.
 pub(super) fn place(policy: &Path) -> io::Result<PathBuf> {
     let policy = replacement::target(policy)?;
     let name = policy.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -58,7 +58,7 @@ mod tests {
         let push = "1700000000000 a".parse().unwrap();
         write(&policy, &push).unwrap();
         assert_eq!(read(&policy).unwrap(), Some(push));
-        // Damage is no memory.
+        // A damaged file is an error, not an empty memory.
         fs::write(place(&policy).unwrap(), "17").unwrap();
         assert!(read(&policy).is_err());
     }

@@ -1,11 +1,11 @@
-//! Policies that a node pushes to all. `limiter-fleet` has the states of the node that pushes, and of those
-//! that hear it; here is what each does.
+//! Policies that a node pushes to all. `limiter-fleet` has the states of the pushing node and of the
+//! others; this module acts on them.
 //!
-//! Each node reads the order in force once a second (`exchange.rs`), and has the daemon check, take, keep or
-//! take back what is pushed (`part.rs`): by the same mechanism as `limiter run --confirm`, which reverts by
-//! itself what the fleet does not confirm in time. The node where a push began gives the orders (`lead.rs`),
-//! while its operator's command asks how far it is (`asked.rs`). On the others an operator may want it kept or taken
-//! back (`heard.rs`), which they tell that node.
+//! Each node reads the current order once a second (`exchange.rs`), and makes the daemon check, take, keep
+//! or take back the file (`part.rs`). It uses the mechanism of `limiter run --confirm`, which reverts by
+//! itself unless the fleet confirms in time. The pushing node sends the orders (`lead.rs`), while its
+//! operator's command queries the state (`asked.rs`). An operator on another node may also keep the policy
+//! or take it back: that node tells the pushing node (`heard.rs`).
 
 mod asked;
 mod exchange;

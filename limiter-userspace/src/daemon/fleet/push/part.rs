@@ -1,4 +1,4 @@
-//! A node's part in pushes: what it has heard, and what the daemon does meanwhile.
+//! A node's part in pushes: the orders it has received, and the daemon's work for them.
 
 use std::{
     path::PathBuf,
@@ -14,37 +14,36 @@ use tracing::{info, warn};
 use super::memory;
 use crate::daemon::{confirm, fleet::handle::Fleet, requests::PushResult, shared::Daemon};
 
-/// A node's part in pushes.
 pub(in crate::daemon::fleet) struct Pushes {
     pub(super) follower: Follower,
     pub(super) place: Place,
-    /// The file of the push that it takes part in.
+    /// The file of the current push.
     pub(super) text: Option<Arc<str>>,
-    /// The last order, as the store has it; `None`: it had none.
+    /// The last order in the store; `None`: there was none.
     pub(super) seen: Option<Vec<u8>>,
-    /// Whether the store was never asked for an order: one that is there may be of a push long ago.
+    /// Whether the store was never read: an order found there may belong to an old push.
     pub(super) is_new: bool,
-    /// When an order was last followed.
+    /// When the node last followed an order.
     pub(super) heard: Option<Instant>,
     pub(super) doing: Option<Doing>,
 }
 
-/// Where a pushed policy goes.
+/// The place of a pushed policy.
 pub(super) enum Place {
-    /// Nowhere: this node takes none.
+    /// None: this node takes no policies.
     None,
     /// The file that it replaces.
     File(PathBuf),
-    /// This node would take it, but cannot remember what it took before.
+    /// This node would take one, but cannot remember earlier pushes.
     Forgetful(String),
 }
 
-/// The daemon's work for a push, meanwhile.
+/// The daemon's current work for a push.
 pub(super) enum Doing {
     Check(Running),
     Take(Running),
     Keep(Running),
-    /// It goes back.
+    /// Going back.
     Back,
 }
 
@@ -82,7 +81,7 @@ impl Pushes {
         }
     }
 
-    /// Notes what came of what the daemon was at.
+    /// Records the result of the daemon's work.
     pub(super) async fn finish(&mut self, daemon: &Daemon, fleet: &Fleet) {
         let is_done = match &self.doing {
             Some(Doing::Check(running) | Doing::Take(running) | Doing::Keep(running)) => {
@@ -118,7 +117,7 @@ impl Pushes {
                     Said::Kept(pushed.generation)
                 }
                 Err(why) => {
-                    // It is not kept, so it must not stay until its time is over.
+                    // The policy is not kept, so end its time now.
                     confirm::hold(daemon, Duration::ZERO);
                     warn!(
                         "the policy that {} pushed is not kept: {why}",
@@ -138,7 +137,7 @@ impl Pushes {
         self.follower.said(said);
     }
 
-    /// Notes that a policy was taken back because its time was over.
+    /// Records that a policy was taken back because its time was over.
     pub(super) fn note_time(&mut self, daemon: &Daemon, fleet: &Fleet) {
         let held = self.follower.held().is_some();
         if held && self.doing.is_none() && !confirm::is_held(daemon) {
@@ -156,7 +155,7 @@ impl Pushes {
         Said::Refuses(bounded(why))
     }
 
-    /// Returns who pushes, in words.
+    /// Names the pushing node, for messages.
     fn pusher(&self) -> String {
         let push = self.follower.newest();
         push.map_or_else(String::new, |push| format!("node {}", push.node))

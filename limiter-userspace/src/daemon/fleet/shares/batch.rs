@@ -1,26 +1,26 @@
-//! Acts for many owners at once: a look at what packets want, or some letters.
+//! Acts for many owners at once: a poll of packets' demand, or some letters.
 //!
-//! It is rehearsed for all owners that it touches, so that whatever becomes smaller does before anything is
-//! done, with one wait for the programs that run.
+//! All acts are planned first, for all owners. So every share that shrinks is lowered before any act is
+//! carried out, with a single wait for running programs.
 
 use limiter_common::{owner::BucketKey, strategy::gcra::OwnerShare};
 use limiter_fleet::{LimitName, Memory, Node, NodeId, Note};
 
 use super::{hot::Act, lever::Host, owners::Owners};
 
-/// Something to do, with the number of the owner.
+/// An act, with the number of its owner.
 pub(super) type Due = (u32, Act);
 
-/// The outcome of a batch.
+/// The result of a batch.
 #[derive(Default)]
 pub(super) struct Done {
-    /// Notes to be sent, and to whom.
+    /// Notes to send, each with its receiver.
     pub(super) said: Vec<(NodeId, Note)>,
-    /// The limits of owners that begin anew, and why.
+    /// The limits of owners that must start again, each with the error.
     pub(super) failed: Vec<(LimitName, String)>,
 }
 
-/// Does something with many owners.
+/// Plans and carries out acts for many owners.
 pub(super) fn run<H: Host>(
     owners: &mut Owners,
     memory: &mut Memory,
@@ -28,7 +28,7 @@ pub(super) fn run<H: Host>(
     now_ns: u64,
     mut acts: Vec<Due>,
 ) -> Done {
-    // Those of one owner in their order.
+    // A stable sort: acts of one owner stay in order.
     acts.sort_by_key(|(number, _)| *number);
     let acts: Vec<&[Due]> = acts.chunk_by(|one, next| one.0 == next.0).collect();
     let mut batch = Batch {
@@ -51,7 +51,7 @@ pub(super) fn run<H: Host>(
     {
         batch.fail_all(&error.to_string(), done_ns);
     }
-    // Nobody may hear of what was not done.
+    // Do not announce acts that failed.
     let said = said
         .into_iter()
         .filter(|(number, ..)| batch.has_begun(*number));
@@ -64,13 +64,13 @@ pub(super) fn run<H: Host>(
 struct Batch<'b> {
     owners: &'b mut Owners,
     memory: &'b mut Memory,
-    /// By owners.
+    /// Grouped by owner.
     acts: &'b [&'b [Due]],
     failed: Vec<(LimitName, String)>,
 }
 
 impl Batch<'_> {
-    /// Rehearses all acts; returns the words of owners that become smaller.
+    /// Plans all acts; returns the lowered shares, by key.
     fn rehearse(&mut self, now_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
         let mut lowered = Vec::new();
         let mut place: Option<Node> = None;
@@ -84,7 +84,7 @@ impl Batch<'_> {
         lowered
     }
 
-    /// Does what was rehearsed; returns what is to be said, and about whom.
+    /// Carries out the planned acts; returns the notes to send, each with its owner and receiver.
     fn perform<H: Host>(&mut self, host: H, now_ns: u64) -> Vec<(u32, NodeId, Note)> {
         let mut said = Vec::new();
         for (number, acts) in numbered(self.acts) {
@@ -100,7 +100,7 @@ impl Batch<'_> {
         said
     }
 
-    /// Returns the words that change.
+    /// Returns the changed shares, by key.
     fn finished(&mut self, begun_ns: u64, done_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
         let mut words = Vec::new();
         for (number, _) in numbered(self.acts) {
@@ -115,7 +115,7 @@ impl Batch<'_> {
         words
     }
 
-    /// Has an owner begin anew.
+    /// Makes an owner start again after an error.
     fn fail(&mut self, number: u32, error: &str, now_ns: u64) {
         if let Some(owner) = self.owners.at(number) {
             owner.fail(self.memory, now_ns);
@@ -136,7 +136,7 @@ impl Batch<'_> {
     }
 }
 
-/// Returns acts with the number of their owner.
+/// Pairs acts with the number of their owner.
 fn numbered<'b>(acts: &'b [&'b [Due]]) -> impl Iterator<Item = (u32, &'b [Due])> {
     acts.iter()
         .filter_map(|acts| Some((acts.first()?.0, *acts)))

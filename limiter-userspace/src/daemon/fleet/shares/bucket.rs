@@ -1,14 +1,14 @@
-//! The bucket that the protocol changes, by what the kernel offers.
+//! The bucket that the protocol changes, built on the kernel's operations.
 //!
-//! The kernel leaves a bucket as full as it was when its share moves. So a smaller share takes the same part of
-//! the tokens, as it should; and a larger one would make tokens, which are charged before.
+//! The kernel keeps a bucket's fill level when its share changes. So a smaller share takes its fraction of
+//! the tokens, as the protocol wants. A larger share would create tokens, so they are charged in advance.
 //!
-//! * **Smaller**: the smaller share is in force, and no packet is decided by the larger one any more, before
-//!   the protocol hears of it, and so before anybody else may. The protocol is rehearsed for that
-//!   ([`Rehearsal`]), for many owners, and all wait once. Until then the part that goes was this
-//!   node's; so the tokens that it gained meanwhile go with it.
-//! * **Larger**: the tokens are charged first, but for those that come with it, and the larger share is in force when all is
-//!   done, as only then it is known until when.
+//! * **Smaller**: the smaller share is in force, and all programs have stopped using the larger one, before
+//!   the protocol, and so any other node, can hear of it. The protocol is planned first ([`Rehearsal`]),
+//!   for many owners, with one wait for all. Until then the released part was still this node's, so the
+//!   tokens gained meanwhile go with it.
+//! * **Larger**: the tokens are charged first, except the ones that come with the share. The larger share
+//!   is in force only at the end, when its time is known.
 
 use limiter_common::{owner::BucketKey, strategy::gcra::Parts};
 use limiter_datapath::kernel::DatapathError;
@@ -17,12 +17,12 @@ use limiter_policy::policy::in_common::parts;
 
 use super::lever::{Host, Lever};
 
-/// Returns a share as the kernel has it. No node has less than a floor, which is more than the smallest.
+/// Converts a share to the kernel's parts. The floor of a node is above the smallest number of parts.
 pub(super) fn parts_of(share: Share) -> Parts {
     parts(share).unwrap_or(Parts::LEAST)
 }
 
-/// A bucket that only notes the smallest share that it was told to have.
+/// A bucket that only records the smallest share set.
 pub(super) struct Rehearsal {
     pub(super) least: Share,
 }
@@ -34,21 +34,21 @@ impl Bucket for Rehearsal {
     }
 }
 
-/// A bucket while the protocol changes it. No packet is decided by a larger share than the smallest that it
-/// will be told to have.
+/// A bucket while the protocol changes it. No packet uses a larger share than the smallest that the
+/// protocol will set.
 pub(super) struct ShareBucket<H: Host> {
     host: H,
     owner: BucketKey,
-    /// `None`: it was not needed yet.
+    /// `None`: not needed so far.
     lever: Option<H::Lever>,
-    /// The share by which packets are decided, at most.
+    /// The most that packets use now.
     least: Parts,
-    /// The share for which its tokens are right.
+    /// The share that the bucket's tokens match.
     pub(super) share: Parts,
     pub(super) error: Option<ChangeError>,
 }
 
-/// Why a bucket is not as the protocol has it.
+/// Why a bucket does not match the protocol.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChangeError {
     #[error("{0}")]
@@ -60,8 +60,8 @@ pub(super) enum ChangeError {
 }
 
 impl<H: Host> ShareBucket<H> {
-    /// Begins to change a bucket whose tokens are right for that share, while packets are decided by the `least` that it will be
-    /// told to have.
+    /// Starts to change a bucket with tokens that match `share`. Packets already use `least`, the smallest
+    /// share that the protocol will set.
     pub(super) const fn new(host: H, owner: BucketKey, share: Parts, least: Parts) -> Self {
         Self {
             host,
@@ -96,13 +96,13 @@ impl<H: Host> ShareBucket<H> {
             );
         } else if to > before {
             let credit = u128::from(lever.credit()?);
-            // As many tokens at the larger share are less of a full bucket.
+            // The same tokens fill less of a larger bucket.
             let stays = credit * u128::from(before.number()) / u128::from(to.number());
             charged = credit - stays;
         }
         let whole = u128::from(gained) * u128::from(lever.whole());
         let given = whole * u128::from(Parts::WHOLE.number()) / (1_000 * u128::from(to.number()));
-        // In one go: the kernel is called for each.
+        // One operation instead of two: each is a system call.
         if given >= charged {
             lever.give(narrowed(given - charged))?;
         } else {
@@ -128,9 +128,9 @@ impl<H: Host> Bucket for ShareBucket<H> {
     }
 }
 
-/// Returns how many thousandths of a token a credit is at so many parts of the whole, rounded down.
+/// Converts a credit at so many parts of the whole to thousandths of a token, rounded down.
 fn millitokens(credit: u64, whole: u64, parts: u32) -> u64 {
-    // A credit is at most 2^62, a number of parts 2^24, a thousand 2^10.
+    // Cannot overflow: a credit is at most 2^62, the parts 2^24, a thousand 2^10.
     let of_parts = u128::from(credit) * u128::from(parts) * 1_000;
     narrowed(of_parts / (u128::from(Parts::WHOLE.number()) * u128::from(whole)).max(1))
 }
@@ -161,7 +161,8 @@ mod tests {
         Model::new(whole, parts_of(part(10)))
     }
 
-    /// Changes shares one after another, each with tokens; returns what was lost and is left, in thousandths.
+    /// Sets shares one after another, each with new tokens; returns the tokens lost and left, in
+    /// thousandths.
     fn after(model: &Model, steps: &[(u64, u64)]) -> (u64, u64) {
         let mut bucket = ShareBucket::new(model, OWNER, model.share(&OWNER), Parts::LEAST);
         let mut lost = 0;
@@ -179,14 +180,14 @@ mod tests {
     fn tokens_go_with_a_share_and_come_from_nowhere() {
         let model = model();
         assert_eq!(model.millitokens(&OWNER), 1_000_000);
-        // A larger share has the same tokens.
+        // A larger share keeps the tokens.
         assert_eq!(after(&model, &[(50, 0)]), (0, 1_000_000));
-        // Those that come with it are added, as many as fit.
+        // New tokens are added, as many as fit.
         assert_eq!(after(&model, &[(50, 1_500_000)]), (0, 2_500_000));
         assert_eq!(after(&model, &[(50, 9_000_000)]), (0, 5_000_000));
-        // A smaller one loses its part.
+        // A smaller share loses its fraction.
         assert_eq!(after(&model, &[(20, 0)]), (3_000_000, 2_000_000));
-        // In one go: what the protocol does when a bank is given back and lends.
+        // Together: as when a bank gets a share back and lends it.
         assert_eq!(
             after(&model, &[(40, 1_000_000), (30, 0)]),
             (750_000, 2_250_000)

@@ -1,36 +1,37 @@
-//! The demand of packets for an owner's tokens, as steady as can be said: whenever it changes, other nodes are asked.
+//! The packets' demand for an owner's tokens, kept as steady as possible: each change makes nodes exchange
+//! notes.
 //!
-//! A look is so short that a slow owner has a packet in one and none in the next. So where a look has few packets, as
-//! many looks count as it takes to tell a change from chance.
+//! Polls are so frequent that a slow owner has a packet in one and none in the next. So where a poll has
+//! few packets, this counts over as many polls as it takes to tell a change from chance.
 
-/// How many packets a look has at least that tells the rate by itself.
+/// From this many packets on, a single poll tells the rate.
 const MANY: u64 = 16;
 
-/// How many packets that do not come tell that none will: by chance so many fail to come once in 3 000 times.
+/// After this many missing packets, the owner counts as silent: by chance that happens once in 3 000 times.
 const SILENCE: u64 = 8;
 
-/// How many tell it if packets may come elsewhere now.
+/// The same if packets may go to another node now.
 const FEW: u64 = 2;
 
-/// How long packets are counted at most where they are few, in nanoseconds.
+/// The longest time over which few packets are counted, in nanoseconds.
 const LONGEST_NS: u64 = 4_000_000_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The rate at which packets want tokens.
+/// The rate of packets' demand for tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
-    /// How many tokens a packet wants, about.
+    /// The approximate demand of a packet, in tokens.
     each: u64,
-    /// How many were wanted at the last look, and when it was, in nanoseconds.
+    /// The count of tokens at the last poll, and the time of the poll, in nanoseconds.
     last: Option<(u64, u64)>,
     /// In tokens a second.
     rate: u64,
-    /// The tokens that were wanted between the last two looks.
+    /// The demand between the last two polls.
     lately: Count,
-    /// The tokens that were wanted since the rate was last found right or wrong, and that time, in nanoseconds.
+    /// The demand since the rate was last confirmed or changed, over that time, in nanoseconds.
     counted: Count,
-    /// For how long nothing was wanted, in nanoseconds.
+    /// The time without any demand, in nanoseconds.
     silent_ns: u64,
 }
 
@@ -56,7 +57,7 @@ impl Count {
 }
 
 impl Demand {
-    /// Begins with nothing known. `each`: how many tokens a packet wants, about.
+    /// Begins without knowledge. `each`: the approximate demand of a packet, in tokens.
     pub(super) const fn new(each: u64) -> Self {
         Self {
             each,
@@ -68,11 +69,11 @@ impl Demand {
         }
     }
 
-    /// Looks at how many tokens were wanted by now; returns how many are a second.
+    /// Takes the count of tokens demanded so far; returns the rate, in tokens a second.
     pub(super) fn look(&mut self, wanted: u64, now_ns: u64) -> u64 {
         if let Some((before, at_ns)) = self.last.replace((wanted, now_ns)) {
             self.count(Count {
-                // Counters begin anew with other maps.
+                // Counters start again at 0 in new maps.
                 tokens: wanted.saturating_sub(before),
                 ns: now_ns.saturating_sub(at_ns),
             });
@@ -80,8 +81,8 @@ impl Demand {
         self.rate
     }
 
-    /// Goes by the last look when another node asks for what the owner has here: whoever sends from elsewhere now sends no
-    /// more from here. Returns how many tokens are wanted a second.
+    /// Trusts the last poll alone, when another node asks for the owner's share here: a sender that has
+    /// moved there sends nothing here any more. Returns the rate, in tokens a second.
     pub(super) fn doubt(&mut self) -> u64 {
         let look = self.lately;
         let missing = scaled(self.rate, self.silent_ns, SECOND_NS);
@@ -90,7 +91,7 @@ impl Demand {
                 self.rate = look.rate();
             }
         } else if self.silent_ns > look.ns && missing >= FEW * self.each {
-            // What came before would make it a rate again.
+            // The earlier count would raise the rate again.
             (self.rate, self.counted) = (0, Count::NONE);
         }
         self.rate
@@ -105,13 +106,13 @@ impl Demand {
         }
     }
 
-    /// Returns whether a look tells the rate by itself.
+    /// Returns whether a poll has enough packets to tell the rate by itself.
     fn is_many(&self, look: Count) -> bool {
         look.tokens.max(scaled(self.rate, look.ns, SECOND_NS)) >= MANY * self.each
     }
 
-    /// Counts a look that tells the rate. The larger of two counts, as what comes unevenly must not lose its share at once;
-    /// and while it falls, it is waited for where that ends.
+    /// Takes a poll that tells the rate. Uses the larger of the last two polls, so that uneven traffic does
+    /// not lose its share at once; a falling rate is changed only when it has settled.
     fn count_many(&mut self, look: Count, before: Count) {
         let (rate, before) = (look.rate(), before.rate());
         let expected = scaled(self.rate, look.ns, SECOND_NS);
@@ -124,12 +125,12 @@ impl Demand {
         (self.counted, self.silent_ns) = (Count::NONE, 0);
     }
 
-    /// Returns whether a look had less than the rate says, and not by chance.
+    /// Returns whether a poll is below the rate by more than chance.
     fn is_less(&self, tokens: u64, expected: u64) -> bool {
         tokens + expected / 4 + 2 * self.deviation(expected) < expected
     }
 
-    /// Counts a look that has few packets, or none.
+    /// Takes a poll with few packets or none.
     fn count_few(&mut self, look: Count, before: Count) {
         self.silent_ns = if look.tokens == 0 {
             self.silent_ns.saturating_add(look.ns)
@@ -138,7 +139,7 @@ impl Demand {
         };
         let counted = self.counted.and(look);
         if self.rate == 0 && counted.tokens == 0 {
-            // Most owners want nothing here.
+            // The common case: most owners have no demand here.
             return;
         }
         self.counted = counted;
@@ -150,7 +151,7 @@ impl Demand {
         } else if counted.tokens > expected + deviation * 5 / 2 + 2 * self.each
             || counted.tokens + deviation * 3 + self.each < expected
         {
-            // As much came in both of the last two looks.
+            // Uses the last two polls too: both had at least this rate.
             self.rate = counted.rate().max(look.rate().min(before.rate()));
         } else if counted.ns < LONGEST_NS {
             return;
@@ -158,14 +159,15 @@ impl Demand {
         self.counted = Count::NONE;
     }
 
-    /// Returns the standard deviation of a count of tokens, if packets come by chance: the square root of that of packets.
+    /// Returns the standard deviation of a count of tokens, if packets come at random: in packets, it is
+    /// the square root.
     fn deviation(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(self.each).isqrt()
     }
 }
 
-/// Returns `number × by / over`, rounded down. It is asked for ten thousand owners at each look: most products are
-/// small, and short division takes a fraction of the time.
+/// Returns `number × by / over`, rounded down. A poll calls it for ten thousand owners: most products fit
+/// 64 bits, and short division takes a fraction of the time.
 pub(super) fn scaled(number: u64, by: u64, over: u64) -> u64 {
     let over = over.max(1);
     if let Some(product) = number.checked_mul(by) {
@@ -202,7 +204,7 @@ mod tests {
             owner
         }
 
-        /// Has packets come until the next look; returns the rate.
+        /// Sends packets until the next poll; returns the rate.
         fn look(&mut self, packets: u64) -> u64 {
             let before = self.demand.rate;
             self.wanted += packets * self.demand.each;
@@ -212,14 +214,14 @@ mod tests {
             rate
         }
 
-        /// Has packets come at a rate, evenly or by chance; returns how often the rate changed.
+        /// Sends packets at a rate, evenly or at random; returns how often the measured rate changed.
         fn run(&mut self, looks: u64, per_second: u64, rng: Option<&mut Rng>) -> u64 {
             let before = self.changes;
             let mut rest = 0;
             let mut rng = rng;
             for _ in 0..looks {
                 let packets = if let Some(rng) = &mut rng {
-                    // Each millisecond one or none.
+                    // At most one packet a millisecond.
                     (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64
                 } else {
                     rest += per_second;
@@ -237,24 +239,24 @@ mod tests {
     fn a_busy_owner_is_followed_look_by_look() {
         let mut owner = Owner::new(1);
         assert_eq!(owner.look(200), 1_000);
-        // Nearly the same.
+        // Nearly the same rate.
         assert_eq!(owner.look(210), 1_000);
         assert_eq!(owner.look(180), 1_000);
         assert_eq!(owner.look(400), 2_000);
-        // Packets that come in every other look.
+        // Packets in every other poll.
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(400), 2_000);
-        // A demand that falls, until it has fallen.
+        // A falling demand counts only when it has settled,
         assert_eq!(owner.look(200), 2_000);
         assert_eq!(owner.look(0), 2_000);
         assert_eq!(owner.look(0), 0);
-        // Or until another node asks.
+        // or when another node asks.
         owner.look(400);
         assert_eq!(owner.look(50), 2_000);
         owner.demand.doubt();
         assert_eq!(owner.demand.rate, 250);
         owner.run(3, 0, None);
-        // Other counters.
+        // New counters.
         owner.wanted = 5;
         assert_eq!(owner.look(0), 0);
         assert_eq!(owner.look(20), 100);
@@ -271,19 +273,19 @@ mod tests {
                 "{rate}: {found}"
             );
             assert_eq!(owner.run(200, rate, None), 0, "{rate}");
-            // Ten times as many are found out about within a second,
+            // A tenfold rate is detected within a second,
             owner.run(5, 10 * rate, None);
             let found = owner.demand.rate;
             assert!((rate * 7..=rate * 15).contains(&found), "{rate}: {found}");
-            // that none come when somebody asks,
+            // silence when another node asks,
             let before = owner.demand.clone();
             owner.run(2 + 5 * FEW / rate, 0, None);
             owner.demand.doubt();
             assert_eq!(owner.demand.rate, 0, "{rate}");
-            // and what came before counts no more,
+            // with no effect of earlier packets,
             assert_eq!(owner.look(0), 0, "{rate}");
             owner.demand = before;
-            // and by itself when eight would have come.
+            // and silence by itself after eight missing packets.
             owner.run(3 + 5 * SILENCE / rate, 0, None);
             assert_eq!(owner.demand.rate, 0, "{rate}");
         }

@@ -1,4 +1,4 @@
-//! A hot owner: one whose budget moves among the nodes.
+//! A hot owner: its budget moves among the nodes.
 
 use limiter_common::{
     owner::BucketKey,
@@ -14,34 +14,34 @@ use super::{
     lever::Host,
 };
 
-/// How long before its end a loan is counted as over, in nanoseconds: longer than it takes to count.
+/// How long before its end a loan counts as over, in nanoseconds: longer than a calculation takes.
 const MARGIN_NS: u64 = 50_000_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A time that is long enough for many tokens, in nanoseconds.
+/// A time long enough for many tokens, in nanoseconds.
 pub(super) const WHOLE_NS: u64 = 1_000 * SECOND_NS;
 
-/// Something to do with an owner.
+/// An act for an owner.
 pub(super) enum Act {
-    /// To ask for what packets want.
+    /// Ask for the packets' demand.
     Look,
-    /// To hear a question.
+    /// Handle a question.
     Ask(Header, Ask),
-    /// To hear an answer.
+    /// Handle an answer.
     Loan(Header, Loan),
-    /// To hear that a bank would answer that now.
+    /// Handle a bank's hint of its present answer.
     Changed(NodeId, Share),
 }
 
 impl Act {
-    /// Returns whether another node needs what is had here.
+    /// Returns whether another node needs the share held here.
     const fn is_others(&self) -> bool {
         matches!(self, Self::Ask(..) | Self::Changed(..))
     }
 }
 
-/// A time in which there is nothing to do.
+/// A time without anything to do, under these conditions.
 #[derive(Clone, Copy, Default)]
 struct Calm {
     until_ns: u64,
@@ -49,45 +49,46 @@ struct Calm {
     lapses: u64,
 }
 
-/// Something that is due for an owner.
+/// The next step that an owner needs.
 pub(super) enum Due {
     Nothing,
-    /// To look.
+    /// A poll.
     Act,
-    /// To set this word, in which the same share ends later: no bucket is to be counted for that.
+    /// This word for the kernel: the same share with a later end, so the bucket's tokens need no
+    /// conversion.
     Lengthened(OwnerShare),
 }
 
-/// A hot owner.
 pub(super) struct Hot {
     pub(super) key: BucketKey,
     pub(super) budget: Budget,
     stakes: Stakes,
     pub(super) home: Share,
-    /// `None`: it begins later, as after a crash.
+    /// `None`: it starts later, as after a crash.
     node: Option<Box<Node>>,
     begins_ns: u64,
     demand: Demand,
-    /// The tokens of the whole that come back in [`WHOLE_NS`].
+    /// The tokens of the whole budget that come back in [`WHOLE_NS`].
     whole: u64,
     pub(super) wanted: Share,
-    /// Whether less is wanted than was thought before others asked, so that it can be given back.
+    /// Whether the demand is below the estimate from before another node asked, so that there is a share to
+    /// return.
     has_less: bool,
-    /// Since when it has not wanted more than it has at home, in nanoseconds.
+    /// Since when the demand has not exceeded the home share, in nanoseconds.
     quiet_since_ns: u64,
-    /// The word that the kernel has.
+    /// The owner's word in the kernel.
     word: OwnerShare,
-    /// The share for which the tokens in the bucket are right, and the end of the word by which they are.
+    /// The share that the bucket's tokens match, and the end of the word that set it.
     counted: (Parts, u64),
-    /// The number of the look at which the kernel had it last.
+    /// The number of the last poll that found it in the kernel.
     pub(super) seen: u64,
-    /// Until when nothing is due while it wants so much, and what is renewed lasts; 0: that is not known.
+    /// Until when there is nothing to do, at this demand and with running renewals; 0: unknown.
     calm: Calm,
 }
 
 impl Hot {
-    /// Begins with what the kernel has for the owner. `whole`: the tokens of the whole that come back in [`WHOLE_NS`];
-    /// `each`: how many a packet wants, about.
+    /// Begins with the kernel's word for the owner. `whole`: the tokens of the whole budget that come back
+    /// in [`WHOLE_NS`]; `each`: the approximate demand of a packet, in tokens.
     pub(super) fn new(
         key: BucketKey,
         budget: Budget,
@@ -115,7 +116,7 @@ impl Hot {
         }
     }
 
-    /// Looks at what packets want, and what the kernel has.
+    /// Takes the packets' demand and the kernel's word.
     pub(super) fn look(&mut self, share: &OwnerShare, now_ns: u64, id: NodeId) {
         if (share.word, share.after) != (self.word.word, self.word.after) {
             self.calm.until_ns = 0;
@@ -131,15 +132,15 @@ impl Hot {
         }
     }
 
-    /// Returns the part of the whole that so many tokens a second are, and a quarter more, so that what comes
-    /// unevenly passes, too.
+    /// Returns the share for a rate in tokens a second, plus a quarter to absorb uneven traffic.
     fn part_of(&self, tokens: u64) -> Share {
         const A_QUARTER_MORE: u64 = Share::WHOLE.in_billionths() * (WHOLE_NS / SECOND_NS) * 5 / 4;
         Share::billionths(scaled(tokens, A_QUARTER_MORE, self.whole))
     }
 
-    /// Attends to what there is to do, most of the time nothing: notes what is to be renewed, forgets who has borrowed and has
-    /// nothing any more, and says who is to ask anew. Returns what else is due. `lapses`: how often renewals have ceased.
+    /// Does the regular work: marks loans for renewal, forgets borrowers without a loan, and sends hints.
+    /// Returns any further step. `lapses`: how many runs of renewals have lapsed. Most of the time there is
+    /// nothing to do.
     pub(super) fn attend(
         &mut self,
         now_ns: u64,
@@ -169,13 +170,13 @@ impl Hot {
         due
     }
 
-    /// Returns what is due, and until when nothing will be.
+    /// Returns the next step, and until when there will be none.
     fn due(&self, now_ns: u64, memory: &Memory) -> (Due, u64) {
         let Some(node) = &self.node else {
             return (Due::Nothing, 0);
         };
         let (share, until_ns) = self.in_force(now_ns);
-        // A loan that ends soon need not be put in force for that long.
+        // A loan about to end is not worth setting.
         let soon = node.in_force(now_ns.saturating_add(MARGIN_NS), memory);
         if parts_of(soon.share) != share
             || (soon.until.is_none() && until_ns != FOREVER)
@@ -184,7 +185,7 @@ impl Hot {
             return (Due::Act, 0);
         }
         let calm_ns = node.calm_until(now_ns, memory).saturating_sub(MARGIN_NS);
-        // As late as may be, but for a renewal that is lost.
+        // As late as possible, with time for one lost renewal.
         let lengthens_ns = match until_ns {
             FOREVER => u64::MAX,
             until_ns => until_ns.saturating_sub(memory.terms().loan_ns / 5 * 2),
@@ -198,8 +199,7 @@ impl Hot {
         }
     }
 
-    /// Returns the share for which the tokens are right that the bucket holds, and the end of the word that says
-    /// so.
+    /// Returns the share that the bucket's tokens match, and the end of the word that set it.
     fn in_force(&self, now_ns: u64) -> (Parts, u64) {
         let word = self.word.word;
         if word.holds(now_ns.saturating_add(MARGIN_NS)) {
@@ -225,8 +225,8 @@ impl Hot {
         .in_force(0)
     }
 
-    /// Rehearses acts, in the place of whoever rehearsed there before; returns the word that the kernel must have before
-    /// they are done. `None`: that which it has.
+    /// Plans acts, in `place`, where an earlier owner's plan may be reused. Returns the word that the
+    /// kernel must have before they are carried out; `None`: the present one.
     pub(super) fn rehearse(
         &mut self,
         now_ns: u64,
@@ -267,7 +267,7 @@ impl Hot {
         Some(lowered)
     }
 
-    /// Does what was rehearsed. With an error, the protocol and the kernel disagree.
+    /// Carries out the planned acts. After an error, the protocol and the kernel disagree.
     pub(super) fn perform<H: Host>(
         &mut self,
         host: H,
@@ -289,8 +289,8 @@ impl Hot {
         bucket.error.map_or(Ok(()), Err)
     }
 
-    /// Returns the word that the kernel shall have after a batch that began at `now_ns`; `None`: that which it
-    /// has.
+    /// Returns the word to set in the kernel after a batch that began at `begun_ns`; `None`: the present
+    /// one.
     pub(super) fn finished(
         &mut self,
         begun_ns: u64,
@@ -312,17 +312,17 @@ impl Hot {
         Ok(is_other.then_some(word))
     }
 
-    /// Returns whether its word has not ended.
+    /// Returns whether the word still holds.
     pub(super) const fn holds(&self, now_ns: u64) -> bool {
         self.word.word.holds(now_ns)
     }
 
-    /// Notes that the kernel has a word.
+    /// Records the word set in the kernel.
     pub(super) const fn set(&mut self, word: OwnerShare) {
         (self.word.word, self.word.after) = (word.word, word.after);
     }
 
-    /// Begins anew after a while, as after a crash: what the kernel has is not what the protocol says.
+    /// Starts again later, as after a crash: the kernel and the protocol disagree.
     pub(super) fn fail(&mut self, memory: &mut Memory, now_ns: u64) {
         self.begins_ns = now_ns.saturating_add(memory.terms().lent_ns());
         if let Some(node) = self.node.take() {
@@ -330,7 +330,8 @@ impl Hot {
         }
     }
 
-    /// Returns whether nobody has needed more than it has at home for so long, and the kernel has that.
+    /// Returns whether the owner has needed at most its home share for that long, and the kernel has it
+    /// set.
     pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64, memory: &Memory) -> bool {
         let home = OwnerShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
         let is_at_home = |node: &Node| node.is_at_home(now_ns, memory);
@@ -339,14 +340,13 @@ impl Hot {
             && self.node.as_deref().is_some_and(is_at_home)
     }
 
-    /// Forgets the owner.
     pub(super) fn forget(self, now_ns: u64, memory: &mut Memory) {
         if let Some(node) = self.node {
             node.forget(now_ns, memory);
         }
     }
 
-    /// Returns the share of now.
+    /// Returns the current share.
     pub(super) fn share(&self, now_ns: u64) -> Parts {
         self.word.in_force(now_ns)
     }
@@ -356,10 +356,9 @@ impl Hot {
     }
 }
 
-/// The end of a word that never ends.
 const FOREVER: u64 = ShareWord::forever(Parts::WHOLE).until_ns();
 
-/// Returns the least share that a node will have while it does something.
+/// Returns the smallest share that a node will have while it carries out the acts.
 fn rehearsed(
     node: &Node,
     now_ns: u64,
@@ -391,7 +390,8 @@ fn rehearsed(
     bucket.least
 }
 
-/// Has the protocol do something, and say what comes of it. `has_less`: whether there may be something to give back.
+/// Makes the protocol carry out the acts and send the results. `has_less`: whether there may be a share to
+/// return.
 fn perform(
     node: &mut Node,
     now_ns: u64,

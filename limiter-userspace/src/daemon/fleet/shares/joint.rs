@@ -1,4 +1,4 @@
-//! A limit of which the fleet has the budgets in common.
+//! A shared limit: the fleet divides its budgets.
 
 use limiter_common::{
     address::Family,
@@ -11,27 +11,28 @@ use limiter_policy::policy::{Limit, Mode, Rate};
 
 use super::owner::{key_of, owner_of};
 
-/// How long it is told that something went wrong, in nanoseconds: longer than it takes to begin anew.
+/// How long an error is reported, in nanoseconds: longer than starting again takes.
 const ERROR_NS: u64 = 5_000_000_000;
 
-/// About as many as packets have where many come.
+/// About the size of a packet in heavy traffic.
 const BYTES_OF_A_PACKET: u64 = 500;
 
-/// A limit in common.
+/// A shared limit.
 pub(super) struct Joint {
     pub(super) limit: Limit,
     pub(super) rate: Rate,
     pub(super) name: LimitName,
-    /// From when on this node takes part: all that an earlier start may have lent or borrowed is over.
+    /// The earliest start of this node's part: by then, all loans of its earlier start are over.
     pub(super) begins_ns: u64,
-    /// Whether owners of which nothing is known have what they have at home.
+    /// Whether the programs have the home share for all unknown owners.
     pub(super) has_begun: bool,
-    /// The last error with it, and when that was, in nanoseconds.
+    /// The last error, and its time, in nanoseconds.
     error: Option<(String, u64)>,
 }
 
 impl Joint {
-    /// Returns what is in common among so many nodes, which number names with that fingerprint; `None`: nothing is.
+    /// Returns the limit if it is shared among so many nodes. `names`: the fingerprint of the keys that
+    /// number names.
     pub(super) fn of(limit: &Limit, nodes: u32, names: u64, begins_ns: u64) -> Option<Self> {
         if limit.fleet_nodes != Some(nodes) || limit.mode == Mode::Off {
             return None;
@@ -46,24 +47,23 @@ impl Joint {
         })
     }
 
-    /// Returns whether it is the same limit, with the same budgets.
+    /// Returns whether it is the same limit with the same budgets.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name && self.limit.id == other.limit.id
     }
 
-    /// Notes that something went wrong.
     pub(super) fn note(&mut self, error: &str, now_ns: u64) {
         self.error = Some((error.to_owned(), now_ns));
     }
 
-    /// Returns what went wrong with it lately.
+    /// Returns the last error, if recent.
     pub(super) fn error(&self, now_ns: u64) -> Option<String> {
         let error = self.error.as_ref();
         let error = error.filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) < ERROR_NS);
         error.map(|(error, _)| error.clone())
     }
 
-    /// Returns the name of a bucket's budget.
+    /// Returns the budget of a bucket.
     pub(super) fn budget_of(&self, key: &BucketKey) -> Budget {
         Budget {
             limit: self.name,
@@ -71,12 +71,12 @@ impl Joint {
         }
     }
 
-    /// Returns an owner's bucket; `None`: the limit has no such owner.
+    /// Returns the bucket of an owner; `None`: the limit cannot have that owner.
     pub(super) fn key_of(&self, owner: &Owner) -> Option<BucketKey> {
         key_of(&self.limit, owner)
     }
 
-    /// Returns how many tokens a packet wants, about.
+    /// Returns the approximate demand of a packet, in tokens.
     pub(super) const fn tokens_of_a_packet(&self) -> u64 {
         if matches!(self.limit.cost, Cost::Bytes) {
             BYTES_OF_A_PACKET
@@ -85,19 +85,19 @@ impl Joint {
         }
     }
 
-    /// Returns the owner that is always hot, as it is the only one; `None`: there are many.
+    /// Returns the only owner of the limit, which is always hot; `None`: the limit has many.
     pub(super) fn only_owner(&self) -> Option<BucketKey> {
         (self.limit.id_format == IdFormat::Total).then(|| BucketKey::of_host(self.limit.id))
     }
 
-    /// Returns the terms of a share of the rate of ids without an override.
+    /// Returns a share of the default rate.
     pub(super) const fn of_share(&self, parts: Parts) -> Rate {
         self.rate.of_share(parts)
     }
 }
 
-/// Returns the terms of a limit that all nodes must have alike, or they have no budgets in common: other terms
-/// are other budgets. Where names are numbered otherwise, others have the same number.
+/// Returns the terms of a limit that all nodes must have in common: different terms make different budgets.
+/// With different numbers of names, one number would mean different names.
 fn terms(limit: &Limit, names: u64) -> Vec<u8> {
     let id = (limit.id_format.name(), limit.per_name, limit.cost.name());
     let lengths = [Family::V4, Family::V6].map(|family| limit.prefix_length(family));

@@ -1,8 +1,8 @@
-//! All budgets of which this node has a share.
+//! All budgets shared by this node.
 //!
-//! Owners are many, and few are *hot*: those of which packets were refused here that have none but their share at
-//! home, and those that another node asks about. Only they have words of their own in the kernel, and a part
-//! in the protocol. A limit on all sources together has one owner, which is always hot.
+//! Owners are many, and few are *hot*: owners with packets refused here at the home share, and owners that
+//! another node asks about. Only hot owners have their own words in the kernel and a part in the protocol.
+//! A limit on all sources together has one owner, which is always hot.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,20 +27,19 @@ use super::{
 };
 use crate::protocol::FleetShare;
 
-/// The most owners that are hot: the others stay at home. The rest of the kernel's room is for those that an
+/// The most hot owners: others keep the home share. The rest of the kernel's room is for owners that an
 /// earlier daemon has left.
 pub(super) const MOST_HOT: usize = MOST_OWNERS as usize / 4 * 3;
 
-/// How long an owner stays hot that needs nothing, in nanoseconds.
+/// How long an owner without need stays hot, in nanoseconds.
 const COOLING_NS: u64 = 5_000_000_000;
 
-/// How many looks lie between two that forget owners that need nothing.
+/// How many polls lie between two removals of owners without need.
 const COOLING_LOOKS: u64 = 5;
 
-/// The budgets.
 pub(super) struct Keeper {
     members: Members,
-    /// Each node's share of a budget of which it knows nothing.
+    /// Each node's share of an unknown budget.
     unknown: OwnerShare,
     memory: Memory,
     joints: BTreeMap<LimitName, Joint>,
@@ -48,17 +47,17 @@ pub(super) struct Keeper {
     looks: u64,
 }
 
-/// Words to other nodes.
+/// Messages to other nodes.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) notes: Vec<(NodeId, Note)>,
-    /// Words about all loans at once.
+    /// Renewals of all loans with a node.
     pub(super) renewals: Vec<(NodeId, Renewal)>,
-    /// Nodes that think of an earlier start of this one.
+    /// Nodes that address an earlier start of this one.
     pub(super) strangers: Vec<NodeId>,
 }
 
-/// Acts and words that are due at a look, with the numbers of owners.
+/// The acts and words due after a poll, with the numbers of their owners.
 #[derive(Default)]
 struct DueNow {
     acts: Vec<batch::Due>,
@@ -85,8 +84,8 @@ impl DueNow {
 }
 
 impl Keeper {
-    /// `started`: a number above those of all earlier starts, such as the nanoseconds since 1970. If the wall
-    /// clock went back since an earlier start, nobody lends to this node until it is as late again.
+    /// `started`: a number above the ones of all earlier starts, such as the nanoseconds since 1970. If the
+    /// wall clock was set back since, no node lends to this one until it has caught up.
     pub(super) fn new(
         now_ns: u64,
         members: Members,
@@ -105,8 +104,8 @@ impl Keeper {
         }
     }
 
-    /// Goes on with the limits of the policy in force, which numbers names with that fingerprint. One whose terms have
-    /// changed has other budgets, and stays at its floor until it begins.
+    /// Follows the limits of the policy in force. `names`: the fingerprint of the keys that number names. A
+    /// limit with changed terms has new budgets, and stays at the floor until it begins.
     pub(super) fn follow(&mut self, limits: &[Limit], names: u64, now_ns: u64) {
         let mut before = std::mem::take(&mut self.joints);
         let nodes = self.members.floors();
@@ -133,7 +132,7 @@ impl Keeper {
         }
     }
 
-    /// Looks at what packets want, and asks for it; returns what is to be said.
+    /// Polls the packets' demand, and asks for it; returns the messages to send.
     pub(super) fn look(&mut self, host: impl Host) -> Said {
         self.looks += 1;
         let now_ns = host.now_ns();
@@ -158,12 +157,12 @@ impl Keeper {
         }
     }
 
-    /// Sets words in which the same share ends later.
+    /// Sets words with the same share and a later end.
     fn lengthen(&mut self, host: impl Host, words: &[(u32, OwnerShare)]) {
         let now_ns = host.now_ns();
         let mut set = Vec::new();
         for (number, word) in words {
-            // In a bucket whose word has ended meanwhile tokens are to be counted.
+            // If the word has ended, the bucket's tokens must be converted first.
             if let Some(owner) = self.owners.at(*number).filter(|owner| owner.holds(now_ns)) {
                 owner.set(*word);
                 set.push((owner.key, *word));
@@ -182,7 +181,7 @@ impl Keeper {
         }
     }
 
-    /// Begins with limits when all that was lent is over.
+    /// Begins with each limit when all its earlier loans are over.
     fn begin(&mut self, host: impl Host, now_ns: u64) {
         for joint in self.joints.values_mut() {
             if !joint.has_begun && now_ns >= joint.begins_ns {
@@ -195,8 +194,8 @@ impl Keeper {
         }
     }
 
-    /// Looks at all owners that have shares of their own, and notes what is due. Those that an earlier daemon has left are hot,
-    /// too, and so become what they are at home.
+    /// Polls all owners with their own words, and collects the work due. Owners left by an earlier daemon
+    /// become hot too, and so return to the home share.
     fn look_at_owners(
         &mut self,
         host: impl Host,
@@ -229,7 +228,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Puts in an owner that has a share in the kernel.
+    /// Adds an owner that has a word in the kernel.
     fn put(&mut self, number: u32, mut owner: Hot, share: &OwnerShare, now_ns: u64) {
         owner.look(share, now_ns, self.memory.id());
         owner.seen = self.looks;
@@ -237,16 +236,15 @@ impl Keeper {
         self.forget(before, now_ns);
     }
 
-    /// Attends to a new owner.
+    /// Starts the work of a new owner.
     fn attend(&mut self, number: u32, now_ns: u64, due: &mut DueNow) {
         if let Some(owner) = self.owners.at(number) {
-            // Whatever has ceased, it is new.
+            // A new owner has no lapsed renewals yet.
             due.attend(number, owner, now_ns, 0, &mut self.memory);
         }
     }
 
-    /// Heats owners that are the only ones of their limits, for which there is always room, and those of which
-    /// packets were refused.
+    /// Heats the only owners of limits, which always have room, and owners with refused packets.
     fn heat_wanting(
         &mut self,
         host: impl Host,
@@ -264,7 +262,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Gives owners shares of their own, while there are fewer than `most`; returns the numbers of those that are new.
+    /// Gives owners their own words, while there are fewer than `most`; returns the numbers of the new
+    /// ones.
     fn heat(
         &mut self,
         host: impl Host,
@@ -282,7 +281,7 @@ impl Keeper {
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        // Those that the kernel takes are found there at the next look, whatever fails.
+        // Even after an error, the next poll finds the owners that the kernel has accepted.
         let words: Vec<_> = new.iter().map(|owner| (owner.key, self.unknown)).collect();
         host.set_owners(&words)?;
         let numbers = host.numbers_of(words.iter().map(|(key, _)| key))?;
@@ -298,7 +297,7 @@ impl Keeper {
         Ok(known)
     }
 
-    /// Begins with an owner that has a word of its own; `None`: it is of no limit in common.
+    /// Begins with an owner that has its own word; `None`: its limit is not shared.
     fn begun(&self, host: impl Host, key: &BucketKey, share: OwnerShare) -> Option<Hot> {
         let mut joints = self.joints.values();
         let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
@@ -310,7 +309,7 @@ impl Keeper {
         Some(Hot::new(*key, budget, stakes, id, share, tokens))
     }
 
-    /// Hears letters of other nodes; returns what is to be said.
+    /// Handles letters of other nodes; returns the messages to send.
     pub(super) fn hear(&mut self, host: impl Host, letters: &[Letter]) -> Said {
         let now_ns = host.now_ns();
         let mut said = Said::default();
@@ -343,8 +342,8 @@ impl Keeper {
         said
     }
 
-    /// Notes what a note asks to do: with a hot owner, by its number, or with one that is to be heated. Without its
-    /// limit, this node has other terms, or has not read its configuration again yet.
+    /// Turns a note into an act: for a hot owner, by its number, or for an owner to heat. Ignores a note
+    /// about an unknown limit: this node has other terms, or has not reloaded its configuration yet.
     fn hear_note(
         &self,
         header: &Header,
@@ -374,7 +373,7 @@ impl Keeper {
         }
     }
 
-    /// Does something with many owners; returns what is to be said.
+    /// Carries out acts for many owners; returns the notes to send.
     fn batch(
         &mut self,
         host: impl Host,
@@ -396,7 +395,7 @@ impl Keeper {
         }
     }
 
-    /// Takes the words of owners that need nothing.
+    /// Removes the words of owners without need.
     fn cool(&mut self, host: impl Host, now_ns: u64) {
         let (joints, memory) = (&self.joints, &self.memory);
         let is_only = |owner: &Hot| {
@@ -410,19 +409,19 @@ impl Keeper {
         }
         let keys: Vec<_> = cool.iter().map(|owner| owner.key).collect();
         self.forget(cool, now_ns);
-        // Those that stay in the kernel are found there at the next look.
+        // The next poll finds the owners that stay in the kernel.
         if let Err(error) = host.remove_owners(&keys) {
             self.note(&error.to_string(), now_ns);
         }
     }
 
-    /// Returns whether there are no limits in common.
+    /// Returns whether there is no shared limit.
     pub(super) fn is_idle(&self) -> bool {
         self.joints.is_empty()
     }
 
-    /// Tells what this node has, by the limits' names: of a limit with many owners, what it has of those of which
-    /// it knows nothing.
+    /// Returns this node's share of each limit, by the limit's name: for a limit with many owners, the
+    /// share of unknown ones.
     pub(super) fn status(&self, now_ns: u64) -> BTreeMap<String, FleetShare> {
         let joints = self.joints.values();
         joints
@@ -449,12 +448,10 @@ impl Keeper {
             .collect()
     }
 
-    /// Returns the header of a letter to a node.
     pub(super) fn header(&self, to: NodeId) -> Header {
         self.memory.header(to)
     }
 
-    /// Returns the name of a node.
     pub(super) fn name_of(&self, node: NodeId) -> Option<&str> {
         let index = usize::try_from(node.0).ok()?;
         self.members.names().nth(index)

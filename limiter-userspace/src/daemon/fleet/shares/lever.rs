@@ -1,4 +1,4 @@
-//! The means of a host to move parts of budgets: the kernel has them, and a model in tests.
+//! How a host changes shares: in the kernel, or in a model for tests.
 
 use limiter_common::{
     limit::LimitId,
@@ -7,21 +7,21 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, Shares, monotonic_now};
 
-/// A bucket whose share moves, which leaves it as full as it was. Credits are in ticks.
+/// A bucket with a changing share, which keeps its fill level. Credits are in ticks.
 pub(super) trait Lever {
-    /// Returns what a token costs at the whole, in ticks.
+    /// Returns the cost of a token at the whole share, in ticks.
     fn whole(&self) -> u64;
-    /// Returns how many tokens of the whole come back in so many nanoseconds.
+    /// Returns how many tokens come back in `ns` nanoseconds at the whole share.
     fn tokens_in(&self, ns: u64) -> u64;
-    /// Returns what the bucket holds.
+    /// Returns the bucket's credit.
     fn credit(&self) -> Result<u64, DatapathError>;
-    /// Takes from the bucket, even what it does not hold.
+    /// Takes from the bucket, even more than it has.
     fn charge(&self, ticks: u64) -> Result<(), DatapathError>;
-    /// Gives to the bucket, until it is full.
+    /// Adds to the bucket, until it is full.
     fn give(&self, ticks: u64) -> Result<(), DatapathError>;
 }
 
-/// A host on which something is limited.
+/// A host that enforces limits.
 pub(super) trait Host: Copy {
     /// An owner's bucket.
     type Lever: Lever;
@@ -29,42 +29,42 @@ pub(super) trait Host: Copy {
     /// Returns the time by the clock of packets.
     fn now_ns(self) -> u64;
 
-    /// Gives a share, for good, to all owners of a limit that have none of their own.
+    /// Sets the permanent share of all owners of a limit without a word of their own.
     fn set_limit(self, limit: LimitId, share: Parts) -> Result<(), DatapathError>;
 
-    /// Takes out the owners without a share of their own of which packets were refused, at most so many.
+    /// Takes the owners without a word of their own that had packets refused, `most` at most.
     fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError>;
 
-    /// Shows the owners with a share of their own, in the order of its number, which is below `MOST_OWNERS` and stays the
-    /// same for as long as it has one. Nothing else may be asked of the host meanwhile.
+    /// Passes the owners with their own words to `show`, in the order of their numbers. A number is below
+    /// `MOST_OWNERS`, and stays the same while the owner has its word. Do not call the host meanwhile.
     fn each_owner(self, show: impl FnMut(u32, &BucketKey, OwnerShare))
     -> Result<(), DatapathError>;
 
-    /// Returns the numbers of owners' own shares; `None`: it has none.
+    /// Returns the numbers of owners' words; `None`: the owner has none.
     fn numbers_of<'b>(
         self,
         owners: impl Iterator<Item = &'b BucketKey>,
     ) -> Result<Vec<Option<u32>>, DatapathError>;
 
-    /// Sets owners' own shares, whatever they want. Packets may be decided by those of before.
+    /// Sets owners' words. Running programs may still use the earlier ones. Ignores `OwnerShare::wanted`.
     fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError>;
 
-    /// Takes owners' own shares.
+    /// Removes owners' words.
     fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError>;
 
-    /// Returns once no packet is decided by a share of before.
+    /// Waits until no running program uses an earlier word.
     fn wait(self) -> Result<(), DatapathError>;
 
-    /// Returns an owner's bucket; `None`: its limit is in common no longer.
+    /// Returns an owner's bucket; `None`: its limit is no longer shared.
     fn lever(self, owner: &BucketKey) -> Option<Self::Lever>;
 }
 
-/// The kernel's.
+/// The kernel's shares.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel<'d>(Shares<'d>);
 
 impl<'d> Kernel<'d> {
-    /// Returns the kernel's means; `None`: nothing is limited yet.
+    /// Returns the kernel's shares; `None`: there is no limit yet.
     pub(super) fn of(datapath: &'d Datapath) -> Option<Self> {
         datapath.shares().map(Self)
     }

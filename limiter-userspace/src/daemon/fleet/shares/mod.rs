@@ -1,13 +1,13 @@
-//! Limits whose budgets the fleet has in common: this node has a share of each owner's.
+//! Shared limits: this node has a share of each owner's budget.
 //!
-//! `limiter-fleet` is the protocol, by which all shares never add up to more than the whole. A thread of its
-//! own is this node's part in it: it looks at what packets want (`demand.rs`), asks the other nodes for it
-//! by letters over the store (`post/`), and puts in force what it has, and for how long
-//! (`bucket.rs`), for all owners that need it (`keeper.rs`, `owners.rs`, `hot.rs`). The datapath knows shares that move and
-//! their ends, and no fleet: so without this thread, or without a store, what is lent ends by itself.
+//! `limiter-fleet` has the protocol, which keeps the sum of all shares within the whole. A separate thread
+//! runs it: it polls packets' demand (`demand.rs`), asks other nodes by letters over the store (`post/`),
+//! and sets shares with their ends in the kernel (`bucket.rs`), for the owners that need it (`keeper.rs`,
+//! `owners.rs`, `hot.rs`). The datapath knows shares and their ends, but no fleet: so loans end by
+//! themselves, even without this thread or the store.
 //!
-//! Nothing is kept on disk. A node that starts anew is silent until all that it may have lent is over, and
-//! its number among starts is the time.
+//! Nothing is kept on disk. A restarted node stays silent until all its earlier loans are over, and uses
+//! the time as the number of its start.
 
 mod batch;
 mod bucket;
@@ -34,7 +34,6 @@ use self::node::ShareNode;
 use super::handle::Fleet;
 use crate::daemon::{shared::Daemon, worker::Worker};
 
-/// Starts the thread.
 pub(in crate::daemon) fn start(
     daemon: &Arc<Daemon>,
     fleet: &Arc<Fleet>,
@@ -48,7 +47,7 @@ pub(in crate::daemon) fn start(
         "shares",
         move || {
             runtime.block_on(node.live());
-            // Looking up a name may take long, and nobody waits for that.
+            // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
             ended.pulses.shares.end();
         },

@@ -1,4 +1,4 @@
-//! A host without a kernel: buckets by the core's arithmetic, and a clock that tests move.
+//! A host without a kernel: buckets by the core's arithmetic, and a clock that tests set.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,7 +28,7 @@ pub(super) struct Model {
     sets: Cell<u64>,
 }
 
-/// The shares of owners of their own, by their numbers.
+/// The words of owners, by number.
 #[derive(Default)]
 struct Shares {
     numbers: HashMap<BucketKey, u32>,
@@ -71,7 +71,7 @@ impl Shares {
 }
 
 impl Model {
-    /// Makes one whose owners have their floor.
+    /// Makes a host with owners at their floor.
     pub(super) fn new(whole: Gcra, floor: Parts) -> Self {
         Self {
             whole,
@@ -86,33 +86,29 @@ impl Model {
         }
     }
 
-    /// Returns how often somebody has waited.
     pub(super) fn waits(&self) -> u64 {
         self.waits.get()
     }
 
-    /// Returns how often an owner's word was set.
     pub(super) fn sets(&self) -> u64 {
         self.sets.get()
     }
 
-    /// Returns how many owners have words of their own.
     pub(super) fn words(&self) -> usize {
         self.owners.borrow().numbers.len()
     }
 
-    /// Returns whether an owner has a word of its own.
     pub(super) fn has_word(&self, owner: &BucketKey) -> bool {
         self.owners.borrow().numbers.contains_key(owner)
     }
 
-    /// Forgets how often what was done.
+    /// Resets the counts of calls.
     pub(super) fn forget_counts(&self) {
         self.waits.set(0);
         self.sets.set(0);
     }
 
-    /// Has packets want so many tokens, of which some are refused.
+    /// Demands so many tokens, and refuses some if the owner has no word.
     pub(super) fn wants(&self, owner: &BucketKey, tokens: u64) {
         match self.owners.borrow_mut().get_mut(owner) {
             Some(share) => share.wanted += tokens,
@@ -122,7 +118,7 @@ impl Model {
         }
     }
 
-    /// Has a packet come; returns whether it passes.
+    /// Sends a packet; returns whether it passes.
     pub(super) fn admit(&self, owner: &BucketKey) -> bool {
         let mut spend = self.whole.spend(self.now(), 1).unwrap();
         spend.increment = self.share(owner).cost(spend.increment);
@@ -141,13 +137,13 @@ impl Model {
         after.is_ok()
     }
 
-    /// Returns what a bucket holds, in thousandths of a token.
+    /// Returns a bucket's level, in thousandths of a token.
     pub(super) fn millitokens(&self, owner: &BucketKey) -> u64 {
         self.whole
             .tokens(self.credit(owner) * 1_000, self.share(owner))
     }
 
-    /// Returns the share in force.
+    /// Returns the current share.
     pub(super) fn share(&self, owner: &BucketKey) -> Parts {
         let now_ns = self.now_ns.get();
         let owners = self.owners.borrow();

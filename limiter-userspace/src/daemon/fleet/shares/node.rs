@@ -1,4 +1,4 @@
-//! This node, which asks and hears by the policy in force.
+//! This node's loop: it polls, asks and answers, by the policy in force.
 
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
@@ -15,16 +15,15 @@ use super::{
 };
 use crate::daemon::shared::Daemon;
 
-/// How often this node asks for what it needs.
+/// The interval between polls.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How many ticks lie between two looks at the file with the keys.
+/// How many ticks lie between two checks of the key file.
 const KEY_TICKS: u64 = 25;
 
-/// The most letters that are heard at once.
+/// The most letters handled at once.
 const MOST_LETTERS: usize = 64;
 
-/// This node.
 pub(super) struct ShareNode {
     daemon: Arc<Daemon>,
     fleet: Arc<Fleet>,
@@ -32,9 +31,9 @@ pub(super) struct ShareNode {
     keeper: Keeper,
     seal: Seal,
     key_file: KeyFile,
-    /// The policy that is followed, by its generation; `None`: none yet.
+    /// The generation of the current policy; `None`: none yet.
     generation: Option<u64>,
-    /// Whether the log says that letters are not believed.
+    /// Whether the log has a warning about refused letters.
     has_refused: bool,
 }
 
@@ -47,7 +46,7 @@ impl ShareNode {
     ) -> Self {
         let settings = &fleet.settings;
         let started = u64::try_from(wall_clock_now().as_nanosecond()).unwrap_or_default();
-        // The configuration says that the node is one of them.
+        // The configuration was checked: the node is a member.
         let id = members.node(settings.node.as_str()).unwrap_or(NodeId(0));
         Self {
             seal: seal(&fleet, members, keys.clone()),
@@ -67,7 +66,6 @@ impl ShareNode {
         }
     }
 
-    /// Lives until the daemon ends.
     pub(super) async fn live(&mut self) {
         let fleet = Arc::clone(&self.fleet);
         let mut carrier = Carrier::start(Arc::clone(&fleet));
@@ -102,7 +100,7 @@ impl ShareNode {
         }
     }
 
-    /// Looks at what packets want, by the policy in force, and asks for it.
+    /// Polls packets' demand under the policy in force, and asks for it.
     fn look(&mut self) -> Said {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
@@ -119,7 +117,7 @@ impl ShareNode {
         said
     }
 
-    /// Goes on with the policy in force: it must be known before anything is changed in it.
+    /// Follows the policy in force. Call it before changing any share under that policy.
     fn follow(&mut self, datapath: &Datapath) {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
@@ -145,7 +143,7 @@ impl ShareNode {
         }
     }
 
-    /// Opens a letter; `None`: it is not believed.
+    /// Opens a letter; `None`: it is refused.
     fn opened(&mut self, letter: &[u8]) -> Option<Letter> {
         match self.seal.open(letter) {
             Ok(letter) => {
@@ -162,14 +160,14 @@ impl ShareNode {
         }
     }
 
-    /// Seals what is to be said, in as few letters to each node as it takes.
+    /// Seals messages, in as few letters to each node as possible.
     fn letters(&self, said: Said) -> Letters {
         let mut by_node = BTreeMap::<_, (Renewal, Vec<Note>)>::new();
         for (node, note) in said.notes {
             by_node.entry(node).or_default().1.push(note);
         }
         for (node, renewal) in said.renewals {
-            // The later of two counts.
+            // A later renewal replaces an earlier one.
             by_node.entry(node).or_default().0 = renewal;
         }
         let mut letters = Letters::new();
@@ -190,7 +188,7 @@ impl ShareNode {
     }
 
     fn renew_keys(&mut self) {
-        // The thread that shares bans says what is wrong with the file.
+        // The thread that shares bans reports errors of the file.
         if let Some(Ok(keys)) = self.key_file.renewed() {
             self.seal = seal(&self.fleet, &self.members, keys);
         }

@@ -1,4 +1,5 @@
-//! Owners as letters name them: what another node says of one is no bucket's key until it fits the limit.
+//! Converts between owners in letters and keys of buckets. An owner from another node must fit the limit
+//! first.
 
 use limiter_common::{
     address::{Address, Family},
@@ -8,7 +9,7 @@ use limiter_common::{
 use limiter_fleet::Owner;
 use limiter_policy::policy::Limit;
 
-/// Returns how letters name the owner of a bucket.
+/// Returns the owner of a bucket, as letters name it.
 pub(super) fn owner_of(key: &BucketKey) -> Owner {
     let (kind, halves) = key.owner_words();
     let mut id = [0; 16];
@@ -22,9 +23,9 @@ pub(super) fn owner_of(key: &BucketKey) -> Owner {
     }
 }
 
-/// Returns the bucket that an owner has of a limit; `None`: the limit has no such owner.
+/// Returns the bucket of an owner in a limit; `None`: the limit cannot have that owner.
 pub(super) fn key_of(limit: &Limit, owner: &Owner) -> Option<BucketKey> {
-    // Whatever has the owner's bytes, and is made as packets make it, is what was meant.
+    // A candidate that packets could produce, and that encodes to the same bytes, is the right one.
     let mut candidates = candidates(limit, owner).into_iter().flatten();
     candidates.find(|key| owner_of(key) == *owner)
 }
@@ -67,7 +68,7 @@ fn candidates(limit: &Limit, owner: &Owner) -> [Option<BucketKey>; 2] {
     [Some(key), None]
 }
 
-/// Returns the bucket beside whose owner the limit has a name, with that name.
+/// Adds the name to the bucket's key, if the limit has names besides owners.
 fn named(limit: &Limit, key: BucketKey, name: u64) -> BucketKey {
     match limit.per_name {
         Some(name_kind) => key.with_name(name_kind, name),
@@ -177,7 +178,7 @@ mod tests {
                 }
             }
         }
-        // Bits that no packet's owner has.
+        // Set bits that are clear in every owner of a packet.
         let range = &all[1].0;
         let mut owner = owner_of(&address(v4, 24));
         owner.id[3] = 1;

@@ -1,5 +1,5 @@
-//! The hot owners, each by the number of its share in the kernel: which shows all shares in that order, so a look looks for
-//! nobody.
+//! The hot owners, indexed by the number of their word in the kernel. The kernel lists all words in that
+//! order, so a poll needs no look-ups by key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,6 @@ use limiter_policy::policy::MOST_OWNERS;
 
 use super::hot::Hot;
 
-/// The hot owners.
 #[derive(Default)]
 pub(super) struct Owners {
     by_number: Vec<Option<Hot>>,
@@ -18,12 +17,10 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Returns how many there are.
     pub(super) fn count(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Returns how many of a limit there are.
     pub(super) fn count_of(&self, limit: LimitName) -> u64 {
         self.counts.get(&limit).copied().unwrap_or_default()
     }
@@ -33,21 +30,19 @@ impl Owners {
         self.numbers.get(key).copied()
     }
 
-    /// Returns the owner of a bucket.
     pub(super) fn get(&self, key: &BucketKey) -> Option<&Hot> {
         let number = self.number_of(key)? as usize;
         self.by_number.get(number)?.as_ref()
     }
 
-    /// Returns the owner with that number.
     pub(super) fn at(&mut self, number: u32) -> Option<&mut Hot> {
         self.by_number.get_mut(number as usize)?.as_mut()
     }
 
-    /// Puts an owner in, and takes out that which had the number.
+    /// Adds an owner, and returns the one that had the number.
     pub(super) fn put(&mut self, number: u32, owner: Hot) -> Option<Hot> {
         if number >= MOST_OWNERS {
-            // No kernel says that.
+            // The kernel's numbers are below this.
             return Some(owner);
         }
         let before = self.take(number);
@@ -59,7 +54,7 @@ impl Owners {
         before
     }
 
-    /// Takes out the owners of which something holds.
+    /// Removes the owners that satisfy `holds`.
     pub(super) fn take_if(&mut self, mut holds: impl FnMut(&Hot) -> bool) -> Vec<Hot> {
         let numbered = (0..).zip(&self.by_number);
         let found = numbered.filter(|(_, owner)| owner.as_ref().is_some_and(&mut holds));

@@ -1,5 +1,5 @@
-//! Nodes of a fleet whose letters are lost, late and repeated, and whose daemons crash: all that they admit would
-//! have passed one bucket with the whole budget.
+//! Nodes of a fleet with lost, late and repeated letters and crashing daemons. The invariant: one bucket
+//! with the whole budget would have admitted every packet that they admit.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -35,11 +35,11 @@ struct World {
     now_ms: u64,
     under_way: BinaryHeap<Reverse<(u64, usize)>>,
     sent: Vec<Letter>,
-    /// How many of a hundred letters are lost, and how many are late or come twice.
+    /// How many of a hundred letters are lost, and how many are late or repeated.
     faults: u64,
-    /// Whether daemons begin at once after a start, which they must not.
+    /// Whether daemons start without waiting, which is wrong.
     is_hasty: bool,
-    /// The level of one bucket for all, in ticks, of each owner.
+    /// The level of each owner's single bucket, in ticks.
     whole_levels: Vec<u64>,
 }
 
@@ -48,19 +48,19 @@ struct Host {
     keeper: Option<Keeper>,
     /// When its daemon starts again.
     down_until: u64,
-    /// Packets a second that come, of each owner.
+    /// The rate of packets of each owner, per second.
     demand: Vec<u64>,
     rest: Vec<u64>,
     admitted: u64,
 }
 
 impl World {
-    /// One owner: all sources together.
+    /// A world with one owner: all sources together.
     fn new(seed: u64, nodes: usize, rate: Rate, faults: u64) -> Self {
         Self::of(seed, nodes, IdFormat::Total, 1, rate, faults)
     }
 
-    /// So many owners.
+    /// A world with so many owners.
     fn of(
         seed: u64,
         nodes: usize,
@@ -224,7 +224,7 @@ impl World {
             if at > self.now_ms {
                 return;
             }
-            // Letters that have come for one node by now are heard at once.
+            // A node handles all letters that have arrived together.
             let mut letters = vec![Vec::new(); self.hosts.len()];
             while let Some(Reverse((at, number))) = self.under_way.peek().copied()
                 && at <= self.now_ms
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// Returns what part of the budget was admitted since the last time, by the rate, in thousandths.
+    /// Returns the fraction of the rate that was admitted since the last call, in thousandths.
     fn used(&mut self, ms: u64) -> u64 {
         let rate = self.limit.default.unwrap().count;
         let hosts = self.hosts.iter_mut();
@@ -251,7 +251,7 @@ impl World {
         admitted * 1_000 * 1_000 / (rate * ms)
     }
 
-    /// Has packets of the first owner come to nodes, so many a second.
+    /// Sets each node's demand of the first owner, in packets a second.
     fn demand(&mut self, demand: &[u64]) {
         for (host, demand) in self.hosts.iter_mut().zip(demand) {
             host.demand[0] = *demand;
@@ -259,7 +259,7 @@ impl World {
     }
 }
 
-/// Returns a limit that these nodes have in common.
+/// Returns a limit shared by these nodes.
 fn limit(id: LimitId, id_format: IdFormat, rate: Rate, members: &Members) -> Limit {
     Limit {
         name: format!("{id:?}"),
@@ -283,24 +283,24 @@ const fn rate(burst: u64, count: u64) -> Rate {
     }
 }
 
-/// A world of many faults, with one owner that is always hot, or with some that are when they need it.
+/// A world with many faults, and one owner that is always hot or several that become hot.
 fn faulty(seed: u64) -> World {
     let mut rng = Rng::with_seed(seed);
     let nodes = rng.usize(1..5);
     let count = rng.u64(500..2_000);
-    // As much as comes back in up to two seconds: a bucket that fills at once hides what comes from nowhere.
+    // A burst of two seconds at most: a larger one would hide surplus tokens.
     let burst = (count * rng.u64(10..2_000) / 1_000).max(160);
     let mut world = if seed.is_multiple_of(2) {
         World::new(seed, nodes, rate(burst, count), 15)
     } else {
         World::of(seed, nodes, IdFormat::IpAddress, 3, rate(burst, count), 15)
     };
-    // Demand that only ever changes by chance may never come to few nodes.
+    // Purely random demand might never reach a small fleet.
     world.hosts[rng.usize(0..nodes)].demand[0] = count;
     world
 }
 
-/// Returns the number that a variable of the environment says.
+/// Returns the value of an environment variable.
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
@@ -315,7 +315,7 @@ fn no_fault_lets_more_pass_than_the_budget() {
     }
 }
 
-/// The check can fail: a daemon that begins at once after a start has at home what it has lent before.
+/// The check can fail: a daemon that starts without waiting has its home share, which it has lent before.
 #[test]
 #[should_panic(expected = "above the budget")]
 fn a_daemon_that_begins_too_early_is_found_out() {
@@ -332,7 +332,7 @@ fn a_daemon_that_starts_lets_loans_end() {
     assert!((950..=1_000).contains(&world.used(2_000)));
 }
 
-/// Has a daemon start anew that has lent all, when packets come to its host.
+/// Restarts a daemon that has lent everything, while packets reach its host.
 fn start_while_lent(is_hasty: bool) -> World {
     let mut world = World::new(1, 2, rate(600, 6_000), 0);
     world.run_for(3_000);
@@ -345,12 +345,12 @@ fn start_while_lent(is_hasty: bool) -> World {
     world
 }
 
-/// Owners are hot while they need something, and so is what is asked about on the other nodes.
+/// Owners are hot while they need a share, on all nodes that are asked.
 #[test]
 fn owners_are_hot_while_they_need_something() {
     let mut world = World::of(1, 3, IdFormat::IpAddress, 9, rate(600, 6_000), 0);
     world.run_for(3_000);
-    // Less than at home.
+    // Less than the home share.
     for owner in 0..9 {
         world.hosts[0].demand[owner] = 100;
     }
@@ -364,10 +364,10 @@ fn owners_are_hot_while_they_need_something() {
     assert_eq!(words(&world), [4; 3]);
     world.used(1);
     world.run_for(4_000);
-    // Four at the whole rate, and five of a sixtieth.
+    // Four owners at the whole rate, and five at a sixtieth.
     let used = world.used(4_000);
     assert!((3_880..=4_084).contains(&used), "{used}");
-    // One word of many moves with one wait.
+    // Many words change with one wait.
     let waits = world.hosts[1].model.waits();
     assert!(waits < 10, "{waits}");
     for owner in 0..4 {
@@ -381,12 +381,12 @@ fn owners_are_hot_while_they_need_something() {
     }
 }
 
-/// A bank that needs nothing any more lends all, also if it had nothing to ask for when it stopped to need it.
+/// A bank without demand lends everything, even if it had nothing to ask for when its demand ended.
 #[test]
 fn what_a_bank_no_longer_needs_is_lent() {
     let mut world = World::new(1, 5, rate(20_000, 6_000), 0);
     world.run_for(3_000);
-    // Without a store, each has its own.
+    // Without a store, each node has its home share.
     world.demand(&[5_000; 5]);
     for _ in 0..5_000 {
         world.run_for(1);
@@ -399,7 +399,7 @@ fn what_a_bank_no_longer_needs_is_lent() {
     assert!((940..=1_000).contains(&world.used(2_000)));
 }
 
-/// A node that begins to need more while another has used up all gets a larger bucket, and no more tokens.
+/// A node with rising demand, while another has spent the budget, gets a larger bucket without more tokens.
 #[test]
 fn a_share_that_moves_brings_no_tokens() {
     let mut world = World::new(1, 2, rate(2_000, 1_000), 0);
@@ -410,15 +410,15 @@ fn a_share_that_moves_brings_no_tokens() {
     }
 }
 
-/// A bank that waits for what others give back says it once, and whoever is asked goes by the last look.
+/// A bank that waits for shares to return sends one hint, and the asked node uses its last poll.
 #[test]
 fn a_budget_that_moves_takes_few_notes() {
-    // A busy owner, and a slow one.
+    // A busy owner, and a slow owner.
     for (count, demand, ms) in [(2_000, 6_000, 5_000), (10, 6, 45_000)] {
         let mut world = World::of(1, 5, IdFormat::IpAddress, 1, rate(200.max(count), count), 0);
         world.run_for(3_000);
         world.demand(&[demand, 0, 0, 0, 0]);
-        // Until a part of its burst is spent, and shares have moved.
+        // Until part of its burst is spent, and shares have moved.
         world.run_for(ms);
         let notes = |world: &World| -> usize {
             let sent = world.sent.iter();
@@ -448,7 +448,7 @@ fn one_node_with_all_the_demand_has_nearly_all() {
     world.run_for(5_000);
     let used = world.used(5_000);
     assert!((950..=1_000).contains(&used), "{used}");
-    // Demand that moves every ten seconds.
+    // Demand moves every ten seconds.
     for node in [0, 2, 1, 0] {
         let mut demand = [0; 3];
         demand[node] = 20_000;
@@ -466,7 +466,7 @@ fn cut_off_each_has_its_own_and_later_shares_again() {
     world.run_for(3_000);
     world.demand(&[20_000, 0]);
     world.run_for(2_000);
-    // Nothing arrives.
+    // No letter arrives.
     let silent = |world: &mut World, ms: u64| {
         for _ in 0..ms {
             world.under_way.clear();

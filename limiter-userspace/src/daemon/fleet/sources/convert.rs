@@ -1,4 +1,4 @@
-//! A record of the kernel's table in the fleet's words, and back.
+//! Converts records of the kernel's table to the fleet's words, and back.
 
 use limiter_common::{
     address::{Address, Family},
@@ -8,7 +8,6 @@ use limiter_fleet::sources::{Source, Word};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Returns a source in the fleet's words.
 pub(super) const fn source(id: SourceId) -> Source {
     match id.address().family {
         Family::V4 => {
@@ -19,7 +18,6 @@ pub(super) const fn source(id: SourceId) -> Source {
     }
 }
 
-/// Returns a source as the table has it.
 pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
     let address = match source {
         Source::V4(bytes) => Address::v4(bytes),
@@ -28,12 +26,12 @@ pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
     SourceId::new(settings, &address)
 }
 
-/// Returns whether this host itself found out that a source is proven, or an operator trusts it here.
+/// Returns whether this host has proven the source itself, or an operator trusts it here.
 pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
     matches!(record.current(at).kind(), Kind::Proven | Kind::Vouched)
 }
 
-/// Returns what is to be said of a source, at a time in seconds since 1970; `None`: nothing.
+/// Returns the word about a source, at a time in seconds since 1970; `None`: there is none.
 pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) -> Option<Word> {
     if !is_own(record, at) {
         return None;
@@ -55,7 +53,7 @@ pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) ->
     })
 }
 
-/// Returns the record of a source of which another node says this, at a time in seconds since 1970.
+/// Returns the record for another node's word, at a time in seconds since 1970.
 pub(super) fn record(word: &Word, at: &Moment<'_>, now_s: u64) -> Record {
     let age = ticks(now_s.saturating_sub(word.since_s)).min(Record::LONGEST_VOUCH);
     let left = ticks(word.until_s.saturating_sub(now_s));
@@ -100,7 +98,7 @@ mod tests {
         }
     }
 
-    /// Returns the record on another host, whose clock shows something else, so many seconds later.
+    /// Returns the standing on another host with a different clock, `later_s` seconds later.
     fn elsewhere(record: Record, now: u32, later_s: u64) -> Standing {
         let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         let word = word(id, record, &at(now), NOW_S).unwrap();
@@ -119,7 +117,7 @@ mod tests {
         let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, DAY_S - 9), Standing::Proven);
         assert_eq!(elsewhere(vouched, now, DAY_S + 9), Standing::Unknown);
-        // Longer than a source is remembered: another word comes before.
+        // Trust beyond the time that a source is remembered: the node sends another word before that.
         let until_ns = u64::from(now + ticks(90 * DAY_S)) << Tick::BITS;
         let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, 30 * DAY_S - 9), Standing::Proven);
@@ -135,7 +133,7 @@ mod tests {
         };
         let fresh = Record::NONE.after(Event::Handshake, &short);
         assert_eq!(elsewhere(fresh, now, 9), Standing::Fresh);
-        // By the time when it was proven, in a shortage of the other host.
+        // Fresh by the time of its proof, in the other host's shortage.
         let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         for (ago_s, expected) in [(3_000, Standing::Fresh), (4_000, Standing::Proven)] {
             let proven = Record::NONE.after(Event::Handshake, &at(now - ticks(ago_s)));
@@ -158,7 +156,7 @@ mod tests {
             let record = Record::new(kind, false, 9, now, now);
             assert_eq!(word(id, record, &at(now.0), NOW_S), None, "{kind:?}");
         }
-        // It is over.
+        // The record has ended.
         let record = Record::new(Kind::Proven, false, 9, now, now);
         let later = at(now.0 + ticks(31 * DAY_S));
         assert_eq!(word(id, record, &later, NOW_S), None);

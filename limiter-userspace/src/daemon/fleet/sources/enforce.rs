@@ -1,4 +1,4 @@
-//! Puts what other nodes say of sources into the kernel's table.
+//! Writes the words of other nodes about sources to the kernel's table.
 
 use limiter_common::standing::{Event, Kind, Record};
 use limiter_datapath::kernel::{Datapath, DatapathError};
@@ -7,13 +7,13 @@ use limiter_fleet::sources::{Source, SourceMap};
 use super::{super::words::Now, convert};
 use crate::daemon::shared::Daemon;
 
-/// How many sources are changed until others may change the policy.
+/// How many sources to change before another thread may change the policy.
 const SOME: usize = 256;
 
-/// The most sources that are put in force again at once: the table may have no room for them.
+/// The most sources to restore at once: the table may be full.
 const MOST_LOST: usize = 10_000;
 
-/// Puts what counts of some sources in force.
+/// Writes the winning word about each of some sources to the table.
 pub(super) fn enforce(
     daemon: &Daemon,
     map: &SourceMap,
@@ -49,7 +49,7 @@ fn enforce_some(
     Ok(())
 }
 
-/// Puts in force what other nodes say of sources of which nothing is known here: they were forgotten, or gave way.
+/// Restores sources with a word of another node that the table has lost: they were forgotten, or evicted.
 pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
     let lost: Vec<_> = {
         let datapath = daemon.datapath();
@@ -65,8 +65,8 @@ pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), Datap
     enforce(daemon, map, &lost)
 }
 
-/// Forgets sources of which no node says anything any more, though one did before this daemon was started. It looks
-/// at the whole table.
+/// Removes sources learned from other nodes before this daemon started, if no node has a word about them
+/// now. Scans the whole table.
 pub(super) fn forget_unsaid(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
     let heard: Vec<_> = {
         let datapath = daemon.datapath();

@@ -1,4 +1,4 @@
-//! Looks at the kernel's table for what this node has to say.
+//! Scans the kernel's table for words to send.
 
 use std::time::{Duration, Instant};
 
@@ -12,34 +12,34 @@ use crate::daemon::{
     shared::Daemon,
 };
 
-/// The shortest pause between two looks.
+/// The shortest pause between two scans.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// The part of a CPU's time that looks may take: one in so many.
+/// Scans may take one part in so many of a CPU's time.
 const SHARE: u32 = 100;
 
-/// The part of the time that a source is remembered by which a word must last longer to be said again: one in so many.
+/// A word is sent again if it lasts longer by one part in so many of the time that a source is remembered.
 const LONGER: u64 = 8;
 
-/// The least of that, in seconds.
+/// The least of that extension, in seconds.
 const LEAST_LONGER_S: u64 = 10;
 
-/// By how many ticks a clock of another CPU may be behind.
+/// How many ticks the clock of another CPU may be behind.
 const BEHIND: u32 = 2;
 
-/// The looks at the table.
+/// The schedule of scans.
 pub(super) struct Looks {
-    /// The time of the last; `None`: the next one looks at all.
+    /// The time of the last scan; `None`: the next one covers everything.
     last: Option<Tick>,
     /// When the next one is due.
     next: Instant,
 }
 
-/// The outcome of a look.
+/// The result of a scan.
 pub(super) struct Seen {
-    /// How sources get their standing.
+    /// The settings of standing.
     pub(super) settings: Settings,
-    /// Whether there was no room to say all.
+    /// Whether some words had no room.
     pub(super) is_full: bool,
 }
 
@@ -51,19 +51,18 @@ impl Looks {
         }
     }
 
-    /// Returns whether a look is due.
     pub(super) fn are_due(&self) -> bool {
         Instant::now() >= self.next
     }
 
-    /// Puts the next one off after one that began at a time of this thread's CPU time.
+    /// Schedules the next scan. `begun`: the thread's CPU time when the last one began.
     pub(super) fn pause(&mut self, begun: Duration) {
         let took = cpu_time().saturating_sub(begun);
         self.next = Instant::now() + pause_after(took, SHARE, LEAST);
     }
 
-    /// Says what is new since the last look; `None`: the policy uses no standing. If `all`, takes back what holds no
-    /// longer, too.
+    /// Adds words about sources that are new since the last scan; `None`: the policy does not use standing.
+    /// If `all`, takes back ended words too.
     pub(super) fn look(
         &mut self,
         daemon: &Daemon,
@@ -89,8 +88,7 @@ impl Looks {
         }))
     }
 
-    /// Says of the sources that came since the last look what was not said; returns whether there was no room for
-    /// some.
+    /// Adds missing words about sources that are new since the last scan; returns whether some had no room.
     fn say_new(
         &mut self,
         known: &KnownSources<'_>,
@@ -105,7 +103,7 @@ impl Looks {
         let since = last.map_or(u32::MAX, |last| at.now.since(last) + BEHIND);
         let mut is_full = false;
         for (id, record) in known.all() {
-            // Whoever completes a handshake or is vouched for comes with that, as far as its record says.
+            // A handshake or an operator's trust sets the last time in the record.
             let is_new = matches!(record.kind(), Kind::Proven | Kind::Vouched)
                 && at.now.since_kept(record.last()) <= since;
             if is_new && let Some(word) = convert::word(id, record, &at, now_s) {
@@ -116,7 +114,7 @@ impl Looks {
     }
 }
 
-/// Takes back what holds no longer.
+/// Takes back ended words.
 fn keep(known: &KnownSources<'_>, sayings: &mut Sayings) -> Result<(), DatapathError> {
     let at = known.moment()?;
     let now_ms = Now::new().ms;

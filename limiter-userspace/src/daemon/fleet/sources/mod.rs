@@ -1,9 +1,10 @@
-//! Known sources: what this node has proven, the others believe, and what they have, this one.
+//! Known sources: a source proven by one node is believed by all.
 //!
-//! A thread of its own looks at the kernel's table for what is new (`look.rs`), if there may be something (`openings.rs`), tells it to the others over the store,
-//! and hears theirs (`session.rs`), over connections of its own, so that bans do not wait for it. What is heard
-//! is put into the table, told apart from what this host found out itself (`enforce.rs`). `limiter-fleet` says what
-//! is believed. The kernel ends each such record with the word that it comes of; without a daemon, too.
+//! A separate thread scans the kernel's table for new proofs (`look.rs`), if there may be any
+//! (`openings.rs`), and exchanges words with other nodes over the store (`session.rs`), on its own
+//! connections, so that bans do not wait. Words of other nodes go into the table, marked as not from this
+//! host (`enforce.rs`). `limiter-fleet` checks them. The kernel ends each such record together with its
+//! word, even without a daemon.
 
 mod convert;
 mod enforce;
@@ -21,7 +22,6 @@ use self::node::SourceNode;
 use super::handle::Fleet;
 use crate::daemon::{shared::Daemon, worker::Worker};
 
-/// Starts the thread.
 pub(in crate::daemon) fn start(
     daemon: &Arc<Daemon>,
     fleet: &Arc<Fleet>,
@@ -34,7 +34,7 @@ pub(in crate::daemon) fn start(
         "sources",
         move || {
             runtime.block_on(node.live());
-            // Looking up a name may take long, and nobody waits for that.
+            // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
             ended.pulses.sources.end();
         },

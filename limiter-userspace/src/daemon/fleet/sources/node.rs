@@ -1,4 +1,4 @@
-//! This node, which says what it has proven and hears what others have.
+//! This node: sends its own words about sources, and takes the ones of other nodes.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -25,27 +25,26 @@ use crate::{
     protocol::FleetSources,
 };
 
-/// How long to wait at most before the next attempt to connect.
+/// The longest pause before reconnecting.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often the thread gives a sign of life, at least.
+/// The longest interval between two beats of the thread's watchdog.
 const ALIVE: Duration = Duration::from_millis(500);
 
-/// This node.
 pub(super) struct SourceNode {
     pub(super) daemon: Arc<Daemon>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) seal: SourceSeal,
     pub(super) sayings: Sayings,
     pub(super) map: SourceMap,
-    /// Whether all that the store had was read once.
+    /// Whether the node has read the whole store once.
     pub(super) has_read: bool,
     looks: Looks,
     openings: Openings,
-    /// How sources get their standing; `None`: the policy uses none.
+    /// The settings of standing; `None`: the policy does not use it.
     settings: Option<Settings>,
     key_file: KeyFile,
-    /// Why there is no connection, as the log has said since there was one.
+    /// The reasons logged since there was a connection.
     complaints: Complaints,
 }
 
@@ -67,7 +66,6 @@ impl SourceNode {
         }
     }
 
-    /// Lives until the daemon ends.
     pub(super) async fn live(&mut self) {
         loop {
             let error = match self.session().await {
@@ -82,7 +80,7 @@ impl SourceNode {
         }
     }
 
-    /// Waits for the store.
+    /// Waits for the store, and keeps the watchdog fed.
     pub(super) async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
         let mut work = pin!(work);
         loop {
@@ -95,7 +93,6 @@ impl SourceNode {
         }
     }
 
-    /// Waits until the policy uses standing.
     pub(super) async fn wait_for_standing(&mut self) -> Result<(), Over> {
         loop {
             let settings = {
@@ -111,8 +108,8 @@ impl SourceNode {
         }
     }
 
-    /// Looks for what there is to say, if a look is due and there may be something. If `all`, or if an operator has changed
-    /// something here, looks for what is to be taken back, and for what was lost, too.
+    /// Scans for new words, if a scan is due and there may be any. If `all`, or if an operator has changed
+    /// trust here, also finds ended words and lost records.
     pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
         let is_due = self.looks.are_due();
         let all = all || is_due && self.fleet.has_changed_known();
@@ -151,8 +148,8 @@ impl SourceNode {
         Ok(())
     }
 
-    /// Goes on by the settings in force; returns whether they count other prefixes as one source, and so all begins
-    /// anew.
+    /// Follows the settings in force; returns whether they identify sources by another prefix length, so
+    /// that everything starts again.
     fn follow(&mut self, settings: Settings) -> bool {
         let before = self.settings.replace(settings);
         let ipv6_prefix = u8::try_from(settings.ipv6_prefix).unwrap_or(64);
@@ -171,14 +168,14 @@ impl SourceNode {
         false
     }
 
-    /// Puts what counts of some sources in force.
+    /// Writes the winning word about each of some sources to the table.
     pub(super) fn enforce(&self, sources: &[Source]) {
         if let Err(error) = enforce::enforce(&self.daemon, &self.map, sources) {
             self.failed(&error);
         }
     }
 
-    /// Forgets what no node says any more.
+    /// Removes sources that no node has a word about.
     pub(super) fn forget_unsaid(&self) {
         if let Err(error) = enforce::forget_unsaid(&self.daemon, &self.map) {
             self.failed(&error);
@@ -190,22 +187,21 @@ impl SourceNode {
         warn!("the fleet's known sources are not in force here: {error}");
     }
 
-    /// Forgets words that are over.
+    /// Forgets ended words.
     pub(super) fn tidy(&mut self) {
         let ended = self.map.forget(Now::new().ms);
         self.enforce(&ended);
     }
 
-    /// Reads the keys again, if their file has changed.
     pub(super) fn renew_keys(&mut self) {
-        // The thread that shares bans says what is wrong with the file.
+        // The thread that shares bans reports errors of the file.
         if let Some(Ok(keys)) = self.key_file.renewed() {
             self.seal = SourceSeal::new(&self.fleet.settings.name, &keys);
             self.sayings.write_all_again(Now::new().ms);
         }
     }
 
-    /// Tells those who ask, while the store is there.
+    /// Publishes the state for status queries, while the store works.
     pub(super) fn tell(&mut self) {
         self.complaints.clear();
         let told = FleetSources {
@@ -221,7 +217,7 @@ impl SourceNode {
         }
     }
 
-    /// Notes why the store is not there.
+    /// Reports why the store is not available.
     fn note_lost(&mut self, error: &Over) {
         if matches!(error, Over::OtherSources | Over::NoStanding) {
             return;

@@ -1,34 +1,34 @@
-//! Whether a source may have become proven since it was asked last: much cheaper to tell than to look at all sources.
+//! Whether a source may have become proven since the last check: much cheaper than a scan of all sources.
 
 use std::fs;
 
 use limiter_datapath::kernel::Datapath;
 
-/// The kernel's counts of this network namespace, whose handshakes prove.
+/// The kernel's counters of this network namespace: its handshakes prove sources.
 const COUNTS: &str = "/proc/self/net/snmp";
 
-/// The counts so far.
+/// The counters at a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Happened {
-    /// TCP connections that were opened, from here or from elsewhere; `None`: the kernel does not say.
+    /// TCP connections opened, in either direction; `None`: the kernel does not report them.
     opened: Option<u64>,
-    /// DNS queries whose cookies were checked.
+    /// DNS queries with a checked cookie.
     cookies: u64,
-    /// The policy in force, by its generation.
+    /// The generation of the policy in force.
     generation: u64,
 }
 
-/// The openings that were seen.
+/// The state of the last check.
 #[derive(Default)]
 pub(super) struct Openings {
     last: Option<Happened>,
-    /// Whether to look once more: a connection is counted before its handshake has ended.
+    /// Whether to report new proofs once more: a connection is counted before its handshake has ended.
     again: bool,
 }
 
 impl Openings {
-    /// Returns whether a source may have become proven since it was asked last, or another policy is in force. It may
-    /// miss one whose handshake takes long.
+    /// Returns whether a source may have become proven since the last call, or the policy has changed. It
+    /// may miss a source with a slow handshake.
     pub(super) fn are_new(&mut self, datapath: &Datapath) -> bool {
         let checks = datapath.cookie_checks().into_iter().flatten();
         let happened = Happened {
@@ -42,7 +42,7 @@ impl Openings {
     }
 }
 
-/// Reads how many connections were opened.
+/// Reads the number of opened connections.
 fn opened(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let (names, values) = (lines.next()?, lines.next()?);

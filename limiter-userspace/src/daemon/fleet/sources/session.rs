@@ -1,7 +1,7 @@
 //! A connection to the store, from its beginning to its loss.
 //!
-//! It begins with all that the hash has, and goes on with the stream from a minute before that: slots are written
-//! some seconds after what they say was told. What is heard twice is known already.
+//! It reads the whole hash, then follows the stream from a minute earlier, because slots are written some
+//! seconds after their news. Words that come twice have no effect.
 
 use std::{collections::HashMap, pin::pin, time::Duration};
 
@@ -14,32 +14,32 @@ use super::{
     node::SourceNode,
 };
 
-/// How often to look whether there is something to do.
+/// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How many ticks lie between two looks at the keys and whether the store has lost what it had.
+/// How many ticks lie between two checks of the keys, and of the store for lost data.
 const MARK_TICKS: u64 = 10;
 
-/// How many ticks lie between two looks for what is over.
+/// How many ticks lie between two searches for ended words.
 const TIDY_TICKS: u64 = 120;
 
-/// From how long before its end the stream is read, in milliseconds.
+/// How far before its end the stream is read from, in milliseconds.
 const OVERLAP_MS: u64 = 60_000;
 
-/// How long a node may stand still, and need not read all again: for less than the stream is read twice.
+/// How long a node may pause without reading everything again: less than the overlap.
 const STANDSTILL: Duration = Duration::from_secs(30);
 
-/// The most letters that are told at once.
+/// The most letters to send at once.
 const MOST_LETTERS: usize = 16;
 
-/// The most slots that are written at once.
+/// The most slots to write at once.
 const MOST_SLOTS: usize = 8;
 
-/// The most fields that are read of the hash.
+/// The most fields of the hash to read.
 const MOST_FIELDS: usize = 1_000_000;
 
 impl SourceNode {
-    /// Connects, and stays connected as long as that goes well.
+    /// Connects, and stays connected until an error.
     pub(super) async fn session(&mut self) -> Result<(), Over> {
         self.wait_for_standing().await?;
         self.renew_keys();
@@ -48,7 +48,7 @@ impl SourceNode {
         let mut store = self.meanwhile(Sources::connect(&access, &name)).await??;
         let reader = self.meanwhile(Sources::connect(&access, &name)).await??;
         let newest = self.meanwhile(store.newest()).await??;
-        // A store that takes nothing is none. All that it has is read once nevertheless.
+        // A store that refuses writes is useless. Read it once nevertheless.
         let marked = match self.meanwhile(store.check_rights()).await? {
             Ok(()) => self.mark(&mut store).await,
             Err(error) => Err(error.into()),
@@ -98,14 +98,14 @@ impl SourceNode {
         }
     }
 
-    /// Leaves a mark in the hash; returns how many were missing.
+    /// Writes this node's mark to the hash; returns 1 if it was missing, as after the store lost its data.
     async fn mark(&self, store: &mut Sources) -> Result<u64, Over> {
         let mark = self.fleet.settings.node.as_str().as_bytes().to_vec();
         let missing = self.meanwhile(store.keep(&[(mark, Vec::new())])).await??;
         Ok(missing)
     }
 
-    /// Reads all that the store has of known sources, and notes what it lacks of this node's.
+    /// Reads all known sources in the store, and finds the missing slots of this node.
     async fn read_all(&mut self, store: &mut Sources) -> Result<(), Over> {
         let (mut there, mut cursor, mut read) = (HashMap::new(), 0, 0);
         loop {
@@ -113,7 +113,7 @@ impl SourceNode {
             read += some.fields.len();
             let (mut due, mut over) = (Vec::new(), Vec::new());
             for (field, value) in some.fields {
-                // A mark.
+                // The value is a mark.
                 if value.is_empty() {
                     continue;
                 }
@@ -133,7 +133,7 @@ impl SourceNode {
             }
         }
         self.sayings.compare(&there, Now::new().ms);
-        // A store that has nothing may have lost it, and the nodes fill it again.
+        // An empty store may have lost its data: the nodes fill it again.
         if !self.has_read && !self.map.is_empty() {
             self.forget_unsaid();
         }
@@ -141,7 +141,7 @@ impl SourceNode {
         Ok(())
     }
 
-    /// Takes a slot; returns the sources that it changes something of. Notes in `there` which of this node's are there.
+    /// Takes a slot; returns the changed sources. Records slots of this node in `there`.
     fn take(
         &mut self,
         field: &[u8],
@@ -170,7 +170,7 @@ impl SourceNode {
         Ok(Vec::new())
     }
 
-    /// Takes news, and puts them in force.
+    /// Takes news, and enforces them.
     fn hear_all(&mut self, messages: &[Vec<u8>]) {
         let mut due = Vec::new();
         for message in messages {
@@ -193,7 +193,7 @@ impl SourceNode {
         Ok(changes.sources)
     }
 
-    /// Opens a letter; counts one that nobody of the fleet wrote.
+    /// Opens a letter; counts it if it is not from the fleet.
     fn open(&self, letter: &[u8]) -> Option<SourceLetter> {
         let opened = self.seal.open(letter).ok();
         if opened.is_none() {
@@ -202,7 +202,7 @@ impl SourceNode {
         opened
     }
 
-    /// Tells what is new, and writes slots that are due.
+    /// Sends news, and writes slots that are due.
     async fn send(&mut self, store: &mut Sources) -> Result<(), Over> {
         let now_ms = Now::new().ms;
         let mut letters = Vec::new();
@@ -248,7 +248,8 @@ fn field_of(letter: &SourceLetter, slot: Slot) -> Vec<u8> {
     format!("{} {slot}", letter.node).into_bytes()
 }
 
-/// Reads the stream over a connection of its own, as a read waits for news. Returns where to go on.
+/// Reads the stream over its own connection, because a read blocks until there is news. Returns the
+/// position to continue after.
 async fn read(
     mut store: Sources,
     after: Position,
@@ -256,7 +257,7 @@ async fn read(
 ) -> (Sources, Position, Result<News, Over>) {
     let read = async {
         let news = store.news(after).await?;
-        // Only who does not keep up can have missed what was cut off.
+        // Only a slow reader can have missed trimmed messages.
         let is_behind = !is_first && news.messages.len() >= MOST_AT_ONCE;
         if is_behind && store.is_cut_after(after).await? {
             return Err(Over::Cut);

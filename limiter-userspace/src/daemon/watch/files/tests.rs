@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Longer than `QUICK` waits for further events.
 const A_WHILE: Duration = Duration::from_millis(250);
 
-/// A directory with files, one of which is `limiter.yaml`.
+/// A directory with `limiter.yaml` and other files.
 struct Scene(TempDir);
 
 impl Scene {

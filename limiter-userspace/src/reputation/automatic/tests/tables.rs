@@ -216,7 +216,7 @@ fn a_reload_goes_on_with_the_same_window() {
     scene.check(2_000, &[(1, ONE, 80, 1)]);
     scene.drops(2_100, 1, OTHER, 79);
     scene.check(3_000, &[]);
-    // With another window the counts begin anew.
+    // With another window the counts start at 0.
     let shorter = AutomaticBan {
         within_ns: 5 * SECOND,
         ..terms(80, None)

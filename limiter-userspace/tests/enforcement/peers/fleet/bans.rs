@@ -1,4 +1,4 @@
-//! Bans of one node are in force on all.
+//! A ban of one node is enforced on all.
 
 use std::{
     fs::{self, File},
@@ -10,14 +10,14 @@ use anyhow::{Result, ensure};
 use super::{Fleet, bans_of, status, store, wait_for, wait_until};
 use crate::wait;
 
-/// How soon others must know.
+/// How soon other nodes must enforce a ban.
 const SOON: Duration = Duration::from_secs(1);
 
 /// How many bans are timed.
 const TIMED: usize = 30;
 
-/// A ban of each node reaches the others within a second, with its reason, origin and end; a lifted
-/// one is lifted on all.
+/// A ban of each node reaches the others within a second, with its reason, origin and end; a lifted ban is
+/// lifted on all.
 #[test]
 fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
     let fleet = Fleet::start(&["a", "b", "c"])?;
@@ -40,7 +40,7 @@ fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
         let left_s = bans[0]["ends_in_ns"].as_u64().unwrap_or_default() / 1_000_000_000;
         ensure!((570..=600).contains(&left_s), "{bans:?}");
     }
-    // Another origin's ban of the prefix stands beside it, and each lifts its own.
+    // Bans of one prefix with different origins coexist, and are lifted separately.
     c.show(&["ban", "203.0.113.0/24", "--for", "1h"])?;
     wait_for(a, "203.0.113.0/24", 2)?;
     b.show(&["unban", "203.0.113.0/24", "--origin", "night-shift"])?;
@@ -64,7 +64,7 @@ fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
     println!(
         "from `limiter ban` on one node to `limiter bans` on another: p50 {half:?}, p99 {most:?}"
     );
-    // A busy machine may have no time for a command or a daemon now and then.
+    // The median: single commands or daemons may be slow on a busy machine.
     ensure!(half < SOON, "{times:?}");
 
     let told = wait_until(b, |status| {
@@ -83,7 +83,6 @@ fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
     fleet.stop()
 }
 
-/// Many at once reach the others, too.
 #[test]
 fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;
@@ -109,7 +108,7 @@ fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
     fleet.stop()
 }
 
-/// A node hears what it missed when it is back: bans and liftings, its own included.
+/// A returning node catches up on bans and liftings, its own included.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let mut fleet = Fleet::start(&["a", "b"])?;
@@ -133,7 +132,7 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
         "what others said was said again: {told:#}"
     );
 
-    // Cut off, each goes on by itself, and tells the other when it is back.
+    // Cut off, each node goes on alone, and tells the other when it is back.
     fleet.store.set_link(2, "down")?;
     b.show(&["unban", "192.0.2.2"])?;
     b.show(&["ban", "192.0.2.4", "--for", "1h"])?;
@@ -148,7 +147,7 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     fleet.stop()
 }
 
-/// A store that begins empty is filled by the nodes, and is needed by none.
+/// The nodes fill an empty store, and need none to go on.
 #[test]
 fn a_store_that_was_lost_is_filled_again() -> Result<()> {
     let mut fleet = Fleet::start(&["a", "b"])?;
@@ -177,14 +176,14 @@ fn a_store_that_was_lost_is_filled_again() -> Result<()> {
         Ok(bans.trim() == "3")
     };
     wait(is_filled)?;
-    // It loses all while it runs, and the nodes find out.
+    // The store loses its data while it runs, and the nodes notice.
     fleet.store.command(&["flushall"])?;
     wait(is_filled)?;
     ensure!(bans_of(a, "192.0.2.2")?.len() == 1 && bans_of(b, "192.0.2.2")?.len() == 1);
     fleet.stop()
 }
 
-/// Whoever can write to the store and has no key bans nobody and lifts nothing.
+/// An attacker with write access to the store but without the key can neither ban nor lift.
 #[test]
 fn forged_messages_do_nothing() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;
@@ -212,7 +211,7 @@ fn forged_messages_do_nothing() -> Result<()> {
     store.command(&["xadd", news, "*", "other", "x"])?;
     store.command(&["hdel", "limiter:{edge}:bans", "192.0.2.1/32 operator"])?;
     wait_until(b, |status| status["refused"]["seal"].as_u64() >= Some(1))?;
-    // The nodes hear each other thereafter all the same.
+    // The nodes still exchange bans afterwards.
     a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
     wait_for(b, "192.0.2.2", 1)?;
     for node in [a, b] {
@@ -224,7 +223,7 @@ fn forged_messages_do_nothing() -> Result<()> {
     fleet.stop()
 }
 
-/// A ban that would lock a node out is refused there, and only there.
+/// A node refuses a ban that would lock it out; the others enforce it.
 #[test]
 fn a_ban_that_locks_a_node_out_is_refused_there() -> Result<()> {
     let fleet = Fleet::start(&["a", "b", "c"])?;

@@ -1,4 +1,4 @@
-//! A Cluster of servers that speak TLS, also with each other.
+//! A Cluster of servers that use TLS, also among themselves.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -20,10 +20,10 @@ const FIRST_PORT: usize = 7_201;
 /// The first port of the proxies before servers.
 const FIRST_PROXY: usize = 7_301;
 
-/// The servers, by number; `None`: it is gone.
+/// The servers, by number; `None`: killed.
 pub(super) struct Cluster(Vec<Option<Server>>);
 
-/// A Cluster, each server of which nodes reach by way of a proxy.
+/// A Cluster with a proxy between the nodes and each server.
 pub(super) struct Delayed {
     pub(super) cluster: Cluster,
     proxies: Vec<Proxy>,
@@ -41,24 +41,24 @@ impl Delayed {
         Ok(Self { cluster, proxies })
     }
 
-    /// Returns where nodes find a server.
+    /// Returns a server's address for the nodes.
     pub(super) fn place(number: usize) -> String {
         format!("{ADDRESS}:{}", FIRST_PROXY + number)
     }
 
-    /// Sets after what time a server answers from now on.
+    /// Sets the time in which a server answers from now on.
     pub(super) fn delay(&self, number: usize, answer: Duration) {
         self.proxies[number].delay(answer / 2);
     }
 }
 
 impl Cluster {
-    /// Starts so many servers, of which each has an equal part of all keys.
+    /// Starts so many servers, each with an equal part of all keys.
     pub(super) fn start(store: &Store, servers: usize) -> Result<Self> {
         Self::announced(store, servers, |_| String::new())
     }
 
-    /// Starts servers that say where they are, each in lines of its configuration.
+    /// Starts servers that announce their addresses, each by lines of its configuration.
     fn announced(store: &Store, servers: usize, lines: impl Fn(usize) -> String) -> Result<Self> {
         let mut cluster = Self(Vec::new());
         let mut join = vec!["--cluster".to_owned(), "create".to_owned()];
@@ -73,7 +73,6 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Adds a replica of a server.
     pub(super) fn add_replica(&mut self, store: &Store, of: usize) -> Result<()> {
         let number = self.0.len();
         self.0.push(Some(run(store, number, "")?));
@@ -88,7 +87,7 @@ impl Cluster {
         self.wait(store)
     }
 
-    /// Waits until all servers agree that all is well.
+    /// Waits until all servers report a healthy Cluster.
     fn wait(&self, store: &Store) -> Result<()> {
         let known = format!("cluster_known_nodes:{}", self.0.len());
         wait(|| {
@@ -101,18 +100,16 @@ impl Cluster {
         })
     }
 
-    /// Returns a server.
     pub(super) fn server(&self, number: usize) -> Result<&Server> {
         let server = self.0.get(number).and_then(Option::as_ref);
         server.context("it does not run")
     }
 
-    /// Kills a server, which has kept nothing but who belongs to the Cluster.
+    /// Kills a server. It has stored only the members of the Cluster.
     pub(super) fn kill(&mut self, number: usize) {
         self.0[number] = None;
     }
 
-    /// Starts a server again.
     pub(super) fn restart(&mut self, store: &Store, number: usize) -> Result<()> {
         self.0[number] = Some(run(store, number, "")?);
         Ok(())
@@ -123,17 +120,16 @@ fn port(number: usize) -> usize {
     FIRST_PORT + number
 }
 
-/// Returns where a server is.
 pub(super) fn place(number: usize) -> String {
     format!("{ADDRESS}:{}", port(number))
 }
 
-/// Returns the name of a server in the Cluster.
+/// Returns a server's id in the Cluster.
 pub(super) fn id(store: &Store, number: usize) -> Result<String> {
     Ok(ask(store, number, &["CLUSTER", "MYID"])?.trim().to_owned())
 }
 
-/// Asks a server, as somebody who may do all.
+/// Sends a command to a server, with all rights.
 pub(super) fn ask(store: &Store, number: usize, arguments: &[&str]) -> Result<String> {
     let mut command = program::command(store.namespace(), "redis-cli")?;
     let port = port(number).to_string();

@@ -1,4 +1,4 @@
-//! Nodes say how far they are behind the store's stream.
+//! Nodes report their lag behind the store's stream.
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
@@ -7,14 +7,15 @@ use super::{Fleet, wait_for, wait_until};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// One that stands still is behind once another has banned somebody, and not before; it is not when it has heard of it.
+/// A paused node lags once another node has made a ban, and not before; it catches up when it has read the
+/// ban.
 #[test]
 fn a_node_that_stands_still_is_behind() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
     };
-    // After the first ban both have read all that there is.
+    // After the first ban both nodes have read everything.
     a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
     wait_for(b, "192.0.2.1", 1)?;
     for node in [a, b] {

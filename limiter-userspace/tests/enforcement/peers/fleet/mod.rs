@@ -1,5 +1,5 @@
-//! A fleet of daemons in namespaces of their own, with a real store between them: over TLS, as an ACL
-//! user with no more rights than docs/fleet.md gives it.
+//! A fleet of daemons in separate namespaces with a real store between them: over TLS, as an ACL user with
+//! exactly the rights in docs/fleet.md.
 
 mod bans;
 mod cluster;
@@ -32,19 +32,18 @@ use crate::{PACE, PATIENCE};
 /// The arguments of each node.
 const ARGUMENTS: [&str; 6] = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
 
-/// A store and the nodes.
 struct Fleet {
     store: Store,
     nodes: Vec<Limiter>,
 }
 
 impl Fleet {
-    /// Starts a store and nodes that know it, and waits until they do.
+    /// Starts a store and nodes, and waits until they are connected and know each other.
     fn start(nodes: &[&str]) -> Result<Self> {
         Self::with(nodes, PASSES)
     }
 
-    /// Starts nodes that have these limits, and know each other's names.
+    /// Starts nodes with these limits, which know each other's names.
     fn with(nodes: &[&str], limits: &str) -> Result<Self> {
         Self::among(Store::start(nodes.len())?, nodes, limits, "")
     }
@@ -54,7 +53,7 @@ impl Fleet {
         Self::among(Store::start(nodes.len())?, nodes, PASSES, more)
     }
 
-    /// Starts nodes that a store is linked to, with more fields of `fleet`.
+    /// Starts nodes linked to a store, with more fields of `fleet`.
     fn among(store: Store, nodes: &[&str], limits: &str, more: &str) -> Result<Self> {
         let nodes = (1..).zip(nodes).map(|(number, node)| {
             let text = configuration(&store, number, (node, nodes), limits, more);
@@ -78,7 +77,6 @@ impl Fleet {
     }
 }
 
-/// Starts a node.
 fn start(store: &Store, number: usize, configuration: &str) -> Result<Limiter> {
     Limiter::start(
         binary(),
@@ -88,7 +86,8 @@ fn start(store: &Store, number: usize, configuration: &str) -> Result<Limiter> {
     )
 }
 
-/// Returns the configuration of a node that has these limits, and more fields of `fleet`; `all` are the names of all.
+/// Returns the configuration of a node with these limits and more fields of `fleet`; `all` are the names of
+/// all nodes.
 fn configuration(
     store: &Store,
     number: usize,
@@ -100,7 +99,7 @@ fn configuration(
     configuration_at(store, &place, (node, all), limits, more)
 }
 
-/// Returns the configuration of a node whose store is at such places.
+/// Returns the configuration of a node with a store at these addresses.
 fn configuration_at(
     store: &Store,
     places: &str,
@@ -125,12 +124,12 @@ fn ask(node: &Limiter, request: &Request) -> Result<Value> {
     node.ask(&serde_json::to_value(request)?)
 }
 
-/// Returns what `limiter fleet status --json` shows.
+/// Returns the output of `limiter fleet status --json`.
 fn status(node: &Limiter) -> Result<Value> {
     ask(node, &Request::Fleet)
 }
 
-/// Waits until a node's status is as it should be.
+/// Waits until a node's status is right.
 fn wait_until(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -147,7 +146,7 @@ fn wait_until(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<Value
     }
 }
 
-/// Returns the bans of a prefix that hold on a node.
+/// Returns a node's active bans of a prefix.
 fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
     let whole = || prefix.parse::<IpAddr>().map(IpNet::from);
     let prefix: IpNet = prefix.parse().or_else(|_| whole())?;
@@ -161,7 +160,7 @@ fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
         let Answer::Bans(page) = client::ask(&node.socket(), Request::Bans(query))? else {
             bail!("no bans");
         };
-        // A ban that takes another place between two answers is in both.
+        // A ban that moves between two pages is in both.
         for ban in page.bans {
             let id = (ban.prefix, ban.origin.to_string());
             bans.insert(id, serde_json::to_value(ban)?);
@@ -173,7 +172,7 @@ fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Waits until so many bans of a prefix hold on a node; returns them.
+/// Waits until a node has so many active bans of a prefix; returns them.
 fn wait_for(node: &Limiter, prefix: &str, number: usize) -> Result<Vec<Value>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -191,7 +190,7 @@ fn wait_for(node: &Limiter, prefix: &str, number: usize) -> Result<Vec<Value>> {
     }
 }
 
-/// Writes a file that only its owner reads.
+/// Writes a file readable only by its owner.
 fn write_secret(file: &Path, secret: &str) -> Result<()> {
     fs::write(file, secret)?;
     fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;

@@ -1,4 +1,4 @@
-//! A road to the store that takes time.
+//! A slow path to the store.
 
 use std::{
     net::SocketAddr,
@@ -20,7 +20,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Takes connections to one port of a namespace to another, each direction with a delay. Ends on drop.
+/// Forwards connections from one port of a namespace to another, with a delay in each direction. Ends on
+/// drop.
 pub(super) struct Proxy {
     delay: Delay,
     ending: Arc<Notify>,
@@ -58,7 +59,7 @@ impl Proxy {
         })
     }
 
-    /// Sets how long each direction takes, for what comes from now on.
+    /// Sets the delay of each direction, for all bytes from now on.
     pub(super) fn delay(&self, delay: Duration) {
         let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.delay.store(ms, Ordering::Relaxed);
@@ -69,7 +70,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.ending.notify_one();
         if let Some(thread) = self.thread.take() {
-            // The nodes have said what was wrong.
+            // The nodes have reported the errors.
             let _ = thread.join();
         }
     }
@@ -91,7 +92,7 @@ async fn listen(listener: TcpListener, to: SocketAddr, delay: Delay) -> Result<(
     }
 }
 
-/// Carries bytes, each when its time has come, until either side ends.
+/// Carries bytes, each after its delay, until either side ends.
 async fn carry(
     mut from: impl AsyncRead + Unpin + Send + 'static,
     mut to: impl AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! A policy that one node pushes is in force on all, or on none.
+//! A policy that one node pushes is enforced on all nodes, or on none.
 
 mod pinned;
 
@@ -24,17 +24,17 @@ const ACCEPTS: &str = ", accept-policy: fleet.yaml";
 const POLICY: &str = "limits: {Pushed: {id: ipAddress, cost: packets, burst: 1000000, count: 1000000, \
                       period: 1s}}\n";
 
-/// How soon a push is over when all goes well: it waits for a second or two at each stage. A node holds to
-/// a policy of which it hears nothing more for as long as it may take to be confirmed.
+/// Times for a short push, which waits for a second or two at each stage. A node without news of the push
+/// holds the policy for as long as confirmation may take.
 const SOON: [&str; 4] = ["--canary-for", "1s", "--confirm", "6s"];
 
 /// The interval between attempts to push while another push is in the way.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A part of the refusal meanwhile.
+/// A part of the error message meanwhile.
 const IN_THE_WAY: &str = "wait until that is over";
 
-/// How many orders of a push are repeated, of all its stages.
+/// How many orders of a push are replayed, from all its stages.
 const MOST_REPEATED: usize = 8;
 
 /// Starts nodes that take policies, each with its folder.
@@ -43,7 +43,7 @@ fn start(nodes: &[&str]) -> Result<Fleet> {
     for node in &fleet.nodes {
         fs::create_dir(folder(node))?;
     }
-    // Each is known to the others.
+    // Wait until all nodes know each other.
     for node in &fleet.nodes {
         wait_until(node, |status| {
             status["nodes"].as_object().map(serde_json::Map::len) == Some(nodes.len())
@@ -81,7 +81,7 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
 
 /// Returns whether a node pushes a policy.
 fn is_pushing(node: &Limiter) -> bool {
-    // It refuses to tell of a push if there was none.
+    // Without any push, the request fails.
     ask(node, &Request::PushStatus).is_ok_and(|status| status["over"] == false)
 }
 
@@ -95,7 +95,7 @@ fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<C
     Ok(command.stderr(Stdio::piped()).spawn()?)
 }
 
-/// Pushes a policy, and waits until that is over.
+/// Pushes a policy, and waits until the push is over.
 fn pushed(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Output> {
     Ok(push(fleet, node, policy, more)?.wait_with_output()?)
 }
@@ -126,8 +126,8 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// A good push is in force on the canary, then on all, and stays, also across a restart. Before,
-/// all nodes have said what it changes.
+/// A good push is enforced on the canary, then on all nodes, and survives a restart. Before that, all nodes
+/// have reported its changes.
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     let mut fleet = start(&["a", "b", "c"])?;
@@ -149,7 +149,7 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
         begun.elapsed()
     );
     ensure!(told["nodes"]["a"]["canary"] == true, "{told:#}");
-    // The file that was written is the policy in force: nothing is reloaded for it.
+    // The written file equals the policy in force, so nothing is reloaded.
     thread::sleep(Duration::from_secs(3));
     for (name, node) in ["a", "b", "c"].into_iter().zip(&fleet.nodes) {
         let generation = &node.status()?["policy"]["generation"];
@@ -170,7 +170,7 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     fleet.stop()
 }
 
-/// An operator confirms on whichever node, and takes back.
+/// An operator confirms or takes back on any node.
 #[test]
 fn a_policy_waits_to_be_confirmed() -> Result<()> {
     let fleet = start(&["a", "b"])?;
@@ -198,7 +198,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     ensure!(said.contains("node a pushes a policy"), "{said}");
     let begun = Instant::now();
     let mut confirms = b.command(&["fleet", "confirm"]).spawn()?;
-    // Its answers meanwhile, as somebody writes them down who reads the store.
+    // Record the answers of that node, like an attacker who reads the store.
     let answers = "limiter:{edge}:answers";
     let place = fleet.store.directory().join("answers");
     fs::create_dir(&place)?;
@@ -226,7 +226,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     ensure!(shown.contains("pushed policies: kept 1\n"), "{shown}");
     ensure!(has_it(a)? && has_it(b)?);
 
-    // The next one is not confirmed, whoever repeats what was said of the first, beside what is said now.
+    // Replayed wishes for the first push do not confirm the next one.
     let other = POLICY.replace("Pushed", "Other");
     let mut waiting = push(&fleet, a, &other, &["--canary", "b"])?;
     for wish in wishes.iter().cycle() {
@@ -247,10 +247,10 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         ensure!(fs::read_to_string(file(node))? == POLICY);
     }
 
-    // And one is taken back.
+    // Take one back.
     let waiting = push(&fleet, a, &other, &["--canary", "b"])?;
     wait_for(b, false)?;
-    // Too early.
+    // It is too early to confirm.
     let refused = b.command(&["fleet", "confirm"]).output()?;
     let said = String::from_utf8(refused.stderr)?;
     ensure!(said.contains("once all nodes have it"), "{said}");
@@ -268,7 +268,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     fleet.stop()
 }
 
-/// No node takes what one node's guard is against, nor what is no policy for all.
+/// No node takes a policy that one node's guard forbids, or that is not valid for all nodes.
 #[test]
 fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     let fleet = start(&["a", "b", "c"])?;
@@ -313,12 +313,12 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     fleet.stop()
 }
 
-/// Whoever is gone, the policy is as before on all: the command, the node that pushes, the store, one that
-/// starts anew.
+/// All nodes return to the earlier policy if the command, the pushing node or the store is gone, or a node
+/// restarts.
 #[test]
 fn whoever_is_gone_all_go_back() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
-    // The command.
+    // The command is gone.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
         wait_for(node, true)?;
@@ -330,7 +330,7 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     }
     ensure_untouched(&fleet)?;
 
-    // The node that pushes, which starts anew with its old policy. The other one goes back by time.
+    // The pushing node is gone, and restarts with its old policy. The other node goes back after `hold_ms`.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
         wait_for(node, true)?;
@@ -341,7 +341,7 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     fleet.nodes[0].restart()?;
     ensure_untouched(&fleet)?;
 
-    // The store.
+    // The store is gone.
     for node in &fleet.nodes {
         wait_until(node, |status| {
             status["connected"] == true
@@ -366,7 +366,7 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     fleet.stop()
 }
 
-/// Whoever writes to the store without the key pushes nothing, nor does who repeats what was said.
+/// An attacker without the key can push nothing, neither by writing to the store nor by replaying orders.
 #[test]
 fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
@@ -381,7 +381,7 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     })?;
     ensure_untouched(&fleet)?;
 
-    // All orders of a push that is taken back, as somebody writes them down who reads the store.
+    // Record all orders of a push that is taken back, like an attacker who reads the store.
     let mut waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     let place = fleet.store.directory().join("orders");
     fs::create_dir(&place)?;
@@ -399,7 +399,7 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     }
     ensure_untouched(&fleet)?;
     ensure!(orders.len() > MOST_REPEATED);
-    // At once, to nodes that go on and to one that has started anew.
+    // Replay them to a running node and to a restarted one.
     fleet.nodes[1].kill()?;
     fleet.nodes[1].restart()?;
     wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
@@ -409,7 +409,7 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
         thread::sleep(Duration::from_millis(1_100));
         ensure_untouched(&fleet)?;
     }
-    // Nor does a file in place of another.
+    // Replacing the file has no effect either.
     let mut waiting = push(&fleet, &fleet.nodes[0], &other, &[])?;
     while waiting.try_wait()?.is_none() {
         fleet.store.command(&["hset", key, "file", POLICY])?;
@@ -434,7 +434,7 @@ fn set_from(namespace: &Namespace, (key, field): (&str, &str), from: &PathBuf) -
     Ok(())
 }
 
-/// A node that takes no policies takes none, and is in nobody's way.
+/// A node that takes no policies takes none, and does not delay the others.
 #[test]
 fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;

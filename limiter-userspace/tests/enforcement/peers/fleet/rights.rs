@@ -1,4 +1,4 @@
-//! A store whose ACL user has not all rights that docs/fleet.md gives it.
+//! A store with an ACL user that lacks some of the rights in docs/fleet.md.
 
 use std::{
     thread,
@@ -17,14 +17,14 @@ use super::{
     wait_for, wait_until,
 };
 
-/// A policy with everything that a fleet shares.
+/// A policy that uses everything a fleet shares.
 const LIMITS: &str = "standing: {capacity: 4096}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 50%}}
   All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
         count: 1000, period: 1s}";
 
-/// The keys of a user from before known sources were shared, and letters had names of their own in braces.
+/// The keys of a user from before known sources were shared and letters had their own names in braces.
 const OLD_KEYS: [&str; 6] = ["bans", "news", "nodes", "push", "answers", "letters:*"];
 
 /// The commands of docs/fleet.md.
@@ -41,10 +41,10 @@ const COMMANDS: [&str; 10] = [
     "exec",
 ];
 
-/// For as long the log says nothing again: it is tried again several times.
+/// How long the log must stay silent, over several attempts.
 const QUIET: Duration = Duration::from_millis(1_500);
 
-/// How soon nodes share again once they may.
+/// How soon nodes share again with the right.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Changes the user's rights.
@@ -54,7 +54,7 @@ fn set_user(store: &Store, rights: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Returns why each of the three parts shares nothing: bans, budgets, known sources.
+/// Returns the errors of the three parts: bans, budgets, known sources.
 fn errors(status: &Value) -> [&Value; 3] {
     let sources = &status["sources"];
     [
@@ -70,7 +70,7 @@ fn shares_all(status: &Value) -> bool {
         && errors(status).iter().all(|error| error.is_null())
 }
 
-/// Returns how many lines of the log say something.
+/// Counts the log lines with a text.
 fn lines(node: &Limiter, text: &str) -> Result<usize> {
     Ok(node
         .log()?
@@ -79,8 +79,8 @@ fn lines(node: &Limiter, text: &str) -> Result<usize> {
         .count())
 }
 
-/// After an upgrade, the user has the keys of before: bans are shared, each node has its own part of budgets, and
-/// each says once what is to be added. When it is, all is shared without a restart.
+/// After an upgrade, the user has the old keys: bans are shared, each node has its own part of budgets, and
+/// each part logs once the right to add. Once it is added, everything is shared without a restart.
 #[test]
 fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
     let store = Store::start(2)?;
@@ -127,14 +127,14 @@ fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
     fleet.stop()
 }
 
-/// Starts a node as an ACL user of the store's.
+/// Starts a node with its own ACL user of the store.
 fn start_as(store: &Store, user: &str, number: usize, node: &str) -> Result<Limiter> {
     let text = configuration(store, number, (node, &["a", "b"]), LIMITS, "");
     start(store, number, &text.replace("edge@", &format!("{user}@")))
 }
 
-/// With a user of its own that reads only its letters, a node can be shut out, and nobody reads another's letters, be it by
-/// another's name.
+/// With separate users that read only their own letters, a node can be shut out, and no user can read
+/// another node's letters, even under that node's name.
 #[test]
 fn each_node_has_a_user_of_its_own() -> Result<()> {
     let store = Store::start(2)?;
@@ -159,7 +159,7 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
     flood.stop()?;
     ensure!(a.stop()?.success());
 
-    // The first one's user cannot be the second node.
+    // The first node's user cannot act as the second node.
     ensure!(b.stop()?.success());
     let b = start_as(&store, "edge-a", 2, "b")?;
     let denied = "no right to 'xrevrange' of 'limiter:letters:{edge:b}'";
@@ -187,7 +187,8 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// Without the right to one command, each part that needs it says so, once, and goes on when it has it.
+/// Without the right to one command, each part that needs it logs that once, and recovers when the right is
+/// added.
 #[test]
 fn each_right_that_is_missing_is_told() -> Result<()> {
     let fleet = Fleet::with(&["a"], LIMITS)?;
@@ -219,7 +220,7 @@ fn each_right_that_is_missing_is_told() -> Result<()> {
     }
     wait_until(a, shares_all)?;
 
-    // Another database needs one more.
+    // Another database needs one more right.
     let text = configuration(&fleet.store, 1, ("a", &["a"]), LIMITS, "").replace("/0'", "/1'");
     let [a] = <[Limiter; 1]>::try_from(fleet.nodes)
         .ok()

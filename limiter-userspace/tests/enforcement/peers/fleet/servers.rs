@@ -1,4 +1,4 @@
-//! A store of several servers: a Cluster, or one with a replica that a Sentinel knows.
+//! A store of several servers: a Cluster, or a server with a replica and a Sentinel.
 
 use std::{
     fs::{self, File},
@@ -23,18 +23,18 @@ use crate::{
     wait,
 };
 
-/// The address of all servers, which every node has a route to.
+/// The address of all servers; every node has a route to it.
 pub(super) const ADDRESS: &str = "10.80.0.1";
 
-/// A port where nobody listens.
+/// A port without a listener.
 const NOBODY: u16 = 7_999;
 
 /// A server that ends on drop.
 pub(super) struct Server(Child);
 
 impl Server {
-    /// Starts a server of Redis, or a Sentinel, with more lines in its configuration; one that was there before goes on
-    /// with its directory.
+    /// Starts a Redis server or a Sentinel, with more lines in its configuration. A restarted server keeps
+    /// its directory.
     pub(super) fn start(store: &Store, port: u16, sentinel: bool, lines: &str) -> Result<Self> {
         let directory = store.directory().join(port.to_string());
         fs::create_dir_all(&directory)?;
@@ -61,7 +61,6 @@ impl Server {
         Ok(server)
     }
 
-    /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.0.id().try_into()?), signal)?)
     }
@@ -88,13 +87,13 @@ pub(super) fn place(nodes: usize) -> Result<Store> {
     Ok(store)
 }
 
-/// Asks a server, as somebody who may do all.
+/// Sends a command to a server, with all rights.
 fn ask(store: &Store, port: u16, arguments: &[&str]) -> Result<String> {
     let mut command = program::command(store.namespace(), "redis-cli")?;
     succeed(command.args(["-p", &port.to_string()]).args(arguments))
 }
 
-/// Returns the configuration of a node with a store at such places.
+/// Returns the configuration of a node with a store at these addresses.
 fn configuration(store: &Store, name: &str, places: &str) -> String {
     let file = |name: &str| store.directory().join(name).display().to_string();
     format!(
@@ -106,15 +105,15 @@ fn configuration(store: &Store, name: &str, places: &str) -> String {
     )
 }
 
-/// Starts a node with a store at such places, and waits until it is connected.
+/// Starts a node with a store at these addresses, and waits until it is connected.
 fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limiter> {
     let node = start(store, number, &configuration(store, name, places))?;
     wait_until(&node, |status| status["connected"] == true)?;
     Ok(node)
 }
 
-/// Each node begins with another server, of which one at most has the fleet's keys, or with a place where
-/// there is none.
+/// Each node starts at a different address: at most one of them is the server with the fleet's keys, and
+/// one has no server.
 #[test]
 fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
     let store = place(2)?;
@@ -146,7 +145,7 @@ fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
     Ok(())
 }
 
-/// The server dies, and the Sentinel has its replica take its place.
+/// The server dies, and the Sentinel promotes its replica.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let store = place(2)?;
@@ -160,7 +159,7 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
          sentinel failover-timeout main 3000"
     );
     let _sentinel = Server::start(&store, 7_103, true, &watch)?;
-    // It asks the server for its replicas every ten seconds.
+    // The Sentinel asks the server for its replicas every ten seconds.
     let replicas = ["SENTINEL", "REPLICAS", "main"];
     wait(|| Ok(ask(&store, 7_103, &replicas)?.contains("7102")))?;
     let places = format!("'redis://edge@{ADDRESS}:{NOBODY},{ADDRESS}:7103/0', sentinel: main");
@@ -169,7 +168,7 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
     wait_for(&b, "203.0.113.0/24", 1)?;
     drop(server);
-    // Made while there is no server, or by then on the new one.
+    // The node sends it while there is no server, or to the new one.
     a.show(&["ban", "198.51.100.0/24", "--for", "10m"])?;
     wait_for(&b, "198.51.100.0/24", 1)?;
     wait_for(&b, "203.0.113.0/24", 1)?;
@@ -178,7 +177,7 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
         "the replica has not both"
     );
     b.stop()?;
-    // A name that it does not know is told as such.
+    // The error names a server that the Sentinel does not know.
     let other = format!("'redis://edge@{ADDRESS}:7103/0', sentinel: other");
     let b = start(&store, 2, &configuration(&store, "b", &other))?;
     wait_until(&b, |status| {

@@ -1,4 +1,4 @@
-//! Sources that one node has proven are known on all.
+//! A source proven on one node is known on all.
 
 mod full;
 mod key;
@@ -18,37 +18,35 @@ use testbed::{Connector, Frame, Limiter, Listener, Load};
 
 use super::{Fleet, PACE, PATIENCE, ask, configuration, start, status, store, wait_until};
 
-/// Half of the bucket is for sources that somebody knows.
+/// Half of the bucket is reserved for known sources.
 const LIMITS: &str = "standing: {capacity: 4096}
 limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
   Packets: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, burst: 1000, count: 1,
     period: 1h, reserve: {familiar: 10%, fresh: 20%, retried: 50%, unknown: 50%}}";
 
-/// Clients of all nodes, in the namespace of the store.
+/// The clients, in the namespace of the store.
 const CLIENTS: &str = "10.81.0";
 
 const PORT: u16 = 8080;
 
-/// More packets than pass before the unknown must leave what is left.
+/// More packets than unknown sources may spend before the reserve begins.
 const FLOOD: u32 = 700;
 
-/// How soon others must know, with the time that looks and tests take beside others on a busy machine.
+/// How soon other nodes must know a source, on a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// For as long nothing changes that must not.
+/// How long to check that nothing changes.
 const QUIET: Duration = Duration::from_secs(3);
 
 const HASH: &str = "limiter:{edge}:sources";
 
 const NEWS: &str = "limiter:{edge}:sources-news";
 
-/// A fleet with clients that reach all nodes.
 fn fleet(nodes: &[&str], more: &str) -> Result<Fleet> {
     fleet_with(nodes, LIMITS, more)
 }
 
-/// One with these limits.
 fn fleet_with(nodes: &[&str], limits: &str, more: &str) -> Result<Fleet> {
     let store = store::Store::start(nodes.len())?;
     for last in 1..=9 {
@@ -71,12 +69,12 @@ fn fleet_with(nodes: &[&str], limits: &str, more: &str) -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// Has a client complete a handshake with the node of a number.
+/// Completes a handshake of a client with a node, by the node's number.
 fn shake_hands(fleet: &Fleet, number: usize, client: &str) -> Result<()> {
     shake_hands_at(fleet, number, store::node_address(number).parse()?, client)
 }
 
-/// Has it do so with that address of the node.
+/// Completes it with this address of the node.
 fn shake_hands_at(fleet: &Fleet, number: usize, node: IpAddr, client: &str) -> Result<()> {
     let _listener = Listener::new(&fleet.store.nodes[number - 1], PORT)?;
     let server = SocketAddr::new(node, PORT);
@@ -90,13 +88,13 @@ fn client(last: u8) -> String {
     format!("{CLIENTS}.{last}")
 }
 
-/// Returns what a node knows of an address.
+/// Returns a node's knowledge of an address.
 fn known(node: &Limiter, address: &str) -> Result<Value> {
     let address = address.parse()?;
     ask(node, &Request::KnownSource { address })
 }
 
-/// Waits until a node knows an address so; returns how long that took.
+/// Waits until a node knows an address for the reason `why`; returns how long that took.
 fn wait_for(node: &Limiter, address: &str, why: &str) -> Result<Duration> {
     let begun = Instant::now();
     loop {
@@ -114,7 +112,7 @@ fn wait_for(node: &Limiter, address: &str, why: &str) -> Result<Duration> {
     }
 }
 
-/// Sends packets to the node of a number; returns how many pass.
+/// Sends packets to a node; returns how many pass.
 fn send(fleet: &Fleet, number: usize, sources: impl Iterator<Item = IpAddr>) -> Result<u64> {
     let node = store::node_address(number).parse()?;
     send_frames(
@@ -124,7 +122,7 @@ fn send(fleet: &Fleet, number: usize, sources: impl Iterator<Item = IpAddr>) -> 
     )
 }
 
-/// Sends frames to the node of a number; returns how many pass.
+/// Sends frames to a node; returns how many pass.
 fn send_frames(
     fleet: &Fleet,
     number: usize,
@@ -142,7 +140,7 @@ fn passed(node: &Limiter) -> Result<u64> {
     passed.with_context(|| format!("no number in {status:#}"))
 }
 
-/// Sends packets of many sources that nobody knows to the node of a number, until there is a shortage.
+/// Sends a node packets of many unknown sources, until there is a shortage.
 fn flood(fleet: &Fleet, number: usize) -> Result<()> {
     let forged = (0..FLOOD).map(|last| Ipv4Addr::from(0xc612_0000 + last).into());
     send(fleet, number, forged)?;
@@ -157,8 +155,9 @@ fn ten(fleet: &Fleet, number: usize, source: &str) -> Result<u64> {
     send(fleet, number, std::iter::repeat_n(source, 10))
 }
 
-/// A client that completes a handshake with one node is served first on another in a flood, also one that the first
-/// node's operator vouches for; and no longer when that node forgets them. No node says again what it heard.
+/// A client that completes a handshake with one node is served first on another in a flood. The same holds
+/// for a client trusted by that node's operator, until the node forgets it. No node repeats words of
+/// others.
 #[test]
 fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     let fleet = fleet(&["a", "b", "c"], "")?;
@@ -188,14 +187,14 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     ensure!(b.explain(&shaken)?["standing"]["why"] == "fleet");
 
     flood(&fleet, 2)?;
-    // It was proven less than an hour before the shortage, so it is fresh here as it would be there.
+    // Proven less than an hour before the shortage, it is fresh here as it would be there.
     ensure!(known(b, &shaken)?["standing"] == "fresh");
     ensure!(known(b, &vouched)?["standing"] == "proven");
     ensure!(ten(&fleet, 2, &stranger)? == 0);
     ensure!(ten(&fleet, 2, &shaken)? == 10);
     ensure!(ten(&fleet, 2, &vouched)? == 10);
 
-    // Each node says only what it has seen itself: beside those, that the store completed a handshake.
+    // Each node sends only its own proofs: these clients, and the store, which completed a handshake.
     thread::sleep(QUIET);
     for (node, expected) in [(a, 3), (b, 1), (c, 1)] {
         let status = status(node)?;
@@ -216,7 +215,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     fleet.stop()
 }
 
-/// A source that one node takes back, another may have proven itself.
+/// If one node takes a source back, another node's proof of it still counts.
 #[test]
 fn a_node_speaks_for_itself_alone() -> Result<()> {
     let fleet = fleet(&["a", "b", "c"], "")?;
@@ -233,7 +232,7 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
     wait_until(c, |status| status["sources"]["heard"] == 4)?;
     ensure!(known(c, &both)?["why"] == "fleet");
     ensure!(known(b, &both)?["why"] == "vouched");
-    // The other's word counts there now.
+    // The other node's word counts there now.
     wait_for(a, &both, "fleet")?;
     b.show(&["untrust", &both])?;
     wait_for(c, &both, "nothing")?;
@@ -251,7 +250,7 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
     fleet.stop()
 }
 
-/// A node learns what it missed when it is back, and what was taken back meanwhile; also after its store was lost.
+/// A returning node catches up on new words and on words taken back, even after the store was lost.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let mut fleet = fleet(&["a", "b"], "")?;
@@ -268,7 +267,7 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     wait_for(&fleet.nodes[1], &gone, "nothing")?;
     ensure!(known(&fleet.nodes[1], &stays)?["why"] == "fleet");
 
-    // Cut off, it goes on with what it knows.
+    // Cut off, the node goes on with its knowledge.
     fleet.store.set_link(2, "down")?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -281,7 +280,7 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     wait_for(b, &gone, "fleet")?;
     wait_for(b, &new, "nothing")?;
 
-    // The store begins empty, and a node that starts then knows all.
+    // The store restarts empty, and a node that starts then learns everything.
     fleet.store.kill()?;
     wait_until(a, |status| status["sources"]["error"].is_string())?;
     fleet.nodes[1].terminate()?;
@@ -289,7 +288,7 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     fleet.nodes[1].restart()?;
     wait_for(&fleet.nodes[1], &gone, "fleet")?;
     wait_for_slots(&fleet)?;
-    // It loses all while it runs.
+    // The store loses its data while it runs.
     fleet.store.command(&["flushall"])?;
     wait_for_slots(&fleet)?;
     ensure!(known(&fleet.nodes[1], &gone)?["why"] == "fleet");
@@ -305,7 +304,8 @@ fn wait_for_slots(fleet: &Fleet) -> Result<()> {
     })
 }
 
-/// Whoever can write to the store and has no key makes nobody known, and lengthens nothing by repeating.
+/// An attacker with write access to the store but without the key can prove no source, and lengthen no word
+/// by replaying it.
 #[test]
 fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     let fleet = fleet(&["a", "b"], "")?;
@@ -335,7 +335,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     store.command(&["eval", repeat, "1", NEWS])?;
     store.command(&["eval", copy, "2", "kept", HASH])?;
     wait_until(b, |status| status["refused"]["source"].as_u64() >= Some(2))?;
-    // All is heard that was said since. A node that connects anew reads the hash, too.
+    // All later words arrive. A reconnected node reads the hash too.
     store.set_link(2, "down")?;
     wait_until(b, |status| status["sources"]["error"].is_string())?;
     store.set_link(2, "up")?;
@@ -345,7 +345,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     fleet.stop()
 }
 
-/// A node that does not share known sources says nothing and believes nothing.
+/// A node that does not share known sources neither sends nor takes words.
 #[test]
 fn a_node_need_not_share_known_sources() -> Result<()> {
     let mut fleet = fleet(&["a", "b"], "")?;

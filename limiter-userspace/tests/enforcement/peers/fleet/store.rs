@@ -1,4 +1,4 @@
-//! redis-server in a namespace with a link to each node.
+//! A redis-server in a namespace with a link to each node.
 
 use std::{
     fs::{self, File},
@@ -26,7 +26,7 @@ pub(super) const UPLINK: &str = "up0";
 /// The fleet's key.
 pub(super) const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
 
-/// The rights that docs/fleet.md gives a node.
+/// The rights of a node in docs/fleet.md.
 pub(super) const RIGHTS: &str = "~limiter:{edge}:* ~limiter:letters:{edge:*} -@all +hset +hmget +hdel +hscan \
                                  +xadd +xread +xrange +xrevrange +multi +exec";
 
@@ -40,21 +40,21 @@ pub(super) struct Store {
     disk: Disk,
 }
 
-/// The disk that a store writes to.
+/// The disk of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disk {
-    /// Nothing.
+    /// No disk.
     None,
-    /// A filesystem in memory of the store's own, which goes with it.
+    /// A small filesystem in memory, private to the store.
     Small,
 }
 
-/// Returns the store's address on the link to the node of a number, counted from 1.
+/// Returns the store's address on the link to a node, counted from 1.
 pub(super) fn address(number: usize) -> String {
     format!("10.80.{number}.1")
 }
 
-/// Returns the address of the node of a number, counted from 1.
+/// Returns the address of a node, counted from 1.
 pub(super) fn node_address(number: usize) -> String {
     format!("10.80.{number}.2")
 }
@@ -70,7 +70,7 @@ impl Store {
         Self::among(nodes.collect::<Result<_>>()?, disk)
     }
 
-    /// Starts a store that is linked to these nodes.
+    /// Starts a store linked to these nodes.
     pub(super) fn among(nodes: Vec<Namespace>, disk: Disk) -> Result<Self> {
         let mut store = Self {
             namespace: Namespace::new()?,
@@ -93,12 +93,11 @@ impl Store {
         self.directory.path()
     }
 
-    /// Returns the namespace where it runs.
     pub(super) const fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Starts redis-server, which begins empty.
+    /// Starts redis-server, initially empty.
     pub(super) fn run(&mut self) -> Result<()> {
         let place = self.directory().display();
         let append = match self.disk {
@@ -157,7 +156,7 @@ user edge on >hush {RIGHTS}
         self.directory().join("disk")
     }
 
-    /// Returns the path of a file on the small disk, for who is not in the store's mount namespace.
+    /// Returns the path of a file on the small disk, seen from outside the store's mount namespace.
     pub(super) fn file_on_disk(&self, name: &str) -> Result<PathBuf> {
         let disk = self.disk();
         let inside = disk.strip_prefix("/").context("a relative path")?;
@@ -165,13 +164,11 @@ user edge on >hush {RIGHTS}
         Ok(root.join(inside).join(name))
     }
 
-    /// Returns the process of redis-server.
     pub(super) fn id(&self) -> Result<u32> {
         let child = self.child.as_ref().context("the store does not run")?;
         Ok(child.id())
     }
 
-    /// Sends redis-server a signal.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.id()?.try_into()?), signal)?)
     }
@@ -184,18 +181,18 @@ user edge on >hush {RIGHTS}
         Ok(())
     }
 
-    /// Runs a command as somebody who may do all in the store, and has no key.
+    /// Runs a command with all rights in the store, but without the fleet's key.
     pub(super) fn command(&self, arguments: &[&str]) -> Result<String> {
         let mut command = program::command(&self.namespace, "redis-cli")?;
         succeed(command.args(arguments))
     }
 
-    /// Returns a sender of frames to the node of a number.
+    /// Returns a sender of frames to a node, by its number.
     pub(super) fn sender(&self, number: usize) -> Result<RawSender> {
         RawSender::new(&self.namespace, &format!("n{number}"))
     }
 
-    /// Stops or lets through all that goes between the store and the node of a number.
+    /// Sets the state of the link between the store and a node, `up` or `down`.
     pub(super) fn set_link(&self, number: usize, state: &str) -> Result<()> {
         let name = format!("n{number}");
         self.namespace.ip(&["link", "set", &name, state])?;
@@ -230,7 +227,7 @@ fn link(store: &Namespace, number: usize, node: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Makes a certificate for the store's addresses, and that which it is checked against.
+/// Makes a certificate for the store's addresses, and the certificate that signs it.
 fn certify(directory: &Path, nodes: usize) -> Result<()> {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");
@@ -251,7 +248,7 @@ fn certify(directory: &Path, nodes: usize) -> Result<()> {
 }
 
 fn names(nodes: usize) -> String {
-    // The first is that of servers to which all nodes have a route.
+    // The first address is the one of servers that all nodes have a route to.
     let names = (0..=nodes).map(|number| format!("IP:{}", address(number)));
     names.collect::<Vec<_>>().join(",")
 }

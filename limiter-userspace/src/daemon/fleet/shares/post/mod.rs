@@ -1,8 +1,8 @@
-//! Carries letters between nodes over the store: at once, or not at all, as a late one is worth nothing.
+//! Carries letters between nodes over the store: at once or not at all, since late letters are worthless.
 //!
-//! This node reads the letters to it from the server that has its stream. Letters to others go to the servers
-//! that have theirs (`servers.rs`), which may be others in a cluster (`routes.rs`). Each has a connection and a task of
-//! its own (`server.rs`), so that one that is slow or gone delays no letters but those that it takes.
+//! This node reads its letters from the server with its stream. It sends letters to the servers with the
+//! receivers' streams (`servers.rs`), which may differ in a cluster (`routes.rs`). Each server has its own
+//! connection and task (`server.rs`), so a slow or missing server delays only its own letters.
 
 mod pace;
 mod patience;
@@ -29,7 +29,7 @@ use self::{
 };
 use super::super::{access, complaints::Complaints, handle::Fleet, jitter::jittered};
 
-/// The tasks that carry letters. They end with it.
+/// The tasks that carry letters. Dropping it ends them.
 pub(super) struct Carrier {
     /// Letters to this node.
     pub(super) arrived: Receiver<Vec<u8>>,
@@ -38,7 +38,6 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    /// Starts them.
     pub(super) fn start(fleet: Arc<Fleet>) -> Self {
         let (arriving, arrived) = mpsc::channel(WAITING);
         let (leaving, left) = mpsc::channel(WAITING);
@@ -50,7 +49,7 @@ impl Carrier {
         }
     }
 
-    /// Sends letters; while too many wait, they are lost.
+    /// Sends letters. Drops them while too many wait.
     pub(super) fn send(&self, letters: Letters) {
         if !letters.is_empty() {
             let _ = self.leaving.try_send(letters);
@@ -64,7 +63,7 @@ impl Drop for Carrier {
     }
 }
 
-/// Carries letters for as long as somebody wants them.
+/// Carries letters until the receiver is gone.
 async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiver<Letters>) {
     let mut servers = Servers::new(Arc::clone(&fleet));
     let mut complaints = Complaints::default();
@@ -79,7 +78,7 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
         };
         tell(&fleet, &mut complaints, Some(why));
         servers.leave_home();
-        // Without a home nothing is sent, and only the end of all ends this early.
+        // Without a home server no letters are sent, so this returns early only when the daemon ends.
         let rest = servers.route(&mut leaving);
         if timeout(jittered(PAUSE), rest).await.is_ok() {
             return;
@@ -87,7 +86,7 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
     }
 }
 
-/// Reads letters to this node until that fails: then says why.
+/// Reads letters to this node until an error; returns the error.
 async fn read(
     fleet: &Fleet,
     complaints: &mut Complaints,
@@ -108,7 +107,7 @@ async fn read(
             is_home = Some(!pace.is_late());
             tell(fleet, complaints, pace.is_late().then(|| Late.to_string()));
             let home = (!pace.is_late()).then(|| inbox.place().clone());
-            // Fails when all ends.
+            // Fails only when the daemon ends.
             let _ = events.send(Event::Home(home)).await;
         }
         let (news, is_unknown) = pace.time_read(inbox.letters(after)).await?;
@@ -116,7 +115,7 @@ async fn read(
         if is_unknown {
             pace.time(inbox.touch()).await?;
         }
-        // Late letters are worth nothing.
+        // Late letters are worthless.
         let letters = news.messages.into_iter().filter(|_| !pace.is_late());
         for letter in letters {
             if arriving.send(letter).await.is_err() {
@@ -126,13 +125,14 @@ async fn read(
     }
 }
 
-/// Has each attempt begin with another place: one that accepts connections and does not answer takes all the time.
+/// Starts each attempt at another address: a server that accepts connections but does not answer would use
+/// up all the time.
 fn begin_with(attempt: usize, access: &mut Access) {
     let places = access.places.len().max(1);
     access.places.rotate_left(attempt % places);
 }
 
-/// Notes whether letters to this node are read, and logs it.
+/// Records whether letters to this node are read, and logs changes.
 fn tell(fleet: &Fleet, complaints: &mut Complaints, error: Option<String>) {
     let store = &fleet.settings.store;
     match &error {

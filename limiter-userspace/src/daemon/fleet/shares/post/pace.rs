@@ -1,4 +1,4 @@
-//! Whether a server answers soon enough for letters.
+//! Whether a server answers fast enough for letters.
 
 use std::time::Duration;
 
@@ -8,19 +8,18 @@ use tokio::time::Instant;
 
 use super::patience::in_time;
 
-/// After what time an answer is late. A node that asks for a budget waits for half a second, and then asks anew: by a
-/// slower server, nodes would lend to each other in vain.
+/// An answer after this time is late. A node that asks for a share waits for half a second before it asks
+/// again: over a slower server, nodes would lend to each other in vain.
 const LATE: Duration = Duration::from_millis(250);
 
-/// How long it may be unknown how soon it answers.
+/// How long a server's speed may stay unknown.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// A server is late.
 #[derive(Debug, Error)]
 #[error("it answers after more than 250 ms: what nodes say by it comes too late")]
 pub(super) struct Late;
 
-/// How soon a server answers.
+/// A server's speed.
 pub(super) struct Pace {
     is_late: bool,
     noted_at: Instant,
@@ -38,7 +37,7 @@ impl Pace {
         self.is_late
     }
 
-    /// Waits for an answer that the server gives at once.
+    /// Times a command that the server answers at once.
     pub(super) async fn time<T, E: ToString>(
         &mut self,
         work: impl Future<Output = Result<T, E>>,
@@ -49,7 +48,7 @@ impl Pace {
         Ok(done)
     }
 
-    /// Waits for a read, which waits for letters; returns whether it does not say enough.
+    /// Waits for a read, which may block until there are letters; returns whether the speed is unknown.
     pub(super) async fn time_read<E: ToString>(
         &mut self,
         read: impl Future<Output = Result<News, E>>,
@@ -62,14 +61,14 @@ impl Pace {
         } else if took <= LATE / 2 {
             self.note(took);
         }
-        // Else nobody knows for how long the server waited for a letter.
+        // Without letters, the server's own waiting time is unknown.
         let is_old = self.is_late || self.noted_at.elapsed() > UNKNOWN;
         let is_unknown = self.noted_at <= begun && is_old;
         Ok((news, is_unknown))
     }
 
-    /// Notes how long an answer took. A server that was late is so until an answer takes half as long, or the log
-    /// would say again and again that it has changed.
+    /// Records the time of an answer. A late server stays late until an answer takes at most half the
+    /// limit: otherwise the log could alternate.
     fn note(&mut self, took: Duration) {
         self.is_late = took > if self.is_late { LATE / 2 } else { LATE };
         self.noted_at = Instant::now();
@@ -83,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Has a read take a time, and bring letters or none; returns whether that does not say enough.
+    /// Simulates a read of some length, with or without letters; returns whether the speed is unknown.
     async fn read(pace: &mut Pace, ms: u64, has_letters: bool) -> bool {
         let read = async {
             sleep(Duration::from_millis(ms)).await;
@@ -109,13 +108,13 @@ mod tests {
         assert!(!read(&mut pace, 1_050, false).await && !pace.is_late());
         assert!(!read(&mut pace, 1_400, false).await && pace.is_late());
         assert!(!read(&mut pace, 20, true).await && !pace.is_late());
-        // A letter may have come late.
+        // The read may have waited for the letter.
         assert!(!read(&mut pace, 900, true).await && !pace.is_late());
         assert!(read(&mut pace, 900, true).await && !pace.is_late());
         answer(&mut pace, 1_000).await;
         assert!(pace.is_late());
         assert!(read(&mut pace, 1_000, true).await && pace.is_late());
-        // Half as long is soon again.
+        // Half the limit is fast again.
         answer(&mut pace, 200).await;
         assert!(pace.is_late());
         answer(&mut pace, 100).await;

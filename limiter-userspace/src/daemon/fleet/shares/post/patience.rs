@@ -1,22 +1,22 @@
-//! How long, and for how many letters, anything waits.
+//! Time-outs and the capacity of queues.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-/// How long the store may take for anything: longer than a read waits for letters.
+/// How long any command may take: longer than a read waits for letters.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// How long to wait at most before the next attempt to connect.
+/// The longest pause before reconnecting.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// How many letters, or batches of them, may wait.
 pub(super) const WAITING: usize = 64;
 
-/// Letters, each with the name of the node that it is to.
+/// Letters, each with the name of its receiver.
 pub(in super::super) type Letters = Vec<(String, Vec<u8>)>;
 
-/// Waits for the store, but not for ever.
+/// Waits for the store, within a time-out.
 pub(super) async fn in_time<T, E: ToString>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, String> {

@@ -1,4 +1,4 @@
-//! The server that has each node's stream, as servers say.
+//! Which server has each node's stream, learned from the servers.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,18 @@ use limiter_fleet_store::Place;
 
 use super::patience::Letters;
 
-/// The servers that have nodes' streams.
 #[derive(Default)]
 pub(super) struct Routes {
-    /// The one that has this node's, and by default all; `None`: this node hears no letters.
+    /// The server with this node's stream, the default for all others; `None`: this node receives no
+    /// letters.
     pub(super) home: Option<Place>,
-    /// Those that have the streams of other nodes, by the nodes' names: all is on one, unless it is a cluster.
+    /// Servers with the streams of other nodes, by node. Empty unless the store is a cluster.
     elsewhere: HashMap<String, Place>,
 }
 
 impl Routes {
-    /// Sorts letters by server. A node that hears no answers sends none: others would lend to it in vain.
+    /// Sorts letters by server. Without a home server this node sends none: it could not receive the
+    /// answers, so other nodes would lend to it in vain.
     pub(super) fn sort(&self, letters: Letters) -> HashMap<&Place, Letters> {
         let mut sorted = HashMap::<_, Letters>::new();
         let Some(home) = &self.home else {
@@ -29,12 +30,11 @@ impl Routes {
         sorted
     }
 
-    /// Notes that a server has a node's stream.
     pub(super) fn learn(&mut self, node: &str, place: Place) {
         self.elsewhere.insert(node.to_owned(), place);
     }
 
-    /// Forgets a server that is gone: another may have its streams, as servers that are there will say.
+    /// Forgets a lost server. Its streams may have moved: the remaining servers redirect.
     pub(super) fn forget(&mut self, place: &Place) {
         self.elsewhere.retain(|_, other| other != place);
     }
@@ -51,7 +51,7 @@ mod tests {
         }
     }
 
-    /// Returns to which hosts letters to these nodes go, by the nodes' names in order.
+    /// Returns the hosts for letters to these nodes, sorted by node.
     fn hosts(routes: &Routes, nodes: &[&str]) -> Vec<String> {
         let letters = nodes.iter().map(|node| ((*node).to_owned(), Vec::new()));
         let sorted = routes.sort(letters.collect());
@@ -76,7 +76,7 @@ mod tests {
             hosts(&routes, &["a", "b", "b", "c"]),
             ["a one", "b two", "b two", "c three"]
         );
-        // It moves; another is gone.
+        // The stream moves; another server is lost.
         routes.learn("b", place("three"));
         assert_eq!(hosts(&routes, &["b"]), ["b three"]);
         routes.forget(&place("three"));

@@ -1,5 +1,5 @@
-//! Sends letters to one server of the store: a connection that begins with the first letter, and ends when nobody
-//! has any.
+//! Sends letters to one server of the store. The connection begins with the first letter, and ends after a
+//! while without any.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -16,46 +16,46 @@ use super::{
     patience::{Letters, PAUSE, WAITING, in_time},
 };
 
-/// How long a server stays connected for which there are no letters.
+/// How long a connection without letters stays open.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Letters that go together.
+/// Letters sent together.
 pub(super) struct Batch {
     pub(super) letters: Letters,
-    /// Whether another server has sent them here: if this one sends them on, too, they are lost.
+    /// Whether another server has redirected them here. If this server redirects them again, they are
+    /// dropped.
     pub(super) has_moved: bool,
 }
 
-/// News of the task that reads letters, and of those that send them.
+/// Events from the task that reads letters and the tasks that send them.
 pub(super) enum Event {
-    /// A server has this node's stream; `None`: it is too late with it.
+    /// The server with this node's stream; `None`: it is too slow.
     Home(Option<Place>),
-    /// A server takes letters; if it has lost some, why.
+    /// A server takes letters; if it has lost some, the reason.
     Taking(Place, Option<String>),
-    /// Other servers have nodes' streams than was thought.
+    /// Streams of nodes have moved to other servers.
     Moved(Vec<Moved>),
-    /// A server does not take letters, and why.
+    /// A server takes no letters, with the reason.
     Gone(Place, String),
-    /// There are no letters for a server, and its task ends.
+    /// A server's task ends, as it has no letters.
     Idle(Place),
 }
 
-/// A node's stream that another server has.
+/// A node's stream that is on another server than expected.
 pub(super) struct Moved {
     pub(super) node: String,
     pub(super) place: Place,
-    /// The letter that found out; `None`: it is lost.
+    /// The redirected letter; `None`: it is lost.
     pub(super) letter: Option<Vec<u8>>,
 }
 
-/// The task that sends letters to a server. It ends with this.
+/// The task that sends letters to a server. Dropping it ends the task.
 pub(super) struct Server {
     leaving: Sender<Batch>,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    /// Starts it.
     pub(super) fn start(fleet: Arc<Fleet>, place: Place, events: Sender<Event>) -> Self {
         let (leaving, left) = mpsc::channel(WAITING);
         let sending = Sending {
@@ -72,7 +72,7 @@ impl Server {
         }
     }
 
-    /// Sends letters; while too many wait, they are lost.
+    /// Sends letters. Drops them while too many wait.
     pub(super) fn send(&self, batch: Batch) {
         let _ = self.leaving.try_send(batch);
     }
@@ -89,7 +89,7 @@ struct Sending {
     place: Place,
     leaving: Receiver<Batch>,
     events: Sender<Event>,
-    /// The last word in the log about letters that the server has lost; `None`: nothing since it was connected.
+    /// The last report about lost letters; `None`: none since the connection.
     told: Option<Result<(), String>>,
     pace: Pace,
 }
@@ -123,7 +123,7 @@ impl Sending {
         }
     }
 
-    /// Waits for letters, and takes all that there are; `None`: for long there were none.
+    /// Waits for letters, and takes all of them; `None`: none came for a long time.
     async fn next(&mut self) -> Option<Vec<Batch>> {
         let mut batches = Vec::new();
         let receiving = self.leaving.recv_many(&mut batches, WAITING);
@@ -154,7 +154,7 @@ impl Sending {
         self.wait_while_late(outbox).await
     }
 
-    /// Waits until the server answers soon enough again.
+    /// Waits until the server is fast enough again.
     async fn wait_while_late(&mut self, outbox: &mut Outbox) -> Result<(), String> {
         let own = self.fleet.settings.node.clone();
         while self.pace.is_late() {
@@ -168,12 +168,12 @@ impl Sending {
         Ok(())
     }
 
-    /// Drops letters that have waited for a server that was late or gone.
+    /// Drops letters that waited for a slow or lost server.
     fn drop_late(&mut self) {
         while self.leaving.try_recv().is_ok() {}
     }
 
-    /// Tells whether the server takes letters, or why it loses some, when that has changed.
+    /// Reports whether the server takes letters, or why it loses some, on changes only.
     async fn note(&mut self, outcome: Result<(), String>) {
         if self.told.as_ref() != Some(&outcome) {
             self.told = Some(outcome.clone());
@@ -183,7 +183,7 @@ impl Sending {
     }
 
     async fn tell(&self, event: Event) {
-        // Fails when all ends.
+        // Fails only when the daemon ends.
         let _ = self.events.send(event).await;
     }
 }

@@ -16,10 +16,9 @@ use super::{
     server::{Batch, Event, Moved, Server},
 };
 
-/// The most servers that letters go to: the store says which there are.
+/// The most servers to send letters to: the store decides which there are, so bound them.
 const MOST_SERVERS: usize = 128;
 
-/// The servers.
 pub(super) struct Servers {
     fleet: Arc<Fleet>,
     routes: Routes,
@@ -40,17 +39,16 @@ impl Servers {
         }
     }
 
-    /// Returns where events go to.
     pub(super) fn events(&self) -> Sender<Event> {
         self.telling.clone()
     }
 
-    /// Nobody reads letters to this node.
+    /// Forgets the home server: no task reads letters to this node.
     pub(super) fn leave_home(&mut self) {
         self.routes.home = None;
     }
 
-    /// Sends letters until nobody wants that any more, or the server with this node's stream is gone: then says why.
+    /// Sends letters until the channel closes, or the home server is lost: then returns the reason.
     pub(super) async fn route(&mut self, leaving: &mut Receiver<Letters>) -> Result<(), String> {
         loop {
             tokio::select! {
@@ -98,7 +96,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Learns where streams are, and sends letters there.
+    /// Learns new places of streams, and sends the redirected letters there.
     fn follow(&mut self, moved: Vec<Moved>) {
         let mut letters = Letters::new();
         for Moved {
@@ -113,7 +111,7 @@ impl Servers {
         self.send(letters, true);
     }
 
-    /// Notes whether a server takes letters, and logs it when that changes.
+    /// Records whether a server takes letters, and logs changes.
     fn tell(&self, place: &Place, error: Option<String>) {
         let mut told = self.fleet.told();
         let before = told.letter_servers.insert(place.to_string(), error.clone());
@@ -143,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Has a server say that another has the letters of the node of its number.
+    /// An event: the letters of node `number` have moved to server `number`.
     fn moved(number: usize) -> Event {
         Event::Moved(vec![Moved {
             node: format!("node-{number}"),
@@ -160,7 +158,7 @@ mod tests {
             servers.heed(moved(number)).unwrap();
         }
         assert_eq!(servers.started.len(), MOST_SERVERS);
-        // One makes room for another.
+        // One ends, and makes room for another.
         let last = place(2 * MOST_SERVERS);
         assert!(!servers.started.contains_key(&last));
         servers.heed(Event::Idle(place(1))).unwrap();

@@ -1,4 +1,5 @@
-//! The costs of many hot owners for a node: letters, and time, with real letters and seals and without a kernel.
+//! A node's costs for many hot owners: letters and CPU time, with real letters and seals but without a
+//! kernel.
 //!
 //! ```text
 //! cargo test --release -p limiter-userspace --lib -- --ignored --nocapture what_many_hot_owners_cost
@@ -14,23 +15,23 @@ use super::*;
 const NODES: usize = 5;
 const OWNERS: u32 = 10_000;
 
-/// How the demand for owners moves.
+/// How the demand of owners moves.
 #[derive(Clone, Copy, Debug)]
 enum Motion {
-    /// Each owner's packets come to one node, which needs what the others have at home.
+    /// Each owner's packets come to one node, which needs the other nodes' shares too.
     OneNode,
-    /// To two, more than there is.
+    /// To two nodes, with more demand than the budget.
     TwoNodes,
-    /// To one, another every ten seconds, each owner at its own time.
+    /// To one node, another one every ten seconds, at a different moment for each owner.
     Moving,
 }
 
-/// How much each owner's packets want.
+/// The demand of each owner's packets.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
-    /// 100 000 tokens a second, as much as there is.
+    /// 100 000 tokens a second, the whole rate.
     Busy,
-    /// Six of ten.
+    /// Six of ten tokens a second.
     Slow,
 }
 
@@ -42,7 +43,7 @@ impl Pace {
         }
     }
 
-    /// Returns how many come until a look.
+    /// Returns the tokens demanded until a poll.
     fn tokens(self, owner: u64, look: u64) -> u64 {
         match self {
             Self::Busy => 20_000,
@@ -51,7 +52,7 @@ impl Pace {
     }
 }
 
-/// A time that this thread has run: others may want the CPU, too.
+/// The CPU time of this thread: other load does not count.
 #[derive(Clone, Copy)]
 struct Cpu(Duration);
 
@@ -73,7 +74,7 @@ struct Costs {
     seal: Seal,
     under_way: Vec<(usize, Vec<u8>)>,
     now_ns: u64,
-    /// The first node's.
+    /// The first node's time.
     time: Duration,
     sealing: Duration,
     looking: Duration,
@@ -118,7 +119,7 @@ impl Costs {
         }
     }
 
-    /// Runs for so many looks of all nodes.
+    /// Runs all nodes for so many polls.
     fn run(&mut self, looks: u64, motion: Motion) {
         for _ in 0..looks {
             self.now_ns += TICK_MS * MS;
@@ -147,7 +148,7 @@ impl Costs {
                 self.spend(number, begun);
                 self.send(number, said);
             }
-            // All is heard before the next look: questions, then answers.
+            // All letters arrive before the next poll: questions, then answers.
             for _ in 0..2 {
                 let under_way = std::mem::take(&mut self.under_way);
                 for to in 0..NODES {

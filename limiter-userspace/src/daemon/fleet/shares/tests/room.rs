@@ -1,8 +1,8 @@
-//! More owners are hot than there is room for.
+//! More hot owners than there is room for.
 
 use super::{super::keeper::MOST_HOT, *};
 
-/// Owners without room have what each node has at home. A limit's only owner always has room.
+/// Owners without room have the home share. A limit's only owner always has room.
 #[test]
 fn owners_without_room_stay_at_home() {
     let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();

@@ -1,4 +1,4 @@
-//! All five are flooded while hosts, daemons and the store fail.
+//! All five nodes are flooded while hosts, daemons and the store fail.
 
 use std::{
     thread,
@@ -16,10 +16,10 @@ use crate::peers::fleet::{bans_of, in_common::wait_for_share, status, wait_for};
 
 const ALL: [usize; 5] = [1, 2, 3, 4, 5];
 
-/// The two that are cut off, stalled and killed, when they have all that others lend.
+/// The two nodes that are cut off, stalled and killed, once they have borrowed everything.
 const TWO: [usize; 2] = [4, 5];
 
-/// After this time no bucket has more left than what comes back.
+/// After this time no bucket has more than its refill.
 const DRAINED: Duration = Duration::from_secs(4);
 
 #[test]
@@ -30,7 +30,7 @@ fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {
     thread::sleep(DRAINED);
     watch.reach(&five, "all five want all")?;
 
-    // Cut off with what they have borrowed, while the others want it.
+    // Cut two nodes off with their loans, while the others want them.
     have_two_borrow(&five, &mut floods)?;
     five.cut_off(&TWO)?;
     floods.only(&five, &ALL)?;
@@ -91,7 +91,7 @@ fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {
     watch.finish(five)
 }
 
-/// Has only two nodes flooded, and waits until they have what the others do not need.
+/// Floods two nodes only, and waits until they have borrowed the others' shares.
 fn have_two_borrow(five: &Five, floods: &mut Floods) -> Result<()> {
     floods.only(five, &TWO)?;
     for number in TWO {

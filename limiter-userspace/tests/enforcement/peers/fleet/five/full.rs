@@ -1,4 +1,4 @@
-//! The store's disk is full: it takes nothing more.
+//! The store's disk is full: it refuses writes.
 
 use std::{
     fs::{self, File},
@@ -17,15 +17,15 @@ use crate::peers::fleet::{
     wait_for, wait_until,
 };
 
-/// How many more lines a node may write about it in some seconds, in which it tries again several times.
+/// The most lines that a node may log about it in some seconds, with several attempts.
 const MOST_LINES: usize = 2;
 
-/// Nodes say so and go on: with the bans that hold, and each with its part of the budget. When there is room again,
-/// they go on together.
+/// The nodes report it and go on, with active bans and each with its part of the budget. Once there is room
+/// again, they share again.
 #[test]
 fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
     let nodes = ["a", "b"];
-    // Less than a flood.
+    // Below the rate of a flood.
     let limits = LIMITS.replace("count: 6000", "count: 1000");
     let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, &limits, "")?;
     let [a, b] = &fleet.nodes[..] else {
@@ -73,7 +73,7 @@ fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
     fleet.stop()
 }
 
-/// Takes all room that there is.
+/// Fills the disk.
 fn fill(filler: &std::path::Path) -> Result<()> {
     let mut file = File::create(filler).context("no disk")?;
     while file.write_all(&[0; 512]).is_ok() {}
@@ -82,7 +82,7 @@ fn fill(filler: &std::path::Path) -> Result<()> {
 
 /// Returns whether a store refuses to write.
 fn refuses(store: &Store) -> Result<bool> {
-    // It takes the rest of the page that it writes to, too.
+    // Long enough to need more than the rest of the current page.
     let answer = store.command(&["set", "other", &"x".repeat(4_000)])?;
     Ok(answer.contains("MISCONF"))
 }

@@ -1,4 +1,4 @@
-//! Nobody who sends little is harmed when the fleet is not there.
+//! Clients with little traffic lose nothing while the fleet is down.
 
 use std::{
     thread,
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::peers::fleet::{in_common::wait_for_share, wait_for, wait_until};
 
-/// One node is flooded, and the others' clients, which send less than the floor, lose nothing: while the store
-/// is slow, stopped and gone, nor while a daemon stands still. A slow store is one until it is too slow.
+/// One node is flooded. The other nodes' clients send less than the floor, and lose nothing while the store
+/// is slow, stopped or gone, or a daemon stands still. A slow store still works until it is too slow.
 #[test]
 fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     let mut five = Five::by_proxy()?;

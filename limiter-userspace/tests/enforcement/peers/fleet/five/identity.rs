@@ -17,11 +17,11 @@ pub(in super::super) const OLD: &str =
 pub(in super::super) const NEW: &str =
     "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
 
-/// The line of a daemon that has read its keys.
+/// The log line of a daemon that has read its keys.
 pub(in super::super) const SAID: &str = "the fleet's keys are those in the file";
 
-/// As docs/fleet.md says, one node after the other: all hear all others at each moment, and who comes later knows
-/// the bans from before.
+/// By the steps of docs/fleet.md, one node after the other: all nodes understand each other at each moment,
+/// and a later node knows the earlier bans.
 #[test]
 fn a_key_changes_while_daemons_run() -> Result<()> {
     let store = Store::start(3)?;
@@ -45,7 +45,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
         for name in ["a", "b"] {
             write_secret(&key_file(name), &keys.join("\n"))?;
         }
-        // Each reads it within five seconds, and meanwhile they have different ones.
+        // Each node reads the file within five seconds; in between, their keys differ.
         loop {
             let has_read = [a.log()?, b.log()?].map(|log| log.matches(SAID).count() >= read);
             for (from, to) in [(&a, &b), (&b, &a)] {
@@ -75,7 +75,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
     Ok(())
 }
 
-/// The log of both says so, and bans come and go.
+/// Both log the conflict, and bans come and go.
 #[test]
 fn two_nodes_with_one_name_find_out() -> Result<()> {
     let store = Store::start(2)?;

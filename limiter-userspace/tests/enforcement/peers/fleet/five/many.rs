@@ -1,4 +1,4 @@
-//! As many bans as a fleet holds.
+//! As many bans as a fleet can hold.
 
 use std::{
     fs::{self, File},
@@ -16,13 +16,13 @@ use crate::peers::{
     fleet::{Fleet, configuration, start, status, store::Store, wait_for},
 };
 
-/// All but the last that there is room for.
+/// One less than the limit.
 const MANY: u64 = 499_999;
 
 /// How long each step may take.
 pub(in super::super) const LONGEST: Duration = Duration::from_mins(5);
 
-/// Tells how long it takes until nodes know all of them, and what they cost.
+/// Measures how long nodes need to learn all bans, and the cost.
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn half_a_million_bans() -> Result<()> {
@@ -73,7 +73,7 @@ fn half_a_million_bans() -> Result<()> {
         nodes: vec![a, b],
         store,
     };
-    // Until both have saved what has changed.
+    // Until both nodes have saved their changes.
     thread::sleep(Duration::from_secs(65));
     quiet::check(&fleet, Duration::from_mins(1))?;
     let nodes = &fleet.nodes;
@@ -93,7 +93,7 @@ fn wait(node: &Limiter, is_right: impl Fn(&Value) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns how much memory a daemon has, and has had at most.
+/// Returns a daemon's current and peak memory.
 pub(in super::super) fn memory(node: &Limiter) -> Result<String> {
     let status = fs::read_to_string(format!("/proc/{}/status", node.id()))?;
     let line = |name| status.lines().find(|line| line.starts_with(name));

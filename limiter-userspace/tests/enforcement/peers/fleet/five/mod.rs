@@ -1,8 +1,8 @@
-//! Five hosts under attack, each with clients of its own, and what can happen to a fleet: hosts that are cut
-//! off, daemons that stall and die, a store that is slow, full, stopped, or lost.
+//! Five hosts under attack, each with its own clients, and the faults of a fleet: hosts that are cut off,
+//! daemons that stall and die, a store that is slow, full, stopped or lost.
 //!
-//! Each node is a namespace with a link to its clients, where the limiter is, and one to the store.
-//! What passes is counted by those to whom it is sent.
+//! Each node is a namespace with two links: to its clients, where the limiter runs, and to the store. The
+//! receivers count the packets that pass.
 
 mod faults;
 mod full;
@@ -26,13 +26,13 @@ use super::{
 };
 use crate::peers::succeed;
 
-/// The budget that all nodes have in common, in packets a second.
+/// The shared budget, in packets a second.
 const RATE: i64 = 6_000;
 
-/// Its burst: as much as comes back in seconds, so that these do not hide tokens that come from nowhere.
+/// The burst: some seconds' worth, so that the refill of these seconds does not hide surplus tokens.
 const BURST: i64 = 20_000;
 
-/// The destination of all packets that count.
+/// The destination port of all counted packets.
 const PORT: u16 = 9;
 
 const LIMITS: &str = "limits:
@@ -40,30 +40,29 @@ const LIMITS: &str = "limits:
   All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
         count: 6000, period: 1s}";
 
-/// The port of the store, and that of the proxy before it.
+/// The port of the store, and the port of its proxy.
 const STORE_PORT: u16 = 6_380;
 const PROXY_PORT: u16 = 6_381;
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// How soon the fleet shares again once it can.
+/// How soon the fleet must share again after a fault.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// How soon on a machine that has much else to do.
+/// The same on a busy machine.
 const SLOW_RECOVERY: Duration = Duration::from_secs(20);
 
-/// Five nodes, and their clients.
 struct Five {
     fleet: Fleet,
     hosts: Vec<Host>,
     proxy: Proxy,
 }
 
-/// A node's clients and the server that it defends.
+/// A node's clients, and the server that it protects.
 struct Host {
     pair: Pair,
     sink: UdpSink,
-    /// Programs stay when their daemon is killed.
+    /// The programs stay when their daemon is killed.
     pins: PinDirectory,
 }
 
@@ -73,7 +72,7 @@ impl Five {
         Self::by(STORE_PORT)
     }
 
-    /// Starts them so that nodes only reach the store by way of the proxy.
+    /// Starts them with the proxy between nodes and store.
     fn by_proxy() -> Result<Self> {
         Self::by(PROXY_PORT)
     }
@@ -106,12 +105,12 @@ impl Five {
         })
     }
 
-    /// Returns a node; they are counted from 1.
+    /// Returns a node, counted from 1.
     fn node(&mut self, number: usize) -> &mut Limiter {
         &mut self.fleet.nodes[number - 1]
     }
 
-    /// Cuts nodes off from the store; none: all reach it.
+    /// Cuts nodes off from the store; with an empty list, reconnects all.
     fn cut_off(&self, numbers: &[usize]) -> Result<()> {
         let nft = |rules: &str| {
             let mut command = self.fleet.store.namespace().command("nft");

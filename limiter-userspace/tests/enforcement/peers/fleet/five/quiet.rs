@@ -13,8 +13,8 @@ use crate::peers::fleet::{Fleet, store::Store};
 /// The most commands that a quiet node sends in a second.
 const MOST: u64 = 50;
 
-/// Watches nodes without anything to do for so long: checks what they cost the store, and says what each daemon and
-/// the store took of a CPU.
+/// Watches idle nodes for some time. Checks the number of commands to the store, and prints the CPU time of
+/// each daemon and of the store.
 pub(in super::super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
     let before = (Instant::now(), commands(&fleet.store)?, ticks(fleet)?);
     thread::sleep(watched);
@@ -38,7 +38,7 @@ pub(in super::super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many commands a store was sent, in all.
+/// Returns how many commands the store has received.
 fn commands(store: &Store) -> Result<u64> {
     let told = store.command(&["info", "commandstats"])?;
     let calls = told.lines().filter_map(|line| line.split_once("calls="));
@@ -46,7 +46,7 @@ fn commands(store: &Store) -> Result<u64> {
     Ok(calls.sum())
 }
 
-/// Returns how many hundredths of a second each daemon has worked, and then the store.
+/// Returns the CPU time of each daemon and of the store, in hundredths of a second.
 fn ticks(fleet: &Fleet) -> Result<Vec<u64>> {
     let nodes = fleet.nodes.iter().map(Limiter::id);
     nodes.chain([fleet.store.id()?]).map(worked).collect()
@@ -54,7 +54,7 @@ fn ticks(fleet: &Fleet) -> Result<Vec<u64>> {
 
 fn worked(process: u32) -> Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // Behind the name, which may have any characters: the state, and the times as the 12th and 13th.
+    // After the name, which may have any characters, come the state and, 12th and 13th, the times.
     let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
     let mut fields = fields.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();

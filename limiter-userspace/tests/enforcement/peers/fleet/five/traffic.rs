@@ -1,4 +1,4 @@
-//! Packets of clients, and the part of them that passes.
+//! The clients' packets, and the part of them that passes.
 
 use std::{
     net::IpAddr,
@@ -16,19 +16,19 @@ use super::{BURST, Five, PORT, RATE};
 /// Clients end by themselves after this time.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// Nearly as many packets a second from each node's clients as all nodes admit together.
+/// Packets a second from each node's flooding client: nearly as many as all nodes admit together.
 const FLOOD: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 
-/// Packets a second of a client that every node has room for, whatever happens: its floor is 60.
+/// Packets a second of a client that fits every node's floor, which is 60.
 const GOOD: NonZeroU32 = NonZeroU32::new(45).unwrap();
 
 /// A part of the budget, in percent.
 const NEARLY_ALL: i64 = 85;
 
-/// As many packets as may wait in the servers' sockets, uncounted, at the look before.
+/// Packets that may wait uncounted in the servers' sockets at the earlier measurement.
 const UNCOUNTED: i64 = 5 * 300;
 
-/// A host's server, and its clients: one that floods, and one that does not.
+/// A host's server, a flooding client and a good one.
 pub(super) fn pair(number: usize) -> Result<Pair> {
     let network = |last: u8| format!("10.90.{number}.{last}/32").parse();
     Pair::new(&[network(2)?, network(3)?], &[network(1)?])
@@ -46,12 +46,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Starts one that sends far more than is admitted.
+    /// Starts a client that floods.
     pub(super) fn flood(five: &Five, number: usize) -> Result<Self> {
         Self::start(five, number, address(number, 2)?, FLOOD)
     }
 
-    /// Starts one that sends little.
+    /// Starts a client with little traffic.
     pub(super) fn good(five: &Five, number: usize) -> Result<Self> {
         Self::start(five, number, address(number, 3)?, GOOD)
     }
@@ -69,7 +69,7 @@ impl Client {
         })
     }
 
-    /// Returns how many packets it has sent.
+    /// Stops it; returns the number of packets sent.
     fn stop(mut self) -> Result<u64> {
         self.progress.stop();
         match self.thread.take().map(JoinHandle::join) {
@@ -78,13 +78,13 @@ impl Client {
         }
     }
 
-    /// Stops it, and checks that all that it has sent has arrived; returns how many packets.
+    /// Stops it, and checks that all its packets have arrived; returns their number.
     pub(super) fn check_all_arrived(self, five: &Five) -> Result<u64> {
         let (number, begun) = (self.number, Instant::now());
         let sent = self.stop()?;
         let host = &five.hosts[number - 1];
-        // A busy machine may have no room for a packet, which the limiter then never sees: no other client
-        // of the node sends.
+        // A busy machine may drop a packet before the limiter sees it. No other client of the node sends,
+        // so the loss is this client's.
         let lost = host.pair.lost()?;
         loop {
             let arrived = host.sink.so_far().of(address(number, 3)?).packets;
@@ -109,7 +109,7 @@ impl Drop for Client {
     }
 }
 
-/// The floods of the nodes that have one.
+/// The floods, one per flooded node.
 pub(super) struct Floods(Vec<Client>);
 
 impl Floods {
@@ -117,7 +117,7 @@ impl Floods {
         Self(Vec::new())
     }
 
-    /// Has clients of these nodes, and no others, flood them.
+    /// Floods exactly these nodes.
     pub(super) fn only(&mut self, five: &Five, numbers: &[usize]) -> Result<()> {
         let had = std::mem::take(&mut self.0);
         for client in had {
@@ -136,7 +136,7 @@ impl Floods {
     }
 }
 
-/// The packets that pass, from before the first one on, and one bucket with the whole budget, as it would be after that.
+/// The packets that pass from the start on, compared with one bucket that has the whole budget.
 pub(super) struct Watch {
     begun: Instant,
     looked: Instant,
@@ -155,8 +155,8 @@ impl Watch {
         }
     }
 
-    /// Checks that the bucket would have admitted all, since any earlier look; returns how many packets passed since
-    /// the last one.
+    /// Checks that the bucket would have admitted all packets since any earlier measurement; returns the
+    /// number since the last one.
     fn look(&mut self, five: &Five) -> Result<u64> {
         let sinks = five.hosts.iter().map(|host| host.sink.so_far());
         let passed: u64 = sinks.map(|tally| tally.packets()).sum();
@@ -168,7 +168,7 @@ impl Watch {
         Ok(new)
     }
 
-    /// Lets a time pass; returns the part of the budget that passed, in percent.
+    /// Waits; returns the part of the budget that passed, in percent.
     pub(super) fn phase(&mut self, five: &Five, what: &str, time: Duration) -> Result<i64> {
         self.look(five)?;
         let begun = Instant::now();
@@ -183,8 +183,8 @@ impl Watch {
         Ok(used)
     }
 
-    /// Lets such phases pass until nearly all of the budget passes: while the machine has much else to do, clients
-    /// send too little.
+    /// Repeats such phases until nearly all of the budget passes: on a busy machine, clients send too
+    /// little.
     pub(super) fn reach(&mut self, five: &Five, what: &str) -> Result<()> {
         let begun = Instant::now();
         while self.phase(five, what, Duration::from_secs(2))? < NEARLY_ALL {
@@ -193,12 +193,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Checks the whole, when nothing is sent any more.
+    /// Checks the totals after all traffic has ended.
     pub(super) fn finish(self, five: Five) -> Result<()> {
         let time = self.begun.elapsed();
         let Five { fleet, hosts, .. } = five;
         let mut arrived = 0;
-        // A daemon that lives pins again the programs that lose their pins.
+        // A live daemon would pin its programs again, so remove the pins last.
         let mut pins = Vec::new();
         for host in hosts {
             let tally = host.sink.finish().context("cannot count")?;
@@ -214,7 +214,7 @@ impl Watch {
     }
 }
 
-/// Returns the tokens that come back in a time, by clocks that run a thousandth too fast.
+/// Returns the tokens that refill in a time, by clocks that run a thousandth too fast.
 fn most_in(time: Duration) -> i64 {
     let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     RATE * (ms + 1) * 1_001 / 1_000_000 + 1

@@ -21,19 +21,20 @@ use crate::peers::fleet::{
     configuration_at, servers, start, status, wait_until,
 };
 
-/// The nodes' names, each with the server that has its letters. The first server also has all else of the fleet.
+/// The nodes' names, each with the server of its letters. The first server also has all other keys of the
+/// fleet.
 const NODES: [(&str, usize); 3] = [("c", 0), ("a", 1), ("d", 2)];
 
-/// For how long a node's share is looked at after the Cluster has changed.
+/// How long to watch a node's share after the Cluster has changed.
 const LOOKED_AT: Duration = Duration::from_secs(8);
 
-/// Returns whether a share, in thousandths, is all but the others' floors.
+/// Returns whether a share, in thousandths, is everything but the others' floors.
 const fn nearly_all(share: u64) -> bool {
     share > 950
 }
 
-/// Starts a Cluster of three servers and three nodes, of which each begins with another server; and proves that each
-/// server has one node's letters.
+/// Starts a Cluster of three servers and three nodes, each node with a different first address. Checks that
+/// each server has one node's letters.
 fn begin() -> Result<(Cluster, Fleet)> {
     let store = servers::place(NODES.len())?;
     let cluster = Cluster::start(&store, NODES.len())?;
@@ -54,7 +55,7 @@ fn begin() -> Result<(Cluster, Fleet)> {
     Ok((cluster, fleet))
 }
 
-/// Returns whether a server has a node's letters, and no other's.
+/// Returns whether a server has the letters of that node only.
 fn has_letters_of(fleet: &Fleet, server: usize, name: &str) -> Result<bool> {
     let keys = ask(&fleet.store, server, &["KEYS", "limiter:letters:*"])?;
     Ok(keys.trim() == stream(name))
@@ -64,14 +65,15 @@ fn stream(name: &str) -> String {
     format!("limiter:letters:{{edge:{name}}}")
 }
 
-/// Returns whether a node knows that a server takes its letters; `None`: it sends it none.
+/// Returns whether a node reports that a server takes its letters; `None`: the node sends it none.
 fn takes(node: &Limiter, server: usize) -> Result<Option<bool>> {
     let status = status(node)?;
     let told = status["letter_servers"].get(place(server));
     Ok(told.map(serde_json::Value::is_null))
 }
 
-/// Nodes share whichever servers have their letters. While one is stopped and then gone, all others share.
+/// Nodes share budgets with letters on any server. While one server is stopped, and then gone, the other
+/// nodes share.
 #[test]
 fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
     let (mut cluster, fleet) = begin()?;
@@ -98,7 +100,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
     );
     watch.wait_for_use(&fleet, 95..=100)?;
 
-    // The third node has nearly all when its server stops: what it borrowed ends.
+    // The third node has nearly everything when its server stops: its loans end.
     cluster.server(2)?.signal(Signal::SIGSTOP)?;
     println!(
         "the third had its part after {:?}",
@@ -133,7 +135,7 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
     fleet.stop()
 }
 
-/// Letters of a node move to another server, and a replica takes the place of another node's.
+/// A node's letters move to another server, and a replica replaces another node's server.
 #[test]
 fn letters_follow_what_a_cluster_moves() -> Result<()> {
     let (mut cluster, fleet) = begin()?;
@@ -171,7 +173,7 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
     fleet.stop()
 }
 
-/// Looks at a node's share for a time; returns until when it had not nearly all.
+/// Watches a node's share for a time; returns when it last had less than nearly everything.
 fn had_less(node: &Limiter, since: Instant) -> Result<Duration> {
     let (begun, mut until) = (Instant::now(), Duration::ZERO);
     while begun.elapsed() < LOOKED_AT {
@@ -183,7 +185,7 @@ fn had_less(node: &Limiter, since: Instant) -> Result<Duration> {
     Ok(until)
 }
 
-/// Moves the letters of a node from a server to another, as `redis-cli --cluster reshard` does it.
+/// Moves a node's letters to another server, like `redis-cli --cluster reshard`.
 fn move_letters(fleet: &Fleet, name: &str, from: usize, to: usize) -> Result<()> {
     let store = &fleet.store;
     let stream = stream(name);

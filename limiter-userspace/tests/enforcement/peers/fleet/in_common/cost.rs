@@ -1,4 +1,4 @@
-//! The costs of many hot owners, with a real kernel and a real store.
+//! The cost of many hot owners, with a real kernel and a real store.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 const OWNERS: usize = 10_000;
 
-/// Each owner's packets, at the node that they come to: more than what that has at home, a fifth.
+/// Packets a second of each owner, at one node: more than that node's home share, a fifth.
 const EACH: usize = 6;
 
 const LIMITS: &str = "limits:
@@ -26,10 +26,10 @@ const LIMITS: &str = "limits:
   Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 200,
          count: 10, period: 1s}";
 
-/// For how many seconds owners stay at a node.
+/// How many seconds an owner stays at a node.
 const STAY: usize = 10;
 
-/// Returns the node to which an owner's packets come, in a second.
+/// Returns the node that receives an owner's packets in a given second.
 const fn busy(owner: usize, second: usize) -> usize {
     (owner + (second + owner / NODES.len() % STAY) / STAY) % NODES.len()
 }
@@ -59,7 +59,7 @@ fn send(fleet: &Fleet, seconds: impl Iterator<Item = usize>) -> Result<()> {
     Ok(())
 }
 
-/// Returns how long each thread of a daemon has run, by their names.
+/// Returns the CPU time of each thread of a daemon, by name.
 fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
     let mut threads = BTreeMap::new();
     for task in fs::read_dir(format!("/proc/{}/task", node.id()))? {
@@ -72,7 +72,7 @@ fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
     Ok(threads)
 }
 
-/// Sends the packets of some seconds, and says what that cost a node.
+/// Sends the packets of some seconds, and prints a node's cost.
 fn tell(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
     let node = &fleet.nodes[0];
     let (begun, before) = (Instant::now(), threads(node)?);

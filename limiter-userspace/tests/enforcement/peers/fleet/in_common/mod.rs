@@ -1,4 +1,4 @@
-//! Nodes admit what a limit says in common, wherever packets come.
+//! Nodes together admit a shared limit's budget, wherever packets arrive.
 
 mod cluster;
 mod cost;
@@ -24,10 +24,10 @@ use super::{
     store::{self, Store},
 };
 
-/// Thrice as many packets a second as the fleet admits.
+/// Three times as many packets a second as the fleet admits.
 const FLOOD: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 
-/// After this time no bucket has more left than what comes back.
+/// After this time no bucket has more than its refill.
 const DRAINED: Duration = Duration::from_secs(4);
 
 /// Returns a node's share, in thousandths.
@@ -35,7 +35,8 @@ pub(super) fn share(status: &Value) -> u64 {
     share_of("All", status)
 }
 
-/// Returns its share of a limit; if the limit has many owners, of each that is not hot.
+/// Returns a node's share of a limit; for a limit with many owners, the share of each owner that is not
+/// hot.
 fn share_of(limit: &str, status: &Value) -> u64 {
     let share = status["shares"][limit]["share_billionths"].as_u64();
     share.unwrap_or_default() / 1_000_000
@@ -50,7 +51,7 @@ fn wait_for_parts(fleet: &Fleet, limit: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a node's share is as it should be; returns how long that took.
+/// Waits until a node's share is right; returns how long that took.
 pub(super) fn wait_for_share(node: &Limiter, is_right: impl Fn(u64) -> bool) -> Result<Duration> {
     wait_for_share_of("All", node, is_right)
 }
@@ -75,7 +76,7 @@ fn wait_for_share_of(
     }
 }
 
-/// Packets that come to a node until they are stopped.
+/// A stream of packets to a node, until it is stopped.
 pub(super) struct Flood {
     progress: Progress,
     thread: Option<JoinHandle<Result<()>>>,
@@ -86,7 +87,7 @@ impl Flood {
         Self::of_node(&fleet.store, number)
     }
 
-    /// Sends packets of one source to the node of a number.
+    /// Sends packets of one source to a node, by its number.
     pub(super) fn of_node(store: &Store, number: usize) -> Result<Self> {
         let frame = Frame::new(
             store::address(number).parse()?,

@@ -1,5 +1,5 @@
-//! Limits by the names that queries ask for: a name has one budget on all nodes, as they number names by the fleet's
-//! key.
+//! Limits by the names in queries: a name has one budget on all nodes, because they number names by the
+//! fleet's key.
 
 use std::fs;
 
@@ -17,8 +17,8 @@ use crate::peers::{
     zones::query,
 };
 
-/// Limits by each kind of name, each on a name of its own. Three have an override for it, and no other would do. The names
-/// that nobody asked for yet are of a zone.
+/// Limits by each kind of name, each for a separate name. Three names have an override that only they
+/// match. Fresh names belong to one zone.
 const LIMITS: &str = "zones: [new.test]
 subscribers: {7: [192.0.2.0/24], 8: [192.0.2.0/28]}
 overrides:
@@ -45,7 +45,7 @@ const ALL_KINDS: [Budget; 5] = [
     packets("News", 250),
 ];
 
-/// So many names that nobody asks for one again before the flood ends.
+/// Enough names that none repeats before the flood ends.
 const NEW_NAMES: u32 = 40_000;
 
 fn limits() -> Result<String> {
@@ -56,11 +56,11 @@ fn limits() -> Result<String> {
     ))
 }
 
-/// Has a node get queries for a name of each kind, of one source.
+/// Sends queries for a name of each kind to a node, from one source.
 fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
     let frame = Frame::new("192.0.2.77".parse()?, store::node_address(number).parse()?);
     let ask = |name: &str| frame.udp(1_000, 53, &query(1, name));
-    // Each node gets questions for other names of a domain, and other new names.
+    // Each node gets queries for other names of a domain, and other fresh names.
     let [of_domain, of_pair, of_subscriber] =
         ["domain", "pair", "subscriber"].map(|domain| format!("on{number}.{domain}.test"));
     let same = [&of_domain, "www.question.test", &of_pair, &of_subscriber].map(ask);
@@ -73,7 +73,7 @@ fn flood(fleet: &Fleet, number: usize) -> Result<Flood> {
     Flood::with(fleet, number, frames)
 }
 
-/// A name of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
+/// A name of each kind gets nearly its whole limit, at one node, at another and at both, and never more.
 #[test]
 fn a_name_has_one_budget_on_all_nodes() -> Result<()> {
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
@@ -95,13 +95,14 @@ fn a_name_has_one_budget_on_all_nodes() -> Result<()> {
 
 const NEW: &str = "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
 
-/// The line of a daemon that has read its keys, and that which follows where names have numbers by another.
+/// The log line of a daemon that has read its keys, and the next line if names still have numbers by
+/// another key.
 const READ: &str = "the fleet's keys are those in the file";
 const BEFORE: &str = "limits in common number names by the key of before";
 
 const OF_NAMES: [Budget; 2] = [packets("Domains", 250), packets("Questions", 250)];
 
-/// Puts these keys into the file of all nodes, and waits until all have read it, which happens for the `times`th time.
+/// Writes these keys to the file of all nodes, and waits until all have read it for the `times`th time.
 fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {
     let file = fleet.store.directory().join("fleet.key");
     write_secret(&file, &keys.join("\n"))?;
@@ -114,8 +115,9 @@ fn change_keys(fleet: &Fleet, keys: &[&str], times: usize) -> Result<()> {
     Ok(())
 }
 
-/// Nodes that number names by another key than others share nothing with these, and never do all admit more than the
-/// whole, but for the buckets of the new numbers, which are full. When all are reloaded, they share again.
+/// Nodes that number names with different keys do not share budgets with each other. They never admit more
+/// than the whole, except for the new numbers' buckets, which start full. Once all are reloaded, they share
+/// again.
 #[test]
 fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
     let fleet = Fleet::with(&["a", "b"], &limits()?)?;
@@ -134,7 +136,7 @@ fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
         change_keys(&fleet, keys, times)?;
         watch.look(&fleet)?;
     }
-    // Until they are reloaded, both number names by the old one.
+    // Until they are reloaded, both nodes number names with the old key.
     watch.wait_for_use(&fleet, NEARLY_ALL)?;
     ensure!(have_one_policy()?);
     for node in &fleet.nodes {
@@ -142,7 +144,7 @@ fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
     }
     let reload = |watch: &mut Watch, number: usize| {
         fleet.nodes[number].show(&["reload"])?;
-        // By other numbers, names have other buckets.
+        // Under other numbers, names have other buckets.
         watch.one_begins_anew(2)
     };
     reload(&mut watch, 0)?;

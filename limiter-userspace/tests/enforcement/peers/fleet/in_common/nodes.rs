@@ -1,4 +1,4 @@
-//! Nodes come and leave.
+//! Nodes join and leave.
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::PinDirectory;
@@ -14,12 +14,12 @@ use crate::peers::{
     fleet::{ARGUMENTS, Fleet, configuration, start, status, store::Store},
 };
 
-/// A node comes and another leaves, while packets come to all: never is more admitted than the limit says.
+/// A node joins and another leaves, with packets at all nodes: the fleet never admits more than the limit.
 #[test]
 fn nodes_come_and_leave_within_the_budget() -> Result<()> {
     let mut fleet = Fleet::among(Store::start(3)?, &["a", "b"], LIMITS, "")?;
     wait_for_parts(&fleet, "All")?;
-    // So that programs go on without their daemons.
+    // The programs go on without their daemons.
     let pins = [PinDirectory::new()?, PinDirectory::new()?];
     for (node, pins) in fleet.nodes.iter_mut().zip(&pins) {
         node.terminate()?;
@@ -32,7 +32,7 @@ fn nodes_come_and_leave_within_the_budget() -> Result<()> {
 
     let (two, three) = (["a", "b"], ["a", "b", "c"]);
     begin_with(&mut fleet, &mut watch, &two, ", next-nodes: [a, b, c]")?;
-    // Two thirds of what is lent, and the floors: a third of them is nobody's.
+    // Two thirds of the lent part, plus the floors: a third of them has no node yet.
     watch.wait_for_use(&fleet, 62..=67)?;
     watch.used_within(&fleet, Budget::FULL)?;
     begin_with(&mut fleet, &mut watch, &three, "")?;
@@ -56,7 +56,7 @@ fn nodes_come_and_leave_within_the_budget() -> Result<()> {
     fleet.stop()
 }
 
-/// Has the first two nodes begin anew, one after the other, with other nodes in their configurations.
+/// Restarts the first two nodes, one after the other, with another list of members.
 fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) -> Result<()> {
     for (number, name) in [(1, "a"), (2, "b")] {
         let text = configuration(&fleet.store, number, (name, nodes), LIMITS, more);
@@ -74,8 +74,8 @@ fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) 
     Ok(())
 }
 
-/// A daemon that runs refuses a list that was not the next one: by a shorter one its floor, for one, would be larger at once,
-/// as it comes with the policy.
+/// A running daemon refuses a list other than the announced next one: a shorter list, for one, would raise
+/// its floor at once, together with the policy.
 #[test]
 fn a_list_that_skips_a_step_is_refused() -> Result<()> {
     let fleet = Fleet::with(&["a", "b", "c"], LIMITS)?;
@@ -96,7 +96,7 @@ fn a_list_that_skips_a_step_is_refused() -> Result<()> {
     node.wait_for_log(&format!("not reloaded: {why}"))?;
     ensure!(share(&status(node)?) >= 333, "{:#}", status(node)?);
     let steps = [
-        // Both lists, another that comes, and back; a node that leaves shares no more.
+        // Both lists, another next list, and back; a leaving node no longer shares.
         text(&["a", "b", "c"], LIMITS, ", next-nodes: [a, b]"),
         text(&["a", "b", "c"], LIMITS, ", next-nodes: [a, c]"),
         text(&["a", "b", "c"], LIMITS, ""),

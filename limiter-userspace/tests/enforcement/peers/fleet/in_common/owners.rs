@@ -16,8 +16,8 @@ use crate::peers::{
     zones::query,
 };
 
-/// Limits of all kinds of owners and costs. One owner's address has an override. One observes: what it would not drop is
-/// within the budget.
+/// Limits of all kinds of owners and costs. One owner's address has an override. One limit only observes:
+/// the packets that it would not drop stay within the budget.
 const LIMITS: &str = "zones: [attacked.test]
 overrides:
   - Overridden: {ids: [{id: 192.0.2.9}], burst: 1250, count: 250, period: 1s}
@@ -48,7 +48,7 @@ const ALL_KINDS: [Budget; 5] = [
     packets("Zones", 250),
 ];
 
-/// A part of the budget, in percent: nearly all. A frame of 600 bytes has room or has not.
+/// Nearly the whole budget, in percent. A frame of 600 bytes either fits or does not.
 pub(super) const NEARLY_ALL: RangeInclusive<u64> = 92..=100;
 
 pub(super) const fn packets(limit: &'static str, rate: u64) -> Budget {
@@ -59,7 +59,7 @@ pub(super) const fn packets(limit: &'static str, rate: u64) -> Budget {
     }
 }
 
-/// The owner whose packets come to all nodes.
+/// The owner with packets at all nodes.
 const OWNER: &str = "192.0.2.9";
 
 fn frame(source: &str, number: usize) -> Result<Frame> {
@@ -71,15 +71,15 @@ fn frame(source: &str, number: usize) -> Result<Frame> {
     Ok(Frame::new(source, destination))
 }
 
-/// Has a node get far more packets of one address than the fleet admits.
+/// Sends a node far more packets of one address than the fleet admits.
 fn flood_of_one(fleet: &Fleet, number: usize) -> Result<Flood> {
     let frame = frame(OWNER, number)?.udp(1_000, 9, b"")?;
     Flood::with(fleet, number, vec![frame])
 }
 
-/// Has a node get packets of an owner of each other kind.
+/// Sends a node packets of one owner of each other kind.
 fn flood_of_all_kinds(fleet: &Fleet, number: usize) -> Result<Flood> {
-    // Each node gets those of another host of the range.
+    // Each node gets packets of a different host of the range.
     let in_range = format!("2001:db8:5::{number}");
     let frames = vec![
         frame(OWNER, number)?.udp(1_000, 10, b"")?,
@@ -95,7 +95,7 @@ fn hot_owners(status: &Value, limit: &str) -> u64 {
     status["shares"][limit]["hot"].as_u64().unwrap_or_default()
 }
 
-/// An owner of each kind gets nearly all that its limit says, at one node, at another and at both, and never more.
+/// An owner of each kind gets nearly its whole limit, at one node, at another and at both, and never more.
 #[test]
 fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
     let fleet = Fleet::with(&["a", "b"], LIMITS)?;
@@ -114,7 +114,7 @@ fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
     second.stop()?;
     for budget in ALL_KINDS {
         for node in &fleet.nodes {
-            // The others of the limit stay at home meanwhile; in the end this one, too.
+            // The limit's other owners stay at home meanwhile; in the end this one does too.
             ensure!(hot_owners(&status(node)?, budget.limit) <= 1);
             wait_until(node, |status| hot_owners(status, budget.limit) == 0)?;
         }
@@ -122,13 +122,13 @@ fn an_owner_has_one_budget_on_all_nodes() -> Result<()> {
     fleet.stop()
 }
 
-/// Daemons that stall, are killed and start anew while their programs go on, and a store that stalls, is lost and
-/// begins empty: never is more admitted than the limit says.
+/// Daemons stall, die and restart while their programs go on, and the store stalls, is lost and restarts
+/// empty: the fleet never admits more than the limit.
 #[test]
 fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     let mut fleet = Fleet::with(&["a", "b"], LIMITS)?;
     wait_for_parts(&fleet, "Each")?;
-    // The first one's programs stay when its daemon is killed.
+    // The first node's programs stay when its daemon is killed.
     let pins = PinDirectory::new()?;
     let argument = pins.argument();
     fleet.nodes[0].terminate()?;
@@ -140,7 +140,7 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     };
     let first = flood_of_one(&fleet, 1)?;
     wait(&fleet, DRAINED.as_secs())?;
-    // It holds nearly all, which ends without it.
+    // The node holds nearly everything; its loans end without it.
     fleet.nodes[0].signal(Signal::SIGSTOP)?;
     let second = flood_of_one(&fleet, 2)?;
     thread::sleep(Duration::from_secs(4));
@@ -163,7 +163,7 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     fleet.store.run()?;
     wait(&fleet, 5)?;
     second.stop()?;
-    // After all that, one node gets nearly all again.
+    // After all these faults, one node gets nearly everything again.
     watch.wait_for_use(&fleet, 93..=100)?;
     first.stop()?;
     fleet.stop()

@@ -1,4 +1,4 @@
-//! One server of a Cluster answers late: only the nodes suffer whose letters it has.
+//! One server of a Cluster is slow: only nodes with letters on it suffer.
 
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,15 @@ use crate::peers::fleet::{
     servers, start, status, wait_for, wait_until,
 };
 
-/// The nodes' names, each with the server that has its letters. The first of the servers has only what the fleet has
-/// beside letters.
+/// The nodes' names, each with the server of its letters. The first server has only the fleet's other keys.
 const NODES: [(&str, usize); 4] = [("b", 1), ("a", 2), ("d", 3), ("h", 4)];
 
 const SERVERS: usize = 5;
 
 const PROMPT: Duration = Duration::ZERO;
 
-/// Starts a Cluster of five servers, each behind a proxy, and four nodes, of which each begins with another server.
+/// Starts a Cluster of five servers, each behind a proxy, and four nodes, each with a different first
+/// address.
 fn begin() -> Result<(Delayed, Fleet)> {
     let store = servers::place(NODES.len())?;
     let cluster = Delayed::start(&store, SERVERS)?;
@@ -51,7 +51,7 @@ fn begin() -> Result<(Delayed, Fleet)> {
     Ok((cluster, fleet))
 }
 
-/// Waits until the two that want all have what both can have.
+/// Waits until both busy nodes have half of the shares that can be lent.
 fn wait_for_halves(fleet: &Fleet) -> Result<()> {
     for node in &fleet.nodes[..2] {
         wait_for_share(node, |share| share > 440)?;
@@ -59,8 +59,8 @@ fn wait_for_halves(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// The first node's letters are on a server that is late, then later. It has its part, and the others share all that is
-/// theirs: nothing is lent in vain.
+/// The first node's letters are on a server that gets slow, then slower. That node has its equal part, and
+/// the others share the rest: no loan is wasted.
 #[test]
 fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<()> {
     let (cluster, fleet) = begin()?;
@@ -99,7 +99,8 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
     let lines = log.matches("budgets are not shared").count();
     ensure!((2..=5).contains(&lines), "{lines}\n{log}");
 
-    // One with the letters of a node that wants much, then of one that wants nothing, stands still for a while.
+    // Pauses a server, first one with the letters of a busy node, then one with the letters of an idle
+    // node.
     for server in [2, 3] {
         cluster.cluster.server(server)?.signal(Signal::SIGSTOP)?;
         watch.used_within(&fleet, Duration::from_secs(3))?;
@@ -115,7 +116,7 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
     fleet.stop()
 }
 
-/// The server with bans and signs of life answers late. Bans take longer, and budgets are shared as before.
+/// The server with bans and heartbeats is slow: bans take longer, and budgets are shared as before.
 #[test]
 fn a_slow_server_with_bans_slows_no_budgets() -> Result<()> {
     let (cluster, fleet) = begin()?;

@@ -1,4 +1,4 @@
-//! The tokens of a budget that nodes admit together, checked at each look.
+//! The tokens that nodes admit together, compared with the budget at each measurement.
 
 use std::{
     ops::RangeInclusive,
@@ -12,32 +12,32 @@ use testbed::Limiter;
 
 use super::{Fleet, PATIENCE, status, wait_for_parts};
 
-/// How long shares are used while it is measured how much of the budget that is.
+/// How long to measure the used part of the budget.
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// The time between two looks.
+/// The interval between two measurements.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// The budget of a limit's only busy owner, with a burst of as much as comes back in five seconds: so tokens that come
-/// from nowhere are not hidden by those that come back.
+/// The budget of a limit's only busy owner. Its burst is five seconds' refill, so that the refill does not
+/// hide surplus tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) limit: &'static str,
-    /// The counter of what it admits, in the limit's status.
+    /// The counter of admitted tokens, in the limit's status.
     pub(super) passed: &'static str,
     /// In tokens a second.
     pub(super) rate: u64,
 }
 
 impl Budget {
-    /// After this time a bucket is full that nobody takes from: any share of the burst comes back in it.
+    /// After this time an unused bucket is full: any share of the burst refills in it.
     pub(super) const FULL: Duration = Duration::from_millis(5_100);
 
     const fn burst(&self) -> u64 {
         5 * self.rate
     }
 
-    /// Returns the tokens that come back in a time.
+    /// Returns the tokens that refill in a time.
     fn came_in(&self, time: Duration) -> Result<i64> {
         let us = i64::try_from(time.as_micros())?;
         Ok(us * i64::try_from(self.rate)? / 1_000_000)
@@ -49,19 +49,20 @@ impl Budget {
     }
 }
 
-/// The tokens that the nodes admit, in all: one bucket with the whole budget would have admitted them between any
-/// two looks, and so over any time.
+/// The tokens that all nodes admit. One bucket with the whole budget must have admitted them between any
+/// two measurements, and so over any time.
 pub(super) struct Watch {
     begun: Instant,
-    /// Each budget, and by how much what was admitted was most below what had come back by a look.
+    /// Each budget, with the lowest difference so far of admitted tokens and refill.
     budgets: Vec<(Budget, i64)>,
-    /// Each budget's tokens that nodes admitted that have left, less those that nodes have got anew.
+    /// Each budget's tokens admitted by nodes that have left, minus the tokens that restarted nodes have
+    /// got again.
     gone: Vec<i64>,
 }
 
 impl Watch {
-    /// Begins when all nodes have their parts, and all buckets are full: so nothing that comes from nowhere is
-    /// hidden by what somebody has not used.
+    /// Begins when all nodes have their parts and all buckets are full: then unused tokens cannot hide
+    /// surplus ones.
     pub(super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
         for budget in budgets {
             wait_for_parts(fleet, budget.limit)?;
@@ -76,7 +77,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Notes what a node has admitted that leaves.
+    /// Adds the tokens admitted by a leaving node.
     pub(super) fn leaves(&mut self, node: &Limiter) -> Result<()> {
         let status = node.status()?;
         for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
@@ -85,7 +86,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Notes that one of so many nodes begins anew with all buckets, so that its part of each burst comes on top.
+    /// Accounts for a restart of one of so many nodes: its part of each burst is full again.
     pub(super) fn one_begins_anew(&mut self, nodes: i64) -> Result<()> {
         for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
             *gone -= i64::try_from(budget.burst())? / nodes;
@@ -93,8 +94,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Checks that no more was admitted since any other look than the limits say; returns how much in all, of each
-    /// budget.
+    /// Checks the admitted tokens since every earlier measurement against the limits; returns the total of
+    /// each budget.
     pub(super) fn look(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
         let before = self.begun.elapsed();
         let nodes = fleet.nodes.iter().map(Limiter::status);
@@ -120,7 +121,7 @@ impl Watch {
         looks.collect()
     }
 
-    /// Looks for a time; returns the part of each budget that was used meanwhile, in percent, by the rate.
+    /// Measures for a time; returns the used part of each budget, in percent of the rate.
     pub(super) fn used_within(&mut self, fleet: &Fleet, time: Duration) -> Result<Vec<u64>> {
         let (before, begun) = (self.look(fleet)?, Instant::now());
         loop {
@@ -137,8 +138,8 @@ impl Watch {
         }
     }
 
-    /// Looks until such a part of each budget is used, in percent: not at once while shares or packets are
-    /// late, as the machine may have no time for them.
+    /// Measures until such a part of each budget is used, in percent. That may take a while, since shares
+    /// and packets may be late on a busy machine.
     pub(super) fn wait_for_use(&mut self, fleet: &Fleet, right: RangeInclusive<u64>) -> Result<()> {
         let begun = Instant::now();
         loop {

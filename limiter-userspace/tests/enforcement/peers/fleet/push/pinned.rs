@@ -1,4 +1,4 @@
-//! A pushed policy on nodes whose programs stay when the daemon is killed.
+//! A pushed policy on nodes with programs that outlive the daemon.
 
 use std::{fs, thread, time::Duration};
 
@@ -8,8 +8,8 @@ use testbed::PinDirectory;
 use super::{POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_for};
 use crate::peers::fleet::{ARGUMENTS, wait_until};
 
-/// Pinned programs go on with the policy that was pushed and not confirmed. The daemon that starts then has the
-/// old one, puts it in force in their place, and takes part in the next push.
+/// Pinned programs keep enforcing the unconfirmed policy. The restarted daemon replaces it with the old
+/// policy, and takes part in the next push.
 #[test]
 fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
@@ -28,24 +28,24 @@ fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
         wait_for(node, true)?;
     }
     fleet.nodes[1].kill()?;
-    // Nobody is there to take it back.
+    // Without a daemon the policy stays.
     thread::sleep(Duration::from_secs(1));
     ensure!(has_it(&fleet.nodes[1])?);
     fleet.nodes[1].restart_with(&arguments)?;
     ensure!(!has_it(&fleet.nodes[1])? && !file(&fleet.nodes[1]).exists());
-    // The others go back, as one is silent or has not kept to it.
+    // The other node goes back, as this one is silent or has dropped the policy.
     wait_for(&fleet.nodes[0], false)?;
     let done = waiting.wait_with_output()?;
     ensure!(!done.status.success(), "{done:?}");
     ensure_untouched(&fleet)?;
 
-    // Nothing of it is left.
+    // The failed push leaves nothing behind.
     let done = pushed(&fleet, &fleet.nodes[0], POLICY, &["--yes"])?;
     ensure!(done.status.success(), "{done:?}");
     for node in &fleet.nodes {
         ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
     }
-    // And what is kept stays.
+    // A kept policy survives a restart.
     fleet.nodes[1].kill()?;
     fleet.nodes[1].restart_with(&arguments)?;
     ensure!(has_it(&fleet.nodes[1])?);

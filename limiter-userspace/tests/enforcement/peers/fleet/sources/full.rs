@@ -1,4 +1,4 @@
-//! As much as a fleet may say to a node.
+//! The most that a fleet may send to a node.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use crate::peers::{
 
 const HOLDS: Duration = Duration::from_hours(10);
 
-/// The settings that a node needs for all the bans.
+/// The settings that a node needs for so many bans.
 const ROOM: &str = "bans: {capacity: 600000}";
 
-/// Tells how much memory a node has with all the known sources and all the bans that others may say.
+/// Measures a node's memory with the most known sources and bans of other nodes.
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn half_a_million_sources_and_bans() -> Result<()> {
@@ -76,7 +76,7 @@ fn half_a_million_sources_and_bans() -> Result<()> {
     Ok(())
 }
 
-/// Writes to the store what nodes would say.
+/// Fills the store with words of many nodes.
 fn fill(store: &Store, has_bans: bool) -> Result<()> {
     let keys = Keys {
         current: Key::new(KEY.as_bytes()).map_err(anyhow::Error::msg)?,

@@ -25,7 +25,7 @@ use crate::wait;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// For as long no node tries anything again: each looks several times.
+/// How long to check that no node retries: each checks several times.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Returns a node's slots in the store, each with a digest of its letter.
@@ -54,7 +54,7 @@ fn begin(store: &Store, name: &str, keys: &[&str]) -> Result<Limiter> {
     )
 }
 
-/// Has a node know an address by itself.
+/// Makes a node trust an address.
 fn vouch(node: &Limiter, address: &str) -> Result<()> {
     node.show(&["trust", address, "--for", "1h"]).map(drop)
 }
@@ -64,7 +64,7 @@ fn refused(node: &Limiter) -> Result<u64> {
     Ok(refused.unwrap_or_default())
 }
 
-/// Writes to the store what a node would say of a source, sealed with a key.
+/// Writes a node's word about a source to the store, sealed with a key.
 fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     let keys = Keys {
         current: Key::new(key.as_bytes()).map_err(anyhow::Error::msg)?,
@@ -85,7 +85,7 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
         }],
     };
     let seal = SourceSeal::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
-    // redis-cli takes bytes from Lua alone.
+    // redis-cli accepts arbitrary bytes only from Lua.
     let write = |command: &str, key: &str, field: &str, letter: &[u8]| {
         let bytes: Vec<_> = letter.iter().map(|byte| format!("\\{byte:03}")).collect();
         let bytes = bytes.concat();
@@ -102,8 +102,9 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     write("HSET", HASH, &field, &seal.letter(&letter))
 }
 
-/// By the steps of docs/fleet.md: who is known stays so, and all hear each other at each step. With the old key nobody
-/// makes anybody known then, and what is sealed with it is neither believed nor anybody's trouble.
+/// By the steps of docs/fleet.md: known sources stay known, and all nodes understand each other at each
+/// step. Afterwards the old key proves no source, and letters sealed with it are refused without further
+/// effect.
 #[test]
 fn a_key_changes_while_sources_are_known() -> Result<()> {
     let store = Store::start(NAMES.len())?;
@@ -117,10 +118,10 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         wait_for(&b, address, "fleet")?;
     }
     wait_for(&a, before[1], "fleet")?;
-    // A letter as a node writes it is believed: so what follows does not fail for another reason.
+    // A forged letter with the right key is believed, so later ones fail because of the key alone.
     forge(&store, "d", OLD, [203, 0, 113, 1])?;
     wait_for(&b, "203.0.113.1", "fleet")?;
-    // This one is away meanwhile. Its slot is in the store.
+    // This node is away meanwhile. Its slot is in the store.
     wait(|| Ok(slots(&store, "c")?.contains("c ")))?;
     ensure!(c.terminate()?.success());
 
@@ -143,7 +144,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         }
     }
 
-    // A node that begins now, when slots were written again, knows all that nodes with the key say.
+    // A node that starts after all slots were rewritten learns everything from nodes with the key.
     for (name, before) in ["a", "b"].into_iter().zip(&before_last) {
         wait(|| {
             let now = slots(&store, name)?;
@@ -157,14 +158,14 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     ensure!(known(&d, before[2])?["why"] == "nothing");
     ensure!(known(&d, "203.0.113.1")?["why"] == "nothing");
     ensure!(refused(&d)? > 0);
-    // With the old key nobody is believed.
+    // Letters sealed with the old key are refused.
     let refused_before = refused(&b)?;
     forge(&store, "a", OLD, [203, 0, 113, 2])?;
     wait_until(&b, |status| {
         status["refused"]["source"].as_u64() > Some(refused_before)
     })?;
     ensure!(known(&b, "203.0.113.2")?["why"] == "nothing");
-    // Nothing is tried again and again.
+    // No node retries.
     let all = [&a, &b, &d];
     let counts = all.map(|node| refused(node).ok());
     thread::sleep(QUIET);
@@ -173,7 +174,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         ensure!(status(node)?["sources"]["error"].is_null());
     }
 
-    // The node that was away is back with the new key, and is heard.
+    // The returning node has the new key, and the others accept its letters.
     write_secret(&key_file(&store, "c"), NEW)?;
     c.restart()?;
     vouch(&c, "192.0.4.3")?;

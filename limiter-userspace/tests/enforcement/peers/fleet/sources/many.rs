@@ -1,4 +1,4 @@
-//! As many known sources as a node says.
+//! The most known sources that a node may send.
 
 use std::{
     io::Write as _,
@@ -13,14 +13,14 @@ use testbed::Limiter;
 
 use super::super::{Fleet, five::quiet, status};
 
-/// The table has the size that it has by default.
+/// The table has its default size.
 pub(super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 10%}}";
 
-/// All but those that each node has proven itself.
+/// Leaves room for the sources that each node has proven itself.
 const MANY: u32 = 99_990;
 
-/// How many are proven in a second.
+/// How many sources are proven in a second.
 const RATE: u32 = 1_000;
 
 /// How long each step may take.
@@ -28,8 +28,8 @@ const LONGEST: Duration = Duration::from_mins(5);
 
 const WATCHED: Duration = Duration::from_secs(30);
 
-/// Tells how long it takes until nodes know all of them, and what they cost: at rest, and when a thousand more come
-/// each second, with a fleet that shares them and with one that does not.
+/// Measures how long nodes need to learn all sources, and the cost: at rest, and with a thousand more each
+/// second, for a fleet that shares them and for one without sharing.
 #[test]
 #[ignore = "takes minutes: it is for measuring"]
 fn a_hundred_thousand_sources() -> Result<()> {
@@ -64,7 +64,7 @@ fn a_hundred_thousand_sources() -> Result<()> {
         );
         ensure!(know.wait()?.success());
         wait(a, &fleet.nodes[1], is_shared, MANY)?;
-        // Until the slots are written and the state file is.
+        // Until the slots and the state file are written.
         thread::sleep(Duration::from_secs(65));
         println!("at rest, with all of them:");
         quiet::check(&fleet, 2 * WATCHED)?;
@@ -89,7 +89,7 @@ fn write(input: &mut ChildStdin, numbers: std::ops::Range<u32>) -> Result<()> {
     Ok(())
 }
 
-/// Waits until one node knows so many, and the other, too, if they share them.
+/// Waits until a node knows so many sources, and the other node too, if they share them.
 fn wait(node: &Limiter, other: &Limiter, is_shared: bool, count: u32) -> Result<()> {
     let begun = Instant::now();
     let is_there = || -> Result<bool> {

@@ -1,4 +1,4 @@
-//! A source that is proven at one node, over IPv6 or by a query, is proven on another.
+//! A source proven on one node, over IPv6 or by a query, is proven on another.
 
 use std::{
     iter::repeat_n,
@@ -17,17 +17,17 @@ use crate::peers::fleet::{Fleet, store, write_secret};
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
-/// Returns the address over IPv6 of the node of a number, or that of the store on the link to it.
+/// Returns the IPv6 address of a node, or of the store on the link to it.
 fn address(number: u16, last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd80, 0, 0, number, 0, 0, 0, last)
 }
 
-/// Returns a client's address over IPv6: each has a /64 of its own.
+/// Returns a client's IPv6 address. Each client has its own /64.
 fn client_v6(number: u16, last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd81, 0, 0, number, 0, 0, 0, last)
 }
 
-/// Gives nodes and clients addresses over IPv6.
+/// Gives nodes and clients IPv6 addresses.
 fn add_ipv6(fleet: &Fleet) -> Result<()> {
     let store = fleet.store.namespace();
     let add = |namespace: &testbed::Namespace, address: Ipv6Addr, length: u8, interface: &str| {
@@ -46,7 +46,7 @@ fn add_ipv6(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// Sends ten packets of one source to the second node, by either family; returns how many pass.
+/// Sends ten packets of one source to the second node, over either family; returns how many pass.
 fn ten(fleet: &Fleet, source: IpAddr, port: u16) -> Result<u64> {
     let node = match source {
         IpAddr::V4(_) => store::node_address(2).parse()?,
@@ -56,7 +56,7 @@ fn ten(fleet: &Fleet, source: IpAddr, port: u16) -> Result<u64> {
     send_frames(fleet, 2, repeat_n((), 10).map(|()| frame()))
 }
 
-/// Sends packets that nobody knows to the node of a number until there is a shortage.
+/// Sends a node packets of unknown sources until there is a shortage.
 fn flood(fleet: &Fleet, number: usize, port: u16) -> Result<()> {
     let node: IpAddr = store::node_address(number).parse()?;
     let forged = (0..FLOOD).map(|last| {
@@ -69,8 +69,8 @@ fn flood(fleet: &Fleet, number: usize, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A client that completes a handshake over IPv6 goes first on the other node, and so does all of its /64, and nobody of
-/// another.
+/// A client that completes a handshake over IPv6 is served first on the other node, and its whole /64 with
+/// it, but no address outside.
 #[test]
 fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
     let fleet = fleet(&["a", "b"], "")?;
@@ -79,7 +79,7 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
         unreachable!()
     };
     let shaken = client_v6(1, 1);
-    // A link's own address is not there at once, and without it no neighbour is found.
+    // A link-local address takes a moment, and neighbour discovery needs it.
     crate::wait(|| {
         Ok(shake_hands_at(&fleet, 1, address(1, 2).into(), &shaken.to_string()).is_ok())
     })?;
@@ -97,8 +97,8 @@ fn a_source_over_ipv6_is_served_first_on_all() -> Result<()> {
     fleet.stop()
 }
 
-/// A client that shows one node a DNS cookie of the server goes first on the other, without one; a forged cookie proves
-/// nobody on either.
+/// A client that shows one node a valid DNS cookie is served first on the other node, without a cookie
+/// there. A forged cookie proves no source on either.
 #[test]
 fn a_source_with_a_dns_cookie_is_served_first_on_all() -> Result<()> {
     let directory = tempfile::tempdir()?;
