@@ -7,7 +7,7 @@
 
 use super::{
     Place,
-    line::{Both, Seen, Slots, first_of, last_of},
+    line::{KeyMatches, Seen, Slots, first_of, last_of},
 };
 
 /// The number of lines of the table: 16 MiB, which has room for a million owners.
@@ -99,7 +99,7 @@ const AGAIN: u32 = u32::MAX;
 pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
     let lines = place.lines();
     let [first, second] = lines.map(|line| counts.look(line, place));
-    let Both { found, free } = Both::new(first, second);
+    let KeyMatches { found, free } = KeyMatches::new(first, second);
     // A word may be full, or changed by many CPUs.
     let goes_on = match attempt / TRIES_OF_ONE {
         0 => found,

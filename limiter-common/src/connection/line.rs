@@ -64,14 +64,14 @@ const fn bit(word: u64) -> u32 {
 
 /// The search results of both lines of a key: bits of the first line, above them bits of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Both {
+pub(super) struct KeyMatches {
     /// The matching words.
     pub(super) found: u32,
     /// The free words of the line that has more of them.
     pub(super) free: u32,
 }
 
-impl Both {
+impl KeyMatches {
     #[inline(always)]
     pub(super) const fn new(first: Seen, second: Seen) -> Self {
         let is_second = second.free.count_ones() > first.free.count_ones();
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn a_word_begins_in_the_line_with_more_room() {
         let line = |free| Seen { found: 0, free };
-        assert_eq!(Both::new(line(0b11), line(0b100)).free, 0b11);
-        let both = Both::new(line(1), line(0b110));
+        assert_eq!(KeyMatches::new(line(0b11), line(0b100)).free, 0b11);
+        let both = KeyMatches::new(line(1), line(0b110));
         assert_eq!(both.free, 0b110 << SLOTS);
         assert_eq!(first_of(both.free, [5, 9]), word_at(9, 1));
         assert_eq!((line_of(73), slot_of(73)), (9, 1));

@@ -1,7 +1,7 @@
 //! The table of notes, and their insertion.
 
 use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
-use crate::connection::line::{Both, SLOTS, Seen, Slots, first_of, line_of, slot_of};
+use crate::connection::line::{KeyMatches, SLOTS, Seen, Slots, first_of, line_of, slot_of};
 
 /// The number of attempts to begin a note while other CPUs change the same lines.
 const TRIES: u32 = 16;
@@ -69,10 +69,10 @@ pub fn look<S: Slots>(slots: &S, sought: u64) -> Seen {
 }
 
 #[inline(always)]
-fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> Both {
+fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> KeyMatches {
     let [first, second] = counted.lines();
     let sought = counted.in_first();
-    Both::new(
+    KeyMatches::new(
         notes.look(first, sought),
         notes.look(second, sought | IN_SECOND),
     )
