@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     MOST_LIMITS, Place, Places,
-    line::{SLOTS, Seen, line_of, slot_of},
+    line::{SLOTS, SlotMatches, line_of, slot_of},
     note::{self, Counted, Inserted, Name, Notes},
 };
 
@@ -30,8 +30,8 @@ fn line(line: u32) -> Option<Words> {
 
 impl Notes for MapNotes {
     #[inline(always)]
-    fn look(&self, line: u32, sought: u64) -> Seen {
-        Seen::of_number(limiter_look_at_notes(line, sought))
+    fn look(&self, line: u32, sought: u64) -> SlotMatches {
+        SlotMatches::of_number(limiter_look_at_notes(line, sought))
     }
 
     #[inline(always)]
@@ -84,7 +84,7 @@ extern "C" fn limiter_name(cookie: u64) -> u64 {
     Name::new(&globals::shape().hash_key, cookie).0
 }
 
-/// Calls [`note::look`]; returns the [`Seen`] as a number.
+/// Calls [`note::look`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look_at_notes(number: u32, sought: u64) -> u32 {

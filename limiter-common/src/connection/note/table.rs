@@ -1,7 +1,7 @@
 //! The table of notes, and their insertion.
 
 use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
-use crate::connection::line::{KeyMatches, SLOTS, Seen, Slots, first_of, line_of, slot_of};
+use crate::connection::line::{KeyMatches, SLOTS, SlotMatches, Slots, first_of, line_of, slot_of};
 
 /// The number of attempts to begin a note while other CPUs change the same lines.
 const TRIES: u32 = 16;
@@ -12,7 +12,7 @@ const ROUNDS: u32 = 8;
 /// The table of notes.
 pub trait Notes {
     /// Calls [`look`] on a line.
-    fn look(&self, line: u32, sought: u64) -> Seen;
+    fn look(&self, line: u32, sought: u64) -> SlotMatches;
 
     /// The word at an index.
     fn get(&self, at: u32) -> u64;
@@ -64,8 +64,8 @@ impl Inserted {
 
 /// Finds the words of a line with the same [`NAME`] as `sought`.
 #[inline(always)]
-pub fn look<S: Slots>(slots: &S, sought: u64) -> Seen {
-    Seen::of(slots, |word| (word ^ sought) & NAME)
+pub fn look<S: Slots>(slots: &S, sought: u64) -> SlotMatches {
+    SlotMatches::of(slots, |word| (word ^ sought) & NAME)
 }
 
 #[inline(always)]

@@ -8,7 +8,7 @@ use crate::{
     connection::{
         Place,
         count::{self, Counts, LINES, MOST_OPEN},
-        line::{SLOTS, Seen, Slots, word_at},
+        line::{SLOTS, SlotMatches, Slots, word_at},
     },
     table::HashKey,
 };
@@ -64,7 +64,7 @@ struct TheNotes<'t>(&'t Words);
 struct TheCounts<'t>(&'t Words);
 
 impl Notes for TheNotes<'_> {
-    fn look(&self, line: u32, sought: u64) -> Seen {
+    fn look(&self, line: u32, sought: u64) -> SlotMatches {
         look(&self.0.line(line), sought)
     }
 
@@ -78,7 +78,7 @@ impl Notes for TheNotes<'_> {
 }
 
 impl Counts for TheCounts<'_> {
-    fn look(&self, line: u32, place: Place) -> Seen {
+    fn look(&self, line: u32, place: Place) -> SlotMatches {
         count::look(&self.0.line(line), place)
     }
 

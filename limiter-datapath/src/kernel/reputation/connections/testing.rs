@@ -10,7 +10,7 @@ use aya::maps::{Array, MapData};
 use limiter_common::connection::{
     Place,
     count::{self, Counts},
-    line::{SLOTS, Seen, Slots as _, line_of, slot_of, word_at},
+    line::{SLOTS, SlotMatches, Slots as _, line_of, slot_of, word_at},
 };
 
 use super::{CONNECTION_COUNTS, ConnectionMaps, Line};
@@ -44,7 +44,7 @@ impl Alone<'_> {
 }
 
 impl Counts for Alone<'_> {
-    fn look(&self, line: u32, place: Place) -> Seen {
+    fn look(&self, line: u32, place: Place) -> SlotMatches {
         count::look(&self.line(line), place)
     }
 
