@@ -4,7 +4,7 @@ use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     MOST_LIMITS, Place, Places,
     line::{SLOTS, SlotMatches, line_of, slot_of},
-    note::{self, Counted, Inserted, Name, Notes},
+    note::{self, CountedConnection, Inserted, Name, Notes},
 };
 
 use super::{
@@ -45,12 +45,12 @@ impl Notes for MapNotes {
     }
 
     #[inline(always)]
-    fn find(&self, Counted { name, limit }: Counted) -> Option<u32> {
+    fn find(&self, CountedConnection { name, limit }: CountedConnection) -> Option<u32> {
         limiter_find_note(name.0, limit).checked_sub(1)
     }
 
     #[inline(always)]
-    fn insert(&self, Counted { name, limit }: Counted, count: u32) -> Inserted {
+    fn insert(&self, CountedConnection { name, limit }: CountedConnection, count: u32) -> Inserted {
         Inserted::of_number(limiter_insert_note(name.0, limit, count))
     }
 }
@@ -124,8 +124,8 @@ extern "C" fn limiter_close_note(name: u64, limit: u32) -> u32 {
 }
 
 #[inline(always)]
-const fn counted(name: u64, limit: u32) -> Counted {
-    Counted {
+const fn counted(name: u64, limit: u32) -> CountedConnection {
+    CountedConnection {
         name: Name(name),
         limit: limit % LIMITS,
     }

@@ -18,7 +18,7 @@ mod word;
 pub use self::{
     settle::{close, settle},
     table::{Inserted, Notes, find, insert, look},
-    word::{Counted, NOTE_LINES, Name, cookie_of, limit_of},
+    word::{CountedConnection, NOTE_LINES, Name, cookie_of, limit_of},
 };
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The table of notes, and their insertion.
 
-use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
+use super::word::{BEGUN, CountedConnection, IN_SECOND, NAME, VALID, begun, is_of};
 use crate::connection::line::{KeyMatches, SLOTS, SlotMatches, Slots, first_of, line_of, slot_of};
 
 /// The number of attempts to begin a note while other CPUs change the same lines.
@@ -21,7 +21,7 @@ pub trait Notes {
     fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool;
 
     /// Calls [`find`].
-    fn find(&self, counted: Counted) -> Option<u32>
+    fn find(&self, counted: CountedConnection) -> Option<u32>
     where
         Self: Sized,
     {
@@ -29,7 +29,7 @@ pub trait Notes {
     }
 
     /// Calls [`insert`].
-    fn insert(&self, counted: Counted, count: u32) -> Inserted
+    fn insert(&self, counted: CountedConnection, count: u32) -> Inserted
     where
         Self: Sized,
     {
@@ -69,7 +69,7 @@ pub fn look<S: Slots>(slots: &S, sought: u64) -> SlotMatches {
 }
 
 #[inline(always)]
-fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> KeyMatches {
+fn look_in_both<N: Notes>(notes: &N, counted: CountedConnection) -> KeyMatches {
     let [first, second] = counted.lines();
     let sought = counted.in_first();
     KeyMatches::new(
@@ -80,14 +80,14 @@ fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> KeyMatches {
 
 /// Returns the index of the note of a connection by a limit.
 #[inline(always)]
-pub fn find<N: Notes>(notes: &N, counted: Counted) -> Option<u32> {
+pub fn find<N: Notes>(notes: &N, counted: CountedConnection) -> Option<u32> {
     let found = look_in_both(notes, counted).found;
     (found != 0).then(|| first_of(found, counted.lines()))
 }
 
 /// Notes that a limit counts a connection in the word at the index `count`.
 #[inline(always)]
-pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
+pub fn insert<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Inserted {
     match begin(notes, counted, count) {
         Some(at) => confirm(notes, counted, count, at),
         None => Inserted::NoRoom,
@@ -95,7 +95,7 @@ pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
 }
 
 #[inline(always)]
-fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
+fn begin<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Option<u32> {
     let lines = counted.lines();
     for _ in 0..TRIES {
         let free = look_in_both(notes, counted).free;
@@ -112,7 +112,7 @@ fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
 
 /// Makes a begun note valid, unless there is another.
 #[inline(always)]
-fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Inserted {
+fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32) -> Inserted {
     let lines = counted.lines();
     let mine = begun(counted, count, at);
     for _ in 0..ROUNDS {

@@ -132,8 +132,8 @@ impl Tables {
     }
 }
 
-fn counted(cookie: u64, limit: u32) -> Counted {
-    Counted {
+fn counted(cookie: u64, limit: u32) -> CountedConnection {
+    CountedConnection {
         name: Name::new(&KEY, cookie),
         limit,
     }
