@@ -4,7 +4,7 @@ use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     MOST_LIMITS, Place, Places,
     line::{SLOTS, SlotMatches, line_of, slot_of},
-    note::{self, CountedConnection, Inserted, Name, Notes},
+    note::{self, CountedConnection, Name, NoteInsertion, Notes},
 };
 
 use super::{
@@ -50,8 +50,12 @@ impl Notes for MapNotes {
     }
 
     #[inline(always)]
-    fn insert(&self, CountedConnection { name, limit }: CountedConnection, count: u32) -> Inserted {
-        Inserted::of_number(limiter_insert_note(name.0, limit, count))
+    fn insert(
+        &self,
+        CountedConnection { name, limit }: CountedConnection,
+        count: u32,
+    ) -> NoteInsertion {
+        NoteInsertion::of_number(limiter_insert_note(name.0, limit, count))
     }
 }
 
@@ -98,7 +102,7 @@ extern "C" fn limiter_find_note(name: u64, limit: u32) -> u32 {
     note::find(&MapNotes, counted(name, limit)).map_or(0, |at| at + 1)
 }
 
-/// Calls [`note::insert`]; returns the number of an [`Inserted`].
+/// Calls [`note::insert`]; returns the number of an [`NoteInsertion`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_note(name: u64, limit: u32, count: u32) -> u32 {

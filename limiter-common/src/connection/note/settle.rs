@@ -1,7 +1,7 @@
 //! Counts a connection as the policy says, and subtracts it at its end.
 
 use super::{
-    table::{Inserted, Notes},
+    table::{NoteInsertion, Notes},
     word::{CountedConnection, VALID, count_of, is_of},
 };
 use crate::connection::{count::Counts, line::line_of, place::Place};
@@ -65,10 +65,10 @@ fn open<N: Notes, C: Counts>(
         return false;
     };
     let inserted = notes.insert(counted, count);
-    if inserted != Inserted::Valid {
+    if inserted != NoteInsertion::Valid {
         counts.take_off(count);
     }
-    inserted != Inserted::NoRoom
+    inserted != NoteInsertion::NoRoom
 }
 
 /// Subtracts a connection where a limit counts it, unless another CPU does so.

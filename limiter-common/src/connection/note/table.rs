@@ -29,7 +29,7 @@ pub trait Notes {
     }
 
     /// Calls [`insert`].
-    fn insert(&self, counted: CountedConnection, count: u32) -> Inserted
+    fn insert(&self, counted: CountedConnection, count: u32) -> NoteInsertion
     where
         Self: Sized,
     {
@@ -40,7 +40,7 @@ pub trait Notes {
 /// The result of inserting a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Inserted {
+pub enum NoteInsertion {
     /// The note is in the table.
     Valid = 0,
     /// Another CPU has noted the same.
@@ -49,7 +49,7 @@ pub enum Inserted {
     NoRoom = 2,
 }
 
-impl Inserted {
+impl NoteInsertion {
     /// The result with that number.
     #[must_use]
     #[inline(always)]
@@ -87,10 +87,10 @@ pub fn find<N: Notes>(notes: &N, counted: CountedConnection) -> Option<u32> {
 
 /// Notes that a limit counts a connection in the word at the index `count`.
 #[inline(always)]
-pub fn insert<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Inserted {
+pub fn insert<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> NoteInsertion {
     match begin(notes, counted, count) {
         Some(at) => confirm(notes, counted, count, at),
-        None => Inserted::NoRoom,
+        None => NoteInsertion::NoRoom,
     }
 }
 
@@ -112,7 +112,7 @@ fn begin<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Option<
 
 /// Makes a begun note valid, unless there is another.
 #[inline(always)]
-fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32) -> Inserted {
+fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32) -> NoteInsertion {
     let lines = counted.lines();
     let mine = begun(counted, count, at);
     for _ in 0..ROUNDS {
@@ -121,9 +121,9 @@ fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32)
             let valid = mine ^ BEGUN ^ VALID;
             // This fails if the connection is closed by now, or an earlier note has replaced this one.
             if notes.compare_and_swap(at, mine, valid) {
-                return Inserted::Valid;
+                return NoteInsertion::Valid;
             }
-            return Inserted::Twice;
+            return NoteInsertion::Twice;
         }
         let other_at = first_of(others, lines);
         let other = notes.get(other_at);
@@ -136,7 +136,7 @@ fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32)
         notes.compare_and_swap(other_at, other, 0);
     }
     notes.compare_and_swap(at, mine, 0);
-    Inserted::Twice
+    NoteInsertion::Twice
 }
 
 /// Removes the word at an index from a set.
