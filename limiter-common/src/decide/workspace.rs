@@ -1,6 +1,6 @@
 //! The workspace: memory for the current packet, shared by all stages.
 
-use super::{Charge, strictest::Strictest};
+use super::{Charge, strictest::StrictestDenial};
 use crate::{
     ban::BannedAs,
     bucket::Search,
@@ -31,7 +31,7 @@ pub struct Workspace<Location> {
     /// The packet.
     pub(crate) packet: Packet,
     pub(crate) search: Search,
-    pub(crate) strictest: Strictest,
+    pub(crate) strictest: StrictestDenial,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
     /// The indices of the observing limits that would drop the packet independent of their buckets;
@@ -79,7 +79,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
                 asked: Asked::NOTHING,
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
-            strictest: Strictest::NONE,
+            strictest: StrictestDenial::NONE,
             refused: 0,
             blocking: 0,
             refusals: Refusals::default(),
