@@ -12,7 +12,7 @@ use crate::{
     policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
-    server_name::{Compared, Flow, Meaning},
+    server_name::{Comparison, Flow, Meaning},
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
@@ -135,11 +135,11 @@ impl<Location> Workspace<Location> {
     /// Notes the result of comparing the packet with the bytes read so far. If these are unknown
     /// here, the packet is held until they are known.
     #[inline(always)]
-    pub const fn note_compared(&mut self, shape: &Shape, compared: Compared) {
+    pub const fn note_compared(&mut self, shape: &Shape, compared: Comparison) {
         match compared {
-            Compared::Same => {}
-            Compared::Other => self.contradict(shape),
-            Compared::Unknown => self.is_held = self.may_be_compared(shape),
+            Comparison::Same => {}
+            Comparison::Other => self.contradict(shape),
+            Comparison::Unknown => self.is_held = self.may_be_compared(shape),
         }
     }
 
@@ -204,7 +204,7 @@ impl<Location> Workspace<Location> {
             }
             let first_bytes = || reputation.first_bytes(&ends);
             let compared = compare(frame, &flow, &segment, first_bytes);
-            if compared.is_none_or(|compared| compared == Compared::Same) {
+            if compared.is_none_or(|compared| compared == Comparison::Same) {
                 if flow.awaits_records()
                     && follow(frame, &ends, &segment, reputation) != Some(Followed::Passes)
                 {
@@ -268,16 +268,16 @@ fn compare<F: Frame>(
     flow: &Flow,
     segment: &Segment,
     first_bytes: impl FnOnce() -> Option<FirstBytes>,
-) -> Option<Compared> {
+) -> Option<Comparison> {
     let part = flow.overlap(segment.sequence, segment.payload_length())?;
     let Some(read) = first_bytes().filter(|_| segment.is_whole) else {
-        return Some(Compared::Unknown);
+        return Some(Comparison::Unknown);
     };
     let payload = segment.start + segment.header;
     let mut copy = FirstBytes::of_frame(frame, payload, &part);
     Some(if read.agrees(&mut copy, &part) {
-        Compared::Same
+        Comparison::Same
     } else {
-        Compared::Other
+        Comparison::Other
     })
 }

@@ -26,7 +26,7 @@ mod records;
 pub use self::{
     allowance::Allowance,
     flow::{Flow, Followed},
-    heard::{Compared, FirstBytes, Overlap},
+    heard::{Comparison, FirstBytes, Overlap},
     loss::Loss,
     meaning::Meaning,
     multipath::{TcpOptions, has_multipath},

@@ -24,7 +24,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Compared, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
+    server_name::{Allowance, Comparison, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
 };
 
 use crate::{
@@ -214,8 +214,8 @@ pub(crate) fn find<const FRAGS: bool>(
         let heard = (noted & (AWAITS_RECORDS - 1)) as u32 >> HEARD_BITS;
         let read = ((noted >> FIRST_BITS) as u32, heard);
         match comparison::compare(context, workspace, &segment, read) {
-            None | Some(Compared::Same) if noted & AWAITS_RECORDS == 0 => return,
-            None | Some(Compared::Same) => match records::follow(context, workspace, &segment) {
+            None | Some(Comparison::Same) if noted & AWAITS_RECORDS == 0 => return,
+            None | Some(Comparison::Same) => match records::follow(context, workspace, &segment) {
                 Some(Followed::Passes) => return,
                 Some(Followed::Held) => {
                     if workspace.may_be_compared(shape) {
@@ -225,11 +225,11 @@ pub(crate) fn find<const FRAGS: bool>(
                 }
                 Some(Followed::SecondHello) | None => workspace.may_be_compared(shape),
             },
-            Some(Compared::Other) => {
+            Some(Comparison::Other) => {
                 workspace.contradict(shape);
                 return;
             }
-            Some(Compared::Unknown) => workspace.may_be_compared(shape),
+            Some(Comparison::Unknown) => workspace.may_be_compared(shape),
         }
     } else {
         workspace.may_be_held(shape)
