@@ -106,7 +106,7 @@ pub trait Reputation {
         _ends: &Ends,
         _segment: (u32, u32),
         _load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Option<server_name::Followed> {
+    ) -> Option<server_name::SegmentFate> {
         None
     }
 

@@ -19,7 +19,7 @@ use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
     packet::{Frame, Segment, TCP_HEADER, segment},
-    server_name::{FirstBytes, Followed, TcpOptions, has_multipath},
+    server_name::{FirstBytes, SegmentFate, TcpOptions, has_multipath},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -206,7 +206,7 @@ impl<Location> Workspace<Location> {
             let compared = compare(frame, &flow, &segment, first_bytes);
             if compared.is_none_or(|compared| compared == Comparison::Same) {
                 if flow.awaits_records()
-                    && follow(frame, &ends, &segment, reputation) != Some(Followed::Passes)
+                    && follow(frame, &ends, &segment, reputation) != Some(SegmentFate::Passes)
                 {
                     self.is_held = self.may_be_compared(shape);
                 }
@@ -246,7 +246,7 @@ fn follow<F: Frame, R: Reputation>(
     ends: &Ends,
     segment: &Segment,
     reputation: &R,
-) -> Option<Followed> {
+) -> Option<SegmentFate> {
     let payload = segment.start + segment.header;
     let load = |before: u32, length: u32| {
         let mut bytes = [0; 8];

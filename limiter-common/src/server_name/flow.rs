@@ -37,7 +37,7 @@ pub struct Flow {
 /// The fate of a segment behind a hello, by its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Followed {
+pub enum SegmentFate {
     /// Nothing in it can be part of a second hello.
     Passes = 0,
     /// It comes again along with the bytes missing before it, or no honest client sends it.
@@ -159,25 +159,25 @@ impl Flow {
         first: &mut FirstBytes,
         (sequence, length): (u32, u32),
         load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Followed {
+    ) -> SegmentFate {
         for _ in 0..MOST_RECORDS {
             let before = (self.first.wrapping_add(self.heard)).wrapping_sub(sequence);
             let is_behind = before.cast_signed() < 0;
             if length == 0 || !is_behind && before >= length {
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
             if self.records == Records::SecondHello as u16 {
-                return Followed::SecondHello;
+                return SegmentFate::SecondHello;
             }
             if is_behind || self.heard > MOST_FIRST_BYTES - 8 {
-                return Followed::Held;
+                return SegmentFate::Held;
             }
             let there = length - before;
             if there < RECORD_START {
-                return Followed::Held;
+                return SegmentFate::Held;
             }
             let Some(start) = load(before, RECORD_START) else {
-                return Followed::Held;
+                return SegmentFate::Held;
             };
             let record = Record::new(start, there);
             let read = match record {
@@ -185,9 +185,9 @@ impl Flow {
                 Record::Other => RECORD_START,
                 Record::Hello => {
                     self.records = Records::SecondHello as u16;
-                    return Followed::SecondHello;
+                    return SegmentFate::SecondHello;
                 }
-                Record::Unread => return Followed::Held,
+                Record::Unread => return SegmentFate::Held,
             };
             let bytes = if read == RECORD_START {
                 Some(start)
@@ -195,16 +195,16 @@ impl Flow {
                 load(before, read)
             };
             let Some(bytes) = bytes else {
-                return Followed::Held;
+                return SegmentFate::Held;
             };
             first.put(self.heard, bytes, read);
             self.heard += read;
             if matches!(record, Record::Other) {
                 self.records = Records::Read as u16;
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
         }
-        Followed::Held
+        SegmentFate::Held
     }
 
     /// Returns the connection marked: its client has sent different bytes at one place.
@@ -443,7 +443,7 @@ mod tests {
     const HELLO: u32 = 100;
 
     /// Returns a function that sends segments to a connection behind a hello.
-    fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> Followed {
+    fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> SegmentFate {
         let mut flow = Flow::new(7, first).read(Meaning::NONE);
         flow = flow.heard(HELLO, Records::Awaited);
         let mut bytes = FirstBytes::NONE;
@@ -467,7 +467,7 @@ mod tests {
                 assert!(bytes.agrees(&mut same, &part), "{at}");
             }
             if !flow.awaits_records() {
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
             followed
         }
@@ -481,21 +481,21 @@ mod tests {
     fn what_follows_a_hello_passes_and_a_second_hello_is_told() {
         for first in [1, u32::MAX - 50, u32::MAX - HELLO - 2] {
             for (segments, expected) in [
-                (&[DATA][..], &[Followed::Passes][..]),
-                (&[CCS, DATA, SECOND], &[Followed::Passes; 3]),
-                (&[&[CCS, DATA].concat()], &[Followed::Passes]),
-                (&[SECOND], &[Followed::SecondHello]),
+                (&[DATA][..], &[SegmentFate::Passes][..]),
+                (&[CCS, DATA, SECOND], &[SegmentFate::Passes; 3]),
+                (&[&[CCS, DATA].concat()], &[SegmentFate::Passes]),
+                (&[SECOND], &[SegmentFate::SecondHello]),
                 (
                     &[CCS, SECOND, b"more"],
                     &[
-                        Followed::Passes,
-                        Followed::SecondHello,
-                        Followed::SecondHello,
+                        SegmentFate::Passes,
+                        SegmentFate::SecondHello,
+                        SegmentFate::SecondHello,
                     ],
                 ),
-                (&[&[CCS, SECOND].concat()], &[Followed::SecondHello]),
-                (&[&CCS.repeat(9)], &[Followed::Held]),
-                (&[&SECOND[..3], &SECOND[3..]], &[Followed::Held; 2]),
+                (&[&[CCS, SECOND].concat()], &[SegmentFate::SecondHello]),
+                (&[&CCS.repeat(9)], &[SegmentFate::Held]),
+                (&[&SECOND[..3], &SECOND[3..]], &[SegmentFate::Held; 2]),
             ] {
                 let mut send = behind_hello(first);
                 let mut place = HELLO;
@@ -510,13 +510,13 @@ mod tests {
     #[test]
     fn what_comes_too_early_is_held_and_what_comes_again_passes() {
         let mut send = behind_hello(9);
-        assert_eq!(send(HELLO + 6, DATA), Followed::Held);
-        assert_eq!(send(0, &[b'x'; HELLO as usize]), Followed::Passes);
-        assert_eq!(send(HELLO + 6, b""), Followed::Passes);
+        assert_eq!(send(HELLO + 6, DATA), SegmentFate::Held);
+        assert_eq!(send(0, &[b'x'; HELLO as usize]), SegmentFate::Passes);
+        assert_eq!(send(HELLO + 6, b""), SegmentFate::Passes);
         let again = [&[b'x'; 3], CCS].concat();
-        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
-        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
-        assert_eq!(send(HELLO + 6, DATA), Followed::Passes);
+        assert_eq!(send(HELLO - 3, &again), SegmentFate::Passes);
+        assert_eq!(send(HELLO - 3, &again), SegmentFate::Passes);
+        assert_eq!(send(HELLO + 6, DATA), SegmentFate::Passes);
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod records;
 
 pub use self::{
     allowance::Allowance,
-    flow::{Flow, Followed},
+    flow::{Flow, SegmentFate},
     heard::{Comparison, FirstBytes, Overlap},
     loss::Loss,
     meaning::Meaning,

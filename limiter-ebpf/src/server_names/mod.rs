@@ -24,7 +24,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
     packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Comparison, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
+    server_name::{Allowance, Comparison, Flow, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
 };
 
 use crate::{
@@ -216,14 +216,14 @@ pub(crate) fn find<const FRAGS: bool>(
         match comparison::compare(context, workspace, &segment, read) {
             None | Some(Comparison::Same) if noted & AWAITS_RECORDS == 0 => return,
             None | Some(Comparison::Same) => match records::follow(context, workspace, &segment) {
-                Some(Followed::Passes) => return,
-                Some(Followed::Held) => {
+                Some(SegmentFate::Passes) => return,
+                Some(SegmentFate::Held) => {
                     if workspace.may_be_compared(shape) {
                         workspace.hold();
                     }
                     return;
                 }
-                Some(Followed::SecondHello) | None => workspace.may_be_compared(shape),
+                Some(SegmentFate::SecondHello) | None => workspace.may_be_compared(shape),
             },
             Some(Comparison::Other) => {
                 workspace.contradict(shape);

@@ -143,7 +143,7 @@ impl Reputation for MemoryReputation {
         ends: &Ends,
         segment: (u32, u32),
         load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Option<server_name::Followed> {
+    ) -> Option<server_name::SegmentFate> {
         self.flows.follow(ends, segment, load)
     }
 
