@@ -11,8 +11,8 @@ use limiter_common::{
     address::Family,
     after_verification::ethernet_number,
     answer::{
-        self, Answer, Cookie, Exchange, Heard, Kept, Loops, Offer, ROOM, Responder, Response,
-        respond,
+        self, Answer, Cookie, Exchange, Heard, Loops, Offer, ROOM, Responder, Response,
+        ServerOptions, respond,
     },
     clock::Clock as _,
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
@@ -292,7 +292,7 @@ extern "C" fn limiter_write_syn_ack(
     kept: u32,
     clock_ms: u32,
 ) -> u32 {
-    let (mss, kept) = (mss as u16, Kept::of_number(kept));
+    let (mss, kept) = (mss as u16, ServerOptions::of_number(kept));
     let cookie = Cookie { number, mss, kept };
     match write_to(exchange) {
         Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &Outlined),

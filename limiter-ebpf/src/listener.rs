@@ -15,7 +15,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    answer::{self, Cookie, Exchange, Heard, Kept, Listener, Parts, RmemMax},
+    answer::{self, Cookie, Exchange, Heard, Listener, Parts, RmemMax, ServerOptions},
     clock::Clock as _,
 };
 
@@ -113,7 +113,7 @@ fn is_listening(socket: *mut c_void) -> bool {
     clippy::cast_sign_loss,
     reason = "the two parts of the number"
 )]
-const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
+const fn of_helper(cookie: i64, kept: ServerOptions) -> Cookie {
     Cookie {
         number: cookie as u32,
         mss: (cookie >> 32) as u16,
@@ -123,16 +123,16 @@ const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
 
 /// The connection options that a looked-up listening socket keeps.
 #[inline(always)]
-fn kept(socket: *mut c_void) -> Kept {
+fn kept(socket: *mut c_void) -> ServerOptions {
     let fields = globals::socket_fields();
     if fields.are_known == 0 {
-        return Kept::NOTHING;
+        return ServerOptions::NOTHING;
     }
     // SAFETY: the socket was looked up, and is not released yet. The helper returns the same
     // socket, or null if it is not a TCP socket.
     let socket = unsafe { bpf_skc_to_tcp_sock(socket) }.cast_const();
     if socket.is_null() {
-        return Kept::NOTHING;
+        return ServerOptions::NOTHING;
     }
     let socket = socket.cast::<u8>();
     // SAFETY: the loader has found the fields in the running kernel's own type description, with

@@ -31,7 +31,7 @@ mod write;
 pub use self::{
     dns_cookie::{SHORTEST_WITH_COOKIE, find_cookie},
     exchange::{Exchange, ROOM},
-    listener::{Kept, Listener, RmemMax, SocketFields},
+    listener::{Listener, RmemMax, ServerOptions, SocketFields},
     loops::{Loops, cookie_option, name_length, sum},
     offer::{Offer, offer},
     own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},

@@ -5,7 +5,7 @@
 //! needed.
 
 use super::{
-    Exchange, Kept, Loops, Offer,
+    Exchange, Loops, Offer, ServerOptions,
     exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, TRANSPORT},
     network::{self, protocol, transport_checksum},
     transport::{
@@ -63,7 +63,7 @@ pub struct Cookie {
     /// The largest segment that the cookie encodes, in bytes: at most the SYN's.
     pub mss: u16,
     /// The other options that are kept of the connection.
-    pub kept: Kept,
+    pub kept: ServerOptions,
 }
 
 /// Whether the packet in `exchange` is a valid segment that can ask for a cookie or bring one.
@@ -173,7 +173,7 @@ pub fn write_syn_ack<L: Loops>(
 /// Writes the options that are both offered and kept; returns their length in bytes. Without timestamps, it
 /// writes none.
 #[inline(always)]
-fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) -> u32 {
+fn write_kept(exchange: &mut Exchange, offer: Offer, kept: ServerOptions, clock_ms: u32) -> u32 {
     const AT: usize = OPTIONS + 4;
     let Some(echo) = offer.timestamp() else {
         return 0;
@@ -236,7 +236,7 @@ pub enum AssumedSocket {
 #[inline(always)]
 pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
     const ASSUMED_MSS: u16 = 1220;
-    const ASSUMED_KEPT: Kept = Kept::new(true, Some(7));
+    const ASSUMED_KEPT: ServerOptions = ServerOptions::new(true, Some(7));
     let sequence = exchange.u32(SEQUENCE);
     let ports = exchange.u32(TRANSPORT);
     if is_syn(exchange) {

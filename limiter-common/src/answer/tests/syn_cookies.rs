@@ -14,8 +14,8 @@ use super::{
     },
 };
 use crate::answer::{
-    Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, Kept, NativeResponder, Part,
-    Responder, Response, Written, parts, write, write_syn_ack,
+    Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder,
+    Response, ServerOptions, Written, parts, write, write_syn_ack,
 };
 
 /// A network stack that gives the test's reply.
@@ -38,7 +38,7 @@ impl Responder for Stack {
 const COOKIE: Cookie = Cookie {
     number: 0x89ab_cdef,
     mss: 1300,
-    kept: Kept::NOTHING,
+    kept: ServerOptions::NOTHING,
 };
 
 /// Its low six bits are 21.
@@ -77,7 +77,7 @@ fn a_syn_is_answered_with_the_cookie() {
 }
 
 /// Returns the options of the answer to a SYN with these options, in the order in which they are sent.
-fn options(family: Ip, offered: &[u8], kept: Kept) -> Vec<Element> {
+fn options(family: Ip, offered: &[u8], kept: ServerOptions) -> Vec<Element> {
     let stack = Stack(Heard::Cookie(Cookie { kept, ..COOKIE }));
     let asked = syn_with(family, offered);
     let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
@@ -102,7 +102,7 @@ const SCALE: [u8; 3] = [3, 3, 9];
 /// options.
 #[test]
 fn options_are_offered_if_they_can_be_kept() {
-    let everything = Kept::new(true, Some(10));
+    let everything = ServerOptions::new(true, Some(10));
     let all = [&MSS[..], &SACK, &TIMESTAMPS, &[1], &SCALE].concat();
     let other_order = [&MSS[..], &[1], &SCALE, &[1, 1], &TIMESTAMPS, &SACK, &[0, 0]].concat();
     let mss = Element::MaximumSegmentSize(1300);
@@ -121,15 +121,15 @@ fn options_are_offered_if_they_can_be_kept() {
             );
         }
         for (offered, kept, wanted) in [
-            (all.clone(), Kept::NOTHING, vec![mss.clone()]),
+            (all.clone(), ServerOptions::NOTHING, vec![mss.clone()]),
             (
                 all.clone(),
-                Kept::new(false, Some(10)),
+                ServerOptions::new(false, Some(10)),
                 vec![mss.clone(), stamp(9), scale.clone()],
             ),
             (
                 all.clone(),
-                Kept::new(true, None),
+                ServerOptions::new(true, None),
                 vec![mss.clone(), sack.clone(), stamp(16 + 15)],
             ),
             // Without timestamps nothing can be kept.
@@ -163,7 +163,7 @@ fn options_are_offered_if_they_can_be_kept() {
 /// Options behind a broken one are not offered.
 #[test]
 fn broken_options_are_not_read() {
-    let everything = Kept::new(true, Some(10));
+    let everything = ServerOptions::new(true, Some(10));
     for family in BOTH {
         for broken in [
             &[0][..],
