@@ -41,7 +41,7 @@ static EXCHANGE: PerCpuArray<Exchange, 1> = PerCpuArray::new();
 static ANSWER_TRAFFIC: PerCpuArray<Traffic, { ANSWER_COUNTERS as usize }> = PerCpuArray::new();
 
 /// An answer that is written but not sent yet.
-pub(crate) struct Written {
+pub(crate) struct PendingAnswer {
     exchange: &'static Exchange,
     /// The length of the request's frame.
     asked: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Written {
 pub(crate) fn write<const FRAGS: bool>(
     context: &XdpContext,
     answer: Answer,
-) -> Result<Written, Response> {
+) -> Result<PendingAnswer, Response> {
     const NOTHING: Response = Response::Nothing;
     let (exchange, asked) = copy::<FRAGS>(context).ok_or(NOTHING)?;
     let ethernet = exchange.ethernet_mut();
@@ -71,7 +71,7 @@ pub(crate) fn write<const FRAGS: bool>(
     };
     let length = length as usize;
     if Exchange::has_room(length) {
-        Ok(Written {
+        Ok(PendingAnswer {
             exchange,
             asked,
             length,
@@ -156,7 +156,7 @@ fn load(context: &XdpContext, offset: u32, to: *mut u8, length: u32) -> bool {
     unsafe { bpf_xdp_load_bytes(context.ctx, offset, to.cast(), length) == 0 }
 }
 
-impl Written {
+impl PendingAnswer {
     /// The response to the packet, if the limits of answers allow the answer.
     #[inline(always)]
     #[expect(
@@ -249,8 +249,8 @@ struct KernelResponder<'a> {
 
 impl Responder for KernelResponder<'_> {
     #[inline(always)]
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::Written {
-        answer::Written::of_number(limiter_write_answer(exchange, answer as u32))
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::PendingAnswer {
+        answer::PendingAnswer::of_number(limiter_write_answer(exchange, answer as u32))
     }
 
     #[inline(always)]
@@ -266,14 +266,14 @@ impl Responder for KernelResponder<'_> {
     }
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`Written`](answer::Written). It
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`PendingAnswer`](answer::Written). It
 /// is a global function of the BPF object: the verifier walks it once, not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
     let written = match write_to(exchange) {
         Some(exchange) => answer::write(exchange, Answer::of_number(answer), &Outlined),
-        None => answer::Written::Nothing,
+        None => answer::PendingAnswer::Nothing,
     };
     written.number()
 }
