@@ -40,7 +40,7 @@ pub use self::{
         AssumedSocket, Cookie, Heard, Part, Parts, assumed, is_plain_segment, is_syn, parts,
         write_syn_ack,
     },
-    write::{Written, write},
+    write::{WriteOutcome, write},
 };
 #[cfg(not(target_arch = "bpf"))]
 pub use self::{loops::InlineLoops, respond::NativeResponder};

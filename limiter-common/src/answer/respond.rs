@@ -5,13 +5,13 @@ use super::AssumedSocket;
 use super::{
     Answer, Exchange,
     syn_cookie::{Cookie, Heard},
-    write::Written,
+    write::WriteOutcome,
 };
 
 /// Writes answers, and asks the network stack. The kernel's program makes these separate functions.
 pub trait Responder {
     /// Calls [`super::write()`].
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written;
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome;
 
     /// Asks the listening socket of the exchange's segment.
     fn ask(&self, exchange: &Exchange) -> Heard;
@@ -37,9 +37,9 @@ pub enum Response {
 #[inline(always)]
 pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Answer) -> Response {
     match responder.write(exchange, answer) {
-        Written::Nothing => Response::Nothing,
-        Written::Answer(length) => Response::Answer(length),
-        Written::Question => match responder.ask(exchange) {
+        WriteOutcome::Nothing => Response::Nothing,
+        WriteOutcome::Answer(length) => Response::Answer(length),
+        WriteOutcome::Question => match responder.ask(exchange) {
             Heard::Nothing => Response::Nothing,
             Heard::Room => Response::ListenerHasRoom,
             Heard::Valid => Response::ValidSynCookie,
@@ -71,7 +71,7 @@ pub const fn clock_ms(now_ns: u64) -> u32 {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Responder for NativeResponder {
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written {
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome {
         super::write(exchange, answer, &super::InlineLoops)
     }
 

@@ -15,14 +15,14 @@ use super::{
 };
 use crate::answer::{
     Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder,
-    Response, ServerOptions, Written, parts, write, write_syn_ack,
+    Response, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
 };
 
 /// A network stack that gives the test's reply.
 struct Stack(Heard);
 
 impl Responder for Stack {
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written {
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome {
         write(exchange, answer, &InlineLoops)
     }
 
