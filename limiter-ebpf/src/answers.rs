@@ -11,7 +11,7 @@ use limiter_common::{
     address::Family,
     after_verification::ethernet_number,
     answer::{
-        self, Answer, Cookie, Exchange, Heard, Loops, Offer, ROOM, Responder, Response,
+        self, Answer, Cookie, Exchange, ListenerReply, Loops, Offer, ROOM, Responder, Response,
         ServerOptions, respond,
     },
     clock::Clock as _,
@@ -111,7 +111,7 @@ pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpSta
         return TcpState::Unclear;
     }
     match listener::ask(context, exchange) {
-        Heard::Valid => TcpState::Cookie,
+        ListenerReply::Valid => TcpState::Cookie,
         _ => TcpState::None,
     }
 }
@@ -254,7 +254,7 @@ impl Responder for KernelResponder<'_> {
     }
 
     #[inline(always)]
-    fn ask(&self, exchange: &Exchange) -> Heard {
+    fn ask(&self, exchange: &Exchange) -> ListenerReply {
         listener::ask(self.context, exchange)
     }
 

@@ -15,7 +15,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    answer::{self, Cookie, Exchange, Heard, Listener, Parts, RmemMax, ServerOptions},
+    answer::{self, Cookie, Exchange, Listener, ListenerReply, Parts, RmemMax, ServerOptions},
     clock::Clock as _,
 };
 
@@ -33,7 +33,7 @@ const HAS_ROOM: i64 = -2;
 
 /// Asks the listening socket of the exchange's segment.
 #[inline(always)]
-pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
+pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
     if trial::is_on() {
         return answer::assumed(exchange, trial::socket());
     }
@@ -52,7 +52,7 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
         )
     };
     if socket.is_null() {
-        return Heard::Nothing;
+        return ListenerReply::Nothing;
     }
     let socket = socket.cast::<c_void>();
     let heard = if answer::is_syn(exchange) {
@@ -68,11 +68,11 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
             )
         };
         match cookie {
-            HAS_ROOM => Heard::Room,
-            error if error < 0 && is_listening(socket) => Heard::Nothing,
+            HAS_ROOM => ListenerReply::Room,
+            error if error < 0 && is_listening(socket) => ListenerReply::Nothing,
             // Only the stack knows whether this connection still exists.
-            error if error < 0 => Heard::Room,
-            cookie => Heard::Cookie(of_helper(cookie, kept(socket))),
+            error if error < 0 => ListenerReply::Room,
+            cookie => ListenerReply::Cookie(of_helper(cookie, kept(socket))),
         }
     } else {
         // SAFETY: as above.
@@ -86,9 +86,9 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
             )
         };
         if error == 0 {
-            Heard::Valid
+            ListenerReply::Valid
         } else {
-            Heard::Nothing
+            ListenerReply::Nothing
         }
     };
     // SAFETY: the socket was looked up, and no code uses it afterwards.

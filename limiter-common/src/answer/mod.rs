@@ -37,8 +37,8 @@ pub use self::{
     own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
     respond::{Responder, Response, clock_ms, respond},
     syn_cookie::{
-        AssumedSocket, Cookie, Heard, Part, Parts, assumed, is_plain_segment, is_syn, parts,
-        write_syn_ack,
+        AssumedSocket, Cookie, ListenerReply, Part, Parts, assumed, is_plain_segment, is_syn,
+        parts, write_syn_ack,
     },
     write::{WriteOutcome, write},
 };

@@ -4,7 +4,7 @@
 use super::AssumedSocket;
 use super::{
     Answer, Exchange,
-    syn_cookie::{Cookie, Heard},
+    syn_cookie::{Cookie, ListenerReply},
     write::WriteOutcome,
 };
 
@@ -14,7 +14,7 @@ pub trait Responder {
     fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome;
 
     /// Asks the listening socket of the exchange's segment.
-    fn ask(&self, exchange: &Exchange) -> Heard;
+    fn ask(&self, exchange: &Exchange) -> ListenerReply;
 
     /// Calls [`super::write_syn_ack`].
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32;
@@ -40,10 +40,12 @@ pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Ans
         WriteOutcome::Nothing => Response::Nothing,
         WriteOutcome::Answer(length) => Response::Answer(length),
         WriteOutcome::Question => match responder.ask(exchange) {
-            Heard::Nothing => Response::Nothing,
-            Heard::Room => Response::ListenerHasRoom,
-            Heard::Valid => Response::ValidSynCookie,
-            Heard::Cookie(cookie) => Response::Answer(responder.write_syn_ack(exchange, cookie)),
+            ListenerReply::Nothing => Response::Nothing,
+            ListenerReply::Room => Response::ListenerHasRoom,
+            ListenerReply::Valid => Response::ValidSynCookie,
+            ListenerReply::Cookie(cookie) => {
+                Response::Answer(responder.write_syn_ack(exchange, cookie))
+            }
         },
     }
 }
@@ -75,7 +77,7 @@ impl Responder for NativeResponder {
         super::write(exchange, answer, &super::InlineLoops)
     }
 
-    fn ask(&self, exchange: &Exchange) -> Heard {
+    fn ask(&self, exchange: &Exchange) -> ListenerReply {
         super::assumed(exchange, self.socket)
     }
 

@@ -43,7 +43,7 @@ const FIRST_WINDOW: u16 = 16_384;
 
 /// The listening socket's reply about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ListenerReply {
     /// No socket listens; or it makes no cookies, or the ACK has no valid one.
     Nothing,
     /// The socket still has room for the SYN; or it does not listen, but belongs to an earlier connection
@@ -234,15 +234,15 @@ pub enum AssumedSocket {
 /// that answers have the maximum length.
 #[must_use]
 #[inline(always)]
-pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
+pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> ListenerReply {
     const ASSUMED_MSS: u16 = 1220;
     const ASSUMED_KEPT: ServerOptions = ServerOptions::new(true, Some(7));
     let sequence = exchange.u32(SEQUENCE);
     let ports = exchange.u32(TRANSPORT);
     if is_syn(exchange) {
         match socket {
-            AssumedSocket::HasRoom => Heard::Room,
-            AssumedSocket::Full => Heard::Cookie(Cookie {
+            AssumedSocket::HasRoom => ListenerReply::Room,
+            AssumedSocket::Full => ListenerReply::Cookie(Cookie {
                 number: assumed_cookie(ports, sequence),
                 mss: ASSUMED_MSS,
                 kept: ASSUMED_KEPT,
@@ -251,9 +251,9 @@ pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
     } else if exchange.u32(ACKNOWLEDGED).wrapping_sub(1)
         == assumed_cookie(ports, sequence.wrapping_sub(1))
     {
-        Heard::Valid
+        ListenerReply::Valid
     } else {
-        Heard::Nothing
+        ListenerReply::Nothing
     }
 }
 

@@ -14,19 +14,19 @@ use super::{
     },
 };
 use crate::answer::{
-    Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, NativeResponder, Part, Responder,
-    Response, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
+    Answer, AssumedSocket, Cookie, Exchange, InlineLoops, ListenerReply, NativeResponder, Part,
+    Responder, Response, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
 };
 
 /// A network stack that gives the test's reply.
-struct Stack(Heard);
+struct Stack(ListenerReply);
 
 impl Responder for Stack {
     fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome {
         write(exchange, answer, &InlineLoops)
     }
 
-    fn ask(&self, _: &Exchange) -> Heard {
+    fn ask(&self, _: &Exchange) -> ListenerReply {
         self.0
     }
 
@@ -48,8 +48,11 @@ const CLOCK_MS: u32 = 0x1234_5655;
 fn a_syn_is_answered_with_the_cookie() {
     for family in BOTH {
         let asked = syn(family);
-        let (response, answer) =
-            response_to(&Stack(Heard::Cookie(COOKIE)), &asked, Answer::SynCookie);
+        let (response, answer) = response_to(
+            &Stack(ListenerReply::Cookie(COOKIE)),
+            &asked,
+            Answer::SynCookie,
+        );
         let answer = answer.unwrap();
         assert_eq!(
             response,
@@ -78,7 +81,7 @@ fn a_syn_is_answered_with_the_cookie() {
 
 /// Returns the options of the answer to a SYN with these options, in the order in which they are sent.
 fn options(family: Ip, offered: &[u8], kept: ServerOptions) -> Vec<Element> {
-    let stack = Stack(Heard::Cookie(Cookie { kept, ..COOKIE }));
+    let stack = Stack(ListenerReply::Cookie(Cookie { kept, ..COOKIE }));
     let asked = syn_with(family, offered);
     let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
     // At most 8 bytes longer than the SYN.
@@ -225,15 +228,15 @@ fn a_socket_with_room_gets_the_syn() {
 fn the_network_stack_gets_what_its_socket_wants() {
     for family in BOTH {
         for (heard, asked, response) in [
-            (Heard::Room, syn(family), Response::ListenerHasRoom),
-            (Heard::Nothing, syn(family), Response::Nothing),
+            (ListenerReply::Room, syn(family), Response::ListenerHasRoom),
+            (ListenerReply::Nothing, syn(family), Response::Nothing),
             (
-                Heard::Valid,
+                ListenerReply::Valid,
                 acknowledgement(family, 5),
                 Response::ValidSynCookie,
             ),
             (
-                Heard::Nothing,
+                ListenerReply::Nothing,
                 acknowledgement(family, 5),
                 Response::Nothing,
             ),
@@ -257,7 +260,7 @@ fn it_is_asked_about_nothing_else() {
             broken,
             answer_to(&syn(family), Answer::SynCookie).unwrap(),
         ] {
-            let (got, answer) = response_to(&Stack(Heard::Room), &asked, Answer::SynCookie);
+            let (got, answer) = response_to(&Stack(ListenerReply::Room), &asked, Answer::SynCookie);
             assert_eq!((got, answer), (Response::Nothing, None));
         }
     }
