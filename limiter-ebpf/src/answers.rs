@@ -249,8 +249,8 @@ struct KernelResponder<'a> {
 
 impl Responder for KernelResponder<'_> {
     #[inline(always)]
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::PendingAnswer {
-        answer::PendingAnswer::of_number(limiter_write_answer(exchange, answer as u32))
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::WriteOutcome {
+        answer::WriteOutcome::of_number(limiter_write_answer(exchange, answer as u32))
     }
 
     #[inline(always)]
@@ -266,14 +266,14 @@ impl Responder for KernelResponder<'_> {
     }
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`PendingAnswer`](answer::Written). It
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`answer::WriteOutcome`]. It
 /// is a global function of the BPF object: the verifier walks it once, not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
     let written = match write_to(exchange) {
         Some(exchange) => answer::write(exchange, Answer::of_number(answer), &Outlined),
-        None => answer::PendingAnswer::Nothing,
+        None => answer::WriteOutcome::Nothing,
     };
     written.number()
 }

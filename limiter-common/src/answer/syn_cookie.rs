@@ -130,7 +130,7 @@ pub fn parts(exchange: &Exchange) -> Parts {
     Parts { ip, tuple, tcp }
 }
 
-/// Whether the segment of a [`super::Written::Question`] is a SYN; otherwise, it is an ACK.
+/// Whether the segment of a [`super::WriteOutcome::Question`] is a SYN; otherwise, it is an ACK.
 #[must_use]
 #[inline(always)]
 pub fn is_syn(exchange: &Exchange) -> bool {

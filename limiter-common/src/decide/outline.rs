@@ -84,7 +84,7 @@ pub trait Outline: BucketStore {
 }
 
 /// Prepares the charge of the limit at an index, looks up its bucket, and decides on it. Returns
-/// how strict a refusal is, as in [`super::strictest::Strictest`]. `is_moving`: whether the limit's
+/// how strict a refusal is, as in [`super::strictest::StrictestDenial`]. `is_moving`: whether the limit's
 /// rate moves.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(

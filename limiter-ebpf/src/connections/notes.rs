@@ -102,7 +102,7 @@ extern "C" fn limiter_find_note(name: u64, limit: u32) -> u32 {
     note::find(&MapNotes, counted(name, limit)).map_or(0, |at| at + 1)
 }
 
-/// Calls [`note::insert`]; returns the number of an [`NoteInsertion`].
+/// Calls [`note::insert`]; returns the number of a [`NoteInsertion`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_note(name: u64, limit: u32, count: u32) -> u32 {
