@@ -1,6 +1,6 @@
 //! The location of a bucket in the table.
 
-use super::{HashKey, Inserted, Line, OwnerHash, WAYS, fingerprint, line, read};
+use super::{HashKey, InsertOutcome, Line, OwnerHash, WAYS, fingerprint, line, read};
 use crate::{
     bucket::{Search, Swap},
     limit::LimitId,
@@ -109,7 +109,7 @@ pub fn swap<L: Line>(
     location: &TableLocation,
     seen: u64,
     wanted: u64,
-    insert: impl FnOnce() -> Inserted,
+    insert: impl FnOnce() -> InsertOutcome,
     exchange: impl FnOnce() -> bool,
 ) -> Swap {
     let way = location.way;

@@ -6,7 +6,7 @@ use limiter_common::{
     bucket::{Bucket, BucketStore, Search, Swap},
     decide::Outline,
     owner::BucketKey,
-    table::{self, AtomicLine, HashKey, Inserted, LineStore, TableLocation, WhenFull},
+    table::{self, AtomicLine, HashKey, InsertOutcome, LineStore, TableLocation, WhenFull},
     unit::{KnownUnits, Unit},
 };
 use limiter_policy::policy::Units;
@@ -119,14 +119,14 @@ impl BucketStore for MemoryTable {
 impl Outline for MemoryTable {}
 
 impl MemoryTable {
-    fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> Inserted {
+    fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> InsertOutcome {
         let store = TableAt {
             table: self,
             now_ns,
         };
         match self.line(location.line) {
             Some(line) => table::insert(&line, &store, location.fingerprint, wanted),
-            None => Inserted::Unavailable,
+            None => InsertOutcome::Unavailable,
         }
     }
 }

@@ -4,7 +4,7 @@ use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
     bucket::{ATTEMPTS, Decide, Search, Swap, Updated},
     owner::BucketKey,
-    table::{self, Inserted, Line as _},
+    table::{self, InsertOutcome, Line as _},
 };
 
 use super::{BucketLocation, line::MapLine, units::MapUnits};
@@ -122,9 +122,11 @@ fn swap_in(
         }
         // The bucket no longer exists.
         None if seen != 0 => Swap::Changed,
-        None => Inserted::of_number(limiter_insert_hash(location, wanted))
+        None => InsertOutcome::of_number(limiter_insert_hash(location, wanted))
             .or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
-        Some(_) => Inserted::Exists.or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
+        Some(_) => {
+            InsertOutcome::Exists.or_exchange(|| limiter_exchange_hash(location, now_ns) == 1)
+        }
     }
 }
 
@@ -184,7 +186,7 @@ extern "C" fn limiter_swap_hash(
     swapped as u32
 }
 
-/// Inserts a bucket; returns the number of an [`Inserted`].
+/// Inserts a bucket; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) -> u32 {
@@ -193,12 +195,12 @@ extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) 
         Some(location) => {
             let bucket = [location.table.fingerprint, wanted];
             match BUCKETS.insert(location.key, bucket, u64::from(BPF_NOEXIST)) {
-                Ok(()) => Inserted::Stored,
-                Err(ALREADY_THERE) => Inserted::Exists,
-                Err(_) => Inserted::Unavailable,
+                Ok(()) => InsertOutcome::Stored,
+                Err(ALREADY_THERE) => InsertOutcome::Exists,
+                Err(_) => InsertOutcome::Unavailable,
             }
         }
-        None => Inserted::Unavailable,
+        None => InsertOutcome::Unavailable,
     };
     inserted as u32
 }

@@ -9,7 +9,7 @@ use limiter_common::{
     bucket::{Search, Swap, Updated},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     owner::BucketKey,
-    table::{self, Inserted, LineStore, TableLocation, WAYS, WhenFull},
+    table::{self, InsertOutcome, LineStore, TableLocation, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
@@ -132,7 +132,7 @@ pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u6
         &location.table,
         seen,
         wanted,
-        || Inserted::of_number(limiter_insert(location, now_ns, wanted)),
+        || InsertOutcome::of_number(limiter_insert(location, now_ns, wanted)),
         || limiter_exchange(location, now_ns) == 1,
     )
 }
@@ -166,7 +166,7 @@ pub(super) extern "C" fn limiter_swap(
     swapped as u32
 }
 
-/// Calls [`table::insert`]; returns the number of an [`Inserted`].
+/// Calls [`table::insert`]; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wanted: u64) -> u32 {
@@ -179,9 +179,9 @@ extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wante
                 location.table.fingerprint,
                 wanted,
             ),
-            None => Inserted::Unavailable,
+            None => InsertOutcome::Unavailable,
         },
-        None => Inserted::Unavailable,
+        None => InsertOutcome::Unavailable,
     };
     inserted as u32
 }

@@ -342,7 +342,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
         NOW,
     );
     assert_eq!(line.exchanges.get(), 2);
-    assert_eq!(inserted, Inserted::Changed);
+    assert_eq!(inserted, InsertOutcome::Changed);
     assert_eq!(table.lines[0].words()[..2], [fingerprints[0], state]);
 }
 
