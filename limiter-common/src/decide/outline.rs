@@ -5,7 +5,7 @@ use super::{
     strictest::{NEVER, over},
 };
 use crate::{
-    bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
+    bucket::{BucketStore, Decide, Decided, Ending, Swap, UpdateOutcome},
     judged::Packet,
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, share_in_force},
@@ -60,7 +60,7 @@ pub trait Outline: BucketStore {
 
     /// Calls [`retry`].
     #[inline(always)]
-    fn retry(&self, charge: &mut Charge<Self::Location>, intent: Intent) -> Updated
+    fn retry(&self, charge: &mut Charge<Self::Location>, intent: Intent) -> UpdateOutcome
     where
         Self: Sized,
     {
@@ -248,7 +248,11 @@ impl<Location> Plan<Location> {
 /// Decides again on the current state of a charge's bucket, and changes it, while other CPUs may
 /// change it too. An earlier look-up has found the bucket.
 #[inline(always)]
-pub fn retry<O: Outline>(buckets: &O, charge: &mut Charge<O::Location>, intent: Intent) -> Updated {
+pub fn retry<O: Outline>(
+    buckets: &O,
+    charge: &mut Charge<O::Location>,
+    intent: Intent,
+) -> UpdateOutcome {
     let Charge { location, plan } = charge;
     let now_ns = plan.now_ns;
     let decide = &mut Retry {

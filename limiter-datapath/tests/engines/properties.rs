@@ -3,7 +3,7 @@
 use std::{collections::HashMap, env};
 
 use limiter_common::{
-    bucket::{BucketStore, Decide, Search, Swap, Updated},
+    bucket::{BucketStore, Decide, Search, Swap, UpdateOutcome},
     decide::{Outline, Verdict, account, reserve_of},
     limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, LimitId},
     owner::BucketKey,
@@ -244,7 +244,7 @@ proptest! {
 struct Failing {
     buckets: MemoryBuckets,
     limit: u16,
-    failure: Updated,
+    failure: UpdateOutcome,
 }
 
 impl BucketStore for Failing {
@@ -287,7 +287,7 @@ impl BucketStore for Failing {
         location: &mut BucketLocation,
         now_ns: u64,
         decide: &mut impl Decide<BucketLocation>,
-    ) -> Updated {
+    ) -> UpdateOutcome {
         if location.key.limit == self.limit {
             self.failure
         } else {
@@ -327,9 +327,9 @@ fn check_refunds(strategy: Rule) {
     let refused = frame.tcp_syn(1, 2, 0).expect("a frame of one family");
     let passing = frame.udp(1, 2, b"x").expect("a frame of one family");
     for (failure, reason) in [
-        (Updated::Declined, Reason::OverLimit),
-        (Updated::Contended, Reason::Contended),
-        (Updated::Unavailable, Reason::BucketUnavailable),
+        (UpdateOutcome::Declined, Reason::OverLimit),
+        (UpdateOutcome::Contended, Reason::Contended),
+        (UpdateOutcome::Unavailable, Reason::BucketUnavailable),
     ] {
         for earlier in 0..3 {
             let buckets = Failing {

@@ -2,7 +2,7 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
-    bucket::{ATTEMPTS, Decide, Search, Swap, Updated},
+    bucket::{ATTEMPTS, Decide, Search, Swap, UpdateOutcome},
     owner::BucketKey,
     table::{self, InsertOutcome, Line as _},
 };
@@ -91,7 +91,7 @@ pub(super) fn update(
     location: &mut BucketLocation,
     now_ns: u64,
     decide: &mut impl Decide<BucketLocation>,
-) -> Updated {
+) -> UpdateOutcome {
     for _ in 0..ATTEMPTS {
         let line = line(&{ location.key });
         let seen = match &line {
@@ -103,7 +103,7 @@ pub(super) fn update(
             return updated;
         }
     }
-    Updated::Contended
+    UpdateOutcome::Contended
 }
 
 /// Replaces the state of a bucket in its line, or inserts it if it has no line.
@@ -132,10 +132,10 @@ fn swap_in(
 
 /// [`table::clear`] for this bucket.
 #[inline(always)]
-pub(super) fn clear(location: &BucketLocation) -> Updated {
+pub(super) fn clear(location: &BucketLocation) -> UpdateOutcome {
     match line(&{ location.key }) {
         Some(line) => table::clear(&line, location.table.fingerprint),
-        None => Updated::Declined,
+        None => UpdateOutcome::Declined,
     }
 }
 

@@ -6,7 +6,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::{Search, Swap, Updated},
+    bucket::{Search, Swap, UpdateOutcome},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     owner::BucketKey,
     table::{self, InsertOutcome, LineStore, TableLocation, WAYS, WhenFull},
@@ -87,10 +87,10 @@ pub(super) fn lossy_evictions() -> u64 {
 
 /// [`table::clear`] at a location.
 #[inline(always)]
-pub(super) fn clear(location: &TableLocation) -> Updated {
+pub(super) fn clear(location: &TableLocation) -> UpdateOutcome {
     match line(location.line) {
         Some(line) => table::clear(&line, location.fingerprint),
-        None => Updated::Unavailable,
+        None => UpdateOutcome::Unavailable,
     }
 }
 

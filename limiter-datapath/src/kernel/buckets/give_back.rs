@@ -1,7 +1,7 @@
 //! Gives tokens back to one bucket.
 
 use limiter_common::{
-    bucket::{ATTEMPTS, Updated},
+    bucket::{ATTEMPTS, UpdateOutcome},
     owner::BucketKey,
     strategy::{
         Parameters,
@@ -67,7 +67,7 @@ impl BucketMaps {
                 self.state(&self.location(&stamp, parameters.stamp_unit), at)
             })?;
             let left = cursor.without_last(count, &log, at.now_ns).state();
-            if self.swap(&location, at, seen, left)?.updated == Updated::Stored {
+            if self.swap(&location, at, seen, left)?.updated == UpdateOutcome::Stored {
                 let taken = if left == 0 { STAMPS } else { count };
                 return self.clear_stamps(
                     key,

@@ -3,7 +3,7 @@
 use std::hint;
 
 use limiter_common::{
-    bucket::{self, Bucket, Updated},
+    bucket::{self, Bucket, UpdateOutcome},
     limit::LimitId,
     owner::BucketKey,
     strategy::Spend,
@@ -133,7 +133,7 @@ impl BucketMaps {
                 self.order(OrderKind::Clear, &found, Spend::NONE, 0)
             }
             None => Ok(Ended {
-                updated: Updated::Stored,
+                updated: UpdateOutcome::Stored,
                 evicted: false,
             }),
         })
@@ -144,7 +144,10 @@ impl BucketMaps {
 fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<Ended, DatapathError> {
     for _ in 0..ATTEMPTS {
         let ended = order()?;
-        if !matches!(ended.updated, Updated::Declined | Updated::Contended) {
+        if !matches!(
+            ended.updated,
+            UpdateOutcome::Declined | UpdateOutcome::Contended
+        ) {
             return Ok(ended);
         }
     }

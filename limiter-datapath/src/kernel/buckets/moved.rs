@@ -1,7 +1,7 @@
 //! Moves tokens into and out of a bucket when its rate changes.
 
 use limiter_common::{
-    bucket::Updated,
+    bucket::UpdateOutcome,
     owner::BucketKey,
     strategy::{Parameters, Spend},
     table::OrderKind,
@@ -43,7 +43,7 @@ impl BucketMaps {
         }
         let ended = self.repeat_order(OrderKind::Spend, &location, at, spend)?;
         match ended.updated {
-            Updated::Stored => Ok(()),
+            UpdateOutcome::Stored => Ok(()),
             _ => Err(DatapathError::NoRoomForBucket),
         }
     }

@@ -2,7 +2,7 @@
 
 use aya::EbpfLoader;
 use limiter_common::{
-    bucket::Updated,
+    bucket::UpdateOutcome,
     policy::Shape,
     strategy::Spend,
     table::{EVICTED, Order, OrderKind},
@@ -19,7 +19,7 @@ use crate::kernel::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
-    pub(super) updated: Updated,
+    pub(super) updated: UpdateOutcome,
     /// Whether the order evicted a bucket in debt.
     pub(super) evicted: bool,
 }
@@ -45,7 +45,7 @@ impl BucketMaps {
         let returned = self.program()?.run_on(order);
         let returned = returned.map_err(DatapathError::Order)?;
         Ok(Ended {
-            updated: Updated::of_number(returned & !EVICTED),
+            updated: UpdateOutcome::of_number(returned & !EVICTED),
             evicted: returned & EVICTED != 0,
         })
     }
