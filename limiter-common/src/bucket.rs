@@ -54,7 +54,7 @@ numbered! {
 
 /// A decision on a bucket, for [`BucketStore::update`] to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct Transition {
     /// The bucket's new state.
     pub state: u64,
     /// The outcome of the update once the bucket is in that state.
@@ -145,7 +145,7 @@ pub trait BucketStore {
 /// Decides on a bucket's new state. A trait, because the kernel program could not inline a closure.
 pub trait Decide<Location> {
     /// Decides on the bucket at `location`, given its current `state`.
-    fn decide(&mut self, location: &Location, state: u64) -> Decided;
+    fn decide(&mut self, location: &Location, state: u64) -> Transition;
 }
 
 /// The default [`BucketStore::update`]: [`BucketStore::read`] and [`BucketStore::swap`] in a loop.
@@ -166,7 +166,7 @@ pub fn update<B: BucketStore>(
     UpdateOutcome::Contended
 }
 
-impl Decided {
+impl Transition {
     /// A decision that leaves the bucket in its current `state`.
     #[must_use]
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::{
     strictest::{NEVER, over},
 };
 use crate::{
-    bucket::{BucketStore, Decide, Decided, Ending, Swap, UpdateOutcome},
+    bucket::{BucketStore, Decide, Ending, Swap, Transition, UpdateOutcome},
     judged::Packet,
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, share_in_force},
@@ -75,7 +75,7 @@ pub trait Outline: BucketStore {
         plan: &mut Plan<Self::Location>,
         intent: Intent,
         state: u64,
-    ) -> Decided
+    ) -> Transition
     where
         Self: Sized,
     {
@@ -272,7 +272,7 @@ struct Retry<'a, O: Outline> {
 
 impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
     #[inline(always)]
-    fn decide(&mut self, location: &O::Location, state: u64) -> Decided {
+    fn decide(&mut self, location: &O::Location, state: u64) -> Transition {
         let Self {
             buckets,
             plan,
@@ -288,7 +288,7 @@ impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
             Swap::Unavailable => Ending::Unavailable,
             Swap::Untracked => Ending::Untracked,
         };
-        Decided::leave(state, ending)
+        Transition::leave(state, ending)
     }
 }
 
@@ -300,15 +300,15 @@ pub fn decide_again<O: Outline>(
     plan: &mut Plan<O::Location>,
     intent: Intent,
     state: u64,
-) -> Decided {
+) -> Transition {
     if intent == Intent::Refund {
-        return Decided {
+        return Transition {
             state: plan.refunded::<O>(state),
             ending: Ending::GivenBack,
         };
     }
     let decision = plan.decide(buckets, location, state);
-    Decided {
+    Transition {
         state: decision.state,
         // To count a refusal, a strategy changes the state as for a packet that passes.
         ending: if decision.passes() && intent == Intent::Spend {

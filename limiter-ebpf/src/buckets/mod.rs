@@ -11,7 +11,7 @@ mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{self, BucketStore, Decide, Decided, Ending, Search, Swap, UpdateOutcome},
+    bucket::{self, BucketStore, Decide, Ending, Search, Swap, Transition, UpdateOutcome},
     decide::{self, Charge, Intent, Outline, Plan, Workspace},
     judged::Packet,
     limit::MAX_LIMITS,
@@ -194,14 +194,14 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         plan: &mut Plan<BucketLocation>,
         intent: Intent,
         state: u64,
-    ) -> Decided {
+    ) -> Transition {
         let intent = intent as u32;
         let state = if Self::in_table() {
             limiter_decide_again(location, plan, intent, state)
         } else {
             limiter_decide_again_hash(location, plan, intent, state)
         };
-        Decided {
+        Transition {
             state,
             ending: Ending::of_number(plan.ending),
         }
@@ -333,7 +333,7 @@ fn decide_again_in<const STORE: u32>(
     if in_table() != (STORE == IN_TABLE) {
         return state;
     }
-    let Decided { state, ending } = if globals::shape().windows == 0 {
+    let Transition { state, ending } = if globals::shape().windows == 0 {
         let buckets = &MapBuckets::<false, STORE>;
         decide::decide_again(buckets, location, plan, intent, state)
     } else {

@@ -3,7 +3,7 @@
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
-    bucket::{BucketStore as _, Decide, Decided, Ending, UpdateOutcome},
+    bucket::{BucketStore as _, Decide, Ending, Transition, UpdateOutcome},
     strategy::Spend,
     table::{EVICTED, Order, OrderKind, TableLocation},
 };
@@ -88,13 +88,13 @@ struct Change {
 
 impl Decide<BucketLocation> for Change {
     #[inline(always)]
-    fn decide(&mut self, location: &BucketLocation, state: u64) -> Decided {
+    fn decide(&mut self, location: &BucketLocation, state: u64) -> Transition {
         // The bucket may exist in another unit, and so look full.
         if state == 0 && exchange(location, self.now_ns) {
-            return Decided::leave(state, Ending::Again);
+            return Transition::leave(state, Ending::Again);
         }
         let state = limiter_decide_order(self, state);
-        Decided {
+        Transition {
             state,
             ending: Ending::of_number(self.ending),
         }
@@ -117,14 +117,14 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
         ..
     } = *change;
     let decided = match OrderKind::of_number(change.kind) {
-        OrderKind::Swap if state == wanted => Decided::leave(state, Ending::Stored),
-        OrderKind::Swap if state == seen => Decided {
+        OrderKind::Swap if state == wanted => Transition::leave(state, Ending::Stored),
+        OrderKind::Swap if state == seen => Transition {
             state: wanted,
             ending: Ending::Stored,
         },
         OrderKind::Spend => {
             let decision = spend.gcra().decide(state);
-            Decided {
+            Transition {
                 state: decision.state,
                 ending: if decision.passes() {
                     Ending::Stored
@@ -133,11 +133,11 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
                 },
             }
         }
-        OrderKind::GiveBack => Decided {
+        OrderKind::GiveBack => Transition {
             state: spend.refunded(state),
             ending: Ending::GivenBack,
         },
-        _ => Decided::leave(state, Ending::Declined),
+        _ => Transition::leave(state, Ending::Declined),
     };
     change.ending = decided.ending as u32;
     decided.state

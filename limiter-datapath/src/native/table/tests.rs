@@ -2,7 +2,7 @@ use std::{cell::Cell, collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicU
 
 use limiter_common::{
     address::Address,
-    bucket::{Decide, Decided, Ending, UpdateOutcome},
+    bucket::{Decide, Ending, Transition, UpdateOutcome},
     limit::{Cost, LimitId},
     strategy::{Parameters, Spend, Strategy, moving_window::Log},
     table::{LOCKED, Line as _, OwnerHash, WAYS},
@@ -87,15 +87,15 @@ struct Change<'a> {
 }
 
 impl Decide<TableLocation> for Change<'_> {
-    fn decide(&mut self, _: &TableLocation, state: u64) -> Decided {
+    fn decide(&mut self, _: &TableLocation, state: u64) -> Transition {
         let decision = self.spend.apply(state);
         match self.is_refund {
-            true if state == 0 => Decided::leave(state, Ending::Stored),
-            true => Decided {
+            true if state == 0 => Transition::leave(state, Ending::Stored),
+            true => Transition {
                 state: self.spend.undo(state),
                 ending: Ending::GivenBack,
             },
-            false => Decided {
+            false => Transition {
                 state: decision.state,
                 ending: if decision.passes() {
                     Ending::Stored
