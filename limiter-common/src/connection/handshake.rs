@@ -9,7 +9,7 @@ use crate::{
     bucket::{Decide, Ending, Transition},
     limit::MAX_HANDSHAKE_LIMITS,
     owner::{BucketKey, OwnerFields},
-    packet::Asked,
+    packet::NameMatch,
     policy::{Tables, matching, parameters_of},
     strategy::Spend,
 };
@@ -66,7 +66,7 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
         facts: &facts,
         subscriber: &class.subscriber,
         // No connection has a question.
-        asked: &Asked::NOTHING,
+        asked: &NameMatch::NOTHING,
         interface: &EVERY_INTERFACE,
     };
     let gcra = &parameters.gcra;

@@ -19,7 +19,7 @@ mod transport;
 use core::ops::Range;
 
 pub use self::{
-    asked::Asked,
+    asked::NameMatch,
     facts::{Datagram, Facts, Transport},
     frame::Frame,
     kind::PacketKind,

@@ -5,7 +5,7 @@ use crate::{
     answer::Answer,
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
     owner::{BucketKey, OwnerFields, OwnerOf},
-    packet::{Asked, Facts},
+    packet::{Facts, NameMatch},
     standing::Standing,
     strategy::gcra::{CurrentRate, Parts, ShareWord},
 };
@@ -211,7 +211,7 @@ impl LimitEntry {
     /// does.
     #[must_use]
     #[inline(always)]
-    pub const fn name(&self, asked: &Asked) -> Option<(NamedBy, u64)> {
+    pub const fn name(&self, asked: &NameMatch) -> Option<(NamedBy, u64)> {
         match NamedBy::of_number(self.named_by) {
             Some(NamedBy::ServerName) => Some((NamedBy::ServerName, asked.zone)),
             // Both families have the same name kind.

@@ -3,7 +3,7 @@
 use super::{
     FirstBytes, MOST_FIRST_BYTES, MOST_RECORDS, Meaning, Overlap, RECORD_START, Record, Records,
 };
-use crate::{packet::Asked, policy::Shape};
+use crate::{packet::NameMatch, policy::Shape};
 
 /// A connection that the policy may count by the server name that its client asks for. It consists of plain
 /// numbers.
@@ -378,9 +378,9 @@ impl Flow {
     /// Returns the limits that count the connection itself: none until it is in service.
     #[must_use]
     #[inline(always)]
-    pub const fn counted_as(&self, shape: &Shape) -> Asked {
+    pub const fn counted_as(&self, shape: &Shape) -> NameMatch {
         let is_counted = self.is_in_service() as u64;
-        Asked {
+        NameMatch {
             limits: self.meaning.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
             zone: self.meaning.name,
             ..Asked::NOTHING
@@ -596,7 +596,7 @@ mod tests {
             server_names: 3,
             ..Shape::EMPTY
         };
-        let asked = |limits| Asked {
+        let asked = |limits| NameMatch {
             limits,
             zone: 9,
             ..Asked::NOTHING

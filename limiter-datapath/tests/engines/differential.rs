@@ -20,7 +20,7 @@ use limiter_common::{
     decide::account,
     dns::slot_of,
     judged::Packet,
-    packet::{Asked, Facts, parse},
+    packet::{Facts, NameMatch, parse},
     policy::{Tables as _, with_overrides},
     reason::{Action, Reason},
     server_name::Flow,
@@ -474,7 +474,7 @@ fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
         return;
     }
     let slot = slot_of(tables, flow.meaning.name);
-    let asked = Asked {
+    let asked = NameMatch {
         limits: flow.meaning.limits,
         zone: flow.meaning.name,
         overrides: slot.map_or(0, |slot| slot.overrides),

@@ -15,7 +15,7 @@ use limiter_common::{
         queue::{Flow, Turn},
     },
     decide::Workspace,
-    packet::Asked,
+    packet::NameMatch,
 };
 
 use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
@@ -257,7 +257,7 @@ extern "C" fn limiter_find_places(
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
     {
-        let asked = Asked {
+        let asked = NameMatch {
             limits,
             zone: name,
             ..Asked::NOTHING

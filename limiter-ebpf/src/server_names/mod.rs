@@ -23,7 +23,7 @@ use aya_ebpf::{
 use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
-    packet::{self, Asked, PROTOCOL_TCP, Segment},
+    packet::{self, NameMatch, PROTOCOL_TCP, Segment},
     server_name::{Allowance, Comparison, Flow, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
 };
 
@@ -100,15 +100,15 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
 
 /// The policy's limits for the name of a connection; nothing before the connection is in service.
 #[inline(always)]
-pub(crate) fn counted_as(ends: &Ends) -> Asked {
+pub(crate) fn counted_as(ends: &Ends) -> NameMatch {
     if globals::shape().named_connections() == 0 {
-        return Asked::NOTHING;
+        return NameMatch::NOTHING;
     }
     // Older kernels refuse a caller's value as a key.
     let key = *ends;
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(key) };
-    flow.map_or(Asked::NOTHING, |flow| flow.counted_as(globals::shape()))
+    flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(globals::shape()))
 }
 
 /// Marks the connection with these ends as in service; returns the cookie of its socket.
