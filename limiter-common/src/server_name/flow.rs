@@ -383,7 +383,7 @@ impl Flow {
         NameMatch {
             limits: self.meaning.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
             zone: self.meaning.name,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 }
@@ -599,7 +599,7 @@ mod tests {
         let asked = |limits| NameMatch {
             limits,
             zone: 9,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         let flow = Flow::new(7, 1).read(Meaning::new(3, &asked(0b101)));
         let mut waiting = flow;

@@ -56,7 +56,7 @@ mod tests {
         let asked = NameMatch {
             limits: 0b101,
             zone: 9,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         let meaning = Meaning::new(3, &asked);
         assert_eq!(meaning.limits_of(3), 0b101);

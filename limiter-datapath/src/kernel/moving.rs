@@ -202,7 +202,7 @@ impl Datapath {
         let slot = hash.and_then(|hash| slot_of(policy, hash));
         NameMatch {
             overrides: slot.map_or(0, |slot| slot.overrides),
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 

@@ -478,7 +478,7 @@ fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
         limits: flow.meaning.limits,
         zone: flow.meaning.name,
         overrides: slot.map_or(0, |slot| slot.overrides),
-        ..Asked::NOTHING
+        ..NameMatch::NOTHING
     };
     packet.asked = with_overrides(tables, &packet.facts.source, &packet.class, &asked);
 }

@@ -260,7 +260,7 @@ extern "C" fn limiter_find_places(
         let asked = NameMatch {
             limits,
             zone: name,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         connection::find_places(&MapTables, ends, &asked, places);
     }

@@ -164,7 +164,7 @@ impl ServerNames {
         NameMatch {
             limits,
             zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 
