@@ -19,8 +19,8 @@
 
 use crate::{
     budget::{Budgets, Spent},
+    first_bytes::Heard,
     flow::{Flow, Protocol, Segment},
-    heard::Heard,
     name::Name,
     outcome::{Found, NoName, Outcome},
     reader::{Forgotten, Reader},

@@ -17,9 +17,9 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod first_bytes;
 mod flow;
 mod follower;
-mod heard;
 mod hello;
 mod http;
 mod name;
