@@ -19,7 +19,7 @@
 
 use crate::{
     budget::{Budgets, Spent},
-    first_bytes::Heard,
+    first_bytes::FirstBytesCache,
     flow::{Flow, Protocol, Segment},
     name::Name,
     outcome::{Found, NoName, Outcome},
@@ -108,7 +108,7 @@ struct Side {
     /// The bytes of the names.
     name_bytes: usize,
     /// The bytes behind each outcome; unused over UDP.
-    heard: Heard,
+    heard: FirstBytesCache,
     followed: Followed,
 }
 
@@ -232,7 +232,7 @@ impl Side {
             budgets: Budgets::new(settings.pieces_a_second),
             kept: Table::new(),
             name_bytes: 0,
-            heard: Heard::new(settings.heard_bytes),
+            heard: FirstBytesCache::new(settings.heard_bytes),
             followed: Followed::default(),
         }
     }
