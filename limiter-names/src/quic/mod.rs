@@ -28,10 +28,10 @@ use crate::{
 
 /// A connection with an incomplete hello, once one of its packets has been opened.
 #[derive(Debug, Default)]
-pub(crate) struct Quic(Option<Opened>);
+pub(crate) struct Quic(Option<QuicState>);
 
 #[derive(Debug)]
-struct Opened {
+struct QuicState {
     keys: Keys,
     pieces: Pieces,
 }
@@ -84,7 +84,7 @@ impl Quic {
         };
         // The first packet; or the first one after the server's Retry, which repeats the hello; or the first one of a
         // new connection from the same port.
-        let opened = self.0.insert(Opened {
+        let opened = self.0.insert(QuicState {
             keys,
             pieces: Pieces::default(),
         });
