@@ -18,7 +18,7 @@
 //!   attack: a sender with forged sources may spend all.
 
 use crate::{
-    budget::{Budgets, Spent},
+    budget::{Budgets, ExhaustedBudget},
     first_bytes::FirstBytesCache,
     flow::{Flow, Protocol, Segment},
     name::Name,
@@ -140,7 +140,7 @@ impl Follower {
         tell: impl FnMut(Change),
     ) -> bool {
         let side = self.side(flow.protocol);
-        side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
+        side.feed(now_ns, flow, segment, tell) != Err(ExhaustedBudget::OfAll)
     }
 
     /// Takes a segment of a connection's second hello; `first` is the number of the hello's first byte. The name of the
@@ -243,7 +243,7 @@ impl Side {
         flow: Flow,
         segment: Segment<'_>,
         mut tell: impl FnMut(Change),
-    ) -> Result<(), Spent> {
+    ) -> Result<(), ExhaustedBudget> {
         if segment.is_empty() {
             return Ok(());
         }
