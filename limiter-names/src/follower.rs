@@ -23,7 +23,7 @@ use crate::{
     flow::{Flow, Protocol, Segment},
     name::Name,
     outcome::{Found, NoName, Outcome},
-    reader::{Forgotten, Reader},
+    reader::{DiscardCounts, Reader},
     settings::Settings,
     table::Table,
 };
@@ -199,7 +199,7 @@ impl Follower {
 
     /// The counters of a protocol's flows that were discarded while incomplete.
     #[must_use]
-    pub const fn forgotten(&self, protocol: Protocol) -> Forgotten {
+    pub const fn forgotten(&self, protocol: Protocol) -> DiscardCounts {
         self.of(protocol).reader.forgotten()
     }
 

@@ -40,6 +40,6 @@ pub use self::{
     follower::{Change, Followed, Follower, FollowerSettings},
     name::{Name, NameError},
     outcome::{Application, Applications, Found, How, NoName, Outcome},
-    reader::{Forgotten, Reader},
+    reader::{DiscardCounts, Reader},
     settings::Settings,
 };

@@ -20,12 +20,12 @@ pub struct Reader {
     room: Vec<u8>,
     /// The first bytes of the connection with the latest outcome, as far as they were read.
     last: Vec<u8>,
-    forgotten: Forgotten,
+    forgotten: DiscardCounts,
 }
 
 /// Counters of flows that were discarded while incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct DiscardCounts {
     /// Flows discarded because their time was over.
     pub timed_out: u64,
     /// Flows evicted for newer ones.
@@ -58,7 +58,7 @@ impl Reader {
             kept_bytes: 0,
             room: Vec::new(),
             last: Vec::new(),
-            forgotten: Forgotten::default(),
+            forgotten: DiscardCounts::default(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Reader {
 
     /// The counters of flows that were discarded while incomplete.
     #[must_use]
-    pub const fn forgotten(&self) -> Forgotten {
+    pub const fn forgotten(&self) -> DiscardCounts {
         self.forgotten
     }
 
