@@ -77,7 +77,7 @@ pub enum Change {
 
 /// Counters of all pieces, for one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct PieceCounts {
     /// Pieces read.
     pub pieces: u64,
     /// Pieces skipped because the budget was spent.
@@ -109,7 +109,7 @@ struct Side {
     name_bytes: usize,
     /// The bytes behind each outcome; unused over UDP.
     heard: FirstBytesCache,
-    followed: Followed,
+    followed: PieceCounts,
 }
 
 impl Follower {
@@ -193,7 +193,7 @@ impl Follower {
 
     /// The counters of a protocol's pieces.
     #[must_use]
-    pub const fn followed(&self, protocol: Protocol) -> Followed {
+    pub const fn followed(&self, protocol: Protocol) -> PieceCounts {
         self.of(protocol).followed
     }
 
@@ -233,7 +233,7 @@ impl Side {
             kept: Table::new(),
             name_bytes: 0,
             heard: FirstBytesCache::new(settings.heard_bytes),
-            followed: Followed::default(),
+            followed: PieceCounts::default(),
         }
     }
 

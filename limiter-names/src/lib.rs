@@ -37,7 +37,7 @@ mod tls;
 
 pub use self::{
     flow::{Flow, Protocol, Segment},
-    follower::{Change, Followed, Follower, FollowerSettings},
+    follower::{Change, Follower, FollowerSettings, PieceCounts},
     name::{Name, NameError},
     outcome::{Application, Applications, Found, How, NoName, Outcome},
     reader::{DiscardCounts, Reader},

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
-    Change, Flow, Followed, Follower, FollowerSettings, Name, NoName, Protocol, Segment,
+    Change, Flow, Follower, FollowerSettings, Name, NoName, PieceCounts, Protocol, Segment,
 };
 use limiter_policy::policy::{DnsName, ServerNames};
 
@@ -27,8 +27,8 @@ const AT_ONCE: usize = 4096;
 /// The outcomes of connections and of QUIC flows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcomes {
-    pub(super) tcp: Followed,
-    pub(super) quic: Followed,
+    pub(super) tcp: PieceCounts,
+    pub(super) quic: PieceCounts,
 }
 
 /// Names connections and QUIC flows.
