@@ -22,7 +22,7 @@ use crate::{
     first_bytes::FirstBytesCache,
     flow::{Flow, Protocol, Segment},
     name::Name,
-    outcome::{Found, NoName, Outcome},
+    outcome::{FoundName, NoName, Outcome},
     reader::{DiscardCounts, Reader},
     settings::Settings,
     table::Table,
@@ -67,7 +67,7 @@ impl Default for FollowerSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The flow asks for a name.
-    Named(Flow, Found),
+    Named(Flow, FoundName),
     /// The flow has no name, and will have none. If it is [contradictory](NoName::Contradictory), its earlier name, if
     /// any, no longer stands.
     Nameless(Flow, NoName),

@@ -8,14 +8,14 @@ use crate::name::{Name, NameError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The client asks for a name.
-    Name(Found),
+    Name(FoundName),
     /// The client asks for no name, or the name cannot be read.
     NoName(NoName),
 }
 
 /// A name, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundName {
     /// The name.
     pub name: Name,
     /// The message that contains the name.

@@ -2,7 +2,7 @@
 
 use crate::{
     flow::{Flow, Segment},
-    outcome::{Found, NoName, Outcome, Stop},
+    outcome::{FoundName, NoName, Outcome, Stop},
     quic::Quic,
     settings::Settings,
     table::Table,
@@ -129,7 +129,7 @@ impl Reader {
         flow: Flow,
         (sequence, first): (u32, Option<u32>),
         payload: &[u8],
-    ) -> Result<Found, Stop> {
+    ) -> Result<FoundName, Stop> {
         let most = self.settings.flow_bytes;
         if self.table.get_mut(&flow).is_none() {
             // Most hellos come whole, and need no entry.
@@ -165,7 +165,7 @@ impl Reader {
         read
     }
 
-    fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<Found, Stop> {
+    fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<FoundName, Stop> {
         let most = self.settings.flow_bytes;
         if let Some(Reading::Quic(quic)) = self.table.get_mut(&flow) {
             let before = quic.memory();

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use limiter_names::{
-    Flow, Found, How, NoName, Outcome, Protocol, Reader, Segment, Settings,
+    Flow, FoundName, How, NoName, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, Initial, Version, crypto, records},
 };
 
@@ -118,7 +118,7 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
     });
     let over_quic = datagrams_read(&datagrams.collect::<Vec<_>>(), input);
     let how = |outcome: Option<Outcome>, how| match outcome {
-        Some(Outcome::Name(found)) => Some(Outcome::Name(Found { how, ..found })),
+        Some(Outcome::Name(found)) => Some(Outcome::Name(FoundName { how, ..found })),
         outcome => outcome,
     };
     // Over TCP come the records' headers beside.

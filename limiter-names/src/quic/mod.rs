@@ -22,7 +22,7 @@ pub use self::{
 };
 use crate::{
     hello,
-    outcome::{Found, How, NoName, Stop},
+    outcome::{FoundName, How, NoName, Stop},
     pieces::Pieces,
 };
 
@@ -101,7 +101,7 @@ impl Quic {
     }
 
     /// Reads the hello, as far as it is received; uses `room` to put it together.
-    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<Found, Stop> {
+    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<FoundName, Stop> {
         let opened = self.0.as_ref().ok_or(Stop::More)?;
         match hello::read(opened.pieces.beginning(room), most) {
             Err(Stop::More) if opened.pieces.is_full(most) => Err(Stop::No(NoName::TooLong)),

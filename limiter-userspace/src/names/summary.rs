@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use limiter_common::counters::Traffic;
-use limiter_names::{Application, Applications, Found, How, Name, NoName};
+use limiter_names::{Application, Applications, FoundName, How, Name, NoName};
 use serde::Serialize;
 
 /// Flows and their clients' traffic.
@@ -61,7 +61,7 @@ impl Sum {
 }
 
 impl Summary {
-    pub(super) fn add(&mut self, found: Found, traffic: Traffic) {
+    pub(super) fn add(&mut self, found: FoundName, traffic: Traffic) {
         let sum = self.named.entry((found.name, found.how)).or_default();
         sum.add(traffic);
         sum.may_be_outer += u64::from(found.may_be_outer);
