@@ -7,7 +7,7 @@ use tls_parser::{
 
 use crate::{
     name::Name,
-    outcome::{Application, Applications, FoundName, How, NoName, Stop},
+    outcome::{Application, Applications, FoundName, NameSource, NoName, Stop},
 };
 
 /// The type of the message.
@@ -38,7 +38,7 @@ pub(crate) struct Hello {
 
 impl Hello {
     /// The name in the hello; `bytes` is the number of the flow's first bytes that contain it.
-    pub(crate) fn found(self, how: How, bytes: usize) -> FoundName {
+    pub(crate) fn found(self, how: NameSource, bytes: usize) -> FoundName {
         FoundName {
             name: self.name,
             how,

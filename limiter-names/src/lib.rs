@@ -39,7 +39,7 @@ pub use self::{
     flow::{Flow, Protocol, Segment},
     follower::{Change, Follower, FollowerSettings, PieceCounts},
     name::{Name, NameError},
-    outcome::{Application, Applications, FoundName, How, NoName, Outcome},
+    outcome::{Application, Applications, FoundName, NameSource, NoName, Outcome},
     reader::{DiscardCounts, Reader},
     settings::Settings,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     http,
-    outcome::{Applications, FoundName, How, NoName, Stop},
+    outcome::{Applications, FoundName, NameSource, NoName, Stop},
     tls,
 };
 
@@ -30,9 +30,9 @@ fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<FoundName, Stop> {
         return Err(Stop::No(NoName::Sslv2));
     }
     let (name, how) = if http::two::begins(bytes) {
-        (http::two::read(bytes)?, How::Http2)
+        (http::two::read(bytes)?, NameSource::Http2)
     } else {
-        (http::one::read(bytes, is_all)?, How::Http1)
+        (http::one::read(bytes, is_all)?, NameSource::Http1)
     };
     Ok(FoundName {
         name,

@@ -4,7 +4,7 @@ use tls_parser::{TlsRecordType, parse_tls_record_header};
 
 use crate::{
     hello,
-    outcome::{FoundName, How, NoName, Stop},
+    outcome::{FoundName, NameSource, NoName, Stop},
 };
 
 /// The type of a record of the handshake, which is the first byte that a client sends.
@@ -62,7 +62,7 @@ pub(crate) fn read(bytes: &[u8], most: u16) -> Result<FoundName, Stop> {
             }
             read => {
                 let bytes = bytes.len() - after.len();
-                return read.map(|hello| hello.found(How::Tls, bytes));
+                return read.map(|hello| hello.found(NameSource::Tls, bytes));
             }
         }
     }

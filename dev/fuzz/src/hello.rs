@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use limiter_names::{
-    Flow, FoundName, How, NoName, Outcome, Protocol, Reader, Segment, Settings,
+    Flow, FoundName, NameSource, NoName, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, Initial, Version, crypto, records},
 };
 
@@ -126,7 +126,7 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
         matches!(outcome, None | Some(Outcome::NoName(NoName::TooLong)))
     };
     if !is_long(&over_tcp) && !is_long(&over_quic) {
-        assert_eq!(how(over_tcp, How::Quic), over_quic);
+        assert_eq!(how(over_tcp, NameSource::Quic), over_quic);
     }
 }
 

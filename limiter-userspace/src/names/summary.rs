@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use limiter_common::counters::Traffic;
-use limiter_names::{Application, Applications, FoundName, How, Name, NoName};
+use limiter_names::{Application, Applications, FoundName, Name, NameSource, NoName};
 use serde::Serialize;
 
 /// Flows and their clients' traffic.
@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     pub(crate) not_followed: u64,
     /// Flows with clients that sent only headers.
     pub(crate) silent: u64,
-    named: HashMap<(Name, How), Sum>,
+    named: HashMap<(Name, NameSource), Sum>,
     unread: HashMap<NoName, Sum>,
 }
 
@@ -74,7 +74,7 @@ impl Summary {
 
     /// Returns the names, by number of flows, most first.
     pub(crate) fn names(&self) -> Vec<NameRow> {
-        let row = |((name, how), sum): (&(Name, How), &Sum)| NameRow {
+        let row = |((name, how), sum): (&(Name, NameSource), &Sum)| NameRow {
             name: name.to_string(),
             how: how.name(),
             flows: sum.flows,
