@@ -10,7 +10,7 @@ use crate::text;
 
 /// An address with its prefix length, if written.
 #[derive(Clone, Copy)]
-pub struct Written {
+pub struct AddressOrPrefix {
     pub(crate) address: IpAddr,
     pub(crate) length: Option<u8>,
 }
@@ -79,7 +79,7 @@ impl Invalid {
     }
 }
 
-impl Written {
+impl AddressOrPrefix {
     /// Parses an address or prefix.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (address, length) = match text.split_once('/') {
@@ -147,14 +147,14 @@ pub struct Meant {
 ///
 /// Programs write an IPv4 client of a dual-stack server as IPv4-mapped, and a network by the address of an
 /// interface in it. Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6
-/// would answer about an address that no packet has. Files of the configuration use [`Written`] instead:
+/// would answer about an address that no packet has. Files of the configuration use [`AddressOrPrefix`] instead:
 /// their author is there to correct them.
 pub fn meant(text: &str) -> Result<Meant, Invalid> {
     let corrected = |prefix| Meant {
         prefix,
         is_corrected: true,
     };
-    match Written::parse(text).and_then(Written::prefix) {
+    match AddressOrPrefix::parse(text).and_then(AddressOrPrefix::prefix) {
         Ok(prefix) => Ok(Meant {
             prefix,
             is_corrected: false,

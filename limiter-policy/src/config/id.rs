@@ -10,7 +10,7 @@ use limiter_common::{
 
 use crate::{
     policy::{OverrideId, SubscriberNumber},
-    prefix::{Invalid, Written},
+    prefix::{AddressOrPrefix, Invalid},
 };
 
 /// Parses an id in the format of its limit, normalized: host bits zero, one spelling.
@@ -61,7 +61,7 @@ pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
 }
 
 fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
-    let written = Written::parse(text)?;
+    let written = AddressOrPrefix::parse(text)?;
     match written.length {
         Some(length) if length == written.bits() => Err(Invalid::FullLength(written.address)),
         Some(0) => Err(Invalid::Everything),
@@ -70,7 +70,7 @@ fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
 }
 
 fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
-    let written = Written::parse(text)?;
+    let written = AddressOrPrefix::parse(text)?;
     let wanted = format
         .prefix_length(written.family())
         .ok_or(Invalid::Malformed)?;

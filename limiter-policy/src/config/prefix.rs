@@ -6,7 +6,7 @@ use super::{
     node::{Node, Value},
     reader::Reader,
 };
-use crate::prefix::Written;
+use crate::prefix::AddressOrPrefix;
 
 /// Reads a prefix; an address alone is a prefix of full length. Errors name its role.
 pub(super) fn read<'n>(
@@ -16,7 +16,7 @@ pub(super) fn read<'n>(
 ) -> Option<IpNet> {
     const EXPECTED: &str = "an address or prefix, such as '192.0.2.0/24' or '2001:db8::1'";
     let written = text(reader, node, EXPECTED)?;
-    match Written::parse(written).and_then(Written::prefix) {
+    match AddressOrPrefix::parse(written).and_then(AddressOrPrefix::prefix) {
         Ok(prefix) => Some(prefix),
         Err(error) => {
             let why = error.why(EXPECTED);

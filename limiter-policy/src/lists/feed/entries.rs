@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     lists::{Format, report::BadLine},
-    prefix::{Invalid, Written, meant},
+    prefix::{AddressOrPrefix, Invalid, meant},
 };
 
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
@@ -112,11 +112,11 @@ fn prefix(text: &str) -> Result<IpNet, String> {
 
 fn range(first: &str, last: &str) -> Result<Span, String> {
     let address = |text| match written(text)? {
-        Written {
+        AddressOrPrefix {
             address,
             length: None,
         } => Ok(address),
-        Written { .. } => Err("a range must go from one address to another".to_owned()),
+        AddressOrPrefix { .. } => Err("a range must go from one address to another".to_owned()),
     };
     let (first, last) = (address(first)?, address(last)?);
     if first > last {
@@ -137,8 +137,8 @@ fn range(first: &str, last: &str) -> Result<Span, String> {
     }
 }
 
-fn written(text: &str) -> Result<Written, String> {
-    Written::parse(text).map_err(why)
+fn written(text: &str) -> Result<AddressOrPrefix, String> {
+    AddressOrPrefix::parse(text).map_err(why)
 }
 
 /// Returns the error for an entry that would exclude or block all addresses. Only a list in the configuration
