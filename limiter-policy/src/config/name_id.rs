@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     policy::{DnsName, DomainLabels, Mode, OverriddenName, OverrideId, SuffixRule},
-    prefix::{AddressOrPrefix, Invalid},
+    prefix::{AddressOrPrefix, PrefixError},
 };
 
 /// Parses an id in the format of its limit, normalized.
@@ -68,7 +68,7 @@ const fn name_expectation(named_by: NamedBy) -> &'static str {
 fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
     match format.named_by() {
         Some(_) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
-        None => !matches!(AddressOrPrefix::parse(text), Err(Invalid::Malformed)),
+        None => !matches!(AddressOrPrefix::parse(text), Err(PrefixError::Malformed)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     lists::{Format, report::BadLine},
-    prefix::{AddressOrPrefix, Invalid, meant},
+    prefix::{AddressOrPrefix, PrefixError, meant},
 };
 
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
@@ -148,9 +148,9 @@ fn every_address() -> String {
 }
 
 /// Describes the fault of an address, without quoting it.
-fn why(error: Invalid) -> String {
+fn why(error: PrefixError) -> String {
     match error {
-        Invalid::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),
+        PrefixError::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),
         other => other.why(EXPECTED),
     }
 }
