@@ -136,7 +136,7 @@ impl AddressOrPrefix {
 
 /// A prefix as intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meant {
+pub struct IntendedPrefix {
     /// The prefix; an address has full length.
     pub prefix: IpNet,
     /// Whether a file would need another spelling.
@@ -149,13 +149,13 @@ pub struct Meant {
 /// interface in it. Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6
 /// would answer about an address that no packet has. Files of the configuration use [`AddressOrPrefix`] instead:
 /// their author is there to correct them.
-pub fn meant(text: &str) -> Result<Meant, PrefixError> {
-    let corrected = |prefix| Meant {
+pub fn meant(text: &str) -> Result<IntendedPrefix, PrefixError> {
+    let corrected = |prefix| IntendedPrefix {
         prefix,
         is_corrected: true,
     };
     match AddressOrPrefix::parse(text).and_then(AddressOrPrefix::prefix) {
-        Ok(prefix) => Ok(Meant {
+        Ok(prefix) => Ok(IntendedPrefix {
             prefix,
             is_corrected: false,
         }),
@@ -230,7 +230,7 @@ mod tests {
             ("172.20.5.7/16", "172.20.0.0/16", true),
             ("2001:db8:9:9::5/64", "2001:db8:9:9::/64", true),
         ] {
-            let expected = Meant {
+            let expected = IntendedPrefix {
                 prefix: prefix.parse().unwrap(),
                 is_corrected,
             };
