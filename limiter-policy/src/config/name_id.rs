@@ -87,7 +87,7 @@ fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
 }
 
 /// The names in other sections that overrides may refer to.
-pub(super) struct Known<'k> {
+pub(super) struct DeclaredNames<'k> {
     /// Sorted; `None`: unknown.
     pub(super) zones: Option<&'k [DnsName]>,
     /// Sorted; `None`: unknown.
@@ -98,7 +98,7 @@ pub(super) struct Known<'k> {
 pub(super) fn check_owned(
     by_name: &[NamedId],
     limits: &Limits,
-    known: &Known<'_>,
+    known: &DeclaredNames<'_>,
     problems: &mut Problems,
 ) {
     for one in by_name {
