@@ -52,7 +52,7 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
 /// One rate of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written<'t> {
+pub(super) struct WrittenRate<'t> {
     /// The rate as written.
     pub(super) text: &'t str,
     /// The offset in the whole text, in bytes, where it begins.
@@ -81,7 +81,7 @@ pub(in super::super) fn is_valid(text: &str) -> bool {
 }
 
 /// Parses a text into its rates, at least one.
-pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
+pub(super) fn parse(text: &str) -> Result<Vec<WrittenRate<'_>>, InvalidRate<'_>> {
     let several = text.contains(SEPARATORS);
     text.split(SEPARATORS)
         .map(|part| {
@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
                 scanner.rate()
             };
             match rate {
-                Ok((count, in_bits, period_ns)) => Ok(Written {
+                Ok((count, in_bits, period_ns)) => Ok(WrittenRate {
                     text: part,
                     offset,
                     count,
