@@ -17,7 +17,7 @@ use super::{
     node::{Node, Value},
     prefix,
     rate::{self, RateContext},
-    reader::{Fields, Name, Reader, Seen},
+    reader::{Fields, FirstPositions, Name, Reader},
     reserve, strategy,
     subscribers::Subscribers,
 };
@@ -58,7 +58,7 @@ pub(super) fn read<'n>(
         limits,
         subscribers,
         section: Section::default(),
-        seen: Seen::default(),
+        seen: FirstPositions::default(),
     };
     match &node.value {
         Value::Mapping(_) => collected.read_map(reader, node),
@@ -88,7 +88,7 @@ struct Collected<'c> {
     limits: &'c mut Limits,
     subscribers: Option<&'c Subscribers>,
     section: Section,
-    seen: Seen<(LimitIndex, OverrideId)>,
+    seen: FirstPositions<(LimitIndex, OverrideId)>,
 }
 
 /// An id as the file spells it.

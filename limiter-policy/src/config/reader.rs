@@ -228,7 +228,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             self.unexpected(node, expected);
             return None;
         };
-        let mut seen = Seen::default();
+        let mut seen = FirstPositions::default();
         let mut usable = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Some(text) = self.text(key, "a name") else {
@@ -262,7 +262,7 @@ impl<'n, 'p> Reader<'n, 'p> {
     ) -> Option<Fields<'n>> {
         let mut present = Vec::new();
         let mut misspelt = Vec::new();
-        let mut seen = Seen::default();
+        let mut seen = FirstPositions::default();
         for (name, value) in self.entries(node, expected)? {
             if self.problems.are_too_many() {
                 return None;
@@ -305,9 +305,9 @@ impl<'n, 'p> Reader<'n, 'p> {
 }
 
 /// The first position of each key in a file.
-pub(super) struct Seen<K>(HashMap<K, Position>);
+pub(super) struct FirstPositions<K>(HashMap<K, Position>);
 
-impl<K: Eq + Hash> Seen<K> {
+impl<K: Eq + Hash> FirstPositions<K> {
     /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the first
     /// position; `what` returns the key's description.
     pub(super) fn is_first(
@@ -332,7 +332,7 @@ impl<K: Eq + Hash> Seen<K> {
     }
 }
 
-impl<K> Default for Seen<K> {
+impl<K> Default for FirstPositions<K> {
     fn default() -> Self {
         Self(HashMap::new())
     }
