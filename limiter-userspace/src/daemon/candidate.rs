@@ -12,7 +12,7 @@ use limiter_datapath::kernel::{
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
-    config::{self, Config, Diagnostics, Pushed},
+    config::{self, Config, Diagnostics, PushedFile},
     interface::{InterfaceName, names as interface_names},
     lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, TooManyNames, Units},
@@ -104,7 +104,7 @@ impl Read {
     pub(super) fn load(
         path: &Path,
         old: &Feeds,
-        pushed: Option<Pushed<'_>>,
+        pushed: Option<PushedFile<'_>>,
         inherited: impl FnOnce(&Config) -> Inherited,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
