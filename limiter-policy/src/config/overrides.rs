@@ -54,7 +54,7 @@ pub(super) fn read<'n>(
     limits: &mut Limits,
     subscribers: Option<&Subscribers>,
 ) -> Option<Section> {
-    let mut collected = Collected {
+    let mut collected = OverrideCollector {
         limits,
         subscribers,
         section: Section::default(),
@@ -84,7 +84,7 @@ pub(super) fn read<'n>(
 const NONE: &str = "no overrides: name at least one, or leave the section out";
 
 /// The overrides read so far.
-struct Collected<'c> {
+struct OverrideCollector<'c> {
     limits: &'c mut Limits,
     subscribers: Option<&'c Subscribers>,
     section: Section,
@@ -98,7 +98,7 @@ struct WrittenId<'n> {
     comment: Option<&'n str>,
 }
 
-impl Collected<'_> {
+impl OverrideCollector<'_> {
     /// Reads the map form: `Name:id` to a rate.
     fn read_map<'n>(&mut self, reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
         let Some(entries) = reader.entries(node, "a map of 'Name:id'") else {
