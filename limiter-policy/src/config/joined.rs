@@ -86,7 +86,7 @@ impl Texts {
         problems: &mut Problems,
     ) -> Option<Node<'t>> {
         let before = problems.count();
-        let mut joining = Joining {
+        let mut joining = Joiner {
             lines: self.lines(),
             sections,
             seen: HashMap::new(),
@@ -135,14 +135,14 @@ impl Lines<'_> {
     }
 }
 
-struct Joining<'t, 's> {
+struct Joiner<'t, 's> {
     lines: Lines<'t>,
     sections: &'s Sections,
     /// The index and the latest position of each joinable section, by name.
     seen: HashMap<String, (usize, FilePosition)>,
 }
 
-impl Joining<'_, '_> {
+impl Joiner<'_, '_> {
     /// Adds the sections of a file. The reader later refuses sections that are unknown or may occur only
     /// once.
     fn add<'t>(&mut self, all: &mut Option<Node<'t>>, root: Node<'t>, problems: &mut Problems) {
