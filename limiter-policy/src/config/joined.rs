@@ -9,7 +9,7 @@ use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
     node::{Node, Value},
 };
-use crate::file::Unreadable;
+use crate::file::FileError;
 
 /// The texts of files, end to end.
 pub(super) struct Texts {
@@ -103,7 +103,7 @@ impl Texts {
             root.shift(part.bytes.start, part.line);
             match root.value {
                 Value::Null if number == 0 => {
-                    problems.note(part.file, None, Unreadable::Empty.to_string());
+                    problems.note(part.file, None, FileError::Empty.to_string());
                 }
                 // A file may consist of comments alone.
                 Value::Null => {}
