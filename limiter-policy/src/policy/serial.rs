@@ -309,9 +309,9 @@ mod tests {
     #[test]
     fn every_value_has_its_own_name() {
         #[derive(Serialize)]
-        struct Described(Cost, #[serde(with = "id_format")] IdFormat, Action);
+        struct Description(Cost, #[serde(with = "id_format")] IdFormat, Action);
         let check = |cost: Cost, format: IdFormat, action: Action| {
-            let json = serde_json::to_value(Described(cost, format, action)).unwrap();
+            let json = serde_json::to_value(Description(cost, format, action)).unwrap();
             let format_name = match &json[1] {
                 Value::Object(range) => range.keys().next().map(String::as_str),
                 other => other.as_str(),
