@@ -85,8 +85,8 @@ pub use self::{
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
-        FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenBy,
-        TakenByFew, Visits,
+        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step,
+        TakenBy, Visits,
     },
     units::{TooManyUnits, Units},
     until_known::UntilKnown,

@@ -13,7 +13,7 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    forged::{FORGED_SOURCES, TakenBy, TakenByFew},
+    forged::{ExhaustibleLimit, FORGED_SOURCES, TakenBy},
     reserve::{Reserve, Reserved, Step},
 };
 use super::{Limit, Mode};
