@@ -85,8 +85,8 @@ pub use self::{
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
-        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step,
-        TakenBy, Visits,
+        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, Reserved, Retry, SourceBound,
+        StandingSettings, Step, Visits,
     },
     units::{TooManyUnits, Units},
     until_known::UntilKnown,

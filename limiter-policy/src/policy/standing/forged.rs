@@ -20,12 +20,12 @@ pub struct ExhaustibleLimit<'a> {
     pub limit: &'a Limit,
     /// The tightest limit on each source. It is too high for [`FORGED_SOURCES`] of them. `None`: there is
     /// none.
-    pub by: Option<TakenBy<'a>>,
+    pub by: Option<SourceBound<'a>>,
 }
 
 /// A bound on each source's part of a shared limit.
 #[derive(Clone, Copy, Debug)]
-pub struct TakenBy<'a> {
+pub struct SourceBound<'a> {
     /// The limit on each source.
     pub limit: &'a Limit,
     /// The time that [`FORGED_SOURCES`] exhaust the shared limit if each begins with its burst, in
@@ -50,7 +50,7 @@ impl Policy {
         shared.filter_map(move |limit| {
             let bounds = self.limits.iter();
             let bounds = bounds.filter(|own| bounds_sources(family, own, limit, source));
-            let bounds = bounds.map(|own| TakenBy {
+            let bounds = bounds.map(|own| SourceBound {
                 limit: own,
                 for_ns: taken_for(own, limit),
             });

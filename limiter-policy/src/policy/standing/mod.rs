@@ -13,7 +13,7 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    forged::{ExhaustibleLimit, FORGED_SOURCES, TakenBy},
+    forged::{ExhaustibleLimit, FORGED_SOURCES, SourceBound},
     reserve::{Reserve, Reserved, Step},
 };
 use super::{Limit, Mode};
