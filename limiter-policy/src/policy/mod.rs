@@ -68,7 +68,7 @@ pub use self::{
     embedded::{Embedding, embedding_of},
     forgeable::Forgeable,
     icmp_types::{IcmpTypes, NamedIcmpType},
-    implied::Implied,
+    implied::RedundantLimit,
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
