@@ -18,7 +18,7 @@ use limiter_common::{
 };
 use limiter_policy::{
     config::Scope,
-    policy::{AskedFor, DnsName, HashedName, ServerNames, hashed_names},
+    policy::{DnsName, HashedName, RequestedName, ServerNames, hashed_names},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -32,7 +32,7 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         self.limit_buckets_of(source, to, asked_for, |_| true)
     }
@@ -85,7 +85,7 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let source = Address::from(source);
@@ -99,7 +99,7 @@ impl Datapath {
     /// The levels of the `wanted` limits with a bucket for `asked_for`, for any source.
     pub(super) fn limit_buckets_of_name(
         &self,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let limits = &self.manifest.policy.limits;
@@ -119,10 +119,10 @@ impl Datapath {
     }
 
     /// The policy's answer for a name, for any kind and flags of a query.
-    fn asked(&self, asked_for: &AskedFor) -> NameMatch {
+    fn asked(&self, asked_for: &RequestedName) -> NameMatch {
         let question = match asked_for {
-            AskedFor::Question(question) => question,
-            AskedFor::ServerName(name) => {
+            RequestedName::Question(question) => question,
+            RequestedName::ServerName(name) => {
                 let asked = self.policy.server_names.asked(name);
                 let overrides = slot_of(&self.policy, asked.zone).map_or(0, |slot| slot.overrides);
                 return NameMatch { overrides, ..asked };

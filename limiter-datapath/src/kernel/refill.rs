@@ -9,7 +9,7 @@ use limiter_common::{
     policy::{classify, parameters_of},
     strategy::Level,
 };
-use limiter_policy::policy::{AskedFor, SubscriberNumber};
+use limiter_policy::policy::{RequestedName, SubscriberNumber};
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
@@ -38,7 +38,7 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
         limit: Option<LimitId>,
         cost: Option<u64>,
     ) -> Result<Vec<Refilled>, DatapathError> {
@@ -50,7 +50,7 @@ impl Datapath {
     /// Does the same with the buckets that a name has for all sources together.
     pub fn refill_name(
         &self,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         limit: Option<LimitId>,
         cost: Option<u64>,
     ) -> Result<Vec<Refilled>, DatapathError> {

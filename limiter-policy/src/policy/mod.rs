@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     answers::AnswerRates,
-    asked_for::AskedFor,
+    asked_for::RequestedName,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
         CompileError, CompiledPolicy, MOST_OWNERS, NameTable, OwnerShares, ServerNames,
@@ -249,12 +249,12 @@ impl Policy {
     pub fn name_charged(
         &self,
         limit: &Limit,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         suffixes: &DomainLabels,
     ) -> Option<OverriddenName> {
         let question = match asked_for {
-            AskedFor::Question(question) => question,
-            AskedFor::ServerName(name) => {
+            RequestedName::Question(question) => question,
+            RequestedName::ServerName(name) => {
                 let is_named = limit.id_format.named_by() == Some(NamedBy::ServerName);
                 let owner = longest_of(&self.server_names, name).filter(|_| is_named);
                 return owner.map(OverriddenName::from);

@@ -12,7 +12,9 @@ use limiter_datapath::kernel::{
 use limiter_policy::{
     interface::names,
     lists::Extents,
-    policy::{AskedFor, DomainLabels, Limit, Override, Policy, QuestionNames, automatic::in_force},
+    policy::{
+        DomainLabels, Limit, Override, Policy, QuestionNames, RequestedName, automatic::in_force,
+    },
 };
 use tokio::task::spawn_blocking;
 
@@ -308,7 +310,7 @@ fn explain(
     datapath: &Datapath,
     address: IpAddr,
     to: Option<IpAddr>,
-    asked_for: Option<&AskedFor>,
+    asked_for: Option<&RequestedName>,
 ) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
@@ -365,7 +367,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 
 /// The question or server name that an operator asks about.
 pub(super) struct Asked<'a> {
-    what: &'a AskedFor,
+    what: &'a RequestedName,
     /// The texts of a question.
     names: Option<QuestionNames>,
     /// The public suffixes of the policy in force.
@@ -373,7 +375,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(datapath: &Datapath, asked_for: &'a AskedFor) -> Self {
+    fn new(datapath: &Datapath, asked_for: &'a RequestedName) -> Self {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
         Self {
