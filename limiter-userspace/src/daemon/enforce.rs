@@ -11,7 +11,7 @@ use limiter_policy::{
     lists::ListRecord,
     policy::{
         CompiledPolicy, List,
-        diff::{self, BegunAnew},
+        diff::{self, DiscardedState},
     },
 };
 use tokio::task::spawn_blocking;
@@ -36,7 +36,7 @@ pub(super) async fn put_in_force(
     candidate: Candidate,
     resumed: Option<Resumed>,
     confirmation: Option<Confirmation>,
-) -> Result<BegunAnew, ReloadError> {
+) -> Result<DiscardedState, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
         daemon
@@ -70,7 +70,7 @@ fn conclude(
     daemon: &Arc<Daemon>,
     previous: Previous,
     confirmation: Option<Confirmation>,
-) -> Result<BegunAnew, ReloadError> {
+) -> Result<DiscardedState, ReloadError> {
     let begun_anew = tell(daemon, &previous);
     log_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
@@ -84,7 +84,7 @@ fn conclude(
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn tell(daemon: &Daemon, previous: &Previous) -> BegunAnew {
+fn tell(daemon: &Daemon, previous: &Previous) -> DiscardedState {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use self::change::joined;
 pub use self::{
-    anew::{BegunAnew, begun_anew},
+    anew::{DiscardedState, begun_anew},
     answers::AnswersDiff,
     change::Change,
     dns_cookies::DnsCookiesDiff,
