@@ -17,7 +17,7 @@ use crate::policy::{DnsName, Limit, Mode, Policy, UntilKnown};
 /// The policy's settings for the server names that clients ask for.
 #[derive(Clone, Debug, Default)]
 pub struct ServerNames {
-    names: HashMap<DnsName, Said>,
+    names: HashMap<DnsName, NameSettings>,
     /// The limits that count by name.
     all: u64,
     /// Limits that count TCP connections, and limits that count QUIC flows.
@@ -39,7 +39,7 @@ pub struct ServerNames {
 
 /// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct NameSettings {
     /// Whether it is in the section `server-names`.
     is_owner: bool,
     /// The limits on this very name.
@@ -57,7 +57,7 @@ impl ServerNames {
         if all == 0 {
             return Self::default();
         }
-        let mut names: HashMap<DnsName, Said> = HashMap::new();
+        let mut names: HashMap<DnsName, NameSettings> = HashMap::new();
         let by_owner = set_of(limits, is_of_server_names);
         if by_owner != 0 {
             for name in &policy.server_names {
