@@ -66,7 +66,7 @@ impl NameTable {
             _ => &policy.zones[..],
         };
         let patterns = limits.iter().flat_map(|limit| &limit.matching.dns.names);
-        let mut names: BTreeMap<&DnsName, Said> = BTreeMap::new();
+        let mut names: BTreeMap<&DnsName, NameSettings> = BTreeMap::new();
         for zone in zones {
             names.entry(zone).or_default().is_zone = true;
         }
@@ -111,7 +111,7 @@ impl NameTable {
         };
         let mut slots = Vec::with_capacity(names.len());
         for (name, said) in &names {
-            let above: Vec<(DnsName, Said)> = name
+            let above: Vec<(DnsName, NameSettings)> = name
                 .ancestors()
                 .filter_map(|one| names.get(&one).map(|said| (one, *said)))
                 .collect();
@@ -273,13 +273,13 @@ pub(super) fn by_number(names: &[DnsName]) -> HashMap<u64, DnsName> {
 
 /// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct NameSettings {
     is_zone: bool,
     of_name: u64,
     below: u64,
 }
 
-impl Said {
+impl NameSettings {
     /// Notes the limits that count questions for the name, and for the names below it.
     fn note_limits(&mut self, name: &DnsName, limits: &[Limit]) {
         let with = |below| {
@@ -315,7 +315,7 @@ fn between<'n>(names: impl Iterator<Item = &'n DnsName> + Clone) -> BTreeSet<Dns
 }
 
 /// Returns, for each name with names below it, the number of labels of the shortest one.
-fn next_labels<'n>(names: &BTreeMap<&'n DnsName, Said>) -> HashMap<&'n DnsName, u16> {
+fn next_labels<'n>(names: &BTreeMap<&'n DnsName, NameSettings>) -> HashMap<&'n DnsName, u16> {
     let mut next = HashMap::new();
     for name in names.keys() {
         // A name has at most 63 labels.
