@@ -18,7 +18,7 @@ pub(super) type NamedOwner = (NamedBy, OverriddenName);
 /// The overrides by name.
 pub(super) struct Overridden<'p> {
     policy: &'p Policy,
-    by_owner: HashMap<NamedOwner, Said>,
+    by_owner: HashMap<NamedOwner, OwnerOverrides>,
     /// The prefixes of subscribers, if any of these overrides needs them; outer prefixes before inner ones.
     subscribers: Vec<(Block, SubscriberNumber)>,
     /// The index of the compiled ranges, by owners.
@@ -28,7 +28,7 @@ pub(super) struct Overridden<'p> {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct OwnerOverrides {
     /// Overrides for all sources, by limit index.
     alone: Vec<(u32, Parameters)>,
     /// Overrides for some sources, with the limit index.
@@ -37,7 +37,7 @@ struct Said {
 
 impl<'p> Overridden<'p> {
     pub(super) fn new(policy: &'p Policy, rates: &mut Rates) -> Result<Self, CompileError> {
-        let mut by_owner: HashMap<NamedOwner, Said> = HashMap::new();
+        let mut by_owner: HashMap<NamedOwner, OwnerOverrides> = HashMap::new();
         let mut are_for_subscribers = false;
         let limits = (0..).zip(&policy.limits);
         for (limit_index, limit) in limits.filter(|(_, limit)| limit.mode != Mode::Off) {
