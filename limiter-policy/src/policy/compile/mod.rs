@@ -36,7 +36,7 @@ use self::{
     limit_sets::LimitSets,
     masks::Sets,
     number::index,
-    overridden::Overridden,
+    overridden::OverridesByName,
     rates::Rates,
 };
 pub use self::{
@@ -132,7 +132,7 @@ impl CompiledPolicy {
         let mut classes = Classes::new(limit_sets, Sets::new(&counting), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let mut indexed = Indexed::default();
-        let overridden = Overridden::new(policy, &mut rates)?;
+        let overridden = OverridesByName::new(policy, &mut rates)?;
         let (names, mut ranges) = NameTable::new(policy, overridden, &mut classes, &mut indexed);
         if names.len() > MOST_NAMES {
             return Err(CompileError::TooManyNames(names.len()));

@@ -15,7 +15,7 @@ use super::{
     index::Indexed,
     limit_sets::set_of,
     number::index,
-    overridden::{NamedOwner, Overridden},
+    overridden::{NamedOwner, OverridesByName},
 };
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};
 
@@ -56,7 +56,7 @@ impl NameTable {
     /// of source ranges that the overrides take.
     pub(super) fn new(
         policy: &Policy,
-        mut overridden: Overridden<'_>,
+        mut overridden: OverridesByName<'_>,
         classes: &mut Classes,
         indexed: &mut Indexed,
     ) -> (Self, usize) {

@@ -16,7 +16,7 @@ use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
 pub(super) type NamedOwner = (NamedBy, OverriddenName);
 
 /// The overrides by name.
-pub(super) struct Overridden<'p> {
+pub(super) struct OverridesByName<'p> {
     policy: &'p Policy,
     by_owner: HashMap<NamedOwner, OwnerOverrides>,
     /// The prefixes of subscribers, if any of these overrides needs them; outer prefixes before inner ones.
@@ -35,7 +35,7 @@ struct OwnerOverrides {
     of_sources: Vec<(OverrideId, u32, Parameters)>,
 }
 
-impl<'p> Overridden<'p> {
+impl<'p> OverridesByName<'p> {
     pub(super) fn new(policy: &'p Policy, rates: &mut Rates) -> Result<Self, CompileError> {
         let mut by_owner: HashMap<NamedOwner, OwnerOverrides> = HashMap::new();
         let mut are_for_subscribers = false;
