@@ -146,7 +146,7 @@ impl<'p> OverridesByName<'p> {
             let (block, number) = self.subscribers[at];
             (block, PrefixSetting::Subscriber(number))
         }));
-        let mut numbering = OfName {
+        let mut numbering = NameClasses {
             classes,
             of_subscribers,
         };
@@ -187,12 +187,12 @@ fn order(block: &Block) -> (u64, u128, u128) {
 }
 
 /// The classes of the sources that ask for one name.
-struct OfName<'c> {
+struct NameClasses<'c> {
     classes: &'c mut Classes,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
 }
 
-impl Numbering for OfName<'_> {
+impl Numbering for NameClasses<'_> {
     fn of(&mut self, _: Family, mut settings: Settings) -> u32 {
         let subscriber = settings.subscriber;
         let overrides = subscriber.and_then(|number| self.of_subscribers.get(&number));
