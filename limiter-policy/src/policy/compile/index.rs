@@ -23,7 +23,7 @@ const NOWHERE: Child = Child::value(0);
 
 /// The tables of all dimensions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Indexed {
+pub(super) struct IndexTables {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) children: Vec<Child>,
@@ -32,7 +32,7 @@ pub(super) struct Indexed {
     known: HashMap<Vec<Child>, u32>,
 }
 
-impl Indexed {
+impl IndexTables {
     /// Adds the ranges of a dimension, starting at 0. Returns the start of its look-up.
     pub(super) fn add(&mut self, ranges: &[Range]) -> Child {
         if ranges.is_empty() {

@@ -32,7 +32,7 @@ use self::{
     answers::{AnswerLimits, with_limits_of_answers},
     classes::Classes,
     error::{MOST_NAMES, MOST_RANGES},
-    index::Indexed,
+    index::IndexTables,
     limit_sets::LimitSets,
     masks::Sets,
     number::index,
@@ -131,7 +131,7 @@ impl CompiledPolicy {
         let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
         let mut classes = Classes::new(limit_sets, Sets::new(&counting), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let mut indexed = Indexed::default();
+        let mut indexed = IndexTables::default();
         let overridden = OverridesByName::new(policy, &mut rates)?;
         let (names, mut ranges) = NameTable::new(policy, overridden, &mut classes, &mut indexed);
         if names.len() > MOST_NAMES {

@@ -12,7 +12,7 @@ use limiter_common::{
 
 use super::{
     classes::Classes,
-    index::Indexed,
+    index::IndexTables,
     limit_sets::set_of,
     number::index,
     overridden::{NamedOwner, OverridesByName},
@@ -58,7 +58,7 @@ impl NameTable {
         policy: &Policy,
         mut overridden: OverridesByName<'_>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> (Self, usize) {
         let limits = &policy.limits;
         let zones = match set_of(limits, is_of_zones) {

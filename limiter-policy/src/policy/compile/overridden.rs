@@ -7,7 +7,7 @@ use limiter_common::{address::Family, limit::NamedBy, policy::Child, strategy::P
 use super::{
     CompileError,
     classes::{Classes, Numbering, Settings},
-    index::{Indexed, Range},
+    index::{IndexTables, Range},
     rates::Rates,
     sources::{Block, PrefixSetting, ranges_of_families},
 };
@@ -88,7 +88,7 @@ impl<'p> OverridesByName<'p> {
         &mut self,
         owners: impl IntoIterator<Item = NamedOwner>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> u32 {
         let owners = owners.into_iter();
         let owners: Vec<NamedOwner> = owners
@@ -120,7 +120,7 @@ impl<'p> OverridesByName<'p> {
         alone: &Settings,
         of_sources: Vec<(OverrideId, u32, Parameters)>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> [Child; 2] {
         let mut of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>> =
             BTreeMap::new();

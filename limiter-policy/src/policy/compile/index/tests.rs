@@ -54,7 +54,7 @@ impl Dimension {
 
 /// Tables with only nodes, which count the steps of each look-up.
 struct Counting {
-    indexed: Indexed,
+    indexed: IndexTables,
     steps: Cell<u32>,
 }
 
@@ -150,7 +150,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     );
     // Ranges before and after, as from neighbouring dimensions.
     let others = [range(0, 7), range(1, 8), range(1 << 127, 9)];
-    let mut indexed = Indexed::default();
+    let mut indexed = IndexTables::default();
     indexed.add(&others);
     let from = indexed.add(&ranges);
     indexed.add(&others);
