@@ -26,19 +26,19 @@ const MOST_LABELS: u64 = 127;
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
     /// The slots without their hashes.
-    names: Vec<(Hashed, NameSlot)>,
+    names: Vec<(HashSource, NameSlot)>,
 }
 
 /// The source of a slot's hash; names are as on the wire.
 #[derive(Clone, Debug)]
-enum Hashed {
+enum HashSource {
     Name(Vec<u8>),
     /// A name, a type and a class.
     Question(Vec<u8>, (u16, u16)),
     ServerName(Vec<u8>),
 }
 
-impl Hashed {
+impl HashSource {
     fn hash(&self, keys: &NameKeys) -> u64 {
         let hash = match self {
             Self::Name(wire) => hash_of_name(keys, wire),
@@ -133,7 +133,7 @@ impl NameTable {
                 overrides: overridden.of(owners_of(name, None), classes, indexed),
                 hash: 0,
             };
-            slots.push((Hashed::Name(name.wire()), slot));
+            slots.push((HashSource::Name(name.wire()), slot));
         }
         let questions = overridden.names(NamedBy::Question);
         let server_names = overridden.names(NamedBy::ServerName);
@@ -141,12 +141,12 @@ impl NameTable {
             .iter()
             .filter_map(|one| Some((one, one.question?)));
         let questions = questions.map(|(one, question)| {
-            let hashed = Hashed::Question(one.name.wire(), question);
+            let hashed = HashSource::Question(one.name.wire(), question);
             (hashed, owners_of(&one.name, Some(one)))
         });
         let server_names = server_names.iter().map(|one| {
             let owner = (NamedBy::ServerName, one.clone());
-            (Hashed::ServerName(one.name.wire()), vec![owner])
+            (HashSource::ServerName(one.name.wire()), vec![owner])
         });
         for (hashed, owners) in questions.chain(server_names) {
             let overrides = overridden.of(owners, classes, indexed);
@@ -196,8 +196,8 @@ impl NameTable {
     /// Returns the shape with the fields about these names; the rest is copied from `other`.
     pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
         let counts = self.names.iter().filter_map(|(hashed, _)| match hashed {
-            Hashed::Name(wire) => Some(label_count(wire)),
-            Hashed::Question(..) | Hashed::ServerName(_) => None,
+            HashSource::Name(wire) => Some(label_count(wire)),
+            HashSource::Question(..) | HashSource::ServerName(_) => None,
         });
         let counts: BTreeSet<u64> = counts.collect();
         let mut from_fewest = counts.iter().copied();
