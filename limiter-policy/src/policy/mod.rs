@@ -72,7 +72,7 @@ pub use self::{
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
-    listing::{Listing, NeverBanned},
+    listing::{BanExemption, Listing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     overridden_name::{InvalidOverriddenName, OverriddenName},
