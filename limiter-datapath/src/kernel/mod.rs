@@ -84,7 +84,7 @@ pub use self::{
     maps::SharedMaps,
     moving::{MovingBucket, Shares},
     object::{OBJECT, OBJECT_WITH_LOG},
-    offenders::{OffenderMaps, Recorded},
+    offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,
     replace::{Adopted, Prepared, Previous},
@@ -259,7 +259,7 @@ impl Datapath {
     }
 
     /// All recorded offenders.
-    pub fn offenders(&self) -> Result<Recorded, DatapathError> {
+    pub fn offenders(&self) -> Result<OffenderRecords, DatapathError> {
         self.kept.offenders()
     }
 
