@@ -57,13 +57,13 @@ unsafe impl Shared for Word {
 }
 
 /// An array that the kernel program uses at the same time. Unmapped when dropped.
-pub(super) struct Mapped<T: Shared> {
+pub(super) struct MappedArray<T: Shared> {
     array: Array<MapData, T::Value>,
     memory: MmapRaw,
     elements: PhantomData<T>,
 }
 
-impl<T: Shared> Mapped<T> {
+impl<T: Shared> MappedArray<T> {
     /// Maps a mappable array for reading and writing.
     pub(super) fn new(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
         Self::with(array, MmapOptions::map_raw)
