@@ -27,7 +27,7 @@ use crate::kernel::{
     grace::wait_for_running_programs,
     hash,
     map::error,
-    mapped::{MappedArray, Shared},
+    mapped::{MappedArray, SharedElement},
     pod::InMap,
 };
 
@@ -56,7 +56,7 @@ struct SharedShare {
 }
 
 // SAFETY: the type has exactly three such words.
-unsafe impl Shared for SharedShare {
+unsafe impl SharedElement for SharedShare {
     type Value = [u64; 3];
 }
 
