@@ -55,7 +55,7 @@ pub struct Prepared {
     kept: KeptMaps,
     replaces_kept: bool,
     made: Vec<Made>,
-    handshakes: handshakes::OfPolicy,
+    handshakes: handshakes::PolicyProgram,
 }
 
 struct Made {
@@ -106,7 +106,7 @@ pub struct Previous {
     carried: Option<Restored>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
-    handshakes: handshakes::OfPolicy,
+    handshakes: handshakes::PolicyProgram,
     /// Attachments to interfaces that the new policy does not limit. They stay until the change is
     /// settled.
     removed: Vec<Attachment>,
