@@ -3,14 +3,14 @@
 
 use limiter_policy::policy::Units;
 
-use super::{Datapath, DatapathError, Restored, kept::KeptMaps, monotonic_now};
+use super::{Datapath, DatapathError, RestoreCounts, kept::KeptMaps, monotonic_now};
 use crate::state::SetDebts;
 
 /// The debts that were carried over before the new buckets came into use.
 pub(super) struct Carried {
     owed: Vec<SetDebts>,
     at_ns: u64,
-    restored: Restored,
+    restored: RestoreCounts,
 }
 
 impl Datapath {
@@ -18,7 +18,7 @@ impl Datapath {
     /// since the capture.
     pub(super) fn carry(
         &self,
-        restore: impl FnOnce(&[SetDebts], u64) -> Result<Restored, DatapathError>,
+        restore: impl FnOnce(&[SetDebts], u64) -> Result<RestoreCounts, DatapathError>,
     ) -> Result<Carried, DatapathError> {
         let at_ns = monotonic_now();
         let owed = self.capture_at(at_ns)?;
@@ -38,9 +38,9 @@ impl Datapath {
         name_of: impl Fn(u32) -> Option<&'n str>,
         sets: &[SetDebts],
         passed_ns: u64,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let now = monotonic_now();
-        let mut all = Restored::default();
+        let mut all = RestoreCounts::default();
         for (interface_number, maps) in kept.by_interface() {
             let interface = interface_number.and_then(&name_of);
             // Scope changes from shared to per interface: each interface gets the whole debt; and vice
@@ -64,8 +64,8 @@ impl Carried {
         self,
         old: &KeptMaps,
         units: &Units,
-        restore: impl FnOnce(&[SetDebts]) -> Result<Restored, DatapathError>,
-    ) -> Result<Restored, DatapathError> {
+        restore: impl FnOnce(&[SetDebts]) -> Result<RestoreCounts, DatapathError>,
+    ) -> Result<RestoreCounts, DatapathError> {
         let now = monotonic_now();
         let mut sets = self.owed;
         for (set, maps) in sets.iter_mut().zip(old.sets()) {

@@ -73,7 +73,7 @@ use limiter_policy::{
 pub use self::instance::VerifierCost;
 pub use self::{
     attach::{Attachment, Present},
-    buckets::{BucketMaps, BucketUse, Restored},
+    buckets::{BucketMaps, BucketUse, RestoreCounts},
     clock::{monotonic_now, unix_ahead_ns, wall_clock_now},
     cpus::possible_cpus,
     error::{DatapathError, ProgramHolder},

@@ -1,6 +1,6 @@
 //! Logs changes of the policy.
 
-use limiter_datapath::kernel::{Attachment, Restored};
+use limiter_datapath::kernel::{Attachment, RestoreCounts};
 use limiter_policy::policy::diff::DiscardedState;
 use tracing::{info, warn};
 
@@ -35,8 +35,8 @@ pub(super) fn log_begun_anew(begun_anew: &DiscardedState) {
     }
 }
 
-pub(super) fn log_carried(carried: Restored) {
-    let Restored { restored, lost, .. } = carried;
+pub(super) fn log_carried(carried: RestoreCounts) {
+    let RestoreCounts { restored, lost, .. } = carried;
     info!(
         restored,
         lost, "the buckets are new and keep their debts (buckets in debt: {restored})"

@@ -27,7 +27,7 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-pub use self::restore::Restored;
+pub use self::restore::RestoreCounts;
 pub(super) use self::sizes::BucketSizes;
 use super::{
     DatapathError, Settings, hash, map::error, mapped::MappedArray, pod::InMap, program::Program,

@@ -24,7 +24,7 @@ const MOST_COPIES: u32 = 16;
 /// The outcome for the buckets in debt. A moving window counts as one bucket; if it is evicted,
 /// each of its parts counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreCounts {
     /// The number of buckets that owe their saved debt, less the tokens returned since.
     pub restored: u64,
     /// The number of buckets that have become full since.
@@ -33,7 +33,7 @@ pub struct Restored {
     pub lost: u64,
 }
 
-impl AddAssign for Restored {
+impl AddAssign for RestoreCounts {
     fn add_assign(&mut self, other: Self) {
         self.restored += other.restored;
         self.full += other.full;
@@ -65,7 +65,7 @@ impl BucketMaps {
         units: &Units,
         now_ns: u64,
         passed_ns: u64,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let back = Back {
             units,
             kept: &debts.units,
@@ -102,7 +102,7 @@ impl BucketMaps {
         back: &Back<'_>,
         table: &TableDebts,
         copies: u32,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let (old, new) = (table.lines, self.table.count());
         // In a smaller table, the copies made when the table grew merge again. For every strategy,
         // the debt that lasts longer is the larger number.
@@ -122,7 +122,11 @@ impl BucketMaps {
         })
     }
 
-    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+    fn keys_to_keys(
+        &self,
+        back: &Back<'_>,
+        debts: &[HashDebt],
+    ) -> Result<RestoreCounts, DatapathError> {
         let (mut owing, mut restored) = back.owing(of_keys(debts));
         let room = self.settings.buckets.capacity as usize;
         let forgotten = owing.len().saturating_sub(room);
@@ -140,9 +144,9 @@ impl BucketMaps {
         &self,
         back: &Back<'_>,
         owing: Vec<Owing<'_, T>>,
-        mut restored: Restored,
+        mut restored: RestoreCounts,
         locations: impl Fn(T, u32) -> S,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let at = UnitsAt {
             units: back.units,
             now_ns: back.now_ns,
@@ -176,8 +180,8 @@ fn of_keys(debts: &[HashDebt]) -> impl Iterator<Item = (BucketKey, u32, u64)> {
     debts.map(|debt| (debt.key, debt.unit, debt.owed))
 }
 
-fn all_lost(debts: &Debts) -> Restored {
-    Restored {
+fn all_lost(debts: &Debts) -> RestoreCounts {
+    RestoreCounts {
         restored: 0,
         full: 0,
         lost: debts.count(),
@@ -198,8 +202,8 @@ impl Back<'_> {
     fn owing<T>(
         &self,
         debts: impl Iterator<Item = (T, u32, u64)>,
-    ) -> (Vec<Owing<'_, T>>, Restored) {
-        let mut restored = Restored::default();
+    ) -> (Vec<Owing<'_, T>>, RestoreCounts) {
+        let mut restored = RestoreCounts::default();
         let mut owing = Vec::new();
         for (bucket, number, owed) in debts {
             let kept = self.kept.unit(number);

@@ -41,8 +41,8 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
-    handshakes, instance::Device, interface::Interface, kept::KeptMaps, log::Forwarding,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, RestoreCounts,
+    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps, log::Forwarding,
     pins::Pins, program::Program,
 };
 use crate::state::SetDebts;
@@ -67,7 +67,11 @@ struct Made {
 
 impl Prepared {
     /// Restores debts from `passed_ns` ago into the new buckets.
-    pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
+    pub fn restore(
+        &self,
+        sets: &[SetDebts],
+        passed_ns: u64,
+    ) -> Result<RestoreCounts, DatapathError> {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (kept, units) = (&self.kept, &self.policy.units);
         Datapath::restore_into(kept, units, name_of, sets, passed_ns)
@@ -103,7 +107,7 @@ pub struct Previous {
     /// The policy's kept maps, if the new policy has others.
     kept: Option<KeptMaps>,
     /// The outcome for debts, if the buckets are new.
-    carried: Option<Restored>,
+    carried: Option<RestoreCounts>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
     handshakes: handshakes::PolicyProgram,
@@ -124,7 +128,7 @@ impl Previous {
 
     /// The outcome for debts; `None`: the buckets are the same.
     #[must_use]
-    pub const fn carried(&self) -> Option<Restored> {
+    pub const fn carried(&self) -> Option<RestoreCounts> {
         self.carried
     }
 

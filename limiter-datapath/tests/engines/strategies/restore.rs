@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use limiter_common::strategy::{Level, Strategy};
-use limiter_datapath::{kernel::Restored, state::Debts};
+use limiter_datapath::{kernel::RestoreCounts, state::Debts};
 use limiter_policy::config::Store;
 
 use super::{Kernel, SECOND, STORES};
@@ -40,7 +40,12 @@ fn capture(kernel: &Kernel, offset_ns: u64) -> Result<Debts> {
     Ok(buckets.capture(&kernel.tables.units, START + offset_ns)?)
 }
 
-fn restore(kernel: &Kernel, debts: &Debts, offset_ns: u64, passed_ns: u64) -> Result<Restored> {
+fn restore(
+    kernel: &Kernel,
+    debts: &Debts,
+    offset_ns: u64,
+    passed_ns: u64,
+) -> Result<RestoreCounts> {
     let units = &kernel.tables.units;
     Ok(kernel
         .buckets()
@@ -86,7 +91,7 @@ fn a_restored_bucket_owes_what_it_would() -> Result<()> {
                     assert!(!after.passes(source, AFTER)?, "{what}");
                 }
             }
-            let expected = Restored {
+            let expected = RestoreCounts {
                 restored: owing,
                 full: debts.count() - owing,
                 lost: 0,
@@ -167,9 +172,9 @@ fn tables_of_other_sizes() -> Result<()> {
 fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
     let debts = capture(&spent(Store::Table, CAPACITY)?, THEN)?;
     let after = Kernel::of_all(Store::Hash, CAPACITY)?;
-    let lost = Restored {
+    let lost = RestoreCounts {
         lost: BUCKETS,
-        ..Restored::default()
+        ..RestoreCounts::default()
     };
     assert_eq!(restore(&after, &debts, THEN, 0)?, lost);
     assert_eq!(after.trial.maps().bucket_count()?, 0);
