@@ -42,7 +42,7 @@ impl AddAssign for RestoreCounts {
 }
 
 /// A bucket that is still in debt.
-struct Owing<'a, T> {
+struct IndebtedBucket<'a, T> {
     bucket: T,
     /// The number of its unit.
     number: u32,
@@ -143,7 +143,7 @@ impl BucketMaps {
     fn add<T, S: Iterator<Item = BucketLocation>>(
         &self,
         back: &Back<'_>,
-        owing: Vec<Owing<'_, T>>,
+        owing: Vec<IndebtedBucket<'_, T>>,
         mut restored: RestoreCounts,
         locations: impl Fn(T, u32) -> S,
     ) -> Result<RestoreCounts, DatapathError> {
@@ -202,7 +202,7 @@ impl Back<'_> {
     fn owing<T>(
         &self,
         debts: impl Iterator<Item = (T, u32, u64)>,
-    ) -> (Vec<Owing<'_, T>>, RestoreCounts) {
+    ) -> (Vec<IndebtedBucket<'_, T>>, RestoreCounts) {
         let mut restored = RestoreCounts::default();
         let mut owing = Vec::new();
         for (bucket, number, owed) in debts {
@@ -217,7 +217,7 @@ impl Back<'_> {
                 continue;
             };
             restored.restored += count;
-            owing.push(Owing {
+            owing.push(IndebtedBucket {
                 bucket,
                 number,
                 unit,
