@@ -66,7 +66,7 @@ impl BucketMaps {
         now_ns: u64,
         passed_ns: u64,
     ) -> Result<RestoreCounts, DatapathError> {
-        let back = Back {
+        let back = RestoreContext {
             units,
             kept: &debts.units,
             now_ns,
@@ -99,7 +99,7 @@ impl BucketMaps {
 
     fn lines_to_lines(
         &self,
-        back: &Back<'_>,
+        back: &RestoreContext<'_>,
         table: &TableDebts,
         copies: u32,
     ) -> Result<RestoreCounts, DatapathError> {
@@ -124,7 +124,7 @@ impl BucketMaps {
 
     fn keys_to_keys(
         &self,
-        back: &Back<'_>,
+        back: &RestoreContext<'_>,
         debts: &[HashDebt],
     ) -> Result<RestoreCounts, DatapathError> {
         let (mut owing, mut restored) = back.owing(of_keys(debts));
@@ -142,7 +142,7 @@ impl BucketMaps {
     /// Adds each bucket's debt at the locations that `locations` returns.
     fn add<T, S: Iterator<Item = BucketLocation>>(
         &self,
-        back: &Back<'_>,
+        back: &RestoreContext<'_>,
         owing: Vec<IndebtedBucket<'_, T>>,
         mut restored: RestoreCounts,
         locations: impl Fn(T, u32) -> S,
@@ -189,14 +189,14 @@ fn all_lost(debts: &Debts) -> RestoreCounts {
 }
 
 /// The parameters of a restore.
-struct Back<'a> {
+struct RestoreContext<'a> {
     units: &'a Units,
     kept: &'a Units,
     now_ns: u64,
     passed_ns: u64,
 }
 
-impl Back<'_> {
+impl RestoreContext<'_> {
     /// The buckets still in debt, in the order in which they become full. The longest debts come
     /// last, so an insertion cannot evict them for shorter ones.
     fn owing<T>(
