@@ -12,7 +12,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketMaps, DatapathError, location::BucketLocation, orders::Ended};
+use super::{BucketMaps, DatapathError, location::BucketLocation, orders::OrderOutcome};
 
 /// The maximum number of attempts to change a bucket that packets keep changing. Many more than a
 /// packet makes: an operator can wait.
@@ -87,7 +87,7 @@ impl BucketMaps {
         location: &BucketLocation,
         at: &UnitsAt<'_>,
         wanted: impl Fn(u64) -> u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| {
             let seen = self.state(location, at)?;
             // The order may be declined because the bucket counts in another unit; it counts in
@@ -104,7 +104,7 @@ impl BucketMaps {
         at: &UnitsAt<'_>,
         seen: u64,
         wanted: u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         self.carry_out(&Order {
             kind: OrderKind::Swap as u32,
             seen,
@@ -121,18 +121,18 @@ impl BucketMaps {
         location: &BucketLocation,
         at: &UnitsAt<'_>,
         spend: Spend,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| self.order(kind, location, spend, at.now_ns))
     }
 
     /// Fills a bucket, regardless of its unit.
-    pub(super) fn clear(&self, location: &BucketLocation) -> Result<Ended, DatapathError> {
+    pub(super) fn clear(&self, location: &BucketLocation) -> Result<OrderOutcome, DatapathError> {
         repeat(|| match self.stored(location)? {
             Some(bucket) => {
                 let found = location.in_unit(bucket.unit);
                 self.order(OrderKind::Clear, &found, Spend::NONE, 0)
             }
-            None => Ok(Ended {
+            None => Ok(OrderOutcome {
                 updated: UpdateOutcome::Stored,
                 evicted: false,
             }),
@@ -141,7 +141,9 @@ impl BucketMaps {
 }
 
 /// Repeats an order until no packet interferes.
-fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<Ended, DatapathError> {
+fn repeat(
+    mut order: impl FnMut() -> Result<OrderOutcome, DatapathError>,
+) -> Result<OrderOutcome, DatapathError> {
     for _ in 0..ATTEMPTS {
         let ended = order()?;
         if !matches!(

@@ -18,7 +18,7 @@ use crate::kernel::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct OrderOutcome {
     pub(super) updated: UpdateOutcome,
     /// Whether the order evicted a bucket in debt.
     pub(super) evicted: bool,
@@ -32,7 +32,7 @@ impl BucketMaps {
         location: &BucketLocation,
         spend: Spend,
         now_ns: u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         self.carry_out(&Order {
             kind: kind as u32,
             spend,
@@ -41,10 +41,10 @@ impl BucketMaps {
         })
     }
 
-    pub(super) fn carry_out(&self, order: &Order) -> Result<Ended, DatapathError> {
+    pub(super) fn carry_out(&self, order: &Order) -> Result<OrderOutcome, DatapathError> {
         let returned = self.program()?.run_on(order);
         let returned = returned.map_err(DatapathError::Order)?;
-        Ok(Ended {
+        Ok(OrderOutcome {
             updated: UpdateOutcome::of_number(returned & !EVICTED),
             evicted: returned & EVICTED != 0,
         })
