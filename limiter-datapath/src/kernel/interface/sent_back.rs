@@ -31,7 +31,7 @@ pub enum SentBack {
 
 /// The reason why the fate of the frames is unknown.
 #[derive(Debug, Error)]
-enum Unknown {
+enum ReturnPathError {
     #[error("only a frame from outside can try a driver")]
     OfDriver,
     #[error("the kernel does not tell what is at the other end of the veth pair: {0}")]
@@ -52,19 +52,21 @@ enum Unknown {
 pub async fn sent_back(index: u32) -> SentBack {
     let found = match timeout(PATIENCE, look(index)).await {
         Ok(found) => found,
-        Err(_) => Err(Unknown::Late),
+        Err(_) => Err(ReturnPathError::Late),
     };
     found.unwrap_or_else(|unknown| SentBack::Unknown(unknown.to_string()))
 }
 
-async fn look(index: u32) -> Result<SentBack, Unknown> {
+async fn look(index: u32) -> Result<SentBack, ReturnPathError> {
     let (connection, handle, _) = rtnetlink::new_connection()?;
     // The connection ends when the handle is dropped.
     tokio::spawn(connection);
     let link = link(&handle, index, None).await;
-    let link = link.map_err(Unknown::Interface)?.ok_or(Unknown::Gone)?;
+    let link = link
+        .map_err(ReturnPathError::Interface)?
+        .ok_or(ReturnPathError::Gone)?;
     if !is_veth(&link) {
-        return Err(Unknown::OfDriver);
+        return Err(ReturnPathError::OfDriver);
     }
     let attributes = || link.attributes.iter();
     let peer = attributes().find_map(|attribute| match attribute {
@@ -76,9 +78,11 @@ async fn look(index: u32) -> Result<SentBack, Unknown> {
         LinkAttribute::LinkNetNsId(id) => Some(*id),
         _ => None,
     });
-    let peer = peer.ok_or(Unknown::NoPeer)?;
+    let peer = peer.ok_or(ReturnPathError::NoPeer)?;
     let peer = self::link(&handle, peer, namespace).await;
-    let peer = peer.map_err(Unknown::Peer)?.ok_or(Unknown::NoPeer)?;
+    let peer = peer
+        .map_err(ReturnPathError::Peer)?
+        .ok_or(ReturnPathError::NoPeer)?;
     Ok(if has_native_program(&peer) {
         SentBack::Leave
     } else {
@@ -161,7 +165,7 @@ mod tests {
     fn nobody_knows_of_other_drivers() -> Result<()> {
         let namespace = Namespace::new()?;
         namespace.ip(&["link", "add", "bridge0", "type", "bridge"])?;
-        let of_driver = SentBack::Unknown(Unknown::OfDriver.to_string());
+        let of_driver = SentBack::Unknown(ReturnPathError::OfDriver.to_string());
         assert_eq!(of(&namespace, "bridge0")?, of_driver);
         namespace.enter(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()
