@@ -17,7 +17,7 @@ use thiserror::Error;
 
 pub use self::{
     events::{Events, LinkEvent},
-    sent_back::{SentBack, sent_back},
+    sent_back::{ReturnPath, sent_back},
 };
 use super::{DatapathError, ProgramHolder, stages::is_entry};
 
