@@ -7,7 +7,7 @@ use super::{Datapath, DatapathError, RestoreCounts, kept::KeptMaps, monotonic_no
 use crate::state::SetDebts;
 
 /// The debts that were carried over before the new buckets came into use.
-pub(super) struct Carried {
+pub(super) struct CarriedDebts {
     owed: Vec<SetDebts>,
     at_ns: u64,
     restored: RestoreCounts,
@@ -19,11 +19,11 @@ impl Datapath {
     pub(super) fn carry(
         &self,
         restore: impl FnOnce(&[SetDebts], u64) -> Result<RestoreCounts, DatapathError>,
-    ) -> Result<Carried, DatapathError> {
+    ) -> Result<CarriedDebts, DatapathError> {
         let at_ns = monotonic_now();
         let owed = self.capture_at(at_ns)?;
         let restored = restore(&owed, monotonic_now().saturating_sub(at_ns))?;
-        Ok(Carried {
+        Ok(CarriedDebts {
             owed,
             at_ns,
             restored,
@@ -57,7 +57,7 @@ impl Datapath {
     }
 }
 
-impl Carried {
+impl CarriedDebts {
     /// Adds the tokens spent from the old buckets since the capture; the old buckets are no longer in
     /// use. `units`: the units of the old buckets. Returns the outcome for all debts.
     pub(super) fn finish(
