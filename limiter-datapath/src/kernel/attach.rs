@@ -16,7 +16,7 @@ use super::{
     instance::{Device, STATICS},
     interface::{Interface, Kind},
     link::{AttachedMode, Link},
-    log::Forwarding,
+    log::LogForwarder,
     map,
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
@@ -63,7 +63,7 @@ pub struct Attachment {
     /// `None`: a program of another version of the limiter.
     pub(super) program: Option<Program>,
     /// Forwards the program's log, if the program has one.
-    pub(super) forwarding: Option<Forwarding>,
+    pub(super) forwarding: Option<LogForwarder>,
 }
 
 impl Attachment {

@@ -42,8 +42,8 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, RestoreCounts,
-    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps, log::Forwarding,
-    pins::Pins, program::Program,
+    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps,
+    log::LogForwarder, pins::Pins, program::Program,
 };
 use crate::state::SetDebts;
 
@@ -62,7 +62,7 @@ struct Made {
     interface: Interface,
     device: Device,
     program: Program,
-    forwarding: Option<Forwarding>,
+    forwarding: Option<LogForwarder>,
 }
 
 impl Prepared {
