@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, mem};
 use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::config::Scope;
 
-use super::Made;
+use super::InterfaceProgram;
 use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, NameChange, program::Program};
 
 /// The replaced programs and the removed attachments after a switch.
@@ -60,7 +60,7 @@ impl Datapath {
     /// Releases attachments whose indices now belong to the interfaces in `made`, because pins are
     /// named by index. The former interfaces have vanished, or have moved to another network
     /// namespace.
-    pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
+    pub(super) fn make_way(&mut self, made: &[InterfaceProgram]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
             let mut made = made.iter().map(|made| &made.interface);
             made.any(|interface| interface.index == found.index && !found.is_on(interface))
@@ -89,7 +89,7 @@ impl Datapath {
     /// Puts all programs in force, or none.
     pub(super) fn switch(
         &mut self,
-        made: Vec<Made>,
+        made: Vec<InterfaceProgram>,
         manifest: &Manifest,
     ) -> Result<Superseded, DatapathError> {
         self.make_way(&made)?;

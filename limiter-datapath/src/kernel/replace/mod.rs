@@ -54,11 +54,11 @@ pub struct Prepared {
     /// The new sets of maps; all sets if the present ones do not fit.
     kept: KeptMaps,
     replaces_kept: bool,
-    made: Vec<Made>,
+    made: Vec<InterfaceProgram>,
     handshakes: handshakes::PolicyProgram,
 }
 
-struct Made {
+struct InterfaceProgram {
     interface: Interface,
     device: Device,
     program: Program,

@@ -18,7 +18,7 @@ use limiter_policy::{
     policy::CompiledPolicy,
 };
 
-use super::{Made, Prepared};
+use super::{InterfaceProgram, Prepared};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
     Settings, handshakes,
@@ -179,7 +179,7 @@ impl Datapath {
         prepared: &Prepared,
         interfaces: &[Interface],
         interface_numbers: &BTreeMap<String, u32>,
-    ) -> Result<Vec<Made>, DatapathError> {
+    ) -> Result<Vec<InterfaceProgram>, DatapathError> {
         let Prepared { kept, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
         let reputation = kept.reputation().or_else(|| self.kept.reputation());
@@ -209,7 +209,7 @@ impl Datapath {
         place: &Place<'_>,
         mut instance: Instance,
         log: LogLevel,
-    ) -> Result<Made, DatapathError> {
+    ) -> Result<InterfaceProgram, DatapathError> {
         let interface = place.interface;
         let forwarding = match log {
             LogLevel::Off => None,
@@ -218,7 +218,7 @@ impl Datapath {
         // Pins are named by the interface's index at the time of attaching.
         let mut attachments = self.attachments.iter();
         let attached = attachments.find(|found| found.is_on(interface));
-        Ok(Made {
+        Ok(InterfaceProgram {
             interface: Interface {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
@@ -236,7 +236,7 @@ fn no_room(interface: &str) -> DatapathError {
     }
 }
 
-impl Made {
+impl InterfaceProgram {
     pub(super) fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
         Ok(Attachment {
             forwarding: self.forwarding,
