@@ -48,7 +48,7 @@ use super::{
 use crate::state::SetDebts;
 
 /// A policy with verified programs, not yet in force.
-pub struct Prepared {
+pub struct PreparedPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The new sets of maps; all sets if the present ones do not fit.
@@ -65,7 +65,7 @@ struct InterfaceProgram {
     forwarding: Option<LogForwarder>,
 }
 
-impl Prepared {
+impl PreparedPolicy {
     /// Restores debts from `passed_ns` ago into the new buckets.
     pub fn restore(
         &self,
@@ -142,7 +142,7 @@ impl Previous {
 impl Datapath {
     /// Puts a policy in force on all its interfaces or, with an error, on none. Interfaces that it
     /// does not limit keep the old policy until the change is settled.
-    pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, mut prepared: PreparedPolicy) -> Result<Previous, DatapathError> {
         // First, because without room for all bans it fails, and then nothing may have changed.
         prepared.kept.carry_reputation(&self.kept)?;
         for limit in prepared
@@ -162,7 +162,7 @@ impl Datapath {
             None
         };
         self.carry_sieves(&mut prepared)?;
-        let Prepared {
+        let PreparedPolicy {
             manifest,
             policy,
             kept,
@@ -241,8 +241,11 @@ impl Datapath {
 
     /// Attaches the programs of [`Self::prepare_more`], unless another policy has come into force
     /// since. Returns the former interfaces of the same names, which have lost the program.
-    pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<NameChange>, DatapathError> {
-        let Prepared {
+    pub fn attach_more(
+        &mut self,
+        prepared: PreparedPolicy,
+    ) -> Result<Vec<NameChange>, DatapathError> {
+        let PreparedPolicy {
             kept,
             made,
             manifest,

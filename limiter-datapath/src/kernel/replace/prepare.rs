@@ -18,7 +18,7 @@ use limiter_policy::{
     policy::CompiledPolicy,
 };
 
-use super::{InterfaceProgram, Prepared};
+use super::{InterfaceProgram, PreparedPolicy};
 use crate::kernel::{
     Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
     Settings, handshakes,
@@ -42,7 +42,7 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
         expected: &[String],
-    ) -> Result<Prepared, DatapathError> {
+    ) -> Result<PreparedPolicy, DatapathError> {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
         let reputation = prepared.kept.reputation();
         if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
@@ -60,7 +60,7 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
         expected: &[String],
-    ) -> Result<Prepared, DatapathError> {
+    ) -> Result<PreparedPolicy, DatapathError> {
         // This must precede the new units in the kernel: by the new units, these buckets would be misread.
         self.kept
             .clear_taken_over(&self.policy.units, &policy.units)?;
@@ -74,7 +74,7 @@ impl Datapath {
         } else {
             self.kept.generation()
         };
-        let mut prepared = Prepared {
+        let mut prepared = PreparedPolicy {
             replaces_kept,
             kept: KeptMaps::new(began_with, manifest.settings),
             manifest: Manifest {
@@ -98,7 +98,7 @@ impl Datapath {
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing in
     /// force.
-    pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
+    pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<PreparedPolicy, DatapathError> {
         self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces, &[])
     }
 
@@ -176,11 +176,11 @@ impl Datapath {
     /// and holds no lock meanwhile.
     fn make(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedPolicy,
         interfaces: &[Interface],
         interface_numbers: &BTreeMap<String, u32>,
     ) -> Result<Vec<InterfaceProgram>, DatapathError> {
-        let Prepared { kept, policy, .. } = prepared;
+        let PreparedPolicy { kept, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
         let reputation = kept.reputation().or_else(|| self.kept.reputation());
         let places = interfaces.iter().map(|interface| {

@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow, bail};
 use limiter_common::standing::{Record, Standing};
 use limiter_datapath::{
     kernel::{
-        Adopted, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, Prepared, Previous,
-        Settings, possible_cpus,
+        Adopted, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, PreparedPolicy,
+        Previous, Settings, possible_cpus,
     },
     state::SavedSources,
 };
@@ -123,7 +123,7 @@ impl Scene {
     fn apply_by(
         &mut self,
         text: &str,
-        fill: impl FnOnce(&Prepared) -> Result<()> + Send,
+        fill: impl FnOnce(&PreparedPolicy) -> Result<()> + Send,
     ) -> Result<Previous> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
