@@ -87,7 +87,7 @@ pub use self::{
     offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,
-    replace::{Adopted, PreparedPolicy, Previous},
+    replace::{Adoption, PreparedPolicy, Previous},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
         OwnAddressMap, OwnConnectionMap, OwnerShareMaps, PressureMaps, QueueMaps, RateMap,

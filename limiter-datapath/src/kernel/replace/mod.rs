@@ -93,7 +93,7 @@ impl PreparedPolicy {
 }
 
 /// The result of [`Datapath::adopt`].
-pub enum Adopted {
+pub enum Adoption {
     /// A policy in force, and the previous one if it was not settled.
     Datapath(Box<Datapath>, Option<Box<Previous>>),
     /// No policy that this version can read. There may be links with programs of another version.

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use limiter_common::standing::{Record, Standing};
 use limiter_datapath::{
     kernel::{
-        Adopted, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, PreparedPolicy,
+        Adoption, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, PreparedPolicy,
         Previous, Settings, possible_cpus,
     },
     state::SavedSources,
@@ -75,7 +75,7 @@ impl Scene {
             pins => Ok(Some(pins?)),
         })?;
         let adopted = namespace.enter(|| Ok(Datapath::adopt(pins)?))?;
-        let Adopted::Datapath(datapath, previous) = adopted else {
+        let Adoption::Datapath(datapath, previous) = adopted else {
             bail!("no policy is pinned");
         };
         let scene = Self {
