@@ -87,7 +87,7 @@ pub use self::{
     offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
     refill::Refilled,
-    replace::{Adoption, PreparedPolicy, Previous},
+    replace::{Adoption, PreparedPolicy, PreviousPolicy},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
         OwnAddressMap, OwnConnectionMap, OwnerShareMaps, PressureMaps, QueueMaps, RateMap,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_datapath::kernel::{Previous, wall_clock_now};
+use limiter_datapath::kernel::{PreviousPolicy, wall_clock_now};
 use limiter_policy::policy::diff;
 use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
@@ -38,7 +38,7 @@ impl Confirmation {
 }
 
 /// Makes the policy in force wait to be confirmed.
-pub(super) fn ask(daemon: &Daemon, previous: Previous, confirmation: Confirmation) {
+pub(super) fn ask(daemon: &Daemon, previous: PreviousPolicy, confirmation: Confirmation) {
     let Confirmation {
         confirmer,
         patience,

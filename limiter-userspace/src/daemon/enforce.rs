@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use limiter_datapath::kernel::{
-    DatapathError, LogLevel, Manifest, Previous, interface::Interface, possible_cpus,
+    DatapathError, LogLevel, Manifest, PreviousPolicy, interface::Interface, possible_cpus,
     wall_clock_now,
 };
 use limiter_policy::{
@@ -68,7 +68,7 @@ pub(super) async fn put_in_force(
 /// Concludes the change to a policy that is in force, or has it wait for a `confirmation`.
 fn conclude(
     daemon: &Arc<Daemon>,
-    previous: Previous,
+    previous: PreviousPolicy,
     confirmation: Option<Confirmation>,
 ) -> Result<DiscardedState, ReloadError> {
     let begun_anew = tell(daemon, &previous);
@@ -84,7 +84,7 @@ fn conclude(
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn tell(daemon: &Daemon, previous: &Previous) -> DiscardedState {
+fn tell(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
@@ -121,7 +121,7 @@ fn apply(
     daemon: &Daemon,
     candidate: Candidate,
     resumed: Option<Resumed>,
-) -> Result<Previous, DatapathError> {
+) -> Result<PreviousPolicy, DatapathError> {
     let Candidate {
         config,
         lists,
@@ -218,7 +218,7 @@ fn apply_lists(
     daemon: &Daemon,
     lists: Vec<List>,
     records: Vec<ListRecord>,
-) -> Result<Previous, ReloadError> {
+) -> Result<PreviousPolicy, ReloadError> {
     let prepared = {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();

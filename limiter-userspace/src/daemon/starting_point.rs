@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_datapath::kernel::{
-    Adoption, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
+    Adoption, Attachment, Datapath, DatapathError, PreviousPolicy, Settings, pins::Pins,
 };
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
@@ -97,7 +97,7 @@ impl StartingPoint {
 
 /// Reverts a policy that was not settled, because it was not confirmed, or the daemon was killed while putting it in
 /// force. The caller may put another policy in force afterwards.
-fn go_back(datapath: &mut Datapath, previous: Option<Previous>) -> Result<(), DatapathError> {
+fn go_back(datapath: &mut Datapath, previous: Option<PreviousPolicy>) -> Result<(), DatapathError> {
     let generation = datapath.manifest().generation;
     let Some(previous) = previous else {
         info!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{Adoption, Previous, names_by_link};
+use super::{Adoption, PreviousPolicy, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
     connections::Recounting,
@@ -67,7 +67,7 @@ impl Datapath {
                 manifest: before,
                 programs,
                 handshakes,
-            }) => Some(Previous {
+            }) => Some(PreviousPolicy {
                 policy: compiled(&before)?,
                 kept: (before.kept != manifest.kept)
                     .then(|| KeptMaps::open(&pins, &before))
@@ -115,11 +115,11 @@ impl Datapath {
     /// Finishes the interrupted work of killed daemons.
     fn clean_up(
         &mut self,
-        previous: Option<&Previous>,
+        previous: Option<&PreviousPolicy>,
         later: &[PinnedPolicy],
     ) -> Result<(), DatapathError> {
         self.kept.clean_up(&self.manifest.units)?;
-        if let Some(Previous {
+        if let Some(PreviousPolicy {
             kept: Some(kept),
             manifest,
             ..

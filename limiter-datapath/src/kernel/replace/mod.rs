@@ -95,13 +95,13 @@ impl PreparedPolicy {
 /// The result of [`Datapath::adopt`].
 pub enum Adoption {
     /// A policy in force, and the previous one if it was not settled.
-    Datapath(Box<Datapath>, Option<Box<Previous>>),
+    Datapath(Box<Datapath>, Option<Box<PreviousPolicy>>),
     /// No policy that this version can read. There may be links with programs of another version.
     Links(Pins, Vec<Attachment>),
 }
 
 /// The previous policy, to be settled or reverted.
-pub struct Previous {
+pub struct PreviousPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The policy's kept maps, if the new policy has others.
@@ -119,7 +119,7 @@ pub struct Previous {
     attached: BTreeMap<u32, String>,
 }
 
-impl Previous {
+impl PreviousPolicy {
     /// The previous policy's manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
@@ -142,7 +142,7 @@ impl Previous {
 impl Datapath {
     /// Puts a policy in force on all its interfaces or, with an error, on none. Interfaces that it
     /// does not limit keep the old policy until the change is settled.
-    pub fn apply(&mut self, mut prepared: PreparedPolicy) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, mut prepared: PreparedPolicy) -> Result<PreviousPolicy, DatapathError> {
         // First, because without room for all bans it fails, and then nothing may have changed.
         prepared.kept.carry_reputation(&self.kept)?;
         for limit in prepared
@@ -227,7 +227,7 @@ impl Datapath {
             }
             _ => None,
         };
-        Ok(Previous {
+        Ok(PreviousPolicy {
             manifest: old_manifest,
             policy: old_policy,
             kept,

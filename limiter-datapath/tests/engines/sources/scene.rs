@@ -7,7 +7,7 @@ use limiter_common::standing::{Record, Standing};
 use limiter_datapath::{
     kernel::{
         Adoption, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, PreparedPolicy,
-        Previous, Settings, possible_cpus,
+        PreviousPolicy, Settings, possible_cpus,
     },
     state::SavedSources,
 };
@@ -68,7 +68,7 @@ impl Scene {
     pub(super) fn adopt(
         namespace: &Namespace,
         directory: &PinDirectory,
-    ) -> Result<(Self, Option<Previous>)> {
+    ) -> Result<(Self, Option<PreviousPolicy>)> {
         // A command that another test starts at this moment has the lock until it runs.
         let pins = wait_for(|| match Pins::take(&directory.path()) {
             Err(PinsError::InUse(_)) => Ok(None),
@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// Does the same as [`Self::replace`], but does not settle it.
-    pub(super) fn apply(&mut self, standing: &str) -> Result<Previous> {
+    pub(super) fn apply(&mut self, standing: &str) -> Result<PreviousPolicy> {
         self.apply_by(&text(standing), |_| Ok(()))
     }
 
@@ -124,7 +124,7 @@ impl Scene {
         &mut self,
         text: &str,
         fill: impl FnOnce(&PreparedPolicy) -> Result<()> + Send,
-    ) -> Result<Previous> {
+    ) -> Result<PreviousPolicy> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let present = self.datapath.manifest();
