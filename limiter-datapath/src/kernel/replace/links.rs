@@ -9,7 +9,7 @@ use super::InterfaceProgram;
 use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, NameChange, program::Program};
 
 /// The replaced programs and the removed attachments after a switch.
-pub(super) struct Superseded {
+pub(super) struct ReplacedPrograms {
     pub(super) programs: BTreeMap<u32, Program>,
     pub(super) removed: Vec<Attachment>,
 }
@@ -91,7 +91,7 @@ impl Datapath {
         &mut self,
         made: Vec<InterfaceProgram>,
         manifest: &Manifest,
-    ) -> Result<Superseded, DatapathError> {
+    ) -> Result<ReplacedPrograms, DatapathError> {
         self.make_way(&made)?;
         // Attach first: an interface may refuse it.
         let mut successors = BTreeMap::new();
@@ -136,7 +136,7 @@ impl Datapath {
             self.attachments[index].set_interface(name);
         }
         self.keep(new)?;
-        Ok(Superseded { programs, removed })
+        Ok(ReplacedPrograms { programs, removed })
     }
 
     /// Puts the older programs back in force.
