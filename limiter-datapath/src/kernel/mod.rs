@@ -86,7 +86,7 @@ pub use self::{
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
-    refill::Refilled,
+    refill::LevelChange,
     replace::{Adoption, PreparedPolicy, PreviousPolicy},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,

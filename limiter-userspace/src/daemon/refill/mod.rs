@@ -5,7 +5,7 @@ mod prefix;
 use std::net::IpAddr;
 
 use limiter_common::limit::LimitId;
-use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
+use limiter_datapath::kernel::{Datapath, DatapathError, LevelChange};
 use limiter_policy::{
     config::nearest::UnknownName,
     policy::{QuestionNames, RequestedName},
@@ -108,7 +108,7 @@ fn of_name(
 /// Describes the filled buckets, or why there were none.
 fn told(
     datapath: &Datapath,
-    refilled: &[Refilled],
+    refilled: &[LevelChange],
     (address, asked_for): (Option<IpAddr>, Option<&RequestedName>),
     limit: Option<LimitId>,
 ) -> Result<RefillList, RefillError> {
@@ -148,7 +148,11 @@ fn told(
     })
 }
 
-fn tell(datapath: &Datapath, bucket: &Refilled, asked: Option<&QuestionNames>) -> Option<Refill> {
+fn tell(
+    datapath: &Datapath,
+    bucket: &LevelChange,
+    asked: Option<&QuestionNames>,
+) -> Option<Refill> {
     let limit_bucket = &bucket.before;
     let NamedBucket {
         limit,
