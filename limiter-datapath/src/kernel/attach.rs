@@ -25,7 +25,7 @@ use super::{
 
 /// The place and the name of an attachment's interface now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Present {
+pub enum InterfacePresence {
     /// The interface has the name that the operator gave.
     #[default]
     Named,
@@ -44,7 +44,7 @@ pub struct Attachment {
     /// network namespace the interface may have another index, and another interface may have this one.
     pub index: u32,
     /// The place and the name of the interface now.
-    pub present: Present,
+    pub present: InterfacePresence,
     /// Whether another interface has the name now; the operator means that one.
     pub is_replaced: bool,
     /// Whether the name and the index belong to this process's network namespace.
@@ -91,7 +91,7 @@ impl Attachment {
         Ok(Self {
             interface: interface.name.clone(),
             index: interface.index,
-            present: Present::Named,
+            present: InterfacePresence::Named,
             is_replaced: false,
             is_here: true,
             interface_number: device.number,
@@ -114,7 +114,7 @@ impl Attachment {
             is_here,
             interface: facts.name,
             index,
-            present: Present::Named,
+            present: InterfacePresence::Named,
             is_replaced: false,
             interface_number: facts.interface_number,
             header: facts.link,

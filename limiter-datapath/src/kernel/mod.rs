@@ -72,7 +72,7 @@ use limiter_policy::{
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
 pub use self::{
-    attach::{Attachment, Present},
+    attach::{Attachment, InterfacePresence},
     buckets::{BucketMaps, BucketUse, RestoreCounts},
     clock::{monotonic_now, unix_ahead_ns, wall_clock_now},
     cpus::possible_cpus,

@@ -6,7 +6,7 @@ use limiter_common::{
     answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
 };
 use limiter_datapath::kernel::{
-    Attachment, Datapath, DatapathError, LimitBucket, Manifest, Present, SourceStanding,
+    Attachment, Datapath, DatapathError, InterfacePresence, LimitBucket, Manifest, SourceStanding,
     wall_clock_now,
 };
 use limiter_policy::{
@@ -266,10 +266,10 @@ fn interface_status(manifest: &Manifest, attachment: &Attachment) -> InterfaceSt
         mode: Some(attachment.mode.name().to_owned()),
         attached: attachment.is_attached(),
         renamed: match &attachment.present {
-            Present::Renamed(name) => Some(name.clone()),
-            Present::Named | Present::Elsewhere => None,
+            InterfacePresence::Renamed(name) => Some(name.clone()),
+            InterfacePresence::Named | InterfacePresence::Elsewhere => None,
         },
-        elsewhere: attachment.present == Present::Elsewhere,
+        elsewhere: attachment.present == InterfacePresence::Elsewhere,
         replaced: attachment.is_replaced,
         since: Some(attachment.since),
         fell_back: attachment.fell_back.clone(),

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
 use limiter_datapath::kernel::{
-    AttachedMode, Present,
+    AttachedMode, InterfacePresence,
     interface::{ReturnPath, sent_back},
 };
 use tokio::time::sleep;
@@ -58,7 +58,7 @@ fn native_interfaces(daemon: &Daemon) -> Vec<(String, u32)> {
     let attachments = datapath.attachments().iter().filter(|attachment| {
         attachment.mode == AttachedMode::Native
             && attachment.is_attached()
-            && attachment.present != Present::Elsewhere
+            && attachment.present != InterfacePresence::Elsewhere
     });
     attachments
         .map(|attachment| (attachment.interface.clone(), attachment.index))
