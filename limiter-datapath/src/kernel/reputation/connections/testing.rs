@@ -17,12 +17,12 @@ use super::{CONNECTION_COUNTS, ConnectionMaps, Line};
 use crate::kernel::{DatapathError, map::error};
 
 /// The counts, with no concurrent writer.
-struct Alone<'m> {
+struct ExclusiveCounts<'m> {
     map: RefCell<&'m mut Array<MapData, [u64; SLOTS]>>,
     failed: RefCell<Option<DatapathError>>,
 }
 
-impl Alone<'_> {
+impl ExclusiveCounts<'_> {
     fn line(&self, line: u32) -> Line {
         let read = self.map.borrow().get(&line, 0);
         let read = read.map_err(error(CONNECTION_COUNTS));
@@ -43,7 +43,7 @@ impl Alone<'_> {
     }
 }
 
-impl Counts for Alone<'_> {
+impl Counts for ExclusiveCounts<'_> {
     fn look(&self, line: u32, place: Place) -> SlotMatches {
         count::look(&self.line(line), place)
     }
@@ -87,8 +87,8 @@ impl ConnectionMaps {
         })
     }
 
-    fn change(&mut self, change: impl FnOnce(&Alone<'_>)) -> Result<(), DatapathError> {
-        let counts = Alone {
+    fn change(&mut self, change: impl FnOnce(&ExclusiveCounts<'_>)) -> Result<(), DatapathError> {
+        let counts = ExclusiveCounts {
             map: RefCell::new(&mut self.counts.map),
             failed: RefCell::new(None),
         };
