@@ -271,7 +271,7 @@ proptest! {
 
 /// A line of one way. Another thread exchanges its bucket to another unit after the state was read, and back
 /// before the bucket is locked.
-struct Exchanged<'a> {
+struct ExchangeRace<'a> {
     line: &'a AtomicLine,
     units: &'a Units,
     /// The bucket's fingerprints in its own unit and in the other.
@@ -279,7 +279,7 @@ struct Exchanged<'a> {
     exchanges: Cell<usize>,
 }
 
-impl Exchanged<'_> {
+impl ExchangeRace<'_> {
     fn exchange_for(&self, turn: usize) {
         if self.exchanges.get() == turn {
             self.exchanges.set(turn + 1);
@@ -289,7 +289,7 @@ impl Exchanged<'_> {
     }
 }
 
-impl table::Line for Exchanged<'_> {
+impl table::Line for ExchangeRace<'_> {
     const WAYS: usize = 1;
 
     fn fingerprint(&self, way: usize) -> u64 {
@@ -326,7 +326,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     let fingerprints =
         [numbers[0], numbers[1]].map(|unit| table::fingerprint(kept, LimitId(1), unit));
     let state = NOW + 50 * SECOND;
-    let line = Exchanged {
+    let line = ExchangeRace {
         line: &table.lines[0],
         units: &table.units,
         fingerprints,
