@@ -549,7 +549,7 @@ fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
 
 /// The client's transport to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum By {
+enum ClientTransport {
     Tcp,
     Quic,
 }
@@ -558,7 +558,7 @@ enum By {
 /// each bucket.
 #[derive(Default)]
 struct Model {
-    asked: HashMap<(By, u16), String>,
+    asked: HashMap<(ClientTransport, u16), String>,
     spent: HashMap<String, u32>,
 }
 
@@ -572,7 +572,7 @@ impl Model {
     }
 
     /// The outcome of data from a port.
-    fn send(&mut self, from: (By, u16)) -> Reason {
+    fn send(&mut self, from: (ClientTransport, u16)) -> Reason {
         let asked = self.asked.get(&from).map_or("", String::as_str);
         let mut owners = Self::NAMES
             .into_iter()
@@ -614,7 +614,11 @@ fn random_names() -> Result<()> {
             let mut model = Model::default();
             for _ in 0..100 {
                 let port = random.u16(1..12);
-                let by = if random.bool() { By::Tcp } else { By::Quic };
+                let by = if random.bool() {
+                    ClientTransport::Tcp
+                } else {
+                    ClientTransport::Quic
+                };
                 if random.u8(..4) == 0 {
                     let labels = ["a", "b", "c", "example", "other"];
                     let count = random.usize(1..5);
@@ -626,15 +630,15 @@ fn random_names() -> Result<()> {
                         name.push_str(".b.example");
                     }
                     match by {
-                        By::Tcp => scene.ask(port, &name)?,
-                        By::Quic => scene.ask_by_quic(port, &name)?,
+                        ClientTransport::Tcp => scene.ask(port, &name)?,
+                        ClientTransport::Quic => scene.ask_by_quic(port, &name)?,
                     }
                     model.asked.insert((by, port), name);
                 } else {
                     let asked = model.asked.get(&(by, port)).cloned();
                     let reason = match by {
-                        By::Tcp => scene.send(port)?,
-                        By::Quic => scene.send_datagram(port)?,
+                        ClientTransport::Tcp => scene.send(port)?,
+                        ClientTransport::Quic => scene.send_datagram(port)?,
                     };
                     assert_eq!(reason, model.send((by, port)), "{asked:?}");
                 }
