@@ -47,12 +47,12 @@ struct Case {
     lists: Vec<Vec<IpNet>>,
     global: Uses,
     /// Each limit's lists, and its other properties.
-    limits: Vec<(Uses, Own)>,
+    limits: Vec<(Uses, LimitCase)>,
     bans: Vec<IpNet>,
 }
 
 #[derive(Clone, Debug)]
-struct Own {
+struct LimitCase {
     mode: Mode,
     has_rate: bool,
     /// The only port that it counts packets to.
@@ -64,10 +64,12 @@ fn case() -> impl Strategy<Value = Case> {
     let mode =
         prop_oneof![3 => Just(Mode::Enforce), 2 => Just(Mode::Observe), 1 => Just(Mode::Off)];
     let own =
-        (mode, any::<bool>(), prop::option::of(Just(53))).prop_map(|(mode, has_rate, port)| Own {
-            mode,
-            has_rate,
-            port,
+        (mode, any::<bool>(), prop::option::of(Just(53))).prop_map(|(mode, has_rate, port)| {
+            LimitCase {
+                mode,
+                has_rate,
+                port,
+            }
         });
     (
         prop::collection::vec(prefixes(5), LISTS),
