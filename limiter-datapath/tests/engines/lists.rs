@@ -101,7 +101,7 @@ fn uses(probability: f64) -> impl Strategy<Value = Uses> {
 
 /// The expected outcome for a packet.
 #[derive(Debug, PartialEq, Eq)]
-struct Meant {
+struct ExpectedOutcome {
     reason: Reason,
     denied_by: Option<u32>,
     would_drop: u64,
@@ -133,12 +133,12 @@ impl Case {
         }
     }
 
-    fn meant(&self, source: IpAddr, port: u16) -> Meant {
+    fn meant(&self, source: IpAddr, port: u16) -> ExpectedOutcome {
         let have = |lists: &[usize]| {
             let mut prefixes = lists.iter().flat_map(|list| &self.lists[*list]);
             prefixes.any(|prefix| prefix.contains(&source))
         };
-        let mut meant = Meant {
+        let mut meant = ExpectedOutcome {
             reason: Reason::Unlimited,
             denied_by: None,
             would_drop: 0,
@@ -207,7 +207,7 @@ fn excluded_blocked_banned_and_by_a_limit_in_this_order() -> Result<()> {
         for (source, port) in &frames {
             let frame = frame(*source, *port);
             let verdict = engines.verdict(0, &frame);
-            let found = Meant {
+            let found = ExpectedOutcome {
                 reason: verdict.reason,
                 denied_by: verdict.denied_by(),
                 would_drop: verdict.would_drop,
