@@ -32,9 +32,9 @@ use crate::engine::{START, policy};
 const TIMES: u64 = 20_000;
 
 /// Known sources, without bans and sieves, for several threads.
-struct Known(MemoryStanding);
+struct KnownReputation(MemoryStanding);
 
-impl Reputation for Known {
+impl Reputation for KnownReputation {
     fn sources(&self) -> &impl StandingStore {
         &self.0
     }
@@ -71,7 +71,7 @@ impl Reputation for Known {
 struct Race {
     tables: CompiledPolicy,
     buckets: MemoryTable,
-    known: Known,
+    known: KnownReputation,
 }
 
 impl Race {
@@ -88,7 +88,7 @@ impl Race {
         }
         Self {
             buckets: MemoryTable::new(64, key, tables.units.clone(), WhenFull::Evict),
-            known: Known(known),
+            known: KnownReputation(known),
             tables,
         }
     }
