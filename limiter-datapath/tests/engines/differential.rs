@@ -39,7 +39,7 @@ use crate::{
     model,
     question::Question,
     random,
-    server_name::Known,
+    server_name::ConnectionName,
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -266,7 +266,7 @@ struct Connection {
     /// Whether the frame has urgent data.
     is_urgent: bool,
     /// The known name of the connection.
-    name: Known,
+    name: ConnectionName,
 }
 
 impl Connection {
@@ -277,7 +277,7 @@ impl Connection {
         let name = if is_noted {
             random::server_name(&facts)
         } else {
-            Known::Nothing
+            ConnectionName::Nothing
         };
         Self {
             ends: Ends::of_facts(&facts),
@@ -288,7 +288,7 @@ impl Connection {
 
     /// The policy's record of the connection; `None`: nothing is known.
     fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
-        let is_noted = !matches!(self.name, Known::Nothing);
+        let is_noted = !matches!(self.name, ConnectionName::Nothing);
         is_noted.then(|| flow_of(tables, self.name.name()))
     }
 

@@ -11,7 +11,7 @@ use limiter_policy::policy::{Fragments, Limit, Match, Mode, OverrideId, Policy, 
 
 use super::{
     question::{self, Question},
-    server_name::{self, Known},
+    server_name::{self, ConnectionName},
 };
 
 /// The names that a packet asks for.
@@ -20,14 +20,14 @@ pub(crate) struct Wish<'w> {
     /// `None`: the packet has no question.
     pub(crate) question: Option<&'w Question>,
     /// The known name of its connection.
-    pub(crate) server_name: &'w Known,
+    pub(crate) server_name: &'w ConnectionName,
 }
 
 impl Wish<'_> {
     /// No names.
     const NONE: Self = Self {
         question: None,
-        server_name: &Known::Nothing,
+        server_name: &ConnectionName::Nothing,
     };
 
     /// Whether an override with that id is for the packet's names.

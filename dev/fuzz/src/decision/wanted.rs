@@ -13,7 +13,7 @@ use limiter_policy::policy::{Limit, Mode, Policy};
 use super::{
     model::{self, Wish},
     question::Question,
-    server_name::Known,
+    server_name::ConnectionName,
 };
 
 /// What one limit demands of a packet.
@@ -57,7 +57,7 @@ fn of_limit(
 ) -> Option<Wanted> {
     let wish = Wish {
         question,
-        server_name: &Known::Nothing,
+        server_name: &ConnectionName::Nothing,
     };
     let rate = model::rate(policy, limit, facts, wish)?;
     let key = match limit.id_format {
