@@ -238,7 +238,7 @@ fn send(
         for (limit_index, limit) in (0..).zip(&policy.limits) {
             let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
             let denied = verdict.denied_by() == Some(limit_index);
-            let did = Did {
+            let did = LimitOutcomes {
                 admitted: u64::from(verdict.reason == Reason::WithinLimits && charged),
                 refused: u64::from(verdict.reason == Reason::OverLimit && denied),
             };
@@ -363,25 +363,25 @@ struct Seen {
     /// The queries with valid cookies.
     cookies: u64,
     /// By the strategy's number.
-    strategies: [Did; Rule::ALL.len()],
+    strategies: [LimitOutcomes; Rule::ALL.len()],
     /// By limits with an automatic rate.
-    automatic: Did,
+    automatic: LimitOutcomes,
     /// By limits with an override for the name in the packet.
-    overridden_by_name: Did,
+    overridden_by_name: LimitOutcomes,
     /// By limits that count connections by their names.
-    by_server_name: Did,
+    by_server_name: LimitOutcomes,
     /// By limits that count ICMP messages by their types.
-    by_icmp_type: Did,
+    by_icmp_type: LimitOutcomes,
 }
 
 /// The packets that some limits admitted and refused.
 #[derive(Default)]
-struct Did {
+struct LimitOutcomes {
     admitted: u64,
     refused: u64,
 }
 
-impl Did {
+impl LimitOutcomes {
     const fn add(&mut self, more: &Self) {
         self.admitted += more.admitted;
         self.refused += more.refused;
@@ -398,7 +398,7 @@ impl Seen {
             &self.by_icmp_type,
         ];
         let all = self.strategies.iter().chain(others);
-        let both = |did: &Did| did.admitted > 0 && did.refused > 0;
+        let both = |did: &LimitOutcomes| did.admitted > 0 && did.refused > 0;
         self.events().into_iter().all(|seen| seen > 0) && all.into_iter().all(both)
     }
 
@@ -441,7 +441,7 @@ impl Seen {
             ("ICMP type", by_icmp_type),
         ];
         let all = names.zip(strategies).chain(others);
-        for (name, Did { admitted, refused }) in all {
+        for (name, LimitOutcomes { admitted, refused }) in all {
             println!("{name}: {admitted} admitted, {refused} refused");
             assert!(*admitted > 0 && *refused > 0, "{name}");
         }
