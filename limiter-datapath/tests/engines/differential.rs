@@ -100,7 +100,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     };
     let frames = prop::collection::vec(sent(), FRAMES);
     let frames = generate(&frames, &mut TestRunner::default());
-    let (tried, seen) = (AtomicU32::new(0), Mutex::new(Seen::default()));
+    let (tried, seen) = (AtomicU32::new(0), Mutex::new(OutcomeCounts::default()));
     let try_policies = || -> Result<()> {
         let mut runner = TestRunner::default();
         for number in
@@ -132,7 +132,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     Ok(())
 }
 
-fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn locked(seen: &Mutex<OutcomeCounts>) -> MutexGuard<'_, OutcomeCounts> {
     seen.lock().expect("no thread panics")
 }
 
@@ -146,7 +146,7 @@ fn check(
     own: &BTreeSet<IpAddr>,
     store: Store,
     frames: &[Sent],
-    seen: &Mutex<Seen>,
+    seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
     engines.set_own(own)?;
@@ -175,7 +175,7 @@ fn send(
     own: &BTreeSet<IpAddr>,
     now: &mut u64,
     frames: &[Sent],
-    seen: &Mutex<Seen>,
+    seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     for (step, moves, frame) in frames {
         *now += step;
@@ -351,7 +351,7 @@ fn meant(
 
 /// The outcomes that occurred. A test without them would prove nothing.
 #[derive(Default)]
-struct Seen {
+struct OutcomeCounts {
     passed: u64,
     dropped: u64,
     would_drop: u64,
@@ -388,7 +388,7 @@ impl LimitOutcomes {
     }
 }
 
-impl Seen {
+impl OutcomeCounts {
     /// Whether every outcome occurred.
     fn is_everything(&self) -> bool {
         let others = [
