@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use testbed::Frame;
 
 use crate::{
-    brute_force::Admitted,
+    brute_force::Admissions,
     engine::{START, classified},
     random,
 };
@@ -100,7 +100,7 @@ fn bits(set: u64) -> impl Iterator<Item = u64> {
 /// The charges of a bucket.
 struct Charged {
     first: u64,
-    admitted: Admitted,
+    admitted: Admissions,
     total: u64,
 }
 
@@ -108,7 +108,7 @@ impl Charged {
     fn new(first: u64) -> Self {
         Self {
             first,
-            admitted: Admitted::default(),
+            admitted: Admissions::default(),
             total: 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use limiter_common::strategy::Strategy;
 
-use super::{admitted::Admitted, wanted::Wanted};
+use super::{admitted::Admissions, wanted::Wanted};
 
 /// What a bucket has admitted.
 pub(super) struct Account {
@@ -10,7 +10,7 @@ pub(super) struct Account {
     first: u64,
     /// All tokens admitted, in the same ticks.
     ticks: u128,
-    admitted: Admitted,
+    admitted: Admissions,
     /// The furthest that a packet was behind the latest one, in nanoseconds.
     behind: u64,
 }
@@ -20,7 +20,7 @@ impl Account {
         Self {
             first: charge.parameters.gcra.ticks(now),
             ticks: 0,
-            admitted: Admitted::default(),
+            admitted: Admissions::default(),
             behind: 0,
         }
     }

@@ -17,7 +17,7 @@ use testbed::Frame;
 
 use super::SECOND;
 use crate::{
-    brute_force::{Admitted, Exact},
+    brute_force::{Admissions, Exact},
     engine::START,
 };
 
@@ -88,8 +88,8 @@ impl Native {
     }
 
     /// The admitted packets.
-    fn admitted(&self, packets: &[Packet]) -> Admitted {
-        let mut admitted = Admitted::default();
+    fn admitted(&self, packets: &[Packet]) -> Admissions {
+        let mut admitted = Admissions::default();
         for ((now, frame), passes) in packets.iter().zip(self.send(packets)) {
             if passes {
                 admitted.add(*now, self.cost_of(frame));
