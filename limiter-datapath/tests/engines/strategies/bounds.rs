@@ -17,7 +17,7 @@ use testbed::Frame;
 
 use super::SECOND;
 use crate::{
-    brute_force::{Admissions, Exact},
+    brute_force::{Admissions, ExactWindow},
     engine::START,
 };
 
@@ -196,7 +196,7 @@ proptest! {
         prop_assume!(case.strategy != Strategy::Gcra);
         let native = case.native();
         prop_assume!(native.tick() == 1);
-        let mut exact = Exact::new(case.strategy, case.rate.count, case.rate.period_ns);
+        let mut exact = ExactWindow::new(case.strategy, case.rate.count, case.rate.period_ns);
         let passed = native.send(&case.packets);
         for (number, ((now, frame), passed)) in case.packets.iter().zip(passed).enumerate() {
             let cost = native.cost_of(frame);
