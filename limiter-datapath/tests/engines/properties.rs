@@ -98,13 +98,13 @@ fn bits(set: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The charges of a bucket.
-struct Charged {
+struct BucketCharges {
     first: u64,
     admitted: Admissions,
     total: u64,
 }
 
-impl Charged {
+impl BucketCharges {
     fn new(first: u64) -> Self {
         Self {
             first,
@@ -161,7 +161,7 @@ proptest! {
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
         let native = Native::new(&policy);
-        let mut charged: HashMap<BucketKey, Charged> = HashMap::new();
+        let mut charged: HashMap<BucketKey, BucketCharges> = HashMap::new();
         let (mut latest, mut now) = (START, START);
         for (step, behind, frame) in traffic {
             latest += step;
@@ -204,7 +204,7 @@ proptest! {
                     _ => {}
                 }
                 if is_charged {
-                    let charged = charged.entry(key).or_insert_with(|| Charged::new(now));
+                    let charged = charged.entry(key).or_insert_with(|| BucketCharges::new(now));
                     prop_assert!(charged.admits(&parameters, now, cost), "{:?}", key);
                 }
             }
