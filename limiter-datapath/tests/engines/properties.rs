@@ -241,13 +241,13 @@ proptest! {
 
 /// A store that cannot change one limit's buckets, as if other CPUs always won or the kernel had no
 /// memory.
-struct Failing {
+struct FailingStore {
     buckets: MemoryBuckets,
     limit: u16,
     failure: UpdateOutcome,
 }
 
-impl BucketStore for Failing {
+impl BucketStore for FailingStore {
     type Location = BucketLocation;
 
     fn find(
@@ -296,7 +296,7 @@ impl BucketStore for Failing {
     }
 }
 
-impl Outline for Failing {}
+impl Outline for FailingStore {}
 
 /// Any failure at the last of several limits refunds the others.
 #[test]
@@ -332,7 +332,7 @@ fn check_refunds(strategy: Rule) {
         (UpdateOutcome::Unavailable, Reason::BucketUnavailable),
     ] {
         for earlier in 0..3 {
-            let buckets = Failing {
+            let buckets = FailingStore {
                 buckets: MemoryBuckets::default(),
                 limit: BUILT_IN[4].id.0,
                 failure,
