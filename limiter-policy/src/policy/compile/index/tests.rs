@@ -53,12 +53,12 @@ impl Dimension {
 }
 
 /// Tables with only nodes, which count the steps of each look-up.
-struct Counting {
+struct CountingTables {
     indexed: IndexTables,
     steps: Cell<u32>,
 }
 
-impl Tables for Counting {
+impl Tables for CountingTables {
     fn shape(&self) -> &Shape {
         &Shape::EMPTY
     }
@@ -127,7 +127,7 @@ impl Tables for Counting {
     }
 }
 
-impl Counting {
+impl CountingTables {
     /// Returns the value, and the number of steps of its look-up.
     fn look_up(&self, from: Child, value: u128) -> (u32, u32) {
         self.steps.set(0);
@@ -162,7 +162,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
         "{bytes} bytes for {} ranges",
         ranges.len()
     );
-    let tables = Counting {
+    let tables = CountingTables {
         indexed,
         steps: Cell::default(),
     };
