@@ -36,7 +36,7 @@ fn settings(store: Store) -> Result<Settings> {
 }
 
 /// A limit's name, and its tokens for each second.
-type Allowed = (&'static str, u64);
+type TokenRate = (&'static str, u64);
 
 fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
     let rate = Rate {
@@ -49,7 +49,7 @@ fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
 }
 
 /// Hammers a policy with `binding` as its strictest limit.
-fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
+fn check(store: Store, limits: [TokenRate; 3], binding: &str) -> Result<()> {
     let built_in = |name: &str| {
         let found = BUILT_IN.iter().find(|limit| limit.name == name);
         found.context("a built-in limit")
