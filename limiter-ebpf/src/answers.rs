@@ -97,7 +97,7 @@ pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     workspace: &mut Workspace<Location>,
 ) {
     let exchange = copy::<FRAGS>(context).map(|(exchange, _)| &*exchange);
-    workspace.find_cookie(exchange, &Outlined);
+    workspace.find_cookie(exchange, &OutlinedLoops);
 }
 
 /// The state of the connection of a segment, not its first, that finds a listening socket: the state depends on a SYN
@@ -272,7 +272,7 @@ impl Responder for KernelResponder<'_> {
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
     let written = match write_to(exchange) {
-        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &Outlined),
+        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &OutlinedLoops),
         None => answer::WriteOutcome::Nothing,
     };
     written.number()
@@ -295,15 +295,15 @@ extern "C" fn limiter_write_syn_ack(
     let (mss, kept) = (mss as u16, ServerOptions::of_number(kept));
     let cookie = Cookie { number, mss, kept };
     match write_to(exchange) {
-        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &Outlined),
+        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &OutlinedLoops),
         None => 0,
     }
 }
 
 /// Makes each loop a function of its own, for the verifier.
-struct Outlined;
+struct OutlinedLoops;
 
-impl Loops for Outlined {
+impl Loops for OutlinedLoops {
     #[inline(always)]
     fn sum(&self, exchange: &Exchange, from: u32, length: u32) -> u64 {
         limiter_sum(exchange, from, length)
