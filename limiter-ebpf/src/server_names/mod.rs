@@ -243,7 +243,7 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
     if is_told && segment.is_whole {
-        let told = Told {
+        let told = FramePart {
             protocol: PROTOCOL_TCP,
             start: segment.start,
             length: segment.length,
@@ -485,7 +485,7 @@ fn lose(loss: Loss) -> bool {
 }
 
 /// The part of a frame that is reported to userspace.
-struct Told {
+struct FramePart {
     /// The number of its protocol.
     protocol: u8,
     /// Its offset in the frame.
@@ -500,7 +500,7 @@ struct Told {
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &Told) {
+fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &FramePart) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };
