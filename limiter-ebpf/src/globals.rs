@@ -80,13 +80,13 @@ pub(crate) fn forgotten(mut address: usize) -> usize {
 
 /// Values unknown to the verifier, because their section is writable. The loader finds it as the only static there.
 #[unsafe(no_mangle)]
-static UNKNOWN: Unknown = Unknown(UnsafeCell::new(AfterVerification::NONE));
+static UNKNOWN: OpaqueGlobals = OpaqueGlobals(UnsafeCell::new(AfterVerification::NONE));
 
 #[repr(transparent)]
-struct Unknown(UnsafeCell<AfterVerification>);
+struct OpaqueGlobals(UnsafeCell<AfterVerification>);
 
 // SAFETY: no program writes to it; the loader writes aligned words.
-unsafe impl Sync for Unknown {}
+unsafe impl Sync for OpaqueGlobals {}
 
 /// 0, but unknown to LLVM and to the verifier.
 #[inline(always)]
