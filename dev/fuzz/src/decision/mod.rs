@@ -36,7 +36,7 @@ use self::{
     account::Account,
     input::Input,
     question::Question,
-    wanted::{Wanted, wanted},
+    wanted::{LimitCharge, wanted},
 };
 
 /// The number of CPUs that policies are compiled for: fixed, so that machines reproduce each
@@ -81,12 +81,12 @@ pub fn run(data: &[u8]) {
         } else {
             assert_eq!(verdict.would_drop, 0);
         }
-        let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.limit_index) == 0;
+        let has_tokens = |limit: &&LimitCharge| verdict.would_drop & (1 << limit.limit_index) == 0;
         let charges: Vec<_> = wanted
             .iter()
             .filter(|limit| passed && has_tokens(limit))
             .collect();
-        let asked = |limit: &&Wanted| passed || !limit.observes;
+        let asked = |limit: &&LimitCharge| passed || !limit.observes;
         let refused: Vec<_> = wanted
             .iter()
             .filter(asked)
@@ -109,7 +109,7 @@ fn states(buckets: &MemoryBuckets) -> States {
 
 /// Checks that the reason, the limits that matched, and the one that denied are consistent and
 /// right.
-fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
+fn check_reason(verdict: &Verdict, wanted: &[LimitCharge], before: &States, now: u64) {
     let matched = wanted
         .iter()
         .fold(0, |bits, limit| bits | 1 << limit.limit_index);
@@ -119,7 +119,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
         limit.expect("a limit that matched")
     });
     let enforcing = || wanted.iter().filter(|limit| !limit.observes);
-    let never_passes = enforcing().any(Wanted::is_larger_than_burst);
+    let never_passes = enforcing().any(LimitCharge::is_larger_than_burst);
     assert!(denied_by.is_none_or(|limit| !limit.observes));
     match (verdict.reason, denied_by) {
         (Reason::LargerThanBurst, Some(limit)) => assert!(limit.is_larger_than_burst()),
@@ -137,7 +137,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
 }
 
 /// Checks that exactly those observing limits would have dropped the packet that lack the tokens.
-fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
+fn check_observers(verdict: &Verdict, wanted: &[LimitCharge], before: &States, now: u64) {
     for limit in wanted {
         let would_drop =
             limit.observes && (limit.is_larger_than_burst() || lacks_tokens(limit, before, now));
@@ -146,7 +146,7 @@ fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u
     }
 }
 
-fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
+fn lacks_tokens(limit: &LimitCharge, before: &States, now: u64) -> bool {
     let log = limit.parameters.log(|number| {
         let stamp = before.get(&limit.key.of_part(number));
         Ok::<_, Infallible>(stamp.copied().unwrap_or(0))
@@ -160,7 +160,12 @@ fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
 
 /// Checks that the charged limits have changed buckets, and no others, except fixed windows that
 /// counted what they `refused`.
-fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
+fn check_charges(
+    charges: &[&LimitCharge],
+    refused: &[&LimitCharge],
+    before: &States,
+    after: &States,
+) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);
@@ -181,6 +186,6 @@ fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, afte
     );
 }
 
-fn is_stamp_of(limit: &Wanted, key: &BucketKey) -> bool {
+fn is_stamp_of(limit: &LimitCharge, key: &BucketKey) -> bool {
     (0..STAMPS).any(|number| limit.key.of_part(number) == *key)
 }

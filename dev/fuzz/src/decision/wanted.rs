@@ -18,7 +18,7 @@ use super::{
 
 /// What one limit demands of a packet.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct LimitCharge {
     pub(super) limit_index: u32,
     pub(super) observes: bool,
     pub(super) key: BucketKey,
@@ -26,14 +26,14 @@ pub(super) struct Wanted {
     pub(super) parameters: Parameters,
 }
 
-impl Wanted {
+impl LimitCharge {
     pub(super) fn is_larger_than_burst(&self) -> bool {
         self.cost > self.parameters.when_full()
     }
 }
 
 /// Returns the demands of all limits that count the frame, by limit index; none if it is no packet.
-pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
+pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<LimitCharge> {
     let mut facts = Facts::NONE;
     if packet::parse(&BytesFrame(frame), &mut facts).is_err() {
         return Vec::new();
@@ -54,7 +54,7 @@ fn of_limit(
     limit: &Limit,
     facts: &Facts,
     question: Option<&Question>,
-) -> Option<Wanted> {
+) -> Option<LimitCharge> {
     let wish = Wish {
         question,
         server_name: &ConnectionName::Nothing,
@@ -78,7 +78,7 @@ fn of_limit(
             BucketKey::of_source(limit.id, facts.source, prefix_length)
         }
     };
-    Some(Wanted {
+    Some(LimitCharge {
         limit_index,
         observes: limit.mode == Mode::Observe,
         key,
