@@ -74,7 +74,7 @@ pub(crate) const DEFENCES: [Defence; 9] = [
 ];
 
 /// A defence at work. It is removed on drop, or with the namespace.
-pub(super) enum AtWork {
+pub(super) enum ActiveDefence {
     InNamespace,
     /// The object that keeps a program attached.
     Program {
@@ -88,7 +88,7 @@ pub(super) enum AtWork {
     },
 }
 
-impl AtWork {
+impl ActiveDefence {
     /// Fails if it has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         match self {
@@ -170,7 +170,7 @@ impl Defence {
         flood: &Flood,
         planned: &[Planned],
         limiter: Option<&Path>,
-    ) -> Result<AtWork> {
+    ) -> Result<ActiveDefence> {
         match self.kind {
             Kind::Nothing | Kind::Rrl => tool::take_live_frames(&pair.server)?,
             Kind::Meter => {
@@ -197,14 +197,14 @@ impl Defence {
                     .answers(flood.service)
                     .then(|| wire(pair))
                     .transpose()?;
-                return Ok(AtWork::Limiter {
+                return Ok(ActiveDefence::Limiter {
                     limiter,
                     is_automatic: configured.is_automatic,
                     wire: wire.map(Box::new),
                 });
             }
         }
-        Ok(AtWork::InNamespace)
+        Ok(ActiveDefence::InNamespace)
     }
 
     /// Returns whether there is something to set for a service.
@@ -296,7 +296,7 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
 
 /// Attaches the program that passes those who will ask, except those whose addresses the flood
 /// forges.
-fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
+fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<ActiveDefence> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));
     let mut ebpf = load_ideal(flood.is_v6(), &good)?;
@@ -306,7 +306,7 @@ fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
         program.attach_to_if_index(index, XdpMode::Driver)?;
         Ok(())
     })?;
-    Ok(AtWork::Program {
+    Ok(ActiveDefence::Program {
         _object: Box::new(ebpf),
     })
 }

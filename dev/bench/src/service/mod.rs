@@ -34,7 +34,7 @@ use self::{
     awake::Awake,
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
-    defence::AtWork,
+    defence::ActiveDefence,
     flood::SENIOR,
     forger::Forger,
     growth::Grows as _,
@@ -250,7 +250,7 @@ fn hold() -> Result<(Option<HurryingSession>, Awake)> {
 /// A server behind its defence. All of it is removed on drop.
 struct Site {
     // In the order of their removal.
-    at_work: AtWork,
+    at_work: ActiveDefence,
     server: Server,
     receiver: i32,
     /// The thread that receives what the defence's program sends back, if it does.
