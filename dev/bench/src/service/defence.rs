@@ -14,7 +14,7 @@ use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
     clients::{Planned, address},
-    configured::{ANSWERING, AUTOMATIC, Configured, MEASURED, PACKAGED},
+    configured::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -38,7 +38,7 @@ enum Kind {
     /// The response rate limiting of another DNS server.
     Rrl,
     /// This limiter.
-    Limiter(Configured),
+    Limiter(DefenceSettings),
     /// A program that passes a fixed list of clients.
     Ideal,
 }
