@@ -31,7 +31,7 @@ use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
 use self::{
-    awake::Awake,
+    awake::CpuSpinner,
     clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
     defence::ActiveDefence,
@@ -241,10 +241,10 @@ impl Measurement {
 }
 
 /// Keeps the machine ready to be measured until both are dropped; fails if it is too small.
-fn hold() -> Result<(Option<HurryingSession>, Awake)> {
+fn hold() -> Result<(Option<HurryingSession>, CpuSpinner)> {
     place::check()?;
     let hurry = HurryingSession::of(process::id())?;
-    Ok((hurry, Awake::on(place::SERVER_CPU)?))
+    Ok((hurry, CpuSpinner::on(place::SERVER_CPU)?))
 }
 
 /// A server behind its defence. All of it is removed on drop.
