@@ -13,7 +13,7 @@ use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::{Planned, address},
+    clients::{PlannedQuestion, address},
     configured::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
@@ -168,7 +168,7 @@ impl Defence {
         &self,
         pair: &Pair,
         flood: &Flood,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         limiter: Option<&Path>,
     ) -> Result<ActiveDefence> {
         match self.kind {
@@ -296,7 +296,7 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
 
 /// Attaches the program that passes those who will ask, except those whose addresses the flood
 /// forges.
-fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<ActiveDefence> {
+fn ideal(pair: &Pair, flood: &Flood, planned: &[PlannedQuestion]) -> Result<ActiveDefence> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));
     let mut ebpf = load_ideal(flood.is_v6(), &good)?;
@@ -311,7 +311,7 @@ fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<ActiveDefenc
     })
 }
 
-fn load_ideal(is_v6: bool, planned: &[Planned]) -> Result<Ebpf> {
+fn load_ideal(is_v6: bool, planned: &[PlannedQuestion]) -> Result<Ebpf> {
     let room = u32::try_from(planned.len())? + 1;
     let mut ebpf = EbpfLoader::new()
         .map_max_entries("GOOD", room)

@@ -32,7 +32,7 @@ use testbed::{Interrupt, Pair};
 
 use self::{
     awake::CpuSpinner,
-    clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
+    clients::{PlannedQuestion, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
     defence::ActiveDefence,
     flood::SENIOR,
@@ -264,7 +264,7 @@ impl Site {
     fn new(
         flood: &Flood,
         defence: &Defence,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         limiter: Option<&Path>,
         interrupt: &Interrupt,
     ) -> Result<Self> {
@@ -286,7 +286,7 @@ impl Site {
     fn run(
         mut self,
         flood: &Flood,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         per_second: Option<u64>,
         interrupt: &Interrupt,
     ) -> Result<Run> {

@@ -19,7 +19,7 @@ use nix::{
 };
 use testbed::{Interrupt, Namespace};
 
-use super::{Attempt, Connections, Planned, Questions, address};
+use super::{Attempt, Connections, PlannedQuestion, Questions, address};
 use crate::{
     cpu,
     service::{
@@ -44,7 +44,7 @@ const BY_TCP: u64 = 1 << 32;
 
 /// Asks what is planned, in order, on the clients' CPU; returns once all is answered or given up.
 pub(in crate::service) fn ask(
-    planned: &[Planned],
+    planned: &[PlannedQuestion],
     flood: &Flood,
     namespace: &Namespace,
     interrupt: &Interrupt,
@@ -90,7 +90,7 @@ impl Engine {
         })
     }
 
-    fn run(mut self, planned: &[Planned], interrupt: &Interrupt) -> Result<Questions> {
+    fn run(mut self, planned: &[PlannedQuestion], interrupt: &Interrupt) -> Result<Questions> {
         let start = Instant::now();
         let end = planned.last().map_or(Duration::ZERO, |last| last.at) + PATIENCE;
         let mut planned = planned.iter().peekable();
@@ -112,7 +112,7 @@ impl Engine {
         Ok(self.questions)
     }
 
-    fn ask(&mut self, planned: &Planned, late: Duration) -> Result<()> {
+    fn ask(&mut self, planned: &PlannedQuestion, late: Duration) -> Result<()> {
         let now = Instant::now();
         let who = (planned.group, planned.member);
         let number = self.questions.ask(who, now, late);

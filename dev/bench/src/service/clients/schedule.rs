@@ -6,7 +6,7 @@ use bench_common::{Group, KNOWN};
 
 /// A question to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Planned {
+pub(in crate::service) struct PlannedQuestion {
     /// After the start.
     pub(in crate::service) at: Duration,
     pub(in crate::service) group: Group,
@@ -20,12 +20,12 @@ pub(crate) const KNOWN_PER_SECOND: u32 = 10;
 pub(crate) const NEW_PER_SECOND: u32 = 100;
 
 /// Returns visits of all known clients: each comes `count` times, every `apart`.
-pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
+pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<PlannedQuestion> {
     /// Between two clients.
     const PAUSE: Duration = Duration::from_millis(5);
     (0..count)
         .flat_map(|visit| {
-            (0..KNOWN).map(move |member| Planned {
+            (0..KNOWN).map(move |member| PlannedQuestion {
                 at: apart * visit + PAUSE * member,
                 group: Group::Known,
                 member,
@@ -35,19 +35,21 @@ pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
 }
 
 /// Returns the questions of known and new clients, evenly spaced.
-pub(in crate::service) fn working_day(time: Duration) -> Vec<Planned> {
+pub(in crate::service) fn working_day(time: Duration) -> Vec<PlannedQuestion> {
     let known = KNOWN * KNOWN_PER_SECOND;
     let mut planned: Vec<_> = times(known, time)
-        .map(|(number, at)| Planned {
+        .map(|(number, at)| PlannedQuestion {
             at,
             group: Group::Known,
             member: number % KNOWN,
         })
-        .chain(times(NEW_PER_SECOND, time).map(|(member, at)| Planned {
-            at,
-            group: Group::New,
-            member,
-        }))
+        .chain(
+            times(NEW_PER_SECOND, time).map(|(member, at)| PlannedQuestion {
+                at,
+                group: Group::New,
+                member,
+            }),
+        )
         .collect();
     planned.sort_by_key(|planned| planned.at);
     planned
@@ -69,7 +71,9 @@ mod tests {
         let planned = working_day(Duration::from_secs(2));
         assert!(planned.is_sorted_by_key(|planned| planned.at));
         let of = |group, member| {
-            let same = move |planned: &&Planned| (planned.group, planned.member) == (group, member);
+            let same = move |planned: &&PlannedQuestion| {
+                (planned.group, planned.member) == (group, member)
+            };
             planned
                 .iter()
                 .filter(same)
