@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use testbed::{Interrupt, Load, Pair, Progress, Sent, UdpSink, UdpSource};
+use testbed::{Interrupt, Load, Pair, Progress, SendReport, UdpSink, UdpSource};
 
 use super::{
     clients::{self, CLIENTS},
@@ -72,7 +72,7 @@ pub(super) fn run(
         if !matches!(watched, Ok(Some(_))) {
             progress.iter().for_each(Progress::stop);
         }
-        let sent: Result<Vec<Sent>> = sending
+        let sent: Result<Vec<SendReport>> = sending
             .into_iter()
             .map(|thread| thread.join().ok().context("a sending thread panicked")?)
             .collect();
