@@ -54,7 +54,7 @@ const STEP: u64 = 3_000_000;
 
 /// The time since the previous frame, an optional move of the automatic rates before this frame,
 /// and the frame.
-type Sent = (u64, Option<Move>, Vec<u8>);
+type SentFrame = (u64, Option<Move>, Vec<u8>);
 
 /// The new value of an automatic rate.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ struct Move {
     holds_ns: u64,
 }
 
-fn sent() -> impl Strategy<Value = Sent> {
+fn sent() -> impl Strategy<Value = SentFrame> {
     let moves = (1..12_000_000_u64, 0..500_000_000_u64);
     let moves = moves.prop_map(|(interval_ns, holds_ns)| Move {
         interval_ns,
@@ -145,14 +145,14 @@ fn check(
     [policy, next]: &[Policy; 2],
     own: &BTreeSet<IpAddr>,
     store: Store,
-    frames: &[Sent],
+    frames: &[SentFrame],
     seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
     engines.set_own(own)?;
     engines.set_cookie_keys(random::cookie_keys(&[random::secret(1)]))?;
     let mut now = 0;
-    let mut send_half = |engines: &mut Engines, policy, half: &[Sent]| {
+    let mut send_half = |engines: &mut Engines, policy, half: &[SentFrame]| {
         // Sockets are full at first, and then have room.
         let (before, with_room) = half.split_at(FRAMES / 4);
         send(engines, policy, own, &mut now, before, seen)?;
@@ -174,7 +174,7 @@ fn send(
     policy: &Policy,
     own: &BTreeSet<IpAddr>,
     now: &mut u64,
-    frames: &[Sent],
+    frames: &[SentFrame],
     seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     for (step, moves, frame) in frames {
