@@ -9,7 +9,7 @@ use crate::{
     plan::Effort,
     quality::Quality,
     scenario::Scenario,
-    service::{Under, course::Courses},
+    service::{FloodResults, course::Courses},
     stats::Spread,
     target::Target,
 };
@@ -40,7 +40,7 @@ pub(crate) struct Results {
     /// Clients under the largest flood.
     pub(crate) qualities: Vec<Quality>,
     /// Good clients of real servers.
-    pub(crate) services: Vec<Under>,
+    pub(crate) services: Vec<FloodResults>,
     /// What they get before a flood, in it and after it; `None`: not measured.
     pub(crate) course: Option<Courses>,
     pub(crate) footprint: Footprint,

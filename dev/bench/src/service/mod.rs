@@ -81,7 +81,7 @@ pub(crate) struct Measurement {
 
 /// The results of all defences under one flood.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Under {
+pub(crate) struct FloodResults {
     pub(crate) flood: Flood,
     /// Whether the offered rates were nearly the same.
     pub(crate) is_comparable: bool,
@@ -179,7 +179,7 @@ impl Measurement {
         &self,
         interrupt: &Interrupt,
         mut progress: impl FnMut(&str),
-    ) -> Result<Vec<Under>> {
+    ) -> Result<Vec<FloodResults>> {
         if self.runs() == 0 {
             return Ok(Vec::new());
         }
@@ -198,7 +198,7 @@ impl Measurement {
         flood: &Flood,
         interrupt: &Interrupt,
         progress: &mut impl FnMut(&str),
-    ) -> Result<Under> {
+    ) -> Result<FloodResults> {
         let per_second = match flood.rate {
             Rate::Most => Some(most(flood, interrupt)?),
             Rate::None | Rate::PerSecond(_) => None,
@@ -220,7 +220,7 @@ impl Measurement {
             .map(|(defence, runs)| Outcome::new(defence.name, runs))
             .collect::<Result<Vec<_>>>()?;
         let offered = outcomes.iter().map(|outcome| outcome.offered.median);
-        Ok(Under {
+        Ok(FloodResults {
             flood: *flood,
             is_comparable: are_comparable(&offered.collect::<Vec<_>>()),
             outcomes,
@@ -461,7 +461,7 @@ impl Outcome {
     }
 }
 
-impl Under {
+impl FloodResults {
     /// Returns a defence's results.
     pub(crate) fn of(&self, defence: &str) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
