@@ -45,7 +45,7 @@ pub(crate) struct SendRate {
 
 /// When to end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
+pub(crate) struct StopCondition {
     /// The generator's running time.
     pub(crate) time: Duration,
     /// The frames of all CPUs together.
@@ -101,8 +101,8 @@ impl Generator {
     }
 
     /// Sends as fast as possible, on every CPU of the scenario.
-    pub(crate) fn send(&self, until: Until) -> Result<SendRate> {
-        let each = Until {
+    pub(crate) fn send(&self, until: StopCondition) -> Result<SendRate> {
+        let each = StopCondition {
             frames: until.frames.div_ceil(u64::try_from(self.cpus)?),
             ..until
         };
@@ -127,7 +127,7 @@ impl Generator {
         Ok(total)
     }
 
-    fn send_on(&self, cpu: usize, until: Until) -> Result<SendRate> {
+    fn send_on(&self, cpu: usize, until: StopCondition) -> Result<SendRate> {
         cpu::pin(cpu)?;
         let (mut frames, mut time) = (0, Duration::ZERO);
         let mut chunk = FIRST_CHUNK;
