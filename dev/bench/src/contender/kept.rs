@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{float::to_f64, map_memory};
 
 /// The buckets and counters of a limiter.
-pub(crate) struct Kept {
+pub(crate) struct LimiterMemory {
     maps: SharedMaps,
     /// Kernel memory of a bucket, in bytes.
     bucket_bytes: f64,
@@ -25,7 +25,7 @@ pub(crate) struct Found {
     pub(crate) passed_percent: f64,
 }
 
-impl Kept {
+impl LimiterMemory {
     /// Takes an instance with its own buckets and counters.
     pub(super) fn take(instance: &mut Instance, settings: Settings) -> Result<Self> {
         let (name, buckets_in_entry) = match settings.buckets.store {

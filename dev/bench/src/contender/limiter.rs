@@ -22,7 +22,7 @@ use limiter_policy::{
 };
 
 use super::{
-    kept::Kept,
+    kept::LimiterMemory,
     standing::{self, Situation},
     terms::{Override, ROOM, Terms},
     windows,
@@ -191,7 +191,11 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 }
 
 /// Loads it with its tables.
-pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
+pub(super) fn load(
+    store: Store,
+    limits: Limits,
+    terms: &Terms,
+) -> Result<(Instance, LimiterMemory)> {
     let text = limits.configuration(terms);
     let mut config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
     if limits == Limits::InCommon {
@@ -242,7 +246,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         let mut reputation = instance.take_reputation(settings)?;
         standing::introduce(reputation.standing_mut(), &shape, terms)?;
     }
-    let kept = Kept::take(&mut instance, settings)?;
+    let kept = LimiterMemory::take(&mut instance, settings)?;
     Ok((instance, kept))
 }
 

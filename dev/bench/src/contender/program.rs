@@ -15,7 +15,7 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
 use super::{
-    kept::Kept,
+    kept::LimiterMemory,
     limiter::{self, Limits},
     terms::{ROOM, Terms},
 };
@@ -43,7 +43,7 @@ pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
 /// A loaded program.
 pub(crate) enum Loaded {
     Program { ebpf: Box<Ebpf>, name: &'static str },
-    Limiter(Box<Instance>, Box<Kept>),
+    Limiter(Box<Instance>, Box<LimiterMemory>),
 }
 
 impl Loaded {
@@ -79,7 +79,7 @@ impl Loaded {
     }
 
     /// Returns the limiter's buckets and counters; `None`: it is another program.
-    pub(crate) fn kept(&self) -> Option<&Kept> {
+    pub(crate) fn kept(&self) -> Option<&LimiterMemory> {
         match self {
             Self::Program { .. } => None,
             Self::Limiter(_, kept) => Some(kept),
