@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    contender::Found,
+    contender::MemoryReport,
     footprint::Footprint,
     machine::Machine,
     plan::Effort,
@@ -23,7 +23,7 @@ pub(crate) struct Figure {
     /// The frames lost before the contender, of a million; the worst run.
     pub(crate) lost_ppm: f64,
     /// What the limiter's store holds afterwards; `None`: for other contenders, or not measured.
-    pub(crate) kept: Option<Found>,
+    pub(crate) kept: Option<MemoryReport>,
 }
 
 /// All results.

@@ -18,7 +18,7 @@ pub(crate) struct LimiterMemory {
 
 /// The results.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct MemoryReport {
     /// Kernel memory of the existing buckets, in bytes, divided by the number of sources.
     pub(crate) bytes_a_source: f64,
     /// The share of packets that passed, in percent.
@@ -45,14 +45,14 @@ impl LimiterMemory {
     }
 
     /// Reads them after a flood from `sources` sources.
-    pub(crate) fn look(&self, sources: u64) -> Result<Found> {
+    pub(crate) fn look(&self, sources: u64) -> Result<MemoryReport> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
         let mut judged = 0;
         for reason in Reason::ALL {
             judged += self.maps.reason_traffic(0, *reason)?.packets;
         }
         let passed = self.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
-        Ok(Found {
+        Ok(MemoryReport {
             bytes_a_source: to_f64(buckets) * self.bucket_bytes / to_f64(sources),
             passed_percent: to_f64(passed) * 100.0 / to_f64(judged.max(1)),
         })

@@ -17,7 +17,7 @@ use limiter_policy::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
-    kept::Found,
+    kept::MemoryReport,
     limiter::Limits,
     names::*,
     program::{Loaded, Runnable},
