@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use testbed::{CLIENT_INTERFACE, Interrupt, Pair, SERVER_INTERFACE};
 
 use crate::{
-    contender::{Contender, Loaded, Terms},
+    contender::{Contender, LoadedProgram, Terms},
     float::to_f64,
     generator::{Generator, StopCondition},
     scenario::{SERVER_V4, SERVER_V6, Scenario},
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A contender at work. It is removed with its namespaces on drop.
 pub(crate) struct Lane {
     /// Keeps the program attached, if it is one.
-    _at_work: Option<Loaded>,
+    _at_work: Option<LoadedProgram>,
     generator: Generator,
     pair: Pair,
 }

@@ -41,12 +41,12 @@ pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
 }
 
 /// A loaded program.
-pub(crate) enum Loaded {
+pub(crate) enum LoadedProgram {
     Program { ebpf: Box<Ebpf>, name: &'static str },
     Limiter(Box<Instance>, Box<LimiterMemory>),
 }
 
-impl Loaded {
+impl LoadedProgram {
     pub(super) fn program(name: &'static str, terms: &Terms) -> Result<Self> {
         let (v4, v6) = match terms.layout {
             _ if name != FIXED_WINDOW => (1, 1),
@@ -111,7 +111,7 @@ fn xdp<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp> {
     Ok(program.try_into()?)
 }
 
-impl Runnable for Loaded {
+impl Runnable for LoadedProgram {
     fn run(&self, frame: &[u8], times: u32) -> Result<Duration> {
         match self {
             Self::Program { ebpf, name } => {
