@@ -135,11 +135,11 @@ pub struct SendReport {
 /// A handle on a running load, for any thread: follows its progress, and can end it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<LoadState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct LoadState {
     sent: AtomicU64,
     stop: AtomicBool,
 }
