@@ -37,7 +37,7 @@ use self::{
     defence::ActiveDefence,
     flood::SENIOR,
     forger::Forger,
-    growth::Grows as _,
+    growth::MonotonicCounter as _,
     rates::{Follower, RateAt},
     server::Server,
 };
