@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::{check::Depth, package::Staged};
-use crate::{architecture::Architecture, built::Built, privileges, setup};
+use crate::{architecture::Architecture, built::BuiltTargets, privileges, setup};
 
 /// The options for the package.
 #[derive(Args)]
@@ -86,7 +86,7 @@ fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Resul
 }
 
 /// Makes the package from the programs of the tests' build, and checks it.
-pub(crate) fn test(built: &Built) -> Result<()> {
+pub(crate) fn test(built: &BuiltTargets) -> Result<()> {
     setup::ensure_for_package(Architecture::Own)?;
     let staged = Staged::of(built, Profile::Dev, Architecture::Own)?;
     check::check(&staged, &staged.package()?, Path::new("/"), Depth::Files)

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::Profile;
 use crate::{
     architecture::Architecture,
-    built::Built,
+    built::BuiltTargets,
     command::{self, shown},
 };
 
@@ -46,7 +46,11 @@ impl Staged {
     }
 
     /// Adds the generated contents to built programs.
-    pub(crate) fn of(built: &Built, profile: Profile, architecture: Architecture) -> Result<Self> {
+    pub(crate) fn of(
+        built: &BuiltTargets,
+        profile: Profile,
+        architecture: Architecture,
+    ) -> Result<Self> {
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
@@ -116,7 +120,7 @@ impl Staged {
     }
 }
 
-fn build(architecture: Architecture) -> Result<Built> {
+fn build(architecture: Architecture) -> Result<BuiltTargets> {
     let mut cargo = command::cargo("build");
     cargo.args(["--profile", "dist"]).args([
         "--package",
@@ -125,7 +129,7 @@ fn build(architecture: Architecture) -> Result<Built> {
         "manual",
     ]);
     architecture.add_to(&mut cargo);
-    let built = Built::by(&mut cargo, "the daemon")?;
+    let built = BuiltTargets::by(&mut cargo, "the daemon")?;
     ensure!(
         !built.has_feature(TESTING),
         "the build has the feature `{TESTING}`, which is never shipped: which dependency switches \
