@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Result<()> {
     let architecture = Architecture::Arm64;
     setup::ensure_for_kernels(architecture)?;
-    let _registered = binfmt::Registered::new()?;
+    let _registered = binfmt::Registration::new()?;
     for release in releases {
         let root = debian::Root::new(release, staged.directory(), architecture)?;
         check::check(staged, package, root.path(), Depth::Emulated)?;
