@@ -33,13 +33,13 @@ const COMPLETIONS: [(&str, &str); 3] = [
 
 /// The built and generated contents of the package.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedPackage {
     profile: Profile,
     architecture: Architecture,
     directory: PathBuf,
 }
 
-impl Staged {
+impl StagedPackage {
     /// Builds the contents for users.
     pub(crate) fn new(architecture: Architecture) -> Result<Self> {
         Self::of(&build(architecture)?, Profile::Dist, architecture)
