@@ -62,19 +62,19 @@ pub(crate) fn ensure_for_servers() -> Result<()> {
 
 /// Installs the tools that cargo needs first, and starts the installation of the others in the background:
 /// cargo's build scripts wait for bpf-linker.
-pub(crate) fn begin() -> Result<Installing> {
+pub(crate) fn begin() -> Result<ToolInstallation> {
     begin_to_bring(Machine::look)
 }
 
 /// Starts to install the tools of every step of the tests, too.
-pub(crate) fn begin_for_all_tests() -> Result<Installing> {
+pub(crate) fn begin_for_all_tests() -> Result<ToolInstallation> {
     begin_to_bring(Machine::look_for_all_tests)
 }
 
 /// Tools that are being installed beside a build.
-pub(crate) struct Installing(Option<JoinHandle<Result<()>>>);
+pub(crate) struct ToolInstallation(Option<JoinHandle<Result<()>>>);
 
-impl Installing {
+impl ToolInstallation {
     pub(crate) fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), |thread| {
             let ended = thread.join();
@@ -83,14 +83,14 @@ impl Installing {
     }
 }
 
-fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Installing> {
+fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<ToolInstallation> {
     let steps = allowed_steps(&look())?;
     let (beside, first): (Vec<_>, Vec<_>) = steps.into_iter().partition(|step| step.beside_builds);
     for step in &first {
         install::run(step)?;
     }
     if beside.is_empty() {
-        return Ok(Installing(None));
+        return Ok(ToolInstallation(None));
     }
     let installation = Installation::begin(workspace::root())?;
     let thread = thread::spawn(move || {
@@ -102,7 +102,7 @@ fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Install
         }
         check_that_nothing_is_left(&look())
     });
-    Ok(Installing(Some(thread)))
+    Ok(ToolInstallation(Some(thread)))
 }
 
 fn bring(look: impl Fn() -> Machine) -> Result<()> {
