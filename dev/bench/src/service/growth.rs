@@ -20,7 +20,7 @@ impl MonotonicCounter for Duration {
     }
 }
 
-/// Defines a struct that [`MonotonicCounter`], as each of its fields does.
+/// Defines a struct that implements [`MonotonicCounter`], as each of its fields does.
 macro_rules! growing {
     (
         $(#[$meta:meta])*
