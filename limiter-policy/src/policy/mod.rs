@@ -85,7 +85,7 @@ pub use self::{
     queue::Queue,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
-        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, Reserved, Retry, SourceBound,
+        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, ReserveSize, Retry, SourceBound,
         StandingSettings, Step, Visits,
     },
     units::{TooManyUnits, Units},

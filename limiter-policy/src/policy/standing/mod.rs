@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     forged::{ExhaustibleLimit, FORGED_SOURCES, SourceBound},
-    reserve::{Reserve, Reserved, Step},
+    reserve::{Reserve, ReserveSize, Step},
 };
 use super::{Limit, Mode};
 use crate::text;

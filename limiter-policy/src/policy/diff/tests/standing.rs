@@ -1,15 +1,15 @@
 //! Differences of reserves and standing, and the fate of known sources.
 
 use super::*;
-use crate::policy::{Reserved, StandingSettings};
+use crate::policy::{ReserveSize, StandingSettings};
 
 /// Returns a reserve of so many tokens for all but unknown sources.
 fn reserve(tokens: u64) -> Reserve {
     Reserve {
-        familiar: Reserved::NOTHING,
-        fresh: Reserved::NOTHING,
-        retried: Reserved::NOTHING,
-        unknown: Reserved::Tokens(tokens),
+        familiar: ReserveSize::NOTHING,
+        fresh: ReserveSize::NOTHING,
+        retried: ReserveSize::NOTHING,
+        unknown: ReserveSize::Tokens(tokens),
     }
 }
 
