@@ -24,8 +24,8 @@ const TRIES_OF_ONE: u32 = 4;
 
 /// The table of counts.
 pub trait Counts {
-    /// Calls [`look`] on a line.
-    fn look(&self, line: u32, place: Place) -> SlotMatches;
+    /// Calls [`search`] on a line.
+    fn search(&self, line: u32, place: Place) -> SlotMatches;
 
     /// The word at an index.
     fn get(&self, at: u32) -> u64;
@@ -63,7 +63,7 @@ pub trait Counts {
 
 /// Finds the words of a line that count the connections of a place.
 #[inline(always)]
-pub fn look<S: Slots>(slots: &S, place: Place) -> SlotMatches {
+pub fn search<S: Slots>(slots: &S, place: Place) -> SlotMatches {
     SlotMatches::of(slots, |word| (word ^ place.0) >> Place::COUNT_BITS)
 }
 
@@ -98,7 +98,7 @@ const AGAIN: u32 = u32::MAX;
 #[inline(always)]
 pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
     let lines = place.lines();
-    let [first, second] = lines.map(|line| counts.look(line, place));
+    let [first, second] = lines.map(|line| counts.search(line, place));
     let KeyMatches { found, free } = KeyMatches::new(first, second);
     // A word may be full, or changed by many CPUs.
     let goes_on = match attempt / TRIES_OF_ONE {

@@ -29,7 +29,7 @@ fn line(line: u32) -> Option<Words> {
 
 impl Counts for MapCounts {
     #[inline(always)]
-    fn look(&self, line: u32, place: Place) -> SlotMatches {
+    fn search(&self, line: u32, place: Place) -> SlotMatches {
         SlotMatches::of_number(limiter_look_at_counts(line, place.0))
     }
 
@@ -80,11 +80,11 @@ extern "C" fn limiter_open_in_line(number: u32, place: u64) -> u64 {
     line(number).map_or(0, |line| count::open_in(&line, Place(place)))
 }
 
-/// Calls [`count::look`]; returns the [`SlotMatches`] as a number.
+/// Calls [`count::search`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look_at_counts(number: u32, place: u64) -> u32 {
-    line(number).map_or(0, |line| count::look(&line, Place(place)).number())
+    line(number).map_or(0, |line| count::search(&line, Place(place)).number())
 }
 
 /// Calls [`count::add`]; returns the index plus 1, or 0 for none.

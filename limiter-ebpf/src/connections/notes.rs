@@ -30,7 +30,7 @@ fn line(line: u32) -> Option<Words> {
 
 impl Notes for MapNotes {
     #[inline(always)]
-    fn look(&self, line: u32, sought: u64) -> SlotMatches {
+    fn search(&self, line: u32, sought: u64) -> SlotMatches {
         SlotMatches::of_number(limiter_look_at_notes(line, sought))
     }
 
@@ -88,11 +88,11 @@ extern "C" fn limiter_name(cookie: u64) -> u64 {
     Name::new(&globals::shape().hash_key, cookie).0
 }
 
-/// Calls [`note::look`]; returns the [`SlotMatches`] as a number.
+/// Calls [`note::search`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look_at_notes(number: u32, sought: u64) -> u32 {
-    line(number).map_or(0, |line| note::look(&line, sought).number())
+    line(number).map_or(0, |line| note::search(&line, sought).number())
 }
 
 /// Calls [`note::find`]; returns the index plus 1, or 0 for none.

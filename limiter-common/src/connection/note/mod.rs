@@ -17,7 +17,7 @@ mod word;
 
 pub use self::{
     settle::{close, settle},
-    table::{NoteInsertion, Notes, find, insert, look},
+    table::{NoteInsertion, Notes, find, insert, search},
     word::{CountedConnection, NOTE_LINES, Name, cookie_of, limit_of},
 };
 

@@ -11,8 +11,8 @@ const ROUNDS: u32 = 8;
 
 /// The table of notes.
 pub trait Notes {
-    /// Calls [`look`] on a line.
-    fn look(&self, line: u32, sought: u64) -> SlotMatches;
+    /// Calls [`search`] on a line.
+    fn search(&self, line: u32, sought: u64) -> SlotMatches;
 
     /// The word at an index.
     fn get(&self, at: u32) -> u64;
@@ -64,24 +64,24 @@ impl NoteInsertion {
 
 /// Finds the words of a line with the same [`NAME`] as `sought`.
 #[inline(always)]
-pub fn look<S: Slots>(slots: &S, sought: u64) -> SlotMatches {
+pub fn search<S: Slots>(slots: &S, sought: u64) -> SlotMatches {
     SlotMatches::of(slots, |word| (word ^ sought) & NAME)
 }
 
 #[inline(always)]
-fn look_in_both<N: Notes>(notes: &N, counted: CountedConnection) -> KeyMatches {
+fn search_both<N: Notes>(notes: &N, counted: CountedConnection) -> KeyMatches {
     let [first, second] = counted.lines();
     let sought = counted.in_first();
     KeyMatches::new(
-        notes.look(first, sought),
-        notes.look(second, sought | IN_SECOND),
+        notes.search(first, sought),
+        notes.search(second, sought | IN_SECOND),
     )
 }
 
 /// Returns the index of the note of a connection by a limit.
 #[inline(always)]
 pub fn find<N: Notes>(notes: &N, counted: CountedConnection) -> Option<u32> {
-    let found = look_in_both(notes, counted).found;
+    let found = search_both(notes, counted).found;
     (found != 0).then(|| first_of(found, counted.lines()))
 }
 
@@ -98,7 +98,7 @@ pub fn insert<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> No
 fn begin<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Option<u32> {
     let lines = counted.lines();
     for _ in 0..TRIES {
-        let free = look_in_both(notes, counted).free;
+        let free = search_both(notes, counted).free;
         if free == 0 {
             return None;
         }
@@ -116,7 +116,7 @@ fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32)
     let lines = counted.lines();
     let mine = begun(counted, count, at);
     for _ in 0..ROUNDS {
-        let others = others(look_in_both(notes, counted).found, lines, at);
+        let others = others(search_both(notes, counted).found, lines, at);
         if others == 0 {
             let valid = mine ^ BEGUN ^ VALID;
             // This fails if the connection is closed by now, or an earlier note has replaced this one.

@@ -44,8 +44,8 @@ impl ExclusiveCounts<'_> {
 }
 
 impl Counts for ExclusiveCounts<'_> {
-    fn look(&self, line: u32, place: Place) -> SlotMatches {
-        count::look(&self.line(line), place)
+    fn search(&self, line: u32, place: Place) -> SlotMatches {
+        count::search(&self.line(line), place)
     }
 
     fn get(&self, at: u32) -> u64 {
@@ -79,7 +79,7 @@ impl ConnectionMaps {
     pub fn take_off(&mut self, place: Place) -> Result<(), DatapathError> {
         self.change(|counts| {
             for line in place.lines() {
-                let found = counts.look(line, place).found;
+                let found = counts.search(line, place).found;
                 if found != 0 {
                     return counts.take_off(word_at(line, found.trailing_zeros()));
                 }
