@@ -131,7 +131,7 @@ impl<M: StandingMemory> StandingStore for M {
         }
         let index = index_of(hash, shape.standing.lines);
         let record = match self.known_line(index) {
-            Some(line) => known::look(&line, source),
+            Some(line) => known::find(&line, source),
             None => return Standing::Unknown,
         };
         // Mostly the visit was noted in this tick already.

@@ -19,7 +19,7 @@ const BELOW_RANK: u32 = Record::SPAN_BITS + Tick::KEPT_BITS;
 
 /// The record of a source in its line; [`Record::NONE`] if the line does not have it.
 #[inline(always)]
-pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
+pub fn find<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 

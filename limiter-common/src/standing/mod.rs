@@ -25,7 +25,7 @@ mod tick;
 pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
-    known::look,
+    known::find,
     moment::Moment,
     order::KnowOrder,
     record::{Kind, Record},
