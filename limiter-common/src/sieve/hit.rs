@@ -40,7 +40,7 @@ pub fn score<M: Memory>(
             };
         }
     }
-    let list = match memory.look(location.entries, location.head(), key) {
+    let list = match memory.find_list(location.entries, location.head(), key) {
         Some(list) if list < entry_list => list,
         // An address in no list has just been pushed out, or never came.
         _ => entry_list,

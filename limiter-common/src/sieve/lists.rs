@@ -55,13 +55,13 @@ pub trait Memory {
         SieveLists::new(self, entries).evict(heads, list, free_list);
     }
 
-    /// Calls [`SieveLists::look`] in the shard with `entries` as its first entry, in the chain `head`.
+    /// Calls [`SieveLists::find_list`] in the shard with `entries` as its first entry, in the chain `head`.
     #[inline(always)]
-    fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
+    fn find_list(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
     where
         Self: Sized,
     {
-        SieveLists::new(self, entries).look(head, key)
+        SieveLists::new(self, entries).find_list(head, key)
     }
 }
 
@@ -110,7 +110,7 @@ impl<'m, M: Memory> SieveLists<'m, M> {
     /// shard's lock the result may be wrong.
     #[must_use]
     #[inline(always)]
-    pub fn look(&self, head: u32, key: &Address) -> Option<u32> {
+    pub fn find_list(&self, head: u32, key: &Address) -> Option<u32> {
         match self.find(head, key) {
             SearchOutcome::Entry(number) => Some(self.entry(number)?.list()),
             SearchOutcome::Nobody | SearchOutcome::Lost => None,

@@ -42,8 +42,8 @@ fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
                     let location =
                         ChainLocation::new(&sieve.geometry, &sieve.region, &HASH_KEY, &key);
                     assert_eq!(location.entries, first, "it is in its shard");
-                    let found =
-                        SieveLists::new(memory, first).look(location.heads + location.chain, &key);
+                    let found = SieveLists::new(memory, first)
+                        .find_list(location.heads + location.chain, &key);
                     assert_eq!(found, Some(list));
                     counts += u64::from(entry(number).count());
                 }
