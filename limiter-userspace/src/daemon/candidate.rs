@@ -153,7 +153,7 @@ impl Read {
         interfaces: Vec<InterfaceName>,
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
-        let mut lookup = interface::look(&interfaces).await?;
+        let mut lookup = interface::find(&interfaces).await?;
         for interface in &lookup.named {
             interface.check_free(ours).map_err(InterfaceError::from)?;
         }

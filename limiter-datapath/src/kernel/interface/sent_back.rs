@@ -50,14 +50,14 @@ enum ReturnPathError {
 
 /// The fate of frames that a native program on the interface with the index `index` sends back.
 pub async fn sent_back(index: u32) -> ReturnPath {
-    let found = match timeout(PATIENCE, look(index)).await {
+    let found = match timeout(PATIENCE, query(index)).await {
         Ok(found) => found,
         Err(_) => Err(ReturnPathError::Late),
     };
     found.unwrap_or_else(|unknown| ReturnPath::Unknown(unknown.to_string()))
 }
 
-async fn look(index: u32) -> Result<ReturnPath, ReturnPathError> {
+async fn query(index: u32) -> Result<ReturnPath, ReturnPathError> {
     let (connection, handle, _) = rtnetlink::new_connection()?;
     // The connection ends when the handle is dropped.
     tokio::spawn(connection);
