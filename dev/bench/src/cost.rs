@@ -69,7 +69,7 @@ pub(crate) fn measure(
     programs
         .into_iter()
         .map(|(contender, program, runs)| {
-            let kept = program.kept().map(|kept| kept.look(scenario.sources()));
+            let kept = program.kept().map(|kept| kept.measure(scenario.sources()));
             Ok(Figure {
                 contender,
                 scenario: *scenario,

@@ -45,7 +45,7 @@ impl LimiterMemory {
     }
 
     /// Reads them after a flood from `sources` sources.
-    pub(crate) fn look(&self, sources: u64) -> Result<MemoryReport> {
+    pub(crate) fn measure(&self, sources: u64) -> Result<MemoryReport> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
         let mut judged = 0;
         for reason in Reason::ALL {
