@@ -351,7 +351,7 @@ impl Flow {
     /// copy of.
     #[must_use]
     #[inline(always)]
-    pub const fn tell(&mut self, sequence: u32, length: u32) -> bool {
+    pub const fn should_report(&mut self, sequence: u32, length: u32) -> bool {
         let (most, told) = if self.is_read() && !self.awaits_records() {
             (self.heard, &mut self.told_again)
         } else if self.is_read() {
@@ -403,7 +403,7 @@ mod tests {
             (u32::MAX - 2, false),
             (1 << 31, false),
         ] {
-            let found = Flow::new(7, u32::MAX - 1).tell(sequence, 1);
+            let found = Flow::new(7, u32::MAX - 1).should_report(sequence, 1);
             assert_eq!(found, is_awaited, "{sequence}");
         }
     }
@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
         let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10, Records::Read);
-        assert!(!flow.tell(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
-        let told = (0..100).filter(|_| flow.tell(10, 5)).count();
+        assert!(!flow.should_report(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
+        let told = (0..100).filter(|_| flow.should_report(10, 5)).count();
         assert_eq!(told, MOST_TOLD as usize);
     }
 
@@ -538,11 +538,11 @@ mod tests {
     #[test]
     fn nobody_is_told_the_same_for_ever_or_what_is_read() {
         let mut flow = Flow::new(7, 1);
-        let told = (0..100).filter(|_| flow.tell(2, 1)).count();
+        let told = (0..100).filter(|_| flow.should_report(2, 1)).count();
         assert_eq!(told, MOST_TOLD as usize);
         assert!(!flow.is_read());
         let mut read = Flow::new(7, 1).read(Meaning::NONE);
-        assert!(!read.tell(2, 1) && read.is_read());
+        assert!(!read.should_report(2, 1) && read.is_read());
     }
 
     #[test]
@@ -562,11 +562,11 @@ mod tests {
     fn the_time_begins_with_what_is_told() {
         let mut flow = Flow::new(7, 100);
         for (now_ns, sequence) in [(5, 100 + MOST_FIRST_BYTES), (6, 99), (u64::MAX / 2, 99)] {
-            let is_told = flow.tell(sequence, 1);
+            let is_told = flow.should_report(sequence, 1);
             assert!(!is_told && flow.hold(now_ns, is_told), "{sequence}");
         }
         let now_ns = u64::MAX / 2;
-        let is_told = flow.tell(100, 500);
+        let is_told = flow.should_report(100, 500);
         assert!(is_told && flow.hold(now_ns, is_told));
         assert!(flow.unfinished().is_some());
         assert!(!flow.hold(now_ns + LONGEST_HOLD_NS, false));
@@ -576,12 +576,12 @@ mod tests {
     #[test]
     fn whoever_does_not_say_its_name_is_held() {
         let mut flow = Flow::new(7, 1);
-        while flow.tell(2, 1) {}
+        while flow.should_report(2, 1) {}
         // Nothing is held so far.
         assert_eq!(flow.unfinished(), None);
         assert!(flow.hold(5, true) && flow.hold(LONGEST_HOLD_NS, false));
         let mut unfinished = flow.unfinished().unwrap();
-        assert!(!unfinished.is_read() && !unfinished.tell(2, 1));
+        assert!(!unfinished.is_read() && !unfinished.should_report(2, 1));
         assert!(unfinished.hold(u64::MAX, false));
         assert_eq!(unfinished.unfinished(), None);
         assert!(unfinished.read(Meaning::NONE).is_read());

@@ -248,7 +248,7 @@ pub(crate) fn find<const FRAGS: bool>(
             start: segment.start,
             length: segment.length,
         };
-        tell(context, workspace, &told);
+        report(context, workspace, &told);
     }
     if is_held {
         workspace.hold();
@@ -408,7 +408,7 @@ extern "C" fn limiter_tell_of_flow(
     // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time: then one
     // segment more is reported.
     let flow = unsafe { &mut *flow };
-    let is_told = flow.tell(sequence, length);
+    let is_told = flow.should_report(sequence, length);
     let is_held = may_be_held != 0 && flow.hold(workspace.now_ns(), is_told);
     u32::from(is_told) * TOLD + u32::from(is_held) * HELD
 }
@@ -500,7 +500,7 @@ struct FramePart {
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &FramePart) {
+fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &FramePart) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };

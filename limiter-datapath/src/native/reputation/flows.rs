@@ -41,7 +41,7 @@ impl MemoryFlows {
 
     pub(super) fn hold(&self, ends: &Ends, (sequence, length): (u32, u32), now_ns: u64) -> bool {
         let held = change(&self.connections, ends, |flow| {
-            let is_told = flow.tell(sequence, length);
+            let is_told = flow.should_report(sequence, length);
             flow.hold(now_ns, is_told)
         });
         held.unwrap_or_default()
