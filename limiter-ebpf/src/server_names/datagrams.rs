@@ -49,12 +49,12 @@ pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
         && is_initial(context, start)
         && may_be_told(context, workspace)
     {
-        let told = FramePart {
+        let part = FramePart {
             protocol: PROTOCOL_UDP,
             start: start as usize,
             length: length as usize,
         };
-        report(context, workspace, &told);
+        report(context, workspace, &part);
     }
 }
 

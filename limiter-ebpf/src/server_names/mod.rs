@@ -243,12 +243,12 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
     if is_told && segment.is_whole {
-        let told = FramePart {
+        let part = FramePart {
             protocol: PROTOCOL_TCP,
             start: segment.start,
             length: segment.length,
         };
-        report(context, workspace, &told);
+        report(context, workspace, &part);
     }
     if is_held {
         workspace.hold();
@@ -500,20 +500,20 @@ struct FramePart {
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &FramePart) {
+fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, part: &FramePart) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };
     // SAFETY: as above.
     let piece = unsafe { &mut *piece };
     // LLVM knows the bounds too, and would remove the arithmetic that shows them to the verifier.
-    let (start, whole) = (what.start ^ unknown_zero(), what.length ^ unknown_zero());
+    let (start, whole) = (part.start ^ unknown_zero(), part.length ^ unknown_zero());
     let most = LONGEST_SEGMENT - 1;
     let last = whole.wrapping_sub(1);
     let told = if last < most { last } else { most } + 1;
     piece.ends = Ends::of_facts(workspace.facts());
     piece.whole_length = whole as u32;
-    piece.protocol = what.protocol.into();
+    piece.protocol = part.protocol.into();
     let to = piece.segment.as_mut_ptr();
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.
