@@ -110,7 +110,7 @@ fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
     // Logged before the counters' loop, for the reason given in `log`.
     let action = log::verdict(verdict, verdict.action(&tables::MapTables));
     counters::count(carried, verdict, action);
-    trial::tell(verdict);
+    trial::report(verdict);
     match action {
         Action::Pass if !bench::sinks(context) => xdp_action::XDP_PASS,
         Action::Pass | Action::Drop => xdp_action::XDP_DROP,

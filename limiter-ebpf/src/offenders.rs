@@ -65,7 +65,7 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
             || {
                 let name = name?;
                 if let Some((named_by, _)) = name.name() {
-                    refused_questions::tell(named_by, packet.now);
+                    refused_questions::report(named_by, packet.now);
                 }
                 Some(store(&name, packet.now))
             },
