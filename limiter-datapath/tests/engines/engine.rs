@@ -247,7 +247,11 @@ impl Engines {
     }
 
     /// Notes in both the read first bytes of a connection.
-    pub(crate) fn hear(&mut self, ends: Ends, bytes: &[u8]) -> Result<(), DatapathError> {
+    pub(crate) fn add_first_bytes(
+        &mut self,
+        ends: Ends,
+        bytes: &[u8],
+    ) -> Result<(), DatapathError> {
         let bytes = FirstBytes::new(bytes);
         self.reputation.flows.set_first_bytes(ends, bytes);
         let maps = self.trial.reputation().server_names();

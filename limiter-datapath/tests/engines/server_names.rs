@@ -309,7 +309,7 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
         let named = scene.engines.named("b.example");
         let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
         scene.engines.name(ends[1], flow)?;
-        scene.engines.hear(ends[1], b"hello")?;
+        scene.engines.add_first_bytes(ends[1], b"hello")?;
         for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
             assert_eq!(scene.send_fragment(2, sequence, b"hello")?, reason);
         }
@@ -348,7 +348,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
                 scene.send_at(1, first.wrapping_add(heard), b"x")?,
                 WithinLimits
             );
-            scene.engines.hear(ends, &read)?;
+            scene.engines.add_first_bytes(ends, &read)?;
             for _ in 0..40 {
                 let from = random.usize(..read.len());
                 let to = random.usize(from + 1..=read.len());
@@ -405,7 +405,7 @@ fn a_second_hello_is_held() -> Result<()> {
             let ends = scene.ends(port);
             let flow = flow.heard(heard, Records::Awaited);
             scene.engines.name(ends, flow)?;
-            scene.engines.hear(ends, HELLO)?;
+            scene.engines.add_first_bytes(ends, HELLO)?;
             let has_hello = segments[0].starts_with(HELLO);
             let mut place = if has_hello { 0 } else { heard };
             for (segment, reason) in segments.iter().zip(reasons) {
@@ -461,7 +461,7 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
             let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
             scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
             scene.engines.name(scene.ends(2), flow)?;
-            scene.engines.hear(scene.ends(2), b"hello")?;
+            scene.engines.add_first_bytes(scene.ends(2), b"hello")?;
             for (port, passes) in [(1, Unlimited), (2, WithinLimits), (3, Unlimited)] {
                 // The third is unknown, and may be forwarded.
                 let dropped = if is_enforced && port < 3 {

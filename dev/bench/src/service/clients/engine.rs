@@ -106,7 +106,7 @@ impl Engine {
                 ready => ready?,
             };
             for event in &events[..ready] {
-                self.hear(event.data())?;
+                self.receive(event.data())?;
             }
         }
         Ok(self.questions)
@@ -180,7 +180,7 @@ impl Engine {
     }
 
     /// Reads what has come for a token.
-    fn hear(&mut self, token: u64) -> Result<()> {
+    fn receive(&mut self, token: u64) -> Result<()> {
         if token & BY_TCP != 0 {
             if let Some(tries) = self.connections.advance(token) {
                 // An answer over TCP to what was asked by datagrams comes with that try.
