@@ -179,7 +179,7 @@ impl Follower {
     /// The first bytes of a connection, from which its outcome was read, as long as they are kept. Retransmissions at
     /// their places must be the same.
     #[must_use]
-    pub fn heard(&self, flow: &Flow) -> &[u8] {
+    pub fn first_bytes(&self, flow: &Flow) -> &[u8] {
         self.of(flow.protocol).heard.bytes(flow)
     }
 

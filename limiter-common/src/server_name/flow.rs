@@ -124,7 +124,7 @@ impl Flow {
     /// Returns the connection with `heard` first bytes read. `records`: whether a second hello may begin behind
     /// them.
     #[must_use]
-    pub const fn heard(self, heard: u32, records: Records) -> Self {
+    pub const fn with_first_bytes(self, heard: u32, records: Records) -> Self {
         Self {
             heard,
             records: records as u16,
@@ -413,7 +413,7 @@ mod tests {
         let first = u32::MAX - 1;
         let flow = Flow::new(7, first).read(Meaning::NONE);
         assert_eq!(flow.overlap(first, 1), None);
-        let flow = flow.heard(10, Records::Read);
+        let flow = flow.with_first_bytes(10, Records::Read);
         for (place, length, expected) in [
             (0_u32, 10, Some((0, 0, 10))),
             (0, 100, Some((0, 0, 10))),
@@ -434,7 +434,9 @@ mod tests {
 
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
-        let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10, Records::Read);
+        let mut flow = Flow::new(7, 1)
+            .read(Meaning::NONE)
+            .with_first_bytes(10, Records::Read);
         assert!(!flow.should_report(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
         let told = (0..100).filter(|_| flow.should_report(10, 5)).count();
         assert_eq!(told, MOST_TOLD as usize);
@@ -445,7 +447,7 @@ mod tests {
     /// Returns a function that sends segments to a connection behind a hello.
     fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> SegmentFate {
         let mut flow = Flow::new(7, first).read(Meaning::NONE);
-        flow = flow.heard(HELLO, Records::Awaited);
+        flow = flow.with_first_bytes(HELLO, Records::Awaited);
         let mut bytes = FirstBytes::NONE;
         move |place, payload| {
             let load = |before: u32, length: u32| {

@@ -307,7 +307,9 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
             assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
         }
         let named = scene.engines.named("b.example");
-        let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
+        let flow = Flow::new(1, 1)
+            .read(named.meaning)
+            .with_first_bytes(5, Records::Read);
         scene.engines.name(ends[1], flow)?;
         scene.engines.add_first_bytes(ends[1], b"hello")?;
         for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
@@ -339,7 +341,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
             let heard = u32::try_from(read.len())?;
             let flow = Flow::new(1, first)
                 .read(named.meaning)
-                .heard(heard, Records::Read);
+                .with_first_bytes(heard, Records::Read);
             scene.engines.name(ends, flow)?;
             let dropped = |reason| if is_enforced { reason } else { WithinLimits };
             // The bytes are not known here; the bytes behind them need no comparison.
@@ -403,7 +405,7 @@ fn a_second_hello_is_held() -> Result<()> {
             (7, &[&[HELLO, ccs, second].concat(), data], [NameAwaited; 2]),
         ] {
             let ends = scene.ends(port);
-            let flow = flow.heard(heard, Records::Awaited);
+            let flow = flow.with_first_bytes(heard, Records::Awaited);
             scene.engines.name(ends, flow)?;
             scene.engines.add_first_bytes(ends, HELLO)?;
             let has_hello = segments[0].starts_with(HELLO);
@@ -420,9 +422,10 @@ fn a_second_hello_is_held() -> Result<()> {
         assert_eq!(scene.send_at(3, ccs_place, second)?, NameContradicted);
         assert_eq!(scene.send_at(1, ccs_place, second)?, NameContradicted);
         // The read bytes are not known.
-        scene
-            .engines
-            .name(scene.ends(8), flow.heard(heard, Records::Awaited))?;
+        scene.engines.name(
+            scene.ends(8),
+            flow.with_first_bytes(heard, Records::Awaited),
+        )?;
         assert_eq!(scene.send_at(8, ccs_place, data)?, NameAwaited);
         scene.engines.assert_same_state();
         Ok(())
@@ -458,7 +461,9 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
         );
         scenes(&text, |mut scene| {
             let named = scene.engines.named("b.example");
-            let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
+            let flow = Flow::new(1, 1)
+                .read(named.meaning)
+                .with_first_bytes(5, Records::Read);
             scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
             scene.engines.name(scene.ends(2), flow)?;
             scene.engines.add_first_bytes(scene.ends(2), b"hello")?;

@@ -178,7 +178,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     for (place, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
         assert_eq!(live.tcp(5_000_000, 2, place, payload), []);
     }
-    assert_eq!(live.0.heard(&from_port(2, Protocol::Tcp)), one);
+    assert_eq!(live.0.first_bytes(&from_port(2, Protocol::Tcp)), one);
     let before = [&b"?"[..], &other].concat();
     for (place, payload) in [
         (0, &other[..]),
