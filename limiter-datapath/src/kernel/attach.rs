@@ -164,7 +164,7 @@ impl Attachment {
         program: &mut Program,
         interface: &Interface,
     ) -> Result<(), DatapathError> {
-        tell(program, interface, self.mode)
+        write_facts(program, interface, self.mode)
     }
 
     /// Replaces the program in one step; returns the old program, if it is known. Does nothing if the
@@ -230,13 +230,13 @@ impl Attachment {
 }
 
 /// Writes the facts of the interface into a program.
-fn tell(
+fn write_facts(
     program: &mut Program,
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<(), DatapathError> {
-    let told = program.tell(known_of(interface, mode));
-    told.map_err(map::error(STATICS))
+    let written = program.write_facts(known_of(interface, mode));
+    written.map_err(map::error(STATICS))
 }
 
 /// The facts of an interface that its programs receive.
@@ -256,7 +256,7 @@ fn attach(
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<Link, DatapathError> {
-    tell(program, interface, mode)?;
+    write_facts(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         // The interface has no program itself, so a device above it has one (net/core/dev.c:
         // dev_xdp_attach).

@@ -51,7 +51,7 @@ impl Attachment {
         if let (Some(own), Some(program)) = (own, &mut self.program) {
             // The MTU or the address may have changed. If memory for the order is short, the program keeps the
             // old facts.
-            let _ = program.tell(known_of(own, self.mode));
+            let _ = program.write_facts(known_of(own, self.mode));
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);

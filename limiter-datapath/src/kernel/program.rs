@@ -50,7 +50,7 @@ impl Program {
     }
 
     /// Writes the facts of the interface into the program, if this process has loaded it.
-    pub(super) fn tell(&mut self, known: AfterVerification) -> Result<(), MapError> {
+    pub(super) fn write_facts(&mut self, known: AfterVerification) -> Result<(), MapError> {
         let Some(statics) = &mut self.statics else {
             return Ok(());
         };
