@@ -268,8 +268,8 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason.
-    pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
-        self.handshakes.are_noted()
+    pub fn handshake_status(&self) -> Result<bool, &HandshakesError> {
+        self.handshakes.status()
     }
 
     /// Whether connections that the host began are noted, which exempts them.
@@ -277,11 +277,11 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason.
-    pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn own_connection_status(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.own_connections == 0 {
             return Ok(false);
         }
-        self.handshakes.are_noted()
+        self.handshakes.status()
     }
 
     /// Whether connections are noted for limits that count them by server name.
@@ -289,11 +289,11 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason: these limits count no TCP.
-    pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn flow_status(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);
         }
-        self.handshakes.are_noted()
+        self.handshakes.status()
     }
 
     /// The maps of reputations; `None`: no policy has been in force yet.

@@ -252,9 +252,9 @@ fn status(
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
         server_names: server_names::status(datapath, daemon.map(|daemon| &*daemon.naming))?,
-        server_names_error: datapath.are_flows_noted().err().map(ToString::to_string),
+        server_names_error: datapath.flow_status().err().map(ToString::to_string),
         own_connections_error: datapath
-            .are_own_connections_noted()
+            .own_connection_status()
             .err()
             .map(ToString::to_string),
     })

@@ -90,19 +90,19 @@ fn tell(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
-    if let Err(error) = datapath.are_own_connections_noted() {
+    if let Err(error) = datapath.own_connection_status() {
         warn!(
             "connections that this host began are limited like others: {error}; `limiter reload` \
              tries again"
         );
     }
-    if let Err(error) = datapath.are_flows_noted() {
+    if let Err(error) = datapath.flow_status() {
         warn!(
             "connections get no server names: {error}; limits by server name do not count them; \
              `limiter reload` tries again"
         );
     }
-    if let Err(error) = datapath.are_handshakes_noted() {
+    if let Err(error) = datapath.handshake_status() {
         if datapath.counts_connections() || datapath.limits_handshakes() {
             warn!(
                 "connections are counted only once a second: {error}; `limiter reload` tries again"

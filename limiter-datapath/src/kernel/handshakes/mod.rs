@@ -63,7 +63,7 @@ impl Handshakes {
     }
 
     /// Whether handshakes prove sources.
-    pub(super) fn are_noted(&self) -> Result<bool, &HandshakesError> {
+    pub(super) fn status(&self) -> Result<bool, &HandshakesError> {
         match &self.program {
             Ok(Some(program)) if self.holds(program) => Ok(true),
             // Another process may have detached it, or may be about to replace it.

@@ -145,7 +145,7 @@ impl Scene {
 
     /// Whether handshakes are noted.
     pub(super) fn notes_handshakes(&self) -> Result<bool> {
-        let noted = self.datapath.are_handshakes_noted();
+        let noted = self.datapath.handshake_status();
         noted.map_err(|error| anyhow!("{error}"))
     }
 
