@@ -158,7 +158,7 @@ fn reader(input: &Input<'_>) -> Reader {
 }
 
 /// A name is what a terminal, a file or a command line can take.
-fn is_harmless(outcome: Option<&Outcome>) {
+fn assert_harmless(outcome: Option<&Outcome>) {
     if let Some(Outcome::Name(found)) = outcome {
         let name = found.name.as_str();
         assert!((1..=253).contains(&name.len()) && !name.starts_with('-'));
@@ -187,7 +187,7 @@ fn stream_read(input: &Input<'_>, bytes: &[u8]) -> Option<Outcome> {
     };
     let mut whole = reader(input);
     let at_once = feed(&mut whole, 0, bytes);
-    is_harmless(at_once.as_ref());
+    assert_harmless(at_once.as_ref());
 
     let mut random = fastrand::Rng::with_seed(input.seed);
     let most = usize::from(input.piece).max(bytes.len() / 32).max(1);
@@ -222,7 +222,7 @@ fn datagrams_read(datagrams: &[Vec<u8>], input: &Input<'_>) -> Option<Outcome> {
     let mut reader = reader(input);
     for payload in datagrams {
         let outcome = reader.feed(0, flow(Protocol::Udp), Segment::Udp { payload });
-        is_harmless(outcome.as_ref());
+        assert_harmless(outcome.as_ref());
         if outcome.is_some() {
             return outcome;
         }

@@ -194,7 +194,7 @@ impl<Location> Workspace<Location> {
         let Some(segment) = segment.filter(|_| !is_first) else {
             return;
         };
-        if flow.says_something(shape, may_be_held) && is_multipath(frame, &segment) {
+        if flow.needs_inspection(shape, may_be_held) && is_multipath(frame, &segment) {
             self.contradict(shape);
             return;
         }

@@ -339,7 +339,7 @@ impl Flow {
     /// for a place.
     #[must_use]
     #[inline(always)]
-    pub const fn says_something(&self, shape: &Shape, may_be_held: bool) -> bool {
+    pub const fn needs_inspection(&self, shape: &Shape, may_be_held: bool) -> bool {
         !self.is_read()
             || self.heard != 0
             || self.asks_for_place(shape)
