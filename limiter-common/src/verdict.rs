@@ -193,7 +193,7 @@ impl Verdict {
 
     /// Applies the outcome of a bucket's update; returns whether the packet may still pass.
     #[inline(always)]
-    pub(crate) fn note(&mut self, limit_index: u32, updated: UpdateOutcome) -> bool {
+    pub(crate) fn apply_update(&mut self, limit_index: u32, updated: UpdateOutcome) -> bool {
         self.reason = match updated {
             UpdateOutcome::Stored => return true,
             UpdateOutcome::Untracked => {

@@ -34,7 +34,7 @@ struct AnswerTally {
 }
 
 impl AnswerTally {
-    fn note(&mut self, asked: usize, sent: usize) {
+    fn add(&mut self, asked: usize, sent: usize) {
         self.answers += 1;
         self.longer += u64::from(sent > asked);
         self.most_more = self.most_more.max(sent.saturating_sub(asked));
@@ -248,7 +248,7 @@ fn no_answer_is_much_longer_than_what_it_answers() {
                 sent <= asked + more,
                 "{answer:?}, {sent} bytes: {frame:02x?}"
             );
-            found.note(asked, sent);
+            found.add(asked, sent);
         }
     }
     println!("{frames} frames");

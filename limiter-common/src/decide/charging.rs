@@ -286,7 +286,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             if contains(self.among, limit_index) && contains(limits, limit_index) {
                 let limit_index = self.opaque_index(limit_index);
                 let updated = self.change(limit_index, Intent::Spend);
-                if !self.workspace.verdict.note(limit_index, updated) {
+                if !self.workspace.verdict.apply_update(limit_index, updated) {
                     break;
                 }
             }

@@ -155,7 +155,7 @@ where
                     } else {
                         Response::Nothing
                     };
-                    workspace.note(response)
+                    workspace.set_response(response)
                 }
                 Progress::Again => Some(Stage::Standing),
                 Progress::Place => {

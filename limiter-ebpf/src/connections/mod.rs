@@ -161,7 +161,7 @@ extern "C" fn limiter_connection_place(
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
     settle(cookie, ends);
-    crowding::note(ends);
+    crowding::record_full(ends);
     queues::leave(ends, false);
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn recount(cookie: u64, ends: &Ends) {
             break;
         }
     }
-    crowding::note(ends);
+    crowding::record_full(ends);
     queues::leave(ends, false);
 }
 

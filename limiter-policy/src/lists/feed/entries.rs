@@ -82,7 +82,7 @@ impl Entries {
     }
 
     /// Counts a bad entry; lines count from 1.
-    pub(super) fn note(&mut self, line: impl FnOnce() -> u64, message: String) {
+    pub(super) fn add_bad(&mut self, line: impl FnOnce() -> u64, message: String) {
         self.bad += 1;
         if self.first_bad.len() < MOST_KEPT {
             let line = line();
