@@ -48,8 +48,8 @@ pub(super) fn read_names<'n>(
     let names = read_list(reader, node, "names", |reader, item| {
         let expected = "a name, such as 'www.example.com' or '*.example.com'";
         let name: NamePattern = dns_name::read(reader, item, expected)?;
-        let what = || format!("name '{name}'");
-        seen.is_first(reader, name.clone(), item.at, what)
+        let describe = || format!("name '{name}'");
+        seen.is_first(reader, name.clone(), item.at, describe)
             .then_some(name)
     })?;
     if names.len() > MOST_NAMES {
@@ -63,8 +63,8 @@ fn read_types<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec
     let mut seen = FirstPositions::default();
     read_list(reader, node, "types", |reader, item| {
         let number = read_type(reader, item)?;
-        let what = || format!("type '{}'", DnsMatch::type_name(number));
-        seen.is_first(reader, number, item.at, what)
+        let describe = || format!("type '{}'", DnsMatch::type_name(number));
+        seen.is_first(reader, number, item.at, describe)
             .then_some(number)
     })
 }
@@ -98,8 +98,8 @@ fn read_opcodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<V
             }
             _ => reader.choice(item, DNS_OPCODE, DnsMatch::OPCODES)?,
         };
-        let what = || format!("opcode '{}'", DnsMatch::opcode_name(number));
-        seen.is_first(reader, number, item.at, what)
+        let describe = || format!("opcode '{}'", DnsMatch::opcode_name(number));
+        seen.is_first(reader, number, item.at, describe)
             .then_some(number)
     })
 }

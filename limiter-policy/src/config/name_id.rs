@@ -102,7 +102,7 @@ pub(super) fn check_owned(
     problems: &mut Problems,
 ) {
     for one in by_name {
-        let (names, what, section) = match limits.get(one.limit).owners().named_by() {
+        let (names, kind, section) = match limits.get(one.limit).owners().named_by() {
             Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
             Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
             _ => continue,
@@ -110,7 +110,7 @@ pub(super) fn check_owned(
         if names.is_some_and(|names| names.binary_search(&one.name.name).is_err()) {
             let name = &one.name;
             let message =
-                format!("invalid id '{name}', no such {what}: name it in '{section}', too");
+                format!("invalid id '{name}', no such {kind}: name it in '{section}', too");
             problems.note_at(one.at, message);
         }
     }

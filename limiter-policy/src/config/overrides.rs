@@ -317,10 +317,10 @@ impl OverrideCollector<'_> {
             let message = format!("invalid id '{number}', no subscriber has this number");
             return reader.error(written.at, message);
         }
-        let what = || format!("id '{}' of {}", written.text, limit.name);
+        let describe = || format!("id '{}' of {}", written.text, limit.name);
         let is_first = self
             .seen
-            .is_first(reader, (index, id.clone()), written.at, what);
+            .is_first(reader, (index, id.clone()), written.at, describe);
         if let Some(name) = id.name().filter(|_| is_first) {
             self.section.named.push(NamedId {
                 limit: index,

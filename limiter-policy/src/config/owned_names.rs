@@ -65,8 +65,8 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
         let Some(name): Option<DnsName> = dns_name::read(reader, item, &expected) else {
             continue;
         };
-        let what = || format!("{one} '{name}'");
-        if seen.is_first(reader, name.clone(), item.at, what) {
+        let describe = || format!("{one} '{name}'");
+        if seen.is_first(reader, name.clone(), item.at, describe) {
             names.push(name);
         }
     }

@@ -12,7 +12,7 @@ use crate::prefix::AddressOrPrefix;
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    what: &str,
+    kind: &str,
 ) -> Option<IpNet> {
     const EXPECTED: &str = "an address or prefix, such as '192.0.2.0/24' or '2001:db8::1'";
     let written = text(reader, node, EXPECTED)?;
@@ -20,7 +20,7 @@ pub(super) fn read<'n>(
         Ok(prefix) => Some(prefix),
         Err(error) => {
             let why = error.why(EXPECTED);
-            reader.error(node.at, format!("invalid {what} '{written}', {why}"));
+            reader.error(node.at, format!("invalid {kind} '{written}', {why}"));
             None
         }
     }
