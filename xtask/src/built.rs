@@ -62,8 +62,8 @@ impl TestProgram {
 }
 
 impl BuiltTargets {
-    /// Runs `cargo build` with its progress on the terminal. Errors call the build `what`.
-    pub(crate) fn by(cargo: &mut Command, what: &str) -> Result<Self> {
+    /// Runs `cargo build` with its progress on the terminal. Errors call the build `product`.
+    pub(crate) fn by(cargo: &mut Command, product: &str) -> Result<Self> {
         cargo
             .arg("--message-format=json-render-diagnostics")
             .stderr(Stdio::inherit());
@@ -71,7 +71,7 @@ impl BuiltTargets {
             .output()
             .with_context(|| format!("cannot run {}", shown(cargo)))?;
         if !output.status.success() {
-            bail!("{what} does not build: correct what cargo reports above");
+            bail!("{product} does not build: correct what cargo reports above");
         }
         Ok(Self::of_messages(&String::from_utf8_lossy(&output.stdout)))
     }

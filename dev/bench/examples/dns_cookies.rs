@@ -105,8 +105,8 @@ impl Scene {
 fn main() -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    let mut row = |what: &str, cost: u128| {
-        table.add_row([what.to_owned(), format!("{cost} ns")]);
+    let mut row = |label: &str, cost: u128| {
+        table.add_row([label.to_owned(), format!("{cost} ns")]);
     };
     let without = query(1)?;
     let none = Scene::new(0)?;

@@ -250,7 +250,7 @@ fn meter(flood: &Flood) -> String {
     } else {
         ("ipv4_addr", "ip saddr")
     };
-    let (what, rate, burst) = match flood.service {
+    let (matching, rate, burst) = match flood.service {
         Service::Dns => ("udp dport 53", 500, 2000),
         Service::Web => ("tcp dport 80 tcp flags syn / syn,ack", 50, 300),
     };
@@ -259,7 +259,7 @@ fn meter(flood: &Flood) -> String {
   set sources {{ type {kind}; size 1048576; flags dynamic,timeout; timeout 10s; }}
   chain ingress {{
     type filter hook ingress device {SERVER_INTERFACE} priority 0;
-    {what} update @sources {{ {key} limit rate over {rate}/second burst {burst} packets }} drop
+    {matching} update @sources {{ {key} limit rate over {rate}/second burst {burst} packets }} drop
   }}
 }}
 "

@@ -114,8 +114,8 @@ impl Engine {
 
     fn ask(&mut self, planned: &PlannedQuestion, late: Duration) -> Result<()> {
         let now = Instant::now();
-        let who = (planned.group, planned.member);
-        let number = self.questions.ask(who, now, late);
+        let asker = (planned.group, planned.member);
+        let number = self.questions.ask(asker, now, late);
         let from = address(planned.group, planned.member, self.is_v6);
         if self.service == Service::Web {
             let attempt = Attempt {
