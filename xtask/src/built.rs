@@ -62,7 +62,7 @@ impl TestProgram {
 }
 
 impl BuiltTargets {
-    /// Runs `cargo build` with its progress on the terminal. Errors call the build `product`.
+    /// Runs `cargo build` with its progress on the terminal. `product` names the build in errors.
     pub(crate) fn by(cargo: &mut Command, product: &str) -> Result<Self> {
         cargo
             .arg("--message-format=json-render-diagnostics")

@@ -53,8 +53,8 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         let instance = &instance;
         let hammer = |seed: u32| {
             (0..ROUNDS).try_for_each(|round| {
-                let who = (round.wrapping_mul(seed)) % 100;
-                instance.hammer(&from(who), TIMES).map(drop)
+                let source = (round.wrapping_mul(seed)) % 100;
+                instance.hammer(&from(source), TIMES).map(drop)
             })
         };
         thread::scope(|scope| {
