@@ -5,7 +5,7 @@ use std::io;
 
 use jiff::Timestamp;
 use limiter_common::{
-    after_verification::{AfterVerification, ethernet_number},
+    after_verification::{AttachmentFacts, ethernet_number},
     packet,
 };
 use limiter_policy::config::AttachMode;
@@ -240,10 +240,10 @@ fn write_facts(
 }
 
 /// The facts of an interface that its programs receive.
-pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AfterVerification {
-    let mut known = AfterVerification {
+pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AttachmentFacts {
+    let mut known = AttachmentFacts {
         superframes: superframes::on(interface, mode),
-        ..AfterVerification::NONE
+        ..AttachmentFacts::NONE
     };
     for (slot, address) in known.answered.iter_mut().zip(&interface.answered) {
         *slot = ethernet_number(*address);

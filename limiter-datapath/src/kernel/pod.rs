@@ -2,7 +2,7 @@
 
 use aya::Pod;
 use limiter_common::{
-    after_verification::{AfterVerification, MOST_ANSWERED},
+    after_verification::{AttachmentFacts, MOST_ANSWERED},
     answer::{OwnAddress, SocketFields},
     ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
@@ -55,7 +55,7 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
-    AfterVerification: 8 + 8 * 4 + MOST_ANSWERED * 8,
+    AttachmentFacts: 8 + 8 * 4 + MOST_ANSWERED * 8,
     Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
