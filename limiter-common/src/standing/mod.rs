@@ -27,7 +27,7 @@ pub use self::{
     first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
     known::find,
     moment::Moment,
-    order::KnowOrder,
+    order::EventOrder,
     record::{Kind, Record},
     reserves::Reserves,
     sampling::VisitCount,
