@@ -29,7 +29,7 @@ pub struct OwnerFields<'a> {
 /// would follow branches separately through all later code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct OwnerOf {
+pub(crate) struct OwnerMapping {
     kind: OwnerKind,
     /// The number of the [`NameKind`] that also names the bucket; 0: none.
     name_kind: u8,
@@ -38,7 +38,7 @@ pub(crate) struct OwnerOf {
     mask_low: u64,
 }
 
-impl OwnerOf {
+impl OwnerMapping {
     /// Derives the mapping from an id format. `named_by` names the owners unless the source does; `name_kind` is the
     /// part of the packet's question that names them too.
     pub(crate) const fn new(
