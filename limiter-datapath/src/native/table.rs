@@ -120,7 +120,7 @@ impl Outline for MemoryTable {}
 
 impl MemoryTable {
     fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> InsertOutcome {
-        let store = TableAt {
+        let store = TimedTable {
             table: self,
             now_ns,
         };
@@ -131,18 +131,18 @@ impl MemoryTable {
     }
 }
 
-struct TableAt<'a> {
+struct TimedTable<'a> {
     table: &'a MemoryTable,
     now_ns: u64,
 }
 
-impl KnownUnits for TableAt<'_> {
+impl KnownUnits for TimedTable<'_> {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.table.units.unit(number)
     }
 }
 
-impl LineStore for TableAt<'_> {
+impl LineStore for TimedTable<'_> {
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

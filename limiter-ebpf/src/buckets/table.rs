@@ -32,11 +32,11 @@ fn line(index: u32) -> Option<MapLine<WAYS>> {
 }
 
 /// The table at one time.
-struct TableAt {
+struct TimedTable {
     now_ns: u64,
 }
 
-impl KnownUnits for TableAt {
+impl KnownUnits for TimedTable {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         MapUnits.unit(number)
@@ -48,7 +48,7 @@ impl KnownUnits for TableAt {
     }
 }
 
-impl LineStore for TableAt {
+impl LineStore for TimedTable {
     #[inline(always)]
     fn now_ns(&self) -> u64 {
         self.now_ns
@@ -175,7 +175,7 @@ extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wante
         Some(location) => match line(location.table.line) {
             Some(line) => table::insert(
                 &line,
-                &TableAt { now_ns },
+                &TimedTable { now_ns },
                 location.table.fingerprint,
                 wanted,
             ),

@@ -334,7 +334,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     };
     line.set_fingerprint(0, fingerprints[0]);
     line.set_state(0, state);
-    let store = TableAt {
+    let store = TimedTable {
         table: &table,
         now_ns: NOW,
     };
