@@ -73,7 +73,7 @@ impl BucketMaps {
     pub(super) fn state(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
     ) -> Result<u64, DatapathError> {
         let unit = table::unit_of(location.fingerprint);
         let stored = self.stored(location)?;
@@ -85,7 +85,7 @@ impl BucketMaps {
     pub(super) fn alter(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         wanted: impl Fn(u64) -> u64,
     ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| {
@@ -101,7 +101,7 @@ impl BucketMaps {
     pub(super) fn swap(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         seen: u64,
         wanted: u64,
     ) -> Result<OrderOutcome, DatapathError> {
@@ -119,7 +119,7 @@ impl BucketMaps {
         &self,
         kind: OrderKind,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         spend: Spend,
     ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| self.order(kind, location, spend, at.now_ns))
@@ -159,12 +159,12 @@ fn repeat(
 /// The state of a bucket that is full at any time.
 pub(super) const FULL: u64 = 0;
 
-pub(super) struct UnitsAt<'a> {
+pub(super) struct TimedUnits<'a> {
     pub(super) units: &'a Units,
     pub(super) now_ns: u64,
 }
 
-impl UnitsAt<'_> {
+impl TimedUnits<'_> {
     pub(super) fn is_of_stamps(&self, unit: u32) -> bool {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }

@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketMaps, DatapathError, lines::UnitsAt, location::BucketLocation};
+use super::{BucketMaps, DatapathError, lines::TimedUnits, location::BucketLocation};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
 /// The maximum number of lines for one bucket, and so the largest factor by which a table may have
@@ -147,7 +147,7 @@ impl BucketMaps {
         mut restored: RestoreCounts,
         locations: impl Fn(T, u32) -> S,
     ) -> Result<RestoreCounts, DatapathError> {
-        let at = UnitsAt {
+        let at = TimedUnits {
             units: back.units,
             now_ns: back.now_ns,
         };
