@@ -38,7 +38,7 @@ use self::{
     flood::SENIOR,
     forger::Forger,
     growth::MonotonicCounter as _,
-    rates::{Follower, RateAt},
+    rates::{Follower, RateSample},
     server::Server,
 };
 pub(crate) use self::{
@@ -156,7 +156,7 @@ pub(crate) struct Run {
     /// The longest delay of a question, in milliseconds after it was due.
     asked_late_ms: f64,
     /// What automatic rates did from the flood's beginning on.
-    rates: Vec<RateAt>,
+    rates: Vec<RateSample>,
 }
 
 impl Measurement {
