@@ -315,7 +315,7 @@ fn meant(
         return 0;
     };
     let question = Question::of(frame);
-    let wish = model::Wish {
+    let wish = model::PacketNames {
         question: question.as_ref(),
         server_name: &connection.name,
     };

@@ -11,7 +11,7 @@ use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
 use super::{
-    model::{self, Wish},
+    model::{self, PacketNames},
     question::Question,
     server_name::ConnectionName,
 };
@@ -55,7 +55,7 @@ fn of_limit(
     facts: &Facts,
     question: Option<&Question>,
 ) -> Option<LimitCharge> {
-    let wish = Wish {
+    let wish = PacketNames {
         question,
         server_name: &ConnectionName::Nothing,
     };
