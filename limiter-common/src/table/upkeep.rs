@@ -40,12 +40,12 @@ mod tests {
 
     /// A line of one way for one thread.
     #[derive(Default)]
-    struct OneWay {
+    struct OneWayLine {
         fingerprint: Cell<u64>,
         state: Cell<u64>,
     }
 
-    impl Line for OneWay {
+    impl Line for OneWayLine {
         const WAYS: usize = 1;
 
         fn fingerprint(&self, _: usize) -> u64 {
@@ -73,8 +73,8 @@ mod tests {
         }
     }
 
-    fn way(fingerprint: u64, state: u64) -> OneWay {
-        let line = OneWay::default();
+    fn way(fingerprint: u64, state: u64) -> OneWayLine {
+        let line = OneWayLine::default();
         line.set_fingerprint(0, fingerprint);
         line.set_state(0, state);
         line
