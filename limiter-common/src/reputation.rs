@@ -3,7 +3,7 @@
 
 use crate::{
     address::Address,
-    ban::{BanKey, BannedAs},
+    ban::{BanKey, BanMatch},
     clock::Clock,
     connection::{
         Ends, Place,
@@ -24,7 +24,7 @@ pub trait Reputation {
     fn sources(&self) -> &impl StandingStore;
 
     /// The ban in force on the source, or on a range that contains it.
-    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs;
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch;
 
     /// Counts traffic that the ban of this prefix drops.
     fn count_hit(&self, key: &BanKey, traffic: Traffic);
@@ -131,8 +131,8 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn banned_as<C: Clock>(&self, _source: &Address, _clock: &C) -> BannedAs {
-        BannedAs::NOT
+    fn banned_as<C: Clock>(&self, _source: &Address, _clock: &C) -> BanMatch {
+        BanMatch::NOT
     }
 
     #[inline(always)]

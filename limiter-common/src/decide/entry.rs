@@ -3,7 +3,7 @@
 
 use super::{Verdict, Workspace};
 use crate::{
-    ban::BannedAs,
+    ban::BanMatch,
     clock::Clock,
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
@@ -59,7 +59,7 @@ where
         _ => {}
     }
     let banned_as = reputation.banned_as(&facts.source, clock);
-    if banned_as != BannedAs::NOT {
+    if banned_as != BanMatch::NOT {
         workspace.meet_ban(&facts, banned_as);
         headers.count_packets(&mut workspace.packet.facts);
         return EntryOutcome::Banned;

@@ -2,7 +2,7 @@
 
 use super::{Charge, strictest::StrictestDenial};
 use crate::{
-    ban::BannedAs,
+    ban::BanMatch,
     bucket::Search,
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
@@ -41,7 +41,7 @@ pub struct Workspace<Location> {
     /// asks.
     pub(crate) refusals: Refusals,
     /// The ban that drops the packet; only in the stage that counts it.
-    pub(crate) banned_as: BannedAs,
+    pub(crate) banned_as: BanMatch,
     /// Whether the packet is dropped because its connection's name is not read yet; only in the
     /// stage that asks.
     pub(crate) is_held: bool,
@@ -83,7 +83,7 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
             refused: 0,
             blocking: 0,
             refusals: Refusals::default(),
-            banned_as: BannedAs::NOT,
+            banned_as: BanMatch::NOT,
             is_held: false,
             contradicts: false,
             waits: false,

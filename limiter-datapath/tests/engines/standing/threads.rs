@@ -8,7 +8,7 @@ use std::{
 use limiter_common::{
     address::Address,
     answer::Exchange,
-    ban::{BanKey, BannedAs},
+    ban::{BanKey, BanMatch},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
@@ -39,7 +39,7 @@ impl Reputation for KnownReputation {
         &self.0
     }
 
-    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs {
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch {
         ().banned_as(source, clock)
     }
 
