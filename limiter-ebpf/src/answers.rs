@@ -9,11 +9,11 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
-    after_verification::ethernet_number,
     answer::{
         self, Answer, Cookie, Exchange, ListenerReply, Loops, Offer, ROOM, Responder, Response,
         ServerOptions, respond,
     },
+    attachment_facts::ethernet_number,
     clock::Clock as _,
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
     decide::{Verdict, Workspace},

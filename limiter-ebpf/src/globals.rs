@@ -5,7 +5,7 @@ use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
 use limiter_common::{
-    after_verification::AttachmentFacts, answer::SocketFields, connection::RouteFields,
+    answer::SocketFields, attachment_facts::AttachmentFacts, connection::RouteFields,
     name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Shape,
 };
 

@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::unpacked::PackageSet;
+use crate::package_set::PackageSet;
 
 /// Rust's name of arm64.
 const TARGET: &str = "aarch64-unknown-linux-gnu";

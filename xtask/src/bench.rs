@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{built::BuiltTargets, command, privileges, run, servers::SERVERS, setup, workspace};
+use crate::{
+    built_targets::BuiltTargets, command, privileges, run, servers::SERVERS, setup, workspace,
+};
 
 /// The measurements to take, and the place of the results.
 #[derive(Args)]

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{build_ebpf, built::BuiltTargets, command, privileges};
+use crate::{build_ebpf, built_targets::BuiltTargets, command, privileges};
 
 /// Builds the objects and the measuring program, and becomes it.
 ///

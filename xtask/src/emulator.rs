@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{architecture::Architecture, unpacked::PackageSet};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
 /// Foreign programs that a machine runs beside ours. busybox's `setpriv` cannot end a process with its
 /// parent, and its `nsenter` would run busybox's own `ip`.

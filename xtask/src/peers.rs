@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::{architecture::Architecture, unpacked::PackageSet};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
 /// `limiter-userspace/tests/enforcement/peers/program.rs` finds them there.
 pub(crate) const PEERS: PackageSet = PackageSet {

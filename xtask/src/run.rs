@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{built::BuiltTargets, command, cost::Stopwatch, demo, setup};
+use crate::{built_targets::BuiltTargets, command, cost::Stopwatch, demo, setup};
 
 /// Builds the daemon and becomes it. Without arguments, runs the demonstration.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {

@@ -1,6 +1,6 @@
 //! The benchmark's servers: installed, or unpacked for it alone, so that none starts as a service.
 
-use crate::{architecture::Architecture, unpacked::PackageSet};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
 pub(crate) const SERVERS: PackageSet = PackageSet {
     directory: "bench/servers",

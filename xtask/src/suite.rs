@@ -14,8 +14,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use crate::{
-    beside::giving_way,
-    built::{BuiltTargets, TestProgram},
+    background::giving_way,
+    built_targets::{BuiltTargets, TestProgram},
     command::{self, shown},
     test_results::TestResults,
     workspace,

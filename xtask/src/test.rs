@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ebpf_build::Builder;
 
 use crate::{
-    beside::BackgroundCommand,
+    background::BackgroundCommand,
     command,
     cost::{Cost, Stopwatch},
     deny, dist, fuzz, kernels, privileges, setup, suite,

@@ -5,7 +5,7 @@ use std::io;
 
 use jiff::Timestamp;
 use limiter_common::{
-    after_verification::{AttachmentFacts, ethernet_number},
+    attachment_facts::{AttachmentFacts, ethernet_number},
     packet,
 };
 use limiter_policy::config::AttachMode;

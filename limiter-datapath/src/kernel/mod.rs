@@ -27,7 +27,7 @@ mod levels;
 mod link;
 pub mod log;
 mod map;
-mod mapped;
+mod mapped_array;
 mod maps;
 mod moving;
 mod named;

@@ -2,8 +2,8 @@
 
 use aya::Pod;
 use limiter_common::{
-    after_verification::{AttachmentFacts, MOST_ANSWERED},
     answer::{OwnAddress, SocketFields},
+    attachment_facts::{AttachmentFacts, MOST_ANSWERED},
     ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
         ConnectionOrder, Ends, MOST_LIMITS, RouteFields,

@@ -10,7 +10,7 @@ use aya::{
     maps::{Array, Map, MapError},
     programs::{ProgramError, ProgramFd},
 };
-use limiter_common::after_verification::AttachmentFacts;
+use limiter_common::attachment_facts::AttachmentFacts;
 
 use super::{
     grace::wait_for_running_programs,

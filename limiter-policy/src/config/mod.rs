@@ -53,7 +53,7 @@ mod page;
 mod ports;
 mod prefix;
 mod public_suffixes;
-mod pushed;
+mod pushed_file;
 mod queue;
 pub mod rate;
 mod reader;
@@ -81,7 +81,7 @@ pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
     page::{Page, Place},
-    pushed::PushedFile,
+    pushed_file::PushedFile,
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
@@ -207,7 +207,7 @@ pub fn load_pushed(
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
-    pushed::check(text, &sections::OF_ALL, file, &mut problems);
+    pushed_file::check(text, &sections::OF_ALL, file, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -259,7 +259,7 @@ fn join_folder(
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(PushedFile { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed::check(text, &sections::OF_ALL, file, problems);
+                pushed_file::check(text, &sections::OF_ALL, file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),

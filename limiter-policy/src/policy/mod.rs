@@ -2,7 +2,6 @@
 
 mod answering;
 mod answers;
-mod asked_for;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
@@ -19,7 +18,6 @@ mod embedded;
 mod exempt;
 mod forgeable;
 mod icmp_types;
-mod implied;
 pub mod in_common;
 mod known_names;
 mod limit;
@@ -35,6 +33,8 @@ mod parts;
 mod public_suffix;
 mod question;
 mod queue;
+mod redundant_limit;
+mod requested_name;
 pub mod serial;
 mod sieve;
 mod standing;
@@ -53,7 +53,6 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     answers::AnswerRates,
-    asked_for::RequestedName,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
         CompileError, CompiledPolicy, MOST_OWNERS, NameTable, OwnerShares, ServerNames,
@@ -68,7 +67,6 @@ pub use self::{
     embedded::{Embedding, embedding_of},
     forgeable::Forgeable,
     icmp_types::{IcmpTypes, NamedIcmpType},
-    implied::RedundantLimit,
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
@@ -83,6 +81,8 @@ pub use self::{
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
     question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
     queue::Queue,
+    redundant_limit::RedundantLimit,
+    requested_name::RequestedName,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
         ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, ReserveSize, Retry, SourceBound,

@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::{check::Depth, package::StagedPackage};
-use crate::{architecture::Architecture, built::BuiltTargets, privileges, setup};
+use crate::{architecture::Architecture, built_targets::BuiltTargets, privileges, setup};
 
 /// The options for the package.
 #[derive(Args)]

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::Profile;
 use crate::{
     architecture::Architecture,
-    built::BuiltTargets,
+    built_targets::BuiltTargets,
     command::{self, shown},
 };
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::place;
-use crate::{built::BuiltTargets, command};
+use crate::{built_targets::BuiltTargets, command};
 
 /// cargo-fuzz's flags without sanitizers, so that a stable compiler suffices.
 const FLAGS: [&str; 8] = [

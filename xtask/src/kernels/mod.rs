@@ -27,7 +27,7 @@ use testbed::{INTERRUPTED, Interrupt};
 pub(crate) use self::service::{Service, start as start_service};
 use self::{guest::Guest, machine::End, package::Package, report::Report};
 use crate::{
-    architecture::Architecture, built::BuiltTargets, command, setup, suite,
+    architecture::Architecture, built_targets::BuiltTargets, command, setup, suite,
     test_results::TestResults, workspace,
 };
 

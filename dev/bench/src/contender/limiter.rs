@@ -22,7 +22,7 @@ use limiter_policy::{
 };
 
 use super::{
-    kept::LimiterMemory,
+    limiter_memory::LimiterMemory,
     standing::{self, Situation},
     terms::{Override, ROOM, Terms},
     windows,

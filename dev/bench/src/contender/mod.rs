@@ -1,8 +1,8 @@
 //! The contenders, all behind one interface.
 
 mod hashlimit;
-mod kept;
 mod limiter;
+mod limiter_memory;
 mod names;
 mod nftables;
 mod program;
@@ -17,8 +17,8 @@ use limiter_policy::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
-    kept::MemoryReport,
     limiter::Limits,
+    limiter_memory::MemoryReport,
     names::*,
     program::{LoadedProgram, Runnable},
     shown::shown,

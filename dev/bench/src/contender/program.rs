@@ -15,8 +15,8 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
 use super::{
-    kept::LimiterMemory,
     limiter::{self, Limits},
+    limiter_memory::LimiterMemory,
     terms::{ROOM, Terms},
 };
 use crate::{drawing::Drawing, objects};

@@ -14,7 +14,7 @@ use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
     clients::{PlannedQuestion, address},
-    configured::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
+    defence_settings::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},

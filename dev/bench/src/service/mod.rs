@@ -4,12 +4,12 @@
 //! answers on another, so a slow defence does not slow the flood down. Questions are asked by the
 //! clock as well, whether or not earlier ones are answered.
 
-mod awake;
 mod clients;
-mod configured;
 mod counters;
 pub(crate) mod course;
+mod cpu_spinner;
 mod defence;
+mod defence_settings;
 mod dns;
 mod flood;
 mod forger;
@@ -30,22 +30,22 @@ use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
+pub(crate) use self::{
+    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    defence::{ANSWERS, AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, SYNPROXY},
+    flood::{Attack, FLOODS, Flood, Rate},
+    server::Service,
+};
 use self::{
-    awake::CpuSpinner,
     clients::{PlannedQuestion, Questions, Tally, ask, shake_hands, visits, working_day},
     counters::{Counters, Turns, Way},
+    cpu_spinner::CpuSpinner,
     defence::ActiveDefence,
     flood::SENIOR,
     forger::Forger,
     growth::MonotonicCounter as _,
     rates::{Follower, RateSample},
     server::Server,
-};
-pub(crate) use self::{
-    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
-    defence::{ANSWERS, AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, SYNPROXY},
-    flood::{Attack, FLOODS, Flood, Rate},
-    server::Service,
 };
 use crate::{
     cpu::{self, HurryingSession},

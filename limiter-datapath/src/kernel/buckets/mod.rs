@@ -30,7 +30,8 @@ use limiter_policy::config::Store;
 pub use self::restore::RestoreCounts;
 pub(super) use self::sizes::BucketSizes;
 use super::{
-    DatapathError, Settings, hash, map::error, mapped::MappedArray, pod::InMap, program::Program,
+    DatapathError, Settings, hash, map::error, mapped_array::MappedArray, pod::InMap,
+    program::Program,
 };
 use crate::native::bucket_in;
 

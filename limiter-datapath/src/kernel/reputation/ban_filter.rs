@@ -6,7 +6,7 @@ use limiter_common::{
     sieve::Word,
 };
 
-use crate::kernel::{DatapathError, mapped::MappedArray};
+use crate::kernel::{DatapathError, mapped_array::MappedArray};
 
 /// The filter's map. No other process writes to it.
 pub(super) struct BanFilter {

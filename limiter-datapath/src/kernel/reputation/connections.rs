@@ -23,7 +23,7 @@ use super::queues::{self, QueueMaps, QueueSizes};
 use crate::kernel::{
     DatapathError,
     map::{again, error},
-    mapped::MappedArray,
+    mapped_array::MappedArray,
 };
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";

@@ -3,7 +3,7 @@
 use aya::maps::{Map, MapData};
 use limiter_common::{known_names::NameLine, policy::Shape};
 
-use crate::kernel::{DatapathError, map::error, mapped::MappedArray, monotonic_now};
+use crate::kernel::{DatapathError, map::error, mapped_array::MappedArray, monotonic_now};
 
 pub(in crate::kernel) const KNOWN_NAMES: &str = "KNOWN_NAMES";
 

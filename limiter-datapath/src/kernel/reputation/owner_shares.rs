@@ -27,7 +27,7 @@ use crate::kernel::{
     grace::wait_for_running_programs,
     hash,
     map::error,
-    mapped::{MappedArray, SharedElement},
+    mapped_array::{MappedArray, SharedElement},
     pod::InMap,
 };
 

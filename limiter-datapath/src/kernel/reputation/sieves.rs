@@ -16,7 +16,7 @@ use crate::{
     kernel::{
         DatapathError, batch,
         map::{again, error, set_sum, sum},
-        mapped::MappedArray,
+        mapped_array::MappedArray,
         pod::InMap,
     },
     native::SieveMemory,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::orders::Orders;
 use crate::{
-    kernel::{DatapathError, map::error, mapped::MappedArray},
+    kernel::{DatapathError, map::error, mapped_array::MappedArray},
     native::known_in,
 };
 

@@ -10,7 +10,7 @@ use limiter_common::{
 
 use super::{
     limit_sets::{LimitSets, bit},
-    listed::ListEffect,
+    list_effect::ListEffect,
     masks::Sets,
     number::index,
 };

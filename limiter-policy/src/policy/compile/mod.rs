@@ -9,12 +9,12 @@ mod error;
 mod in_common;
 mod index;
 mod limit_sets;
-mod listed;
+mod list_effect;
 mod masks;
 mod names;
 mod number;
 mod otherwise;
-mod overridden;
+mod overrides_by_name;
 mod owner_shares;
 mod rates;
 mod server_names;
@@ -36,7 +36,7 @@ use self::{
     limit_sets::LimitSets,
     masks::Sets,
     number::index,
-    overridden::OverridesByName,
+    overrides_by_name::OverridesByName,
     rates::Rates,
 };
 pub use self::{

@@ -15,7 +15,7 @@ use super::{
     index::IndexTables,
     limit_sets::set_of,
     number::index,
-    overridden::{NamedOwner, OverridesByName},
+    overrides_by_name::{NamedOwner, OverridesByName},
 };
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};
 

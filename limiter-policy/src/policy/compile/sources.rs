@@ -7,7 +7,7 @@ use super::{
     CompileError,
     classes::{Classes, Numbering, Settings},
     index::Range,
-    listed::ListEffect,
+    list_effect::ListEffect,
     rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
