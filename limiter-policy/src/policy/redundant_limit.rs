@@ -13,7 +13,7 @@ pub struct RedundantLimit<'p> {
 
 impl Policy {
     /// Returns every limit that is redundant beside another rate of the same configured limit.
-    pub fn implied(&self) -> impl Iterator<Item = RedundantLimit<'_>> {
+    pub fn redundant_limits(&self) -> impl Iterator<Item = RedundantLimit<'_>> {
         self.limits.iter().filter_map(|limit| {
             let mut others = self.limits.iter();
             let by = others.find(|by| is_beside(limit, by) && is_implied(limit, by))?;

@@ -183,7 +183,7 @@ fn revert(daemon: &Daemon) -> Reverted {
     }
     let begun_anew = {
         let datapath = daemon.datapath();
-        diff::begun_anew(&datapath.manifest().policy, &previous.manifest().policy)
+        diff::discarded_state(&datapath.manifest().policy, &previous.manifest().policy)
     };
     let reverted = daemon.datapath_mut().revert(previous);
     match reverted {

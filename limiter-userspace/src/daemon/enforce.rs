@@ -114,7 +114,7 @@ fn tell(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
             );
         }
     }
-    diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy)
+    diff::discarded_state(&previous.manifest().policy, &datapath.manifest().policy)
 }
 
 fn apply(

@@ -14,7 +14,7 @@ pub struct DiscardedState {
 
 /// Returns the state of `old` that `new` does not take over.
 #[must_use]
-pub fn begun_anew(old: &Policy, new: &Policy) -> DiscardedState {
+pub fn discarded_state(old: &Policy, new: &Policy) -> DiscardedState {
     let differs = |old: &Limit, new: &Limit| old.strategy != new.strategy;
     let limits = joined(by_name(old), by_name(new))
         .filter(|(_, old, new)| old.zip(*new).is_some_and(|(old, new)| differs(old, new)))

@@ -27,7 +27,7 @@ use self::change::joined;
 pub use self::{
     answers::AnswersDiff,
     change::Change,
-    discarded_state::{DiscardedState, begun_anew},
+    discarded_state::{DiscardedState, discarded_state},
     dns_cookies::DnsCookiesDiff,
     dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},
