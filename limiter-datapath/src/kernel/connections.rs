@@ -26,7 +26,7 @@ use super::{
 /// The kernel program that counts connections for userspace, with the number of its policy. Loaded for the
 /// policy's first order.
 #[derive(Debug, Default)]
-pub(super) struct Recounting(Mutex<Option<(u64, Program)>>);
+pub(super) struct RecountProgram(Mutex<Option<(u64, Program)>>);
 
 impl Datapath {
     /// Whether the policy in force limits connections.

@@ -100,7 +100,7 @@ pub use self::{
     standing::KnownSources,
     trial::Trial,
 };
-use self::{connections::Recounting, handshakes::Handshakes, kept::KeptMaps};
+use self::{connections::RecountProgram, handshakes::Handshakes, kept::KeptMaps};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program that is not pinned.
@@ -112,7 +112,7 @@ pub struct Datapath {
     /// The interface numbers of programs that go or come back once a change is settled.
     held: Vec<u32>,
     handshakes: Handshakes,
-    recounting: Recounting,
+    recounting: RecountProgram,
     pins: Option<Pins>,
 }
 
@@ -157,7 +157,7 @@ impl Datapath {
             attachments: Vec::new(),
             held: Vec::new(),
             handshakes: Handshakes::NONE,
-            recounting: Recounting::default(),
+            recounting: RecountProgram::default(),
             manifest,
             pins: None,
         })

@@ -7,7 +7,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{Adoption, PreviousPolicy, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
-    connections::Recounting,
+    connections::RecountProgram,
     handshakes::{self, Handshakes},
     kept::KeptMaps,
     pins::{Manifest, PinnedPolicy, Pins},
@@ -97,7 +97,7 @@ impl Datapath {
             attachments,
             held: Vec::new(),
             handshakes: Handshakes::adopt(handshakes, &pins)?,
-            recounting: Recounting::default(),
+            recounting: RecountProgram::default(),
             pins: Some(pins),
         };
         datapath.learn_units()?;
