@@ -13,13 +13,13 @@ const SECOND: u64 = 1_000_000_000;
 type Arrivals<'a> = &'a [(u32, u64, u32)];
 
 /// The lists that are not empty at the end, with each source and its count.
-type Left<'a> = &'a [(usize, &'a [(u32, u32)])];
+type RemainingSources<'a> = &'a [(usize, &'a [(u32, u32)])];
 
-fn check(sieve: Sieve, arrivals: Arrivals<'_>, left: Left<'_>) {
+fn check(sieve: Sieve, arrivals: Arrivals<'_>, left: RemainingSources<'_>) {
     check_in(&InMemory::new(sieve), arrivals, left);
 }
 
-fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: Left<'_>) {
+fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: RemainingSources<'_>) {
     for (step, (source, second, list)) in arrivals.iter().enumerate() {
         let score = memory.score(&address(*source), second * SECOND);
         assert_eq!(score, *list, "step {step}: {source} at {second} s");
