@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Reader {
     settings: Settings,
-    table: Table<Reading>,
+    table: Table<PendingFlow>,
     /// The memory of the values in the table, in bytes.
     kept_bytes: usize,
     /// Scratch space to put bytes together.
@@ -34,12 +34,12 @@ pub struct DiscardCounts {
 
 /// An incomplete flow.
 #[derive(Debug)]
-enum Reading {
+enum PendingFlow {
     Tcp(Tcp),
     Quic(Quic),
 }
 
-impl Reading {
+impl PendingFlow {
     fn memory(&self) -> usize {
         match self {
             Self::Tcp(tcp) => tcp.memory(),
@@ -100,8 +100,8 @@ impl Reader {
     pub fn give_up(&mut self, flow: &Flow) -> Option<NoName> {
         let most = self.settings.flow_bytes;
         self.forget(flow).map(|reading| match reading {
-            Reading::Tcp(tcp) => tcp.why_not(most, &mut self.room),
-            Reading::Quic(_) => NoName::Incomplete,
+            PendingFlow::Tcp(tcp) => tcp.why_not(most, &mut self.room),
+            PendingFlow::Quic(_) => NoName::Incomplete,
         })
     }
 
@@ -145,9 +145,9 @@ impl Reader {
                     }
                 }
             }
-            self.begin(now_ns, flow, Reading::Tcp(Tcp::new(sequence, first)));
+            self.begin(now_ns, flow, PendingFlow::Tcp(Tcp::new(sequence, first)));
         }
-        let Some(Reading::Tcp(tcp)) = self.table.get_mut(&flow) else {
+        let Some(PendingFlow::Tcp(tcp)) = self.table.get_mut(&flow) else {
             return Err(Stop::More);
         };
         let before = tcp.memory();
@@ -167,7 +167,7 @@ impl Reader {
 
     fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<FoundName, Stop> {
         let most = self.settings.flow_bytes;
-        if let Some(Reading::Quic(quic)) = self.table.get_mut(&flow) {
+        if let Some(PendingFlow::Quic(quic)) = self.table.get_mut(&flow) {
             let before = quic.memory();
             let added = quic.add(payload, most);
             self.kept_bytes = self.kept_bytes + quic.memory() - before;
@@ -177,13 +177,13 @@ impl Reader {
         quic.add(payload, most)?;
         let read = quic.read(most, &mut self.room);
         if read == Err(Stop::More) && quic.is_begun() {
-            self.begin(now_ns, flow, Reading::Quic(quic));
+            self.begin(now_ns, flow, PendingFlow::Quic(quic));
         }
         read
     }
 
     /// Keeps the received bytes of a new flow.
-    fn begin(&mut self, now_ns: u64, flow: Flow, reading: Reading) {
+    fn begin(&mut self, now_ns: u64, flow: Flow, reading: PendingFlow) {
         let most = self.settings.flows.max(1) as usize;
         while self.table.len() >= most && self.oldest_gives_way() {}
         self.kept_bytes += reading.memory();
@@ -211,7 +211,7 @@ impl Reader {
         }
     }
 
-    fn forget(&mut self, flow: &Flow) -> Option<Reading> {
+    fn forget(&mut self, flow: &Flow) -> Option<PendingFlow> {
         let reading = self.table.remove(flow)?;
         self.kept_bytes -= reading.memory();
         Some(reading)
