@@ -65,7 +65,7 @@ pub use self::{
     dns_match::DnsMatch,
     dns_name::{DnsName, InvalidDnsName, NamePattern},
     embedded::{Embedding, embedding_of},
-    forgeable::Forgeable,
+    forgeable::ForgeryReason,
     icmp_types::{IcmpTypes, NamedIcmpType},
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
