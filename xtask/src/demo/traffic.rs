@@ -13,7 +13,7 @@ use testbed::{Interrupt, Load, Pair, Progress, SendReport, UdpSink, UdpSource};
 use super::{
     clients::{self, CLIENTS},
     daemon::{Daemon, LimitState},
-    live::{Counts, Live, TICK},
+    live::{Counts, LiveTable, TICK},
     verdict::Window,
 };
 
@@ -114,7 +114,7 @@ fn watch(
     interrupt: &Interrupt,
 ) -> Result<Option<Vec<Vec<LimitState>>>> {
     let start = Instant::now();
-    let mut live = Live::new()?;
+    let mut live = LiveTable::new()?;
     let mut explanations = None;
     while start.elapsed() < DURATION {
         if interrupt.seen() {
