@@ -25,12 +25,12 @@ use crate::{
 };
 
 /// A policy in memory.
-struct Native {
+struct NativePolicy {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
 }
 
-impl Native {
+impl NativePolicy {
     fn new(policy: &Policy) -> Self {
         Self {
             tables: CompiledPolicy::new(policy, possible_cpus())
@@ -160,7 +160,7 @@ proptest! {
     /// dropped it. No bucket is ever charged above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
-        let native = Native::new(&policy);
+        let native = NativePolicy::new(&policy);
         let mut charged: HashMap<BucketKey, BucketCharges> = HashMap::new();
         let (mut latest, mut now) = (START, START);
         for (step, behind, frame) in traffic {
@@ -221,7 +221,7 @@ proptest! {
                 limit.mode = Mode::Off;
             }
         }
-        let (native, blind) = (Native::new(&policy), Native::new(&blind));
+        let (native, blind) = (NativePolicy::new(&policy), NativePolicy::new(&blind));
         let mut now = START;
         for (step, _, frame) in traffic {
             now += step;
