@@ -15,7 +15,7 @@ use limiter_common::{
     standing::{Event, SourceId},
 };
 use limiter_datapath::kernel::{
-    Clocking, Instance, LogLevel, ReputationMaps, Settings, monotonic_now, possible_cpus,
+    ClockSource, Instance, LogLevel, ReputationMaps, Settings, monotonic_now, possible_cpus,
     unix_ahead_ns,
 };
 use limiter_policy::{
@@ -73,7 +73,7 @@ impl Scene {
         let tables = CompiledPolicy::new(&policy, possible_cpus())?;
         let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
             .sized_for(&tables);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let maps = instance.take_reputation(settings)?;
         let secrets = (1..=secrets).map(secret).collect::<Result<Vec<_>>>()?;
         maps.cookies()

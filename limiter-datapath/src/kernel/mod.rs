@@ -79,7 +79,7 @@ pub use self::{
     error::{DatapathError, ProgramHolder},
     follow::NameChange,
     handshakes::HandshakesError,
-    instance::{Clocking, Instance},
+    instance::{ClockSource, Instance},
     link::AttachedMode,
     maps::SharedMaps,
     moving::{MovingBucket, Shares},

@@ -5,7 +5,7 @@ use std::{net::IpAddr, thread};
 use anyhow::{Context as _, Result};
 use limiter_common::{limit::BUILT_IN, owner::BucketKey, reason::Reason, strategy::Parameters};
 use limiter_datapath::kernel::{
-    Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
+    ClockSource, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
@@ -44,7 +44,7 @@ impl SingleBucket {
             ..Buckets::default()
         };
         let settings = Settings::new(buckets, Offenders::OFF, LogLevel::Off)?;
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let source: IpAddr = "10.0.0.1".parse()?;

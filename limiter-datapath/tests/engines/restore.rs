@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Parameters};
 use limiter_datapath::{
-    kernel::{Clocking, Instance, LogLevel, RestoreCounts, Settings, SharedMaps, possible_cpus},
+    kernel::{ClockSource, Instance, LogLevel, RestoreCounts, Settings, SharedMaps, possible_cpus},
     state::Debts,
 };
 use limiter_policy::{
@@ -59,7 +59,7 @@ impl Program {
             settings = settings.resuming(debts);
         }
         let policy = policy()?;
-        let mut instance = Instance::load(&policy, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&policy, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         Ok(Self {
             policy,

@@ -14,7 +14,7 @@ use limiter_common::{
     },
 };
 use limiter_datapath::kernel::{
-    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
+    BanMaps, ClockSource, Instance, LogLevel, OBJECT, Settings, possible_cpus,
 };
 use limiter_policy::{
     config::{self, Buckets, Store},
@@ -212,7 +212,7 @@ pub(super) fn load(
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Without drawing and dropping, use the object that the daemon loads.
     let object = if measured { objects::LIMITER } else { OBJECT };
-    let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
+    let mut instance = Instance::load_build(object, &policy, 0, settings, ClockSource::Kernel)?;
     if measured {
         let drawing = Drawing {
             layout: terms.draw.then_some(terms.layout),

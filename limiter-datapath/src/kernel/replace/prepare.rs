@@ -20,7 +20,7 @@ use limiter_policy::{
 
 use super::{InterfaceProgram, PreparedPolicy};
 use crate::kernel::{
-    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
+    Attachment, ClockSource, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
     Settings, handshakes,
     instance::{Constants, Device},
     interface::Interface,
@@ -251,7 +251,7 @@ fn instances_at(
     policy: &CompiledPolicy,
     settings: Settings,
 ) -> Result<Vec<Instance>, DatapathError> {
-    let constants = Constants::new(policy, settings, Clocking::Kernel);
+    let constants = Constants::new(policy, settings, ClockSource::Kernel);
     let shapes = places.iter().map(|place| constants.shape(place.device));
     let shapes: Vec<_> = shapes.collect();
     let next = AtomicUsize::new(0);
