@@ -187,7 +187,7 @@ impl Datapath {
             let interface_number = interface_numbers.get(&interface.name).copied();
             let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
             let maps = kept.of(number).or_else(|| self.kept.of(number));
-            Ok(Place {
+            Ok(ProgramSite {
                 interface,
                 device: Device {
                     number,
@@ -206,7 +206,7 @@ impl Datapath {
 
     fn finish(
         &self,
-        place: &Place<'_>,
+        place: &ProgramSite<'_>,
         mut instance: Instance,
         log: LogLevel,
     ) -> Result<InterfaceProgram, DatapathError> {
@@ -247,7 +247,7 @@ impl InterfaceProgram {
 
 /// Makes and verifies an instance at each place.
 fn instances_at(
-    places: &[Place<'_>],
+    places: &[ProgramSite<'_>],
     policy: &CompiledPolicy,
     settings: Settings,
 ) -> Result<Vec<Instance>, DatapathError> {
@@ -283,14 +283,14 @@ fn instances_at(
 }
 
 /// An interface and the maps of its program.
-struct Place<'p> {
+struct ProgramSite<'p> {
     interface: &'p Interface,
     device: Device,
     maps: &'p SharedMaps,
     reputation: &'p ReputationMaps,
 }
 
-impl Place<'_> {
+impl ProgramSite<'_> {
     fn instance<'c>(
         &self,
         constants: &Constants<'_>,
