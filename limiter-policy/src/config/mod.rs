@@ -80,7 +80,7 @@ pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
-    page::{Page, Place},
+    page::{ListenAddress, Page},
     pushed_file::PushedFile,
     settings::{AttachMode, Control, Metrics},
 };
