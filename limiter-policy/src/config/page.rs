@@ -71,7 +71,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
         return page;
     };
     page.listen = match fields.get(LISTEN) {
-        Some(node) => read_place(reader, node),
+        Some(node) => read_listen_address(reader, node),
         None => Some(ListenAddress::Address(USUAL)),
     };
     if let Some(node) = fields.get(HOSTS) {
@@ -94,7 +94,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
     page
 }
 
-fn read_place<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<ListenAddress> {
+fn read_listen_address<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<ListenAddress> {
     let path = reader.scalar(node).filter(|text| text.starts_with('/'));
     match path {
         Some(path) if path.ends_with('/') || path.len() > LONGEST_PATH => {
