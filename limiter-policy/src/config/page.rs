@@ -94,7 +94,10 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
     page
 }
 
-fn read_listen_address<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<ListenAddress> {
+fn read_listen_address<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> Option<ListenAddress> {
     let path = reader.scalar(node).filter(|text| text.starts_with('/'));
     match path {
         Some(path) if path.ends_with('/') || path.len() > LONGEST_PATH => {

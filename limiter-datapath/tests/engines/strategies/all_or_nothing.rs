@@ -149,7 +149,9 @@ proptest! {
         let tables = CompiledPolicy::new(&policy(limits(&numbers)), possible_cpus()).expect("it compiles");
         let ticks = tables.rates.iter().map(|parameters| parameters.window.layout.ns(1));
         prop_assert!(ticks.into_iter().all(|tick| tick == 1));
-        let exact = |(strategy, count): &(Strategy, u64)| ExactWindow::new(*strategy, *count, 100 * SECOND);
+        let exact = |(strategy, count): &(Strategy, u64)| {
+            ExactWindow::new(*strategy, *count, 100 * SECOND)
+        };
         let mut exact: Vec<_> = numbers.iter().map(exact).collect();
         let (buckets, frame) = (MemoryBuckets::default(), frame(1).expect("a frame"));
         let mut now = START;
