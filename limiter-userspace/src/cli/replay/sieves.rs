@@ -24,12 +24,12 @@ pub(super) struct SievesAt {
 #[derive(Serialize)]
 pub(super) struct SieveEnd<'a> {
     sieve: &'a str,
-    uses: Vec<UseFinding<'a>>,
+    uses: Vec<UsedBy<'a>>,
     lists: &'a [SieveListStatus],
 }
 
 #[derive(Serialize)]
-struct UseFinding<'a> {
+struct UsedBy<'a> {
     /// `None`: all packets.
     limit: Option<&'a str>,
     /// How long the pressure was above 0, so that a list was rejected.
@@ -51,7 +51,7 @@ impl<'a> SieveEnd<'a> {
             } = lasted;
             let mut limits = policy.limits.iter();
             let limit = limits.find(|limit| Some(limit.id) == used.limit);
-            UseFinding {
+            UsedBy {
                 limit: limit.map(|limit| limit.name.as_str()),
                 under_pressure_ns: nanoseconds(*duration),
                 highest_pressure: *highest,
