@@ -93,7 +93,7 @@ pub trait Reputation {
         None
     }
 
-    /// Calls [`server_name::Flow::tell`] of a tracked connection, with the sequence number of a segment's first byte
+    /// Calls [`server_name::Flow::should_report`] of a tracked connection, with the sequence number of a segment's first byte
     /// and its length, and then [`server_name::Flow::hold`]. Only the native pipeline calls it.
     fn hold(&self, _ends: &Ends, _segment: (u32, u32), _now_ns: u64) -> bool {
         false
