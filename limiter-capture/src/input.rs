@@ -20,26 +20,26 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Reads the start of the next item; `None` at the end of the stream. `what` names the item in
+    /// Reads the start of the next item; `None` at the end of the stream. `part` names the item in
     /// errors.
     pub(super) fn start<const N: usize>(
         &mut self,
-        what: &'static str,
+        part: &'static str,
     ) -> Result<Option<[u8; N]>, CaptureError> {
         let mut bytes = [0; N];
         match self.fill(&mut bytes)? {
             0 => Ok(None),
             read if read == N => Ok(Some(bytes)),
-            _ => Err(self.cut_short(what)),
+            _ => Err(self.cut_short(part)),
         }
     }
 
     /// Reads the next bytes of an item.
     pub(super) fn array<const N: usize>(
         &mut self,
-        what: &'static str,
+        part: &'static str,
     ) -> Result<[u8; N], CaptureError> {
-        self.start(what)?.ok_or_else(|| self.cut_short(what))
+        self.start(part)?.ok_or_else(|| self.cut_short(part))
     }
 
     /// Replaces `bytes` with the next `length` bytes of an item.
@@ -47,17 +47,17 @@ impl<R: Read> Input<R> {
         &mut self,
         bytes: &mut Vec<u8>,
         length: usize,
-        what: &'static str,
+        part: &'static str,
     ) -> Result<(), CaptureError> {
         bytes.resize(length, 0);
         if self.fill(bytes)? < length {
-            return Err(self.cut_short(what));
+            return Err(self.cut_short(part));
         }
         Ok(())
     }
 
     /// Skips `length` bytes of an item.
-    pub(super) fn skip(&mut self, length: u64, what: &'static str) -> Result<(), CaptureError> {
+    pub(super) fn skip(&mut self, length: u64, part: &'static str) -> Result<(), CaptureError> {
         if length == 0 {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl<R: Read> Input<R> {
         let skipped = io::copy(&mut rest, &mut io::sink()).map_err(CaptureError::Read)?;
         self.offset += skipped;
         if skipped < length {
-            return Err(self.cut_short(what));
+            return Err(self.cut_short(part));
         }
         Ok(())
     }
@@ -85,11 +85,11 @@ impl<R: Read> Input<R> {
         Ok(read)
     }
 
-    fn cut_short(&self, what: &'static str) -> CaptureError {
-        CaptureError::CutShort(self.offset, what)
+    fn cut_short(&self, part: &'static str) -> CaptureError {
+        CaptureError::CutShort(self.offset, part)
     }
 
-    pub(super) fn damaged(&self, what: &'static str) -> CaptureError {
-        CaptureError::Damaged(self.offset, what)
+    pub(super) fn damaged(&self, part: &'static str) -> CaptureError {
+        CaptureError::Damaged(self.offset, part)
     }
 }

@@ -19,7 +19,7 @@ pub const ATTEMPTS: u32 = 32;
 
 numbered! {
     /// The outcome of an update of a bucket.
-    pub enum Updated {
+    pub enum UpdateOutcome {
         /// The new state is stored.
         Stored,
         /// The decision was a refusal; the bucket's debt is unchanged.
@@ -54,7 +54,7 @@ numbered! {
 
 /// A decision on a bucket, for [`BucketStore::update`] to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct Transition {
     /// The bucket's new state.
     pub state: u64,
     /// The outcome of the update once the bucket is in that state.
@@ -64,16 +64,16 @@ pub struct Decided {
 numbered! {
     /// The outcome of an update once the bucket is in the decided state.
     pub enum Ending {
-        /// [`Updated::Stored`].
+        /// [`UpdateOutcome::Stored`].
         Stored,
-        /// [`Updated::Stored`], and the bucket owes less: do not repeat it after
+        /// [`UpdateOutcome::Stored`], and the bucket owes less: do not repeat it after
         /// [`Swap::Misplaced`].
         GivenBack,
-        /// [`Updated::Declined`].
+        /// [`UpdateOutcome::Declined`].
         Declined,
-        /// [`Updated::Untracked`]; the bucket stays as it is.
+        /// [`UpdateOutcome::Untracked`]; the bucket stays as it is.
         Untracked,
-        /// [`Updated::Unavailable`]; the bucket stays as it is.
+        /// [`UpdateOutcome::Unavailable`]; the bucket stays as it is.
         Unavailable,
         /// The update goes on: it reads the bucket again.
         Again,
@@ -134,7 +134,7 @@ pub trait BucketStore {
         location: &mut Self::Location,
         now_ns: u64,
         decide: &mut impl Decide<Self::Location>,
-    ) -> Updated
+    ) -> UpdateOutcome
     where
         Self: Sized,
     {
@@ -145,7 +145,7 @@ pub trait BucketStore {
 /// Decides on a bucket's new state. A trait, because the kernel program could not inline a closure.
 pub trait Decide<Location> {
     /// Decides on the bucket at `location`, given its current `state`.
-    fn decide(&mut self, location: &Location, state: u64) -> Decided;
+    fn decide(&mut self, location: &Location, state: u64) -> Transition;
 }
 
 /// The default [`BucketStore::update`]: [`BucketStore::read`] and [`BucketStore::swap`] in a loop.
@@ -155,7 +155,7 @@ pub fn update<B: BucketStore>(
     location: &mut B::Location,
     now_ns: u64,
     decide: &mut impl Decide<B::Location>,
-) -> Updated {
+) -> UpdateOutcome {
     for _ in 0..ATTEMPTS {
         let seen = buckets.read(location);
         let swap = |wanted| buckets.swap(location, now_ns, seen, wanted);
@@ -163,10 +163,10 @@ pub fn update<B: BucketStore>(
             return updated;
         }
     }
-    Updated::Contended
+    UpdateOutcome::Contended
 }
 
-impl Decided {
+impl Transition {
     /// A decision that leaves the bucket in its current `state`.
     #[must_use]
     #[inline(always)]
@@ -177,13 +177,13 @@ impl Decided {
     /// Carries out the decision on a bucket in the state `seen`; `swap` stores its argument in
     /// place of `seen`. `None`: decide again.
     #[inline(always)]
-    pub fn carry_out(self, seen: u64, swap: impl FnOnce(u64) -> Swap) -> Option<Updated> {
+    pub fn carry_out(self, seen: u64, swap: impl FnOnce(u64) -> Swap) -> Option<UpdateOutcome> {
         let Self { state, ending } = self;
         let updated = match ending {
-            Ending::Stored | Ending::GivenBack => Updated::Stored,
-            Ending::Declined => Updated::Declined,
-            Ending::Untracked => return Some(Updated::Untracked),
-            Ending::Unavailable => return Some(Updated::Unavailable),
+            Ending::Stored | Ending::GivenBack => UpdateOutcome::Stored,
+            Ending::Declined => UpdateOutcome::Declined,
+            Ending::Untracked => return Some(UpdateOutcome::Untracked),
+            Ending::Unavailable => return Some(UpdateOutcome::Unavailable),
             Ending::Again => return None,
         };
         if state == seen {
@@ -193,8 +193,8 @@ impl Decided {
             Swap::Stored => Some(updated),
             Swap::Misplaced if matches!(ending, Ending::GivenBack) => Some(updated),
             Swap::Changed | Swap::Misplaced => None,
-            Swap::Unavailable => Some(Updated::Unavailable),
-            Swap::Untracked => Some(Updated::Untracked),
+            Swap::Unavailable => Some(UpdateOutcome::Unavailable),
+            Swap::Untracked => Some(UpdateOutcome::Untracked),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     owner::OwnerFields,
-    packet::Asked,
     packet::Facts,
+    packet::NameMatch,
     policy::{Class, Tables, rate_index},
     strategy::Parameters,
 };
@@ -19,7 +19,7 @@ pub struct Packet {
     /// Its arrival time, in nanoseconds.
     pub now: u64,
     /// The policy's classification of the packet's question or server name; set only if limits count by it.
-    pub asked: Asked,
+    pub asked: NameMatch,
 }
 
 impl Packet {

@@ -38,8 +38,8 @@
 #![no_std]
 
 pub mod address;
-pub mod after_verification;
 pub mod answer;
+pub mod attachment_facts;
 pub mod ban;
 pub mod bucket;
 pub mod clock;

@@ -3,7 +3,7 @@
 
 use crate::{
     address::Address,
-    ban::{BanKey, BannedAs},
+    ban::{BanKey, BanMatch},
     clock::Clock,
     connection::{
         Ends, Place,
@@ -24,7 +24,7 @@ pub trait Reputation {
     fn sources(&self) -> &impl StandingStore;
 
     /// The ban in force on the source, or on a range that contains it.
-    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs;
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch;
 
     /// Counts traffic that the ban of this prefix drops.
     fn count_hit(&self, key: &BanKey, traffic: Traffic);
@@ -93,7 +93,7 @@ pub trait Reputation {
         None
     }
 
-    /// Calls [`server_name::Flow::tell`] of a tracked connection, with the sequence number of a segment's first byte
+    /// Calls [`server_name::Flow::should_report`] of a tracked connection, with the sequence number of a segment's first byte
     /// and its length, and then [`server_name::Flow::hold`]. Only the native pipeline calls it.
     fn hold(&self, _ends: &Ends, _segment: (u32, u32), _now_ns: u64) -> bool {
         false
@@ -106,7 +106,7 @@ pub trait Reputation {
         _ends: &Ends,
         _segment: (u32, u32),
         _load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Option<server_name::Followed> {
+    ) -> Option<server_name::SegmentFate> {
         None
     }
 
@@ -131,8 +131,8 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn banned_as<C: Clock>(&self, _source: &Address, _clock: &C) -> BannedAs {
-        BannedAs::NOT
+    fn banned_as<C: Clock>(&self, _source: &Address, _clock: &C) -> BanMatch {
+        BanMatch::NOT
     }
 
     #[inline(always)]

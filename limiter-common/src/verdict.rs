@@ -2,7 +2,7 @@
 
 use crate::{
     answer::Answer,
-    bucket::Updated,
+    bucket::UpdateOutcome,
     policy::{Shape, Tables},
     reason::{Action, Reason},
     standing::Standing,
@@ -193,16 +193,16 @@ impl Verdict {
 
     /// Applies the outcome of a bucket's update; returns whether the packet may still pass.
     #[inline(always)]
-    pub(crate) fn note(&mut self, limit_index: u32, updated: Updated) -> bool {
+    pub(crate) fn apply_update(&mut self, limit_index: u32, updated: UpdateOutcome) -> bool {
         self.reason = match updated {
-            Updated::Stored => return true,
-            Updated::Untracked => {
+            UpdateOutcome::Stored => return true,
+            UpdateOutcome::Untracked => {
                 self.reason = Reason::Untracked;
                 return true;
             }
-            Updated::Declined => Reason::OverLimit,
-            Updated::Contended => Reason::Contended,
-            Updated::Unavailable => Reason::BucketUnavailable,
+            UpdateOutcome::Declined => Reason::OverLimit,
+            UpdateOutcome::Contended => Reason::Contended,
+            UpdateOutcome::Unavailable => Reason::BucketUnavailable,
         };
         self.denied_by = limit_index;
         false

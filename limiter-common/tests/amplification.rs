@@ -23,7 +23,7 @@ const DNS: u16 = 53;
 
 /// The answers of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct AnswerTally {
     answers: u64,
     /// Answers longer than their packets, and by how many bytes at most.
     longer: u64,
@@ -33,8 +33,8 @@ struct Found {
     asked: u64,
 }
 
-impl Found {
-    fn note(&mut self, asked: usize, sent: usize) {
+impl AnswerTally {
+    fn add(&mut self, asked: usize, sent: usize) {
         self.answers += 1;
         self.longer += u64::from(sent > asked);
         self.most_more = self.most_more.max(sent.saturating_sub(asked));
@@ -230,7 +230,7 @@ fn frame(random: &mut Rng) -> Vec<u8> {
 fn no_answer_is_much_longer_than_what_it_answers() {
     let frames = env::var(FRAMES).map_or(DEFAULT_FRAMES, |number| number.parse().expect(FRAMES));
     let mut random = Rng::new();
-    let mut all = [Found::default(); Answer::COUNT];
+    let mut all = [AnswerTally::default(); Answer::COUNT];
     for _ in 0..frames {
         let frame = frame(&mut random);
         let asked = on_wire(frame.len());
@@ -248,7 +248,7 @@ fn no_answer_is_much_longer_than_what_it_answers() {
                 sent <= asked + more,
                 "{answer:?}, {sent} bytes: {frame:02x?}"
             );
-            found.note(asked, sent);
+            found.add(asked, sent);
         }
     }
     println!("{frames} frames");

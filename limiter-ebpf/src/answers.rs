@@ -9,11 +9,11 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::Family,
-    after_verification::ethernet_number,
     answer::{
-        self, Answer, Cookie, Exchange, Heard, Kept, Loops, Offer, ROOM, Responder, Response,
-        respond,
+        self, Answer, Cookie, Exchange, ListenerReply, Loops, Offer, ROOM, Responder, Response,
+        ServerOptions, respond,
     },
+    attachment_facts::ethernet_number,
     clock::Clock as _,
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
     decide::{Verdict, Workspace},
@@ -41,7 +41,7 @@ static EXCHANGE: PerCpuArray<Exchange, 1> = PerCpuArray::new();
 static ANSWER_TRAFFIC: PerCpuArray<Traffic, { ANSWER_COUNTERS as usize }> = PerCpuArray::new();
 
 /// An answer that is written but not sent yet.
-pub(crate) struct Written {
+pub(crate) struct PendingAnswer {
     exchange: &'static Exchange,
     /// The length of the request's frame.
     asked: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Written {
 pub(crate) fn write<const FRAGS: bool>(
     context: &XdpContext,
     answer: Answer,
-) -> Result<Written, Response> {
+) -> Result<PendingAnswer, Response> {
     const NOTHING: Response = Response::Nothing;
     let (exchange, asked) = copy::<FRAGS>(context).ok_or(NOTHING)?;
     let ethernet = exchange.ethernet_mut();
@@ -71,7 +71,7 @@ pub(crate) fn write<const FRAGS: bool>(
     };
     let length = length as usize;
     if Exchange::has_room(length) {
-        Ok(Written {
+        Ok(PendingAnswer {
             exchange,
             asked,
             length,
@@ -97,7 +97,7 @@ pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     workspace: &mut Workspace<Location>,
 ) {
     let exchange = copy::<FRAGS>(context).map(|(exchange, _)| &*exchange);
-    workspace.find_cookie(exchange, &Outlined);
+    workspace.find_cookie(exchange, &OutlinedLoops);
 }
 
 /// The state of the connection of a segment, not its first, that finds a listening socket: the state depends on a SYN
@@ -111,7 +111,7 @@ pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpSta
         return TcpState::Unclear;
     }
     match listener::ask(context, exchange) {
-        Heard::Valid => TcpState::Cookie,
+        ListenerReply::Valid => TcpState::Cookie,
         _ => TcpState::None,
     }
 }
@@ -156,7 +156,7 @@ fn load(context: &XdpContext, offset: u32, to: *mut u8, length: u32) -> bool {
     unsafe { bpf_xdp_load_bytes(context.ctx, offset, to.cast(), length) == 0 }
 }
 
-impl Written {
+impl PendingAnswer {
     /// The response to the packet, if the limits of answers allow the answer.
     #[inline(always)]
     #[expect(
@@ -249,12 +249,12 @@ struct KernelResponder<'a> {
 
 impl Responder for KernelResponder<'_> {
     #[inline(always)]
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::Written {
-        answer::Written::of_number(limiter_write_answer(exchange, answer as u32))
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> answer::WriteOutcome {
+        answer::WriteOutcome::of_number(limiter_write_answer(exchange, answer as u32))
     }
 
     #[inline(always)]
-    fn ask(&self, exchange: &Exchange) -> Heard {
+    fn ask(&self, exchange: &Exchange) -> ListenerReply {
         listener::ask(self.context, exchange)
     }
 
@@ -266,14 +266,14 @@ impl Responder for KernelResponder<'_> {
     }
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`Written`](answer::Written). It
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`WriteOutcome`](answer::WriteOutcome). It
 /// is a global function of the BPF object: the verifier walks it once, not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
     let written = match write_to(exchange) {
-        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &Outlined),
-        None => answer::Written::Nothing,
+        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &OutlinedLoops),
+        None => answer::WriteOutcome::Nothing,
     };
     written.number()
 }
@@ -292,18 +292,18 @@ extern "C" fn limiter_write_syn_ack(
     kept: u32,
     clock_ms: u32,
 ) -> u32 {
-    let (mss, kept) = (mss as u16, Kept::of_number(kept));
+    let (mss, kept) = (mss as u16, ServerOptions::of_number(kept));
     let cookie = Cookie { number, mss, kept };
     match write_to(exchange) {
-        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &Outlined),
+        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &OutlinedLoops),
         None => 0,
     }
 }
 
 /// Makes each loop a function of its own, for the verifier.
-struct Outlined;
+struct OutlinedLoops;
 
-impl Loops for Outlined {
+impl Loops for OutlinedLoops {
     #[inline(always)]
     fn sum(&self, exchange: &Exchange, from: u32, length: u32) -> u64 {
         limiter_sum(exchange, from, length)

@@ -46,8 +46,8 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
 
     /// The first piece.
     #[inline(always)]
-    pub(crate) fn first(&self) -> Mapped {
-        Mapped {
+    pub(crate) fn first(&self) -> FirstPiece {
+        FirstPiece {
             start: self.context.data(),
             end: self.context.data_end(),
             length: self.length,
@@ -57,8 +57,8 @@ impl<'c, const FRAGS: bool> XdpFrame<'c, FRAGS> {
     /// The first piece, for a program that only locates parts of the frame. It hides from LLVM that the length is the
     /// difference of the ends: LLVM would add lengths from headers to pointers, which the verifier refuses.
     #[inline(always)]
-    pub(crate) fn first_of_unknown_length(&self) -> Mapped {
-        Mapped {
+    pub(crate) fn first_of_unknown_length(&self) -> FirstPiece {
+        FirstPiece {
             length: self.length ^ unknown_zero(),
             ..self.first()
         }
@@ -110,14 +110,14 @@ impl<const FRAGS: bool> Headers for XdpFrame<'_, FRAGS> {
 }
 
 /// The first piece.
-pub(crate) struct Mapped {
+pub(crate) struct FirstPiece {
     start: usize,
     end: usize,
     /// The length of all pieces.
     length: usize,
 }
 
-impl Frame for Mapped {
+impl Frame for FirstPiece {
     #[inline(always)]
     fn link(&self) -> Link {
         globals::shape().link

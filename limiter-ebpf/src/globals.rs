@@ -5,7 +5,7 @@ use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::Global;
 use limiter_common::{
-    after_verification::AfterVerification, answer::SocketFields, connection::RouteFields,
+    answer::SocketFields, attachment_facts::AttachmentFacts, connection::RouteFields,
     name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Shape,
 };
 
@@ -80,13 +80,13 @@ pub(crate) fn forgotten(mut address: usize) -> usize {
 
 /// Values unknown to the verifier, because their section is writable. The loader finds it as the only static there.
 #[unsafe(no_mangle)]
-static UNKNOWN: Unknown = Unknown(UnsafeCell::new(AfterVerification::NONE));
+static UNKNOWN: OpaqueGlobals = OpaqueGlobals(UnsafeCell::new(AttachmentFacts::NONE));
 
 #[repr(transparent)]
-struct Unknown(UnsafeCell<AfterVerification>);
+struct OpaqueGlobals(UnsafeCell<AttachmentFacts>);
 
 // SAFETY: no program writes to it; the loader writes aligned words.
-unsafe impl Sync for Unknown {}
+unsafe impl Sync for OpaqueGlobals {}
 
 /// 0, but unknown to LLVM and to the verifier.
 #[inline(always)]

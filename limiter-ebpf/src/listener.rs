@@ -15,7 +15,7 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    answer::{self, Cookie, Exchange, Heard, Kept, Listener, Parts, RmemMax},
+    answer::{self, Cookie, Exchange, Listener, ListenerReply, Parts, RmemMax, ServerOptions},
     clock::Clock as _,
 };
 
@@ -33,7 +33,7 @@ const HAS_ROOM: i64 = -2;
 
 /// Asks the listening socket of the exchange's segment.
 #[inline(always)]
-pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
+pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
     if trial::is_on() {
         return answer::assumed(exchange, trial::socket());
     }
@@ -52,7 +52,7 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
         )
     };
     if socket.is_null() {
-        return Heard::Nothing;
+        return ListenerReply::Nothing;
     }
     let socket = socket.cast::<c_void>();
     let heard = if answer::is_syn(exchange) {
@@ -68,11 +68,11 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
             )
         };
         match cookie {
-            HAS_ROOM => Heard::Room,
-            error if error < 0 && is_listening(socket) => Heard::Nothing,
+            HAS_ROOM => ListenerReply::Room,
+            error if error < 0 && is_listening(socket) => ListenerReply::Nothing,
             // Only the stack knows whether this connection still exists.
-            error if error < 0 => Heard::Room,
-            cookie => Heard::Cookie(of_helper(cookie, kept(socket))),
+            error if error < 0 => ListenerReply::Room,
+            cookie => ListenerReply::Cookie(of_helper(cookie, kept(socket))),
         }
     } else {
         // SAFETY: as above.
@@ -86,9 +86,9 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> Heard {
             )
         };
         if error == 0 {
-            Heard::Valid
+            ListenerReply::Valid
         } else {
-            Heard::Nothing
+            ListenerReply::Nothing
         }
     };
     // SAFETY: the socket was looked up, and no code uses it afterwards.
@@ -113,7 +113,7 @@ fn is_listening(socket: *mut c_void) -> bool {
     clippy::cast_sign_loss,
     reason = "the two parts of the number"
 )]
-const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
+const fn of_helper(cookie: i64, kept: ServerOptions) -> Cookie {
     Cookie {
         number: cookie as u32,
         mss: (cookie >> 32) as u16,
@@ -123,16 +123,16 @@ const fn of_helper(cookie: i64, kept: Kept) -> Cookie {
 
 /// The connection options that a looked-up listening socket keeps.
 #[inline(always)]
-fn kept(socket: *mut c_void) -> Kept {
+fn kept(socket: *mut c_void) -> ServerOptions {
     let fields = globals::socket_fields();
     if fields.are_known == 0 {
-        return Kept::NOTHING;
+        return ServerOptions::NOTHING;
     }
     // SAFETY: the socket was looked up, and is not released yet. The helper returns the same
     // socket, or null if it is not a TCP socket.
     let socket = unsafe { bpf_skc_to_tcp_sock(socket) }.cast_const();
     if socket.is_null() {
-        return Kept::NOTHING;
+        return ServerOptions::NOTHING;
     }
     let socket = socket.cast::<u8>();
     // SAFETY: the loader has found the fields in the running kernel's own type description, with

@@ -39,7 +39,7 @@ mod trial;
 use aya_ebpf::{bindings::xdp_action, macros::xdp, programs::XdpContext};
 use limiter_common::{
     counters::Traffic,
-    decide::{Entered, Stage, Verdict},
+    decide::{EntryOutcome, Stage, Verdict},
     limit::MAX_LIMITS,
     policy::Tables as _,
     reason::{Action, Reason},
@@ -91,9 +91,11 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     };
     // The entry charges no bucket, so the strategies of the limits do not matter.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
-        Entered::Decided(verdict) => finish(context, carried, &verdict),
-        Entered::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, workspace.traffic()),
-        Entered::Undecided => {
+        EntryOutcome::Decided(verdict) => finish(context, carried, &verdict),
+        EntryOutcome::Banned => {
+            stages::hand_over::<FRAGS>(context, Stage::Banned, workspace.traffic())
+        }
+        EntryOutcome::Undecided => {
             match Stage::first(tables::MapTables.shape(), workspace.verdict().matched) {
                 Some(stage) => stages::hand_over::<FRAGS>(context, stage, workspace.traffic()),
                 None => finish(context, workspace.traffic(), workspace.verdict()),
@@ -108,7 +110,7 @@ fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
     // Logged before the counters' loop, for the reason given in `log`.
     let action = log::verdict(verdict, verdict.action(&tables::MapTables));
     counters::count(carried, verdict, action);
-    trial::tell(verdict);
+    trial::report(verdict);
     match action {
         Action::Pass if !bench::sinks(context) => xdp_action::XDP_PASS,
         Action::Pass | Action::Drop => xdp_action::XDP_DROP,

@@ -37,7 +37,7 @@ static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
 pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
     if workspace.asks_for_question(&MapTables) {
         let message = copy(context, workspace.datagram());
-        workspace.note_question(&MapTables, message, &Outlined);
+        workspace.note_question(&MapTables, message, &OutlinedLoops);
     }
 }
 
@@ -107,9 +107,9 @@ pub(crate) fn present() -> Option<&'static Message> {
 }
 
 /// Makes each loop a function of its own, for the verifier.
-struct Outlined;
+struct OutlinedLoops;
 
-impl NameLoops for Outlined {
+impl NameLoops for OutlinedLoops {
     #[inline(always)]
     fn walk(&self, message: &mut Message) -> u64 {
         limiter_walk_name(message)
@@ -156,7 +156,7 @@ extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
 #[inline(never)]
 extern "C" fn limiter_sum_words(message: *mut Message, start: u32, end: u32) -> u64 {
     if let Some(message) = passed(message) {
-        dns::sum(MapTables.name_keys(), message, start, end, &Outlined);
+        dns::sum(MapTables.name_keys(), message, start, end, &OutlinedLoops);
     }
     // A global function must return a number.
     0
@@ -179,7 +179,7 @@ fn word(message: &Message, at: u32) -> u64 {
 /// The index of a hash's slot in the table of names.
 #[inline(always)]
 pub(crate) fn find_slot(hash: u64) -> u32 {
-    dns::find_slot(&MapTables, hash, &Outlined)
+    dns::find_slot(&MapTables, hash, &OutlinedLoops)
 }
 
 /// Calls [`dns::probe_further`]; a global function like the one above.
@@ -194,7 +194,7 @@ extern "C" fn limiter_probe_further(hash: u64) -> u32 {
 #[inline(never)]
 extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, labels: u32) -> u64 {
     match passed(message) {
-        Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &Outlined),
+        Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &OutlinedLoops),
         None => u64::MAX,
     }
 }

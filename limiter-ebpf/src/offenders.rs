@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     judged::Packet,
-    offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    offender::{Dropper, Offender, OffenderKey, OffenderStore, RecordOutcome, Recording},
     policy::Tables,
 };
 
@@ -65,7 +65,7 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
             || {
                 let name = name?;
                 if let Some((named_by, _)) = name.name() {
-                    refused_questions::tell(named_by, packet.now);
+                    refused_questions::report(named_by, packet.now);
                 }
                 Some(store(&name, packet.now))
             },
@@ -75,7 +75,7 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
 }
 
 #[inline(always)]
-fn store(key: &OffenderKey, now_ns: u64) -> Stored {
+fn store(key: &OffenderKey, now_ns: u64) -> RecordOutcome {
     for _ in 0..ATTEMPTS {
         if let Some(offender) = OFFENDERS.get_ptr_mut(key) {
             // SAFETY: an element of the map: aligned words that stay mapped. Other CPUs add to
@@ -84,13 +84,13 @@ fn store(key: &OffenderKey, now_ns: u64) -> Stored {
                 atomic::add(&raw mut (*offender).drops, 1);
                 (&raw mut (*offender).last_drop_ns).write_volatile(now_ns);
             }
-            return Stored::Again;
+            return RecordOutcome::Again;
         }
         match OFFENDERS.insert(key, Offender::new(now_ns), u64::from(BPF_NOEXIST)) {
-            Ok(()) => return Stored::Anew,
+            Ok(()) => return RecordOutcome::Anew,
             Err(ALREADY_THERE) => {}
-            Err(_) => return Stored::NoRoom,
+            Err(_) => return RecordOutcome::NoRoom,
         }
     }
-    Stored::NoRoom
+    RecordOutcome::NoRoom
 }

@@ -22,7 +22,7 @@ static SAMPLING: PerCpuArray<Sampling, 1> = PerCpuArray::new();
 
 /// Reports the question of this CPU's current packet, if buckets know it or its domain by hash.
 #[inline(always)]
-pub(crate) fn tell(named_by: NamedBy, now_ns: u64) {
+pub(crate) fn report(named_by: NamedBy, now_ns: u64) {
     if !matches!(named_by, NamedBy::Domain | NamedBy::Question) {
         return;
     }

@@ -186,7 +186,7 @@ fn answer<const FRAGS: bool>(
         Ok(written) => written.response(),
         Err(response) => *response,
     };
-    if workspace.note(response).is_some() {
+    if workspace.set_response(response).is_some() {
         // The limits of answers are of GCRA, and prepared by calls.
         pipeline::<false, 0>().run(Stage::Answer, workspace);
     }

@@ -55,7 +55,7 @@ pub(crate) fn tcp_state() -> TcpState {
 
 /// Writes the verdict for the loader.
 #[inline(always)]
-pub(crate) fn tell(verdict: &Verdict) {
+pub(crate) fn report(verdict: &Verdict) {
     if is_on()
         && let Some(last) = TRIAL_VERDICT.get_ptr_mut(0)
     {

@@ -16,7 +16,7 @@ const PART: u32 = 16;
 
 /// The spent budget that prevents reading a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spent {
+pub(crate) enum ExhaustedBudget {
     /// The budget of the client's group.
     OfClient,
     /// The budget of all clients.
@@ -47,7 +47,7 @@ impl Budgets {
         clippy::cast_possible_truncation,
         reason = "any bits of a hash find a group"
     )]
-    pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> Result<(), Spent> {
+    pub(crate) fn take(&mut self, now_ns: u64, client: IpAddr) -> Result<(), ExhaustedBudget> {
         let network = match client {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             // A client with one address of a /64 has them all.
@@ -55,11 +55,11 @@ impl Budgets {
         };
         let group = self.hash.hash_one((client.is_ipv4(), network)) as usize % GROUPS;
         if !self.groups[group].take(now_ns) {
-            Err(Spent::OfClient)
+            Err(ExhaustedBudget::OfClient)
         } else if self.all.take(now_ns) {
             Ok(())
         } else {
-            Err(Spent::OfAll)
+            Err(ExhaustedBudget::OfAll)
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(taken(Ipv6Addr::from_bits(network | 1).into()), 1000);
         assert_eq!(taken(Ipv6Addr::from_bits(network | 2).into()), 0);
         let spent = budgets.take(0, Ipv6Addr::from_bits(network | 3).into());
-        assert_eq!(spent, Err(Spent::OfClient));
+        assert_eq!(spent, Err(ExhaustedBudget::OfClient));
         // Few clients share a group with one of these.
         let mut budgets = Budgets::new(160_000);
         for client in [1, 2, 3] {
@@ -164,6 +164,6 @@ mod tests {
             .count();
         assert!(served > 900, "{served}");
         let mut of_all = (0..u32::MAX).map(|number| budgets.take(0, Ipv4Addr::from(number).into()));
-        assert!(of_all.any(|taken| taken == Err(Spent::OfAll)));
+        assert!(of_all.any(|taken| taken == Err(ExhaustedBudget::OfAll)));
     }
 }

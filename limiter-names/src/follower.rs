@@ -18,12 +18,12 @@
 //!   attack: a sender with forged sources may spend all.
 
 use crate::{
-    budget::{Budgets, Spent},
+    budget::{Budgets, ExhaustedBudget},
+    first_bytes::FirstBytesCache,
     flow::{Flow, Protocol, Segment},
-    heard::Heard,
     name::Name,
-    outcome::{Found, NoName, Outcome},
-    reader::{Forgotten, Reader},
+    outcome::{FoundName, NoName, Outcome},
+    reader::{DiscardCounts, Reader},
     settings::Settings,
     table::Table,
 };
@@ -67,7 +67,7 @@ impl Default for FollowerSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The flow asks for a name.
-    Named(Flow, Found),
+    Named(Flow, FoundName),
     /// The flow has no name, and will have none. If it is [contradictory](NoName::Contradictory), its earlier name, if
     /// any, no longer stands.
     Nameless(Flow, NoName),
@@ -77,7 +77,7 @@ pub enum Change {
 
 /// Counters of all pieces, for one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct PieceCounts {
     /// Pieces read.
     pub pieces: u64,
     /// Pieces skipped because the budget was spent.
@@ -108,8 +108,8 @@ struct Side {
     /// The bytes of the names.
     name_bytes: usize,
     /// The bytes behind each outcome; unused over UDP.
-    heard: Heard,
-    followed: Followed,
+    heard: FirstBytesCache,
+    followed: PieceCounts,
 }
 
 impl Follower {
@@ -140,7 +140,7 @@ impl Follower {
         tell: impl FnMut(Change),
     ) -> bool {
         let side = self.side(flow.protocol);
-        side.feed(now_ns, flow, segment, tell) != Err(Spent::OfAll)
+        side.feed(now_ns, flow, segment, tell) != Err(ExhaustedBudget::OfAll)
     }
 
     /// Takes a segment of a connection's second hello; `first` is the number of the hello's first byte. The name of the
@@ -179,7 +179,7 @@ impl Follower {
     /// The first bytes of a connection, from which its outcome was read, as long as they are kept. Retransmissions at
     /// their places must be the same.
     #[must_use]
-    pub fn heard(&self, flow: &Flow) -> &[u8] {
+    pub fn first_bytes(&self, flow: &Flow) -> &[u8] {
         self.of(flow.protocol).heard.bytes(flow)
     }
 
@@ -193,13 +193,13 @@ impl Follower {
 
     /// The counters of a protocol's pieces.
     #[must_use]
-    pub const fn followed(&self, protocol: Protocol) -> Followed {
+    pub const fn followed(&self, protocol: Protocol) -> PieceCounts {
         self.of(protocol).followed
     }
 
     /// The counters of a protocol's flows that were discarded while incomplete.
     #[must_use]
-    pub const fn forgotten(&self, protocol: Protocol) -> Forgotten {
+    pub const fn forgotten(&self, protocol: Protocol) -> DiscardCounts {
         self.of(protocol).reader.forgotten()
     }
 
@@ -232,8 +232,8 @@ impl Side {
             budgets: Budgets::new(settings.pieces_a_second),
             kept: Table::new(),
             name_bytes: 0,
-            heard: Heard::new(settings.heard_bytes),
-            followed: Followed::default(),
+            heard: FirstBytesCache::new(settings.heard_bytes),
+            followed: PieceCounts::default(),
         }
     }
 
@@ -243,7 +243,7 @@ impl Side {
         flow: Flow,
         segment: Segment<'_>,
         mut tell: impl FnMut(Change),
-    ) -> Result<(), Spent> {
+    ) -> Result<(), ExhaustedBudget> {
         if segment.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use tls_parser::{
 
 use crate::{
     name::Name,
-    outcome::{Application, Applications, Found, How, NoName, Stop},
+    outcome::{Application, Applications, FoundName, NameSource, NoName, Stop},
 };
 
 /// The type of the message.
@@ -38,8 +38,8 @@ pub(crate) struct Hello {
 
 impl Hello {
     /// The name in the hello; `bytes` is the number of the flow's first bytes that contain it.
-    pub(crate) fn found(self, how: How, bytes: usize) -> Found {
-        Found {
+    pub(crate) fn found(self, how: NameSource, bytes: usize) -> FoundName {
+        FoundName {
             name: self.name,
             how,
             may_be_outer: self.may_be_outer,

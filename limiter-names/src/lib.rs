@@ -17,9 +17,9 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod first_bytes;
 mod flow;
 mod follower;
-mod heard;
 mod hello;
 mod http;
 mod name;
@@ -37,9 +37,9 @@ mod tls;
 
 pub use self::{
     flow::{Flow, Protocol, Segment},
-    follower::{Change, Followed, Follower, FollowerSettings},
+    follower::{Change, Follower, FollowerSettings, PieceCounts},
     name::{Name, NameError},
-    outcome::{Application, Applications, Found, How, NoName, Outcome},
-    reader::{Forgotten, Reader},
+    outcome::{Application, Applications, FoundName, NameSource, NoName, Outcome},
+    reader::{DiscardCounts, Reader},
     settings::Settings,
 };

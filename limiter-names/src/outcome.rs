@@ -8,18 +8,18 @@ use crate::name::{Name, NameError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The client asks for a name.
-    Name(Found),
+    Name(FoundName),
     /// The client asks for no name, or the name cannot be read.
     NoName(NoName),
 }
 
 /// A name, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundName {
     /// The name.
     pub name: Name,
     /// The message that contains the name.
-    pub how: How,
+    pub how: NameSource,
     /// The hello offers Encrypted ClientHello. The name may then be the outer name, of the server in front. It may also
     /// be the real one: browsers send the extension with random bytes, too, where they hide no name, and observers
     /// cannot tell the two cases apart.
@@ -38,7 +38,7 @@ pub struct Found {
 
 /// The message that contains a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum How {
+pub enum NameSource {
     /// The ClientHello of TLS over TCP.
     Tls,
     /// The ClientHello in QUIC's Initial packets.
@@ -49,7 +49,7 @@ pub enum How {
     Http2,
 }
 
-impl How {
+impl NameSource {
     /// All sources, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Tls, Self::Quic, Self::Http1, Self::Http2];
 

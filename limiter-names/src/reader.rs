@@ -2,7 +2,7 @@
 
 use crate::{
     flow::{Flow, Segment},
-    outcome::{Found, NoName, Outcome, Stop},
+    outcome::{FoundName, NoName, Outcome, Stop},
     quic::Quic,
     settings::Settings,
     table::Table,
@@ -13,19 +13,19 @@ use crate::{
 #[derive(Debug)]
 pub struct Reader {
     settings: Settings,
-    table: Table<Reading>,
+    table: Table<PendingFlow>,
     /// The memory of the values in the table, in bytes.
     kept_bytes: usize,
     /// Scratch space to put bytes together.
     room: Vec<u8>,
     /// The first bytes of the connection with the latest outcome, as far as they were read.
     last: Vec<u8>,
-    forgotten: Forgotten,
+    forgotten: DiscardCounts,
 }
 
 /// Counters of flows that were discarded while incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct DiscardCounts {
     /// Flows discarded because their time was over.
     pub timed_out: u64,
     /// Flows evicted for newer ones.
@@ -34,12 +34,12 @@ pub struct Forgotten {
 
 /// An incomplete flow.
 #[derive(Debug)]
-enum Reading {
+enum PendingFlow {
     Tcp(Tcp),
     Quic(Quic),
 }
 
-impl Reading {
+impl PendingFlow {
     fn memory(&self) -> usize {
         match self {
             Self::Tcp(tcp) => tcp.memory(),
@@ -58,7 +58,7 @@ impl Reader {
             kept_bytes: 0,
             room: Vec::new(),
             last: Vec::new(),
-            forgotten: Forgotten::default(),
+            forgotten: DiscardCounts::default(),
         }
     }
 
@@ -100,8 +100,8 @@ impl Reader {
     pub fn give_up(&mut self, flow: &Flow) -> Option<NoName> {
         let most = self.settings.flow_bytes;
         self.forget(flow).map(|reading| match reading {
-            Reading::Tcp(tcp) => tcp.why_not(most, &mut self.room),
-            Reading::Quic(_) => NoName::Incomplete,
+            PendingFlow::Tcp(tcp) => tcp.why_not(most, &mut self.room),
+            PendingFlow::Quic(_) => NoName::Incomplete,
         })
     }
 
@@ -113,7 +113,7 @@ impl Reader {
 
     /// The counters of flows that were discarded while incomplete.
     #[must_use]
-    pub const fn forgotten(&self) -> Forgotten {
+    pub const fn forgotten(&self) -> DiscardCounts {
         self.forgotten
     }
 
@@ -129,7 +129,7 @@ impl Reader {
         flow: Flow,
         (sequence, first): (u32, Option<u32>),
         payload: &[u8],
-    ) -> Result<Found, Stop> {
+    ) -> Result<FoundName, Stop> {
         let most = self.settings.flow_bytes;
         if self.table.get_mut(&flow).is_none() {
             // Most hellos come whole, and need no entry.
@@ -145,9 +145,9 @@ impl Reader {
                     }
                 }
             }
-            self.begin(now_ns, flow, Reading::Tcp(Tcp::new(sequence, first)));
+            self.begin(now_ns, flow, PendingFlow::Tcp(Tcp::new(sequence, first)));
         }
-        let Some(Reading::Tcp(tcp)) = self.table.get_mut(&flow) else {
+        let Some(PendingFlow::Tcp(tcp)) = self.table.get_mut(&flow) else {
             return Err(Stop::More);
         };
         let before = tcp.memory();
@@ -165,9 +165,9 @@ impl Reader {
         read
     }
 
-    fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<Found, Stop> {
+    fn feed_udp(&mut self, now_ns: u64, flow: Flow, payload: &[u8]) -> Result<FoundName, Stop> {
         let most = self.settings.flow_bytes;
-        if let Some(Reading::Quic(quic)) = self.table.get_mut(&flow) {
+        if let Some(PendingFlow::Quic(quic)) = self.table.get_mut(&flow) {
             let before = quic.memory();
             let added = quic.add(payload, most);
             self.kept_bytes = self.kept_bytes + quic.memory() - before;
@@ -177,13 +177,13 @@ impl Reader {
         quic.add(payload, most)?;
         let read = quic.read(most, &mut self.room);
         if read == Err(Stop::More) && quic.is_begun() {
-            self.begin(now_ns, flow, Reading::Quic(quic));
+            self.begin(now_ns, flow, PendingFlow::Quic(quic));
         }
         read
     }
 
     /// Keeps the received bytes of a new flow.
-    fn begin(&mut self, now_ns: u64, flow: Flow, reading: Reading) {
+    fn begin(&mut self, now_ns: u64, flow: Flow, reading: PendingFlow) {
         let most = self.settings.flows.max(1) as usize;
         while self.table.len() >= most && self.oldest_gives_way() {}
         self.kept_bytes += reading.memory();
@@ -211,7 +211,7 @@ impl Reader {
         }
     }
 
-    fn forget(&mut self, flow: &Flow) -> Option<Reading> {
+    fn forget(&mut self, flow: &Flow) -> Option<PendingFlow> {
         let reading = self.table.remove(flow)?;
         self.kept_bytes -= reading.memory();
         Some(reading)

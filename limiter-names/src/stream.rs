@@ -2,13 +2,13 @@
 
 use crate::{
     http,
-    outcome::{Applications, Found, How, NoName, Stop},
+    outcome::{Applications, FoundName, NameSource, NoName, Stop},
     tls,
 };
 
 /// Finds the name in the first bytes. `is_all`: no more of them will come; `most`: the maximum
 /// number of bytes.
-pub(crate) fn read(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
+pub(crate) fn read(bytes: &[u8], is_all: bool, most: u16) -> Result<FoundName, Stop> {
     let read = of_kind(bytes, is_all, most);
     match read {
         Err(Stop::More) if is_all => Err(Stop::No(NoName::TooLong)),
@@ -16,7 +16,7 @@ pub(crate) fn read(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop>
     }
 }
 
-fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
+fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<FoundName, Stop> {
     if bytes.is_empty() {
         return Err(Stop::More);
     }
@@ -30,11 +30,11 @@ fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<Found, Stop> {
         return Err(Stop::No(NoName::Sslv2));
     }
     let (name, how) = if http::two::begins(bytes) {
-        (http::two::read(bytes)?, How::Http2)
+        (http::two::read(bytes)?, NameSource::Http2)
     } else {
-        (http::one::read(bytes, is_all)?, How::Http1)
+        (http::one::read(bytes, is_all)?, NameSource::Http1)
     };
-    Ok(Found {
+    Ok(FoundName {
         name,
         how,
         may_be_outer: false,

@@ -1,7 +1,7 @@
 //! The first bytes of a TCP connection, from segments in any order.
 
 use crate::{
-    outcome::{Found, NoName, Stop},
+    outcome::{FoundName, NoName, Stop},
     pieces::Pieces,
     stream,
 };
@@ -76,7 +76,7 @@ impl Tcp {
     }
 
     /// Finds the name, as far as the bytes go; uses `room` to put them together.
-    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<Found, Stop> {
+    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<FoundName, Stop> {
         let is_all = self.pieces.is_full(most);
         read(self.pieces.beginning(room), self.is_first, is_all, most)
     }
@@ -96,7 +96,12 @@ impl Tcp {
 }
 
 /// Finds the name in the first bytes of a connection, or in bytes that may be its first ones.
-pub(crate) fn read(bytes: &[u8], is_first: bool, is_all: bool, most: u16) -> Result<Found, Stop> {
+pub(crate) fn read(
+    bytes: &[u8],
+    is_first: bool,
+    is_all: bool,
+    most: u16,
+) -> Result<FoundName, Stop> {
     match stream::read(bytes, is_all, most) {
         // Earlier bytes may still come, and make the whole readable.
         Err(Stop::No(NoName::Foreign | NoName::Malformed | NoName::Sslv2 | NoName::TooLong))

@@ -4,7 +4,7 @@ use tls_parser::{TlsRecordType, parse_tls_record_header};
 
 use crate::{
     hello,
-    outcome::{Found, How, NoName, Stop},
+    outcome::{FoundName, NameSource, NoName, Stop},
 };
 
 /// The type of a record of the handshake, which is the first byte that a client sends.
@@ -40,7 +40,7 @@ pub(crate) fn is_other_record(bytes: &[u8]) -> Result<bool, Stop> {
 /// Finds the name in the first bytes of a connection; at most `most` bytes can come.
 ///
 /// A client may split the hello into records as it likes, and each record may come in pieces.
-pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
+pub(crate) fn read(bytes: &[u8], most: u16) -> Result<FoundName, Stop> {
     let mut carried = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     // An incomplete header may still be completed.
@@ -62,7 +62,7 @@ pub(crate) fn read(bytes: &[u8], most: u16) -> Result<Found, Stop> {
             }
             read => {
                 let bytes = bytes.len() - after.len();
-                return read.map(|hello| hello.found(How::Tls, bytes));
+                return read.map(|hello| hello.found(NameSource::Tls, bytes));
             }
         }
     }

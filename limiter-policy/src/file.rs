@@ -20,7 +20,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// The reason why a file cannot be read as text.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum FileError {
     /// The system refused.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
@@ -50,7 +50,7 @@ pub enum Unreadable {
     Empty,
 }
 
-impl From<TargetError> for Unreadable {
+impl From<TargetError> for FileError {
     fn from(error: TargetError) -> Self {
         match error {
             TargetError::Io(error) => Self::Io(error),
@@ -59,7 +59,7 @@ impl From<TargetError> for Unreadable {
     }
 }
 
-pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
+pub(crate) fn read(path: &Path) -> Result<String, FileError> {
     text(read_at_most(path, MAX_MIB)?.bytes)
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Content {
 /// Accepts only regular files and pipes that are already open (`/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`):
 /// opening a named pipe would wait for its writer, and opening a device can have any effect. Follows symbolic
 /// links only if root, the file's owner or the calling user made them.
-pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable> {
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, FileError> {
     let is_descriptor = is_descriptor(path);
     // Check before opening: just opening a watchdog device starts it.
     let target = if is_descriptor {
@@ -88,14 +88,14 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
         Some(target) => fs::metadata(opened(target)),
         None => fs::metadata(path),
     };
-    let metadata = metadata.map_err(Unreadable::Io)?;
+    let metadata = metadata.map_err(FileError::Io)?;
     let kind = metadata.file_type();
     let open_pipe = kind.is_fifo() && is_descriptor;
     if kind.is_dir() {
-        return Err(Unreadable::Directory);
+        return Err(FileError::Directory);
     }
     if !kind.is_file() && !open_pipe {
-        return Err(Unreadable::NotRegular);
+        return Err(FileError::NotRegular);
     }
     let file = match &target {
         // The file may have a lease: do not wait for its holder.
@@ -105,17 +105,17 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Content, Unreadable
             .open(opened(target)),
         None => File::open(path),
     };
-    let file = file.map_err(Unreadable::Io)?;
+    let file = file.map_err(FileError::Io)?;
     if metadata.len() > most * MIB {
-        return Err(Unreadable::TooLarge(most));
+        return Err(FileError::TooLarge(most));
     }
     // The size may be unknown (a pipe) or change while we read.
     let mut bytes = Vec::new();
     file.take(most * MIB + 1)
         .read_to_end(&mut bytes)
-        .map_err(Unreadable::Io)?;
+        .map_err(FileError::Io)?;
     if bytes.len() as u64 > most * MIB {
-        return Err(Unreadable::TooLarge(most));
+        return Err(FileError::TooLarge(most));
     }
     Ok(Content {
         bytes,
@@ -136,35 +136,35 @@ pub fn is_descriptor(path: &Path) -> bool {
         || path.starts_with("/proc/self/fd")
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
+fn text(bytes: Vec<u8>) -> Result<String, FileError> {
     // A binary file is rarely UTF-8 either, but "binary" says more.
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
-        return Err(Unreadable::Nul(offset));
+        return Err(FileError::Nul(offset));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|error| Unreadable::NotUtf8(error.utf8_error().valid_up_to()))?;
+        .map_err(|error| FileError::NotUtf8(error.utf8_error().valid_up_to()))?;
     check(&text)?;
     Ok(text)
 }
 
 /// Checks the total size of one configuration's files.
-pub(crate) const fn check_together(bytes: usize) -> Result<(), Unreadable> {
+pub(crate) const fn check_together(bytes: usize) -> Result<(), FileError> {
     if bytes as u64 > MAX_MIB * MIB {
-        return Err(Unreadable::TooLargeTogether(MAX_MIB));
+        return Err(FileError::TooLargeTogether(MAX_MIB));
     }
     Ok(())
 }
 
 /// Checks that a text can be a configuration.
-pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
+pub(crate) fn check(text: &str) -> Result<(), FileError> {
     if text.len() as u64 > MAX_MIB * MIB {
-        return Err(Unreadable::TooLarge(MAX_MIB));
+        return Err(FileError::TooLarge(MAX_MIB));
     }
     if let Some(offset) = text.bytes().position(|byte| byte == 0) {
-        return Err(Unreadable::Nul(offset));
+        return Err(FileError::Nul(offset));
     }
     if text.trim().is_empty() {
-        return Err(Unreadable::Empty);
+        return Err(FileError::Empty);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 use limiter_common::table::HashKey;
 use limiter_fleet::{Key, KeyError, Keys, Members, Name};
 
-use crate::file::{Unreadable, read_at_most};
+use crate::file::{FileError, read_at_most};
 
 /// The largest file with a secret or with certificates, in MiB.
 const MAX_MIB: u64 = 1;
@@ -114,7 +114,7 @@ pub struct StorePlace {
 pub enum SecretFileError {
     /// It is unreadable.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] FileError),
     /// Users other than its owner have these permissions on it.
     #[error("is open to others than its owner (mode {0:04o}): `chmod 600` it")]
     TooOpen(u32),
@@ -175,7 +175,7 @@ pub fn read_password(path: &Path) -> Result<String, SecretFileError> {
 /// # Errors
 ///
 /// The file is unreadable.
-pub fn read_certificates(path: &Path) -> Result<Vec<u8>, Unreadable> {
+pub fn read_certificates(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(read_at_most(path, MAX_MIB)?.bytes)
 }
 

@@ -10,14 +10,14 @@ use crate::text;
 
 /// An address with its prefix length, if written.
 #[derive(Clone, Copy)]
-pub struct Written {
+pub struct AddressOrPrefix {
     pub(crate) address: IpAddr,
     pub(crate) length: Option<u8>,
 }
 
 /// The reason why a text is neither an address nor a prefix.
 #[derive(Debug)]
-pub enum Invalid {
+pub enum PrefixError {
     /// It resembles neither.
     Malformed,
     /// It has a zone, such as `%eth0`.
@@ -38,7 +38,7 @@ pub enum Invalid {
     NotARange(IpNet),
 }
 
-impl Invalid {
+impl PrefixError {
     /// Describes the error and its correction. `expected` names the kind of value.
     #[must_use]
     pub fn why(self, expected: &str) -> String {
@@ -79,29 +79,29 @@ impl Invalid {
     }
 }
 
-impl Written {
+impl AddressOrPrefix {
     /// Parses an address or prefix.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, PrefixError> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
         };
         if address.contains('%') {
-            return Err(Invalid::Zone);
+            return Err(PrefixError::Zone);
         }
         let address = match address.parse() {
             Ok(address) => address,
             Err(_) if has_leading_zeros(address) => {
-                return Err(Invalid::LeadingZeros);
+                return Err(PrefixError::LeadingZeros);
             }
-            Err(_) => return Err(Invalid::Malformed),
+            Err(_) => return Err(PrefixError::Malformed),
         };
         let length = match length {
             Some(length) => Some(parse_length(length, address)?),
             None => None,
         };
         match ipv4_meant(address, length) {
-            Some(ipv4) => Err(Invalid::Ipv4Mapped(ipv4)),
+            Some(ipv4) => Err(PrefixError::Ipv4Mapped(ipv4)),
             None => Ok(Self { address, length }),
         }
     }
@@ -123,20 +123,20 @@ impl Written {
     }
 
     /// Returns the prefix, which must have no host bits. An address alone is a prefix of full length.
-    pub fn prefix(self) -> Result<IpNet, Invalid> {
+    pub fn prefix(self) -> Result<IpNet, PrefixError> {
         let length = self.length.unwrap_or(self.bits());
-        let prefix = self.around(length).ok_or(Invalid::Malformed)?;
+        let prefix = self.around(length).ok_or(PrefixError::Malformed)?;
         if prefix.addr() == self.address {
             Ok(prefix)
         } else {
-            Err(Invalid::HostBits(prefix))
+            Err(PrefixError::HostBits(prefix))
         }
     }
 }
 
 /// A prefix as intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meant {
+pub struct IntendedPrefix {
     /// The prefix; an address has full length.
     pub prefix: IpNet,
     /// Whether a file would need another spelling.
@@ -147,21 +147,21 @@ pub struct Meant {
 ///
 /// Programs write an IPv4 client of a dual-stack server as IPv4-mapped, and a network by the address of an
 /// interface in it. Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6
-/// would answer about an address that no packet has. Files of the configuration use [`Written`] instead:
+/// would answer about an address that no packet has. Files of the configuration use [`AddressOrPrefix`] instead:
 /// their author is there to correct them.
-pub fn meant(text: &str) -> Result<Meant, Invalid> {
-    let corrected = |prefix| Meant {
+pub fn meant(text: &str) -> Result<IntendedPrefix, PrefixError> {
+    let corrected = |prefix| IntendedPrefix {
         prefix,
         is_corrected: true,
     };
-    match Written::parse(text).and_then(Written::prefix) {
-        Ok(prefix) => Ok(Meant {
+    match AddressOrPrefix::parse(text).and_then(AddressOrPrefix::prefix) {
+        Ok(prefix) => Ok(IntendedPrefix {
             prefix,
             is_corrected: false,
         }),
-        Err(Invalid::HostBits(prefix)) => Ok(corrected(prefix)),
+        Err(PrefixError::HostBits(prefix)) => Ok(corrected(prefix)),
         // A mapped prefix shorter than /96 stands for no IPv4 prefix.
-        Err(Invalid::Ipv4Mapped(ipv4)) if ipv4.contains('/') == text.contains('/') => {
+        Err(PrefixError::Ipv4Mapped(ipv4)) if ipv4.contains('/') == text.contains('/') => {
             Ok(corrected(meant(&ipv4)?.prefix))
         }
         Err(invalid) => Err(invalid),
@@ -176,14 +176,14 @@ const fn bits(address: IpAddr) -> u8 {
 }
 
 /// Parses a prefix length in its only valid spelling.
-fn parse_length(text: &str, address: IpAddr) -> Result<u8, Invalid> {
+fn parse_length(text: &str, address: IpAddr) -> Result<u8, PrefixError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || (text.starts_with('0') && text != "0") {
-        return Err(Invalid::Malformed);
+        return Err(PrefixError::Malformed);
     }
     match text.parse() {
         Ok(length) if length <= bits(address) => Ok(length),
-        _ => Err(Invalid::TooLong(address)),
+        _ => Err(PrefixError::TooLong(address)),
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
             ("172.20.5.7/16", "172.20.0.0/16", true),
             ("2001:db8:9:9::5/64", "2001:db8:9:9::/64", true),
         ] {
-            let expected = Meant {
+            let expected = IntendedPrefix {
                 prefix: prefix.parse().unwrap(),
                 is_corrected,
             };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use limiter_common::cookie::{MAX_SECRETS, Secret};
 
-use crate::file::{Unreadable, read_at_most};
+use crate::file::{FileError, read_at_most};
 
 /// The largest file, in MiB.
 const MAX_MIB: u64 = 1;
@@ -33,7 +33,7 @@ pub struct Secrets {
 pub enum SecretsError {
     /// It is unreadable.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] FileError),
     /// This line, counted from 1, is not a secret.
     #[error("has no secret in line {0}: expected {DIGITS} hexadecimal digits, not all of them 0")]
     Line(usize),

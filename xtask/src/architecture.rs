@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::unpacked::Unpacked;
+use crate::package_set::PackageSet;
 
 /// Rust's name of arm64.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -14,7 +14,7 @@ const TOOLS: &str = "aarch64-linux-gnu";
 
 /// The runner of arm64 programs, unpacked. Debian's package would register it with the kernel, for every
 /// program of the machine.
-const RUNNER: Unpacked = Unpacked {
+const RUNNER: PackageSet = PackageSet {
     directory: "arm64/runner",
     packages: "qemu-user-static",
     architecture: Architecture::Own,

@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{built::Built, command, privileges, run, servers::SERVERS, setup, workspace};
+use crate::{
+    built_targets::BuiltTargets, command, privileges, run, servers::SERVERS, setup, workspace,
+};
 
 /// The measurements to take, and the place of the results.
 #[derive(Args)]
@@ -60,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut cargo = command::cargo("build");
     // Native engines are measured as built for packages.
     cargo.args(["--package", "bench", "--profile", "dist"]);
-    let bench = Built::by(&mut cargo, "the benchmark")?.program("bench")?;
+    let bench = BuiltTargets::by(&mut cargo, "the benchmark")?.program("bench")?;
     let mut command = Command::new(&bench);
     if arguments.quick {
         command.arg("--quick");

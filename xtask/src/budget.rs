@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{build_ebpf, built::Built, command, privileges};
+use crate::{build_ebpf, built_targets::BuiltTargets, command, privileges};
 
 /// Builds the objects and the measuring program, and becomes it.
 ///
@@ -19,7 +19,7 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     build_ebpf::build()?;
     let mut cargo = command::cargo("build");
     cargo.args(["--package", "budget"]);
-    let budget = Built::by(&mut cargo, "the measuring program")?.program("budget")?;
+    let budget = BuiltTargets::by(&mut cargo, "the measuring program")?.program("budget")?;
     let mut command = Command::new(&budget);
     if json {
         command.arg("--json");

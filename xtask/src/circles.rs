@@ -56,7 +56,7 @@ impl Modules {
     }
 
     fn add(&mut self, module: Names, file: PathBuf, items: Vec<Item>) -> Result<()> {
-        let mut named = Named::default();
+        let mut named = NamedPaths::default();
         for item in items {
             match item {
                 Item::Mod(inner) if !is_for_tests(&inner.attrs) => {
@@ -148,7 +148,7 @@ impl Modules {
 
 /// The paths that a module names outside of its tests.
 #[derive(Default)]
-struct Named {
+struct NamedPaths {
     names: BTreeSet<Names>,
     /// The first name of each path.
     first: BTreeSet<String>,
@@ -157,7 +157,7 @@ struct Named {
     passed_on: BTreeSet<String>,
 }
 
-impl Named {
+impl NamedPaths {
     /// Returns the paths that the module depends on. A re-export alone is not a dependency.
     fn dependencies(&self) -> BTreeSet<Names> {
         let used = self.passed_on.intersection(&self.first);
@@ -199,7 +199,7 @@ impl Named {
     }
 }
 
-impl<'a> Visit<'a> for Named {
+impl<'a> Visit<'a> for NamedPaths {
     fn visit_item_use(&mut self, item: &'a ItemUse) {
         if !is_for_tests(&item.attrs) {
             let is_passed_on = !matches!(item.vis, Visibility::Inherited);

@@ -5,7 +5,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{architecture::Architecture, unpacked::Unpacked};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
 /// Foreign programs that a machine runs beside ours. busybox's `setpriv` cannot end a process with its
 /// parent, and its `nsenter` would run busybox's own `ip`.
@@ -35,10 +35,10 @@ impl Emulator {
     }
 
     /// Returns the packages for machines of another architecture.
-    pub(crate) const fn foreign_programs(self) -> Option<Unpacked> {
+    pub(crate) const fn foreign_programs(self) -> Option<PackageSet> {
         match self.0 {
             Architecture::Own => None,
-            Architecture::Arm64 => Some(Unpacked {
+            Architecture::Arm64 => Some(PackageSet {
                 directory: "arm64/programs",
                 packages: "busybox-static iproute2 libgcc-s1 util-linux wireguard-tools",
                 architecture: Architecture::Arm64,
@@ -73,7 +73,7 @@ impl Emulator {
         shells.join(" && ")
     }
 
-    const fn unpacked(self) -> Unpacked {
+    const fn unpacked(self) -> PackageSet {
         let (directory, packages) = match self.0 {
             Architecture::Own => (
                 "kernels/emulator",
@@ -81,7 +81,7 @@ impl Emulator {
             ),
             Architecture::Arm64 => ("kernels/emulator-arm64", "qemu-system-arm busybox-static"),
         };
-        Unpacked {
+        PackageSet {
             directory,
             packages,
             architecture: Architecture::Own,

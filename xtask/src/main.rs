@@ -2,11 +2,11 @@
 
 mod apt;
 mod architecture;
+mod background;
 mod bench;
-mod beside;
 mod budget;
 mod build_ebpf;
-mod built;
+mod built_targets;
 #[cfg(test)]
 mod circles;
 mod command;
@@ -18,6 +18,7 @@ mod emulator;
 mod fuzz;
 mod kernels;
 mod object;
+mod package_set;
 mod peers;
 mod privileges;
 mod run;
@@ -26,7 +27,6 @@ mod setup;
 mod suite;
 mod test;
 mod test_results;
-mod unpacked;
 mod workspace;
 
 use std::{ffi::OsString, process::ExitCode};

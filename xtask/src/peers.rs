@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use crate::{architecture::Architecture, unpacked::Unpacked};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
 /// `limiter-userspace/tests/enforcement/peers/program.rs` finds them there.
-pub(crate) const PEERS: Unpacked = Unpacked {
+pub(crate) const PEERS: PackageSet = PackageSet {
     directory: "peers",
     packages: "nginx nsd unbound bind9 dnsmasq-base bind9-dnsutils knot-dnsutils prometheus jsonnet fail2ban \
                crowdsec-custom-bouncer chromium chromium-driver fonts-dejavu-core \

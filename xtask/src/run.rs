@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{built::Built, command, cost::Stopwatch, demo, setup};
+use crate::{built_targets::BuiltTargets, command, cost::Stopwatch, demo, setup};
 
 /// Builds the daemon and becomes it. Without arguments, runs the demonstration.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
@@ -39,5 +39,5 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
 pub(crate) fn build() -> Result<PathBuf> {
     let mut cargo = command::cargo("build");
     cargo.args(["--release", "--package", "limiter-userspace"]);
-    Built::by(&mut cargo, "the daemon")?.program("limiter")
+    BuiltTargets::by(&mut cargo, "the daemon")?.program("limiter")
 }

@@ -1,8 +1,8 @@
 //! The benchmark's servers: installed, or unpacked for it alone, so that none starts as a service.
 
-use crate::{architecture::Architecture, unpacked::Unpacked};
+use crate::{architecture::Architecture, package_set::PackageSet};
 
-pub(crate) const SERVERS: Unpacked = Unpacked {
+pub(crate) const SERVERS: PackageSet = PackageSet {
     directory: "bench/servers",
     packages: "nsd knot nginx",
     architecture: Architecture::Own,

@@ -14,8 +14,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use crate::{
-    beside::giving_way,
-    built::{Built, TestProgram},
+    background::giving_way,
+    built_targets::{BuiltTargets, TestProgram},
     command::{self, shown},
     test_results::TestResults,
     workspace,
@@ -25,7 +25,7 @@ use crate::{
 const THREADS: usize = 3;
 
 /// Builds every target for the host, and fails on any warning of rustc's or clippy's.
-pub(crate) fn build() -> Result<Built> {
+pub(crate) fn build() -> Result<BuiltTargets> {
     let driver = command::cargo_file().with_file_name("clippy-driver");
     let mut cargo = command::cargo("build");
     cargo
@@ -34,7 +34,7 @@ pub(crate) fn build() -> Result<Built> {
         // The same as in `cargo clippy -- -Dwarnings`, which sets it for `cargo check`.
         .env("RUSTC_WORKSPACE_WRAPPER", driver)
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
-    Built::by(&mut cargo, "the workspace with its tests")
+    BuiltTargets::by(&mut cargo, "the workspace with its tests")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +58,14 @@ impl Kind {
 }
 
 /// Runs the programs that measure the machine, and adds their results.
-pub(crate) fn run_alone(built: &Built, results: &mut TestResults) -> Result<()> {
+pub(crate) fn run_alone(built: &BuiltTargets, results: &mut TestResults) -> Result<()> {
     let alone = run(built, Kind::Alone)?;
     results.add(&alone);
     alone.check()
 }
 
 /// Runs all other programs, and adds their results. Computing programs use the time in which daemons wait.
-pub(crate) fn run_others(built: &Built, results: &mut TestResults) -> Result<()> {
+pub(crate) fn run_others(built: &BuiltTargets, results: &mut TestResults) -> Result<()> {
     let (daemons, computing) = thread::scope(|scope| {
         let computing = scope.spawn(|| run(built, Kind::Computing));
         (run(built, Kind::Daemons), computing.join())
@@ -78,7 +78,7 @@ pub(crate) fn run_others(built: &Built, results: &mut TestResults) -> Result<()>
 }
 
 /// Runs test programs one after another. Continues after a failure.
-fn run(built: &Built, kind: Kind) -> Result<TestResults> {
+fn run(built: &BuiltTargets, kind: Kind) -> Result<TestResults> {
     let mut results = TestResults::default();
     let programs = built.test_programs().into_iter();
     for program in programs.filter(|program| Kind::of(program) == kind) {

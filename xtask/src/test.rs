@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ebpf_build::Builder;
 
 use crate::{
-    beside::Beside,
+    background::BackgroundCommand,
     command,
     cost::{Cost, Stopwatch},
     deny, dist, fuzz, kernels, privileges, setup, suite,
@@ -66,8 +66,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         steps.run("tests alone", || suite::run_alone(built, &mut results))?;
     }
     // Tests with daemons mostly wait, so clippy can run beside them.
-    let shipped = Beside::start(&clippy_as_shipped());
-    let fuzzers = fuzz::build_command().and_then(|command| Beside::start(&command));
+    let shipped = BackgroundCommand::start(&clippy_as_shipped());
+    let fuzzers = fuzz::build_command().and_then(|command| BackgroundCommand::start(&command));
     if let Some(built) = &built {
         steps.run("tests", || suite::run_others(built, &mut results))?;
     }

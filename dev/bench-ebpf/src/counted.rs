@@ -26,8 +26,8 @@ pub(crate) fn pass_it(sink: bool) -> xdp_action::Type {
 }
 
 #[inline(always)]
-fn count(what: u32) {
-    if let Some(counter) = COUNTED.get_ptr_mut(what) {
+fn count(index: u32) {
+    if let Some(counter) = COUNTED.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         unsafe { *counter += 1 };
     }

@@ -15,7 +15,7 @@ use limiter_common::{
     standing::{Event, SourceId},
 };
 use limiter_datapath::kernel::{
-    Clocking, Instance, LogLevel, ReputationMaps, Settings, monotonic_now, possible_cpus,
+    ClockSource, Instance, LogLevel, ReputationMaps, Settings, monotonic_now, possible_cpus,
     unix_ahead_ns,
 };
 use limiter_policy::{
@@ -73,7 +73,7 @@ impl Scene {
         let tables = CompiledPolicy::new(&policy, possible_cpus())?;
         let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
             .sized_for(&tables);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let maps = instance.take_reputation(settings)?;
         let secrets = (1..=secrets).map(secret).collect::<Result<Vec<_>>>()?;
         maps.cookies()
@@ -105,8 +105,8 @@ impl Scene {
 fn main() -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    let mut row = |what: &str, cost: u128| {
-        table.add_row([what.to_owned(), format!("{cost} ns")]);
+    let mut row = |label: &str, cost: u128| {
+        table.add_row([label.to_owned(), format!("{cost} ns")]);
     };
     let without = query(1)?;
     let none = Scene::new(0)?;

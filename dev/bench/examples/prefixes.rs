@@ -17,7 +17,7 @@ use anyhow::Result;
 use comfy_table::{Table, presets};
 use ipnet::IpNet;
 use limiter_common::{address::Address, limit::BUILT_IN, policy::classify};
-use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
+use limiter_datapath::kernel::{ClockSource, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, Limit, Override, OverrideId, Policy, Rate},
@@ -231,7 +231,7 @@ fn main() -> Result<()> {
         let tables = CompiledPolicy::new(&policy, possible_cpus())?;
         let compiled = start.elapsed();
         let start = Instant::now();
-        let instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let loaded = start.elapsed();
         let v4 = prefixes
             .first()

@@ -48,7 +48,7 @@ fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     for (port, name, heard) in NAMED {
         let asked = names.asked_by_tcp(Some(&name.parse::<DnsName>()?));
         let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
-        let flow = flow.heard(heard, Records::Read);
+        let flow = flow.with_first_bytes(heard, Records::Read);
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;
         let bytes = FirstBytes::new(&[BYTE; HEARD as usize]);

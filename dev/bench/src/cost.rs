@@ -11,7 +11,7 @@ use bench_common::Sink;
 use testbed::Interrupt;
 
 use crate::{
-    contender::{Contender, Loaded, Runnable as _, Terms},
+    contender::{Contender, LoadedProgram, Runnable as _, Terms},
     cpu,
     float::to_f64,
     results::Figure,
@@ -69,7 +69,7 @@ pub(crate) fn measure(
     programs
         .into_iter()
         .map(|(contender, program, runs)| {
-            let kept = program.kept().map(|kept| kept.look(scenario.sources()));
+            let kept = program.kept().map(|kept| kept.measure(scenario.sources()));
             Ok(Figure {
                 contender,
                 scenario: *scenario,
@@ -95,7 +95,7 @@ fn terms(scenario: &Scenario) -> Terms {
 /// A program to run repeatedly.
 #[derive(Clone, Copy)]
 struct Run<'a> {
-    program: &'a Loaded,
+    program: &'a LoadedProgram,
     frame: &'a [u8],
     cpus: usize,
     interrupt: &'a Interrupt,

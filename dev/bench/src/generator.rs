@@ -37,7 +37,7 @@ pub(crate) struct Generator {
 
 /// The number of frames sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SendRate {
     pub(crate) frames: u64,
     /// Frames per second, of all CPUs together.
     pub(crate) rate: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Sent {
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
+pub(crate) struct StopCondition {
     /// The generator's running time.
     pub(crate) time: Duration,
     /// The number of frames of all CPUs together.
@@ -101,12 +101,12 @@ impl Generator {
     }
 
     /// Sends as fast as possible, on every CPU of the scenario.
-    pub(crate) fn send(&self, until: Until) -> Result<Sent> {
-        let each = Until {
+    pub(crate) fn send(&self, until: StopCondition) -> Result<SendRate> {
+        let each = StopCondition {
             frames: until.frames.div_ceil(u64::try_from(self.cpus)?),
             ..until
         };
-        let sent: Vec<Result<Sent>> = thread::scope(|scope| {
+        let sent: Vec<Result<SendRate>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..self.cpus)
                 .map(|cpu| scope.spawn(move || self.namespace.enter(|| self.send_on(cpu, each))))
                 .collect();
@@ -118,7 +118,7 @@ impl Generator {
                 })
                 .collect()
         });
-        let mut total = Sent::default();
+        let mut total = SendRate::default();
         for sent in sent {
             let sent = sent?;
             total.frames += sent.frames;
@@ -127,7 +127,7 @@ impl Generator {
         Ok(total)
     }
 
-    fn send_on(&self, cpu: usize, until: Until) -> Result<Sent> {
+    fn send_on(&self, cpu: usize, until: StopCondition) -> Result<SendRate> {
         cpu::pin(cpu)?;
         let (mut frames, mut time) = (0, Duration::ZERO);
         let mut chunk = FIRST_CHUNK;
@@ -138,7 +138,7 @@ impl Generator {
             time += took;
             chunk = next_chunk(chunk, took, until.time.saturating_sub(time).min(CHUNK_TIME));
         }
-        Ok(Sent {
+        Ok(SendRate {
             frames,
             rate: to_f64(frames) / time.as_secs_f64(),
         })

@@ -10,9 +10,9 @@ use anyhow::{Result, bail};
 use testbed::{CLIENT_INTERFACE, Interrupt, Pair, SERVER_INTERFACE};
 
 use crate::{
-    contender::{Contender, Loaded, Terms},
+    contender::{Contender, LoadedProgram, Terms},
     float::to_f64,
-    generator::{Generator, Until},
+    generator::{Generator, StopCondition},
     scenario::{SERVER_V4, SERVER_V6, Scenario},
     tool,
 };
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A contender at work. It is removed with its namespaces on drop.
 pub(crate) struct Lane {
     /// Keeps a program attached.
-    _at_work: Option<Loaded>,
+    _at_work: Option<LoadedProgram>,
     generator: Generator,
     pair: Pair,
 }
@@ -59,7 +59,7 @@ impl Lane {
 
     /// Floods until the contender has reached its steady state.
     pub(crate) fn warm_up(&self, frames: u64) -> Result<()> {
-        self.generator.send(Until {
+        self.generator.send(StopCondition {
             time: LONGEST_WARM_UP,
             frames,
         })?;
@@ -69,7 +69,7 @@ impl Lane {
     /// Floods for a time, and counts the contender's decisions.
     pub(crate) fn measure(&self, time: Duration) -> Result<Flood> {
         let (seen, lost) = (self.pair.received()?, self.pair.lost()?);
-        let sent = self.generator.send(Until {
+        let sent = self.generator.send(StopCondition {
             time,
             frames: u64::MAX,
         })?;

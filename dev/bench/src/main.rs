@@ -147,11 +147,11 @@ fn measure(
     interrupt: &Interrupt,
 ) -> Result<Results> {
     let bar = progress_bar(plan, service)?;
-    let step = |what: &str| {
+    let step = |description: &str| {
         if bar.is_hidden() {
-            eprintln!("{:>4} s  {what}", bar.elapsed().as_secs());
+            eprintln!("{:>4} s  {description}", bar.elapsed().as_secs());
         }
-        bar.set_message(what.to_owned());
+        bar.set_message(description.to_owned());
         bar.inc(1);
     };
     let (mut rates, mut costs) = (Vec::new(), Vec::new());

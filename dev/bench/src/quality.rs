@@ -20,7 +20,7 @@ use testbed::{Interrupt, Pair, monotonic_ns};
 use crate::{
     contender::{Contender, Override, Terms},
     float::to_f64,
-    generator::{Generator, Until},
+    generator::{Generator, StopCondition},
     lane::new_pair,
     objects,
     scenario::{PORT, Scenario},
@@ -47,7 +47,7 @@ pub(crate) const SLOW_PER_MINUTE: u64 = 12;
 pub(crate) const SLOW_SENDS_PER_MINUTE: u64 = 30;
 
 /// Floods without clients until the sources have filled every store.
-const WARM_UP: Until = Until {
+const WARM_UP: StopCondition = StopCondition {
     time: Duration::from_secs(4),
     frames: 1 << 22,
 };
@@ -144,7 +144,7 @@ fn run(
 
     let lost = pair.lost()?;
     generator.set_clients(&clients(monotonic_ns()))?;
-    let sent = generator.send(Until {
+    let sent = generator.send(StopCondition {
         time,
         frames: u64::MAX,
     })?;

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use crate::{
-    contender::Found,
+    contender::MemoryReport,
     footprint::Footprint,
     machine::Machine,
     plan::Effort,
     quality::Quality,
     scenario::Scenario,
-    service::{Under, course::Courses},
+    service::{FloodResults, course::Courses},
     stats::Spread,
     target::Target,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Figure {
     /// Frames lost before the contender, per million, in the worst run.
     pub(crate) lost_ppm: f64,
     /// The limiter's store afterwards; `None` for other contenders, or if not measured.
-    pub(crate) kept: Option<Found>,
+    pub(crate) kept: Option<MemoryReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -39,7 +39,7 @@ pub(crate) struct Results {
     /// Clients under the largest flood.
     pub(crate) qualities: Vec<Quality>,
     /// Good clients of real servers.
-    pub(crate) services: Vec<Under>,
+    pub(crate) services: Vec<FloodResults>,
     /// Good clients before, during and after a flood; `None` if not measured.
     pub(crate) course: Option<Courses>,
     pub(crate) footprint: Footprint,

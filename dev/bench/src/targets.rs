@@ -11,7 +11,8 @@ use crate::{
     results::Results,
     scenario::Scenario,
     service::{
-        ANSWERS, AUTO, Attack, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate, SYNPROXY, Under,
+        ANSWERS, AUTO, Attack, FloodResults, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, Outcome, Rate,
+        SYNPROXY,
     },
     target::{
         Bound::{self, AtLeast, AtMost, Within},
@@ -186,7 +187,7 @@ const ALL: f64 = 99.9;
 const PROMPT_MS: f64 = 5.0;
 
 /// Returns the limiter's targets at real servers, for each measured configuration.
-pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
+pub(crate) fn of_service(services: &[FloodResults]) -> Vec<Target> {
     let measured = services.iter().flat_map(|under| {
         let names = under.outcomes.iter().map(|outcome| outcome.defence);
         let limiters = names.filter(|name| [LIMITER, KNOWN_FIRST, ANSWERS, AUTO].contains(name));
@@ -197,7 +198,7 @@ pub(crate) fn of_service(services: &[Under]) -> Vec<Target> {
         .collect()
 }
 
-fn of_limiter(under: &Under, name: &str) -> Vec<Target> {
+fn of_limiter(under: &FloodResults, name: &str) -> Vec<Target> {
     let [limiter, ideal, nothing] = [name, IDEAL, NOTHING].map(|defence| under.of(defence));
     let first = |outcome: Option<&Outcome>| Some(outcome?.known[0].median);
     let p99 = |outcome: Option<&Outcome>| Some(outcome?.p99_ms.median);
@@ -265,7 +266,7 @@ fn of_limiter(under: &Under, name: &str) -> Vec<Target> {
 }
 
 /// Returns the targets of a limiter that answers new clients.
-fn of_answers(under: &Under, limiter: Option<&Outcome>) -> Vec<Target> {
+fn of_answers(under: &FloodResults, limiter: Option<&Outcome>) -> Vec<Target> {
     let target = |what: &str, bound, measured| {
         let flood = under.flood.name;
         Target::new(format!("{flood}, {ANSWERS}: {what}"), bound, "%", measured)

@@ -18,7 +18,7 @@ use limiter_common::{
 use limiter_policy::policy::{
     Deny, DnsCookies, DnsMatch, DnsName, Fragments, IcmpTypes, Limit, Match, Mode, OverriddenName,
     Override, OverrideId, Percentage, PermaBlock, Policy, PressureOf, Queue, Rate, Reserve,
-    Reserved, Sieve, TcpFlags, UntilKnown,
+    ReserveSize, Sieve, TcpFlags, UntilKnown,
 };
 
 /// How many ids of each family each limit overrides. With `MAX_LIMITS` limits they make about eight thousand ranges in
@@ -194,10 +194,10 @@ fn matching(limit_index: u32) -> Match {
 
 /// Tokens of [`RATE`].
 const RESERVE: Reserve = Reserve {
-    familiar: Reserved::Tokens(1_000),
-    fresh: Reserved::Tokens(2_000),
-    retried: Reserved::Tokens(3_000),
-    unknown: Reserved::Tokens(5_000),
+    familiar: ReserveSize::Tokens(1_000),
+    fresh: ReserveSize::Tokens(2_000),
+    retried: ReserveSize::Tokens(3_000),
+    unknown: ReserveSize::Tokens(5_000),
 };
 
 /// The number of nodes in a fleet.

@@ -2,14 +2,14 @@
 
 use std::{io, path::PathBuf};
 
-use crate::toolchain::Missing;
+use crate::toolchain::MissingParts;
 
 /// The reason why there is no object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine cannot build for BPF.
     #[error("no eBPF toolchain: {0}: run `cargo xtask setup`")]
-    NoToolchain(#[from] Missing),
+    NoToolchain(#[from] MissingParts),
     /// A program of the toolchain did not start.
     #[error("cannot run {}: {source}", program.display())]
     Spawn {

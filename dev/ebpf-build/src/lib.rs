@@ -21,4 +21,4 @@ pub use error::Error;
 pub use installation::Installation;
 pub use objects::{BenchObjects, Builder, Objects};
 pub use places::Places;
-pub use toolchain::{Missing, Toolchain};
+pub use toolchain::{MissingParts, Toolchain};

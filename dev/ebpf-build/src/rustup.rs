@@ -7,13 +7,13 @@ use std::{
 
 /// An installed toolchain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledToolchain {
     pub(crate) name: String,
     pub(crate) sysroot: PathBuf,
 }
 
 /// Asks rustup for its toolchains; returns none if it fails.
-pub(crate) fn toolchains(rustup: &Path) -> Vec<Installed> {
+pub(crate) fn toolchains(rustup: &Path) -> Vec<InstalledToolchain> {
     Command::new(rustup)
         .args(["toolchain", "list", "--verbose"])
         .output()
@@ -25,12 +25,12 @@ pub(crate) fn toolchains(rustup: &Path) -> Vec<Installed> {
 
 /// Parses lines of a name, notes in brackets if any, and an absolute path, which may contain
 /// spaces.
-fn parse(list: &str) -> Vec<Installed> {
+fn parse(list: &str) -> Vec<InstalledToolchain> {
     list.lines()
         .filter_map(|line| {
             let name = line.split_whitespace().next()?;
             let path = &line[line.find('/')?..];
-            Some(Installed {
+            Some(InstalledToolchain {
                 name: name.to_owned(),
                 sysroot: PathBuf::from(path.trim_end()),
             })
@@ -64,7 +64,7 @@ mod tests {
         for (list, expected) in cases {
             let expected: Vec<_> = expected
                 .iter()
-                .map(|(name, sysroot)| Installed {
+                .map(|(name, sysroot)| InstalledToolchain {
                     name: (*name).to_owned(),
                     sysroot: PathBuf::from(sysroot),
                 })

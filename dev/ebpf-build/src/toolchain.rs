@@ -31,16 +31,16 @@ pub struct Toolchain {
 
 /// The parts of a toolchain that a machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingParts {
     /// No compiler includes its library's source.
     pub compiler: bool,
     /// bpf-linker is not installed.
     pub linker: bool,
 }
 
-impl std::error::Error for Missing {}
+impl std::error::Error for MissingParts {}
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.compiler {
             write!(
@@ -61,10 +61,10 @@ impl fmt::Display for Missing {
 
 impl Toolchain {
     /// Finds a compiler and a linker.
-    pub fn find(places: &Places) -> Result<Self, Missing> {
+    pub fn find(places: &Places) -> Result<Self, MissingParts> {
         match (compiler::find(places), linker::find(places)) {
             (Some(compiler), Some(linker)) => Ok(Self { compiler, linker }),
-            (compiler, linker) => Err(Missing {
+            (compiler, linker) => Err(MissingParts {
                 compiler: compiler.is_none(),
                 linker: linker.is_none(),
             }),
@@ -123,7 +123,7 @@ mod tests {
         let missing = Toolchain::find(&places).unwrap_err();
         assert_eq!(
             missing,
-            Missing {
+            MissingParts {
                 compiler: true,
                 linker: true
             }

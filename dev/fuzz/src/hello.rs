@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use limiter_names::{
-    Flow, Found, How, NoName, Outcome, Protocol, Reader, Segment, Settings,
+    Flow, FoundName, NameSource, NoName, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, Initial, Version, crypto, records},
 };
 
@@ -120,7 +120,7 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
     });
     let over_quic = datagrams_read(&datagrams.collect::<Vec<_>>(), input);
     let how = |outcome: Option<Outcome>, how| match outcome {
-        Some(Outcome::Name(found)) => Some(Outcome::Name(Found { how, ..found })),
+        Some(Outcome::Name(found)) => Some(Outcome::Name(FoundName { how, ..found })),
         outcome => outcome,
     };
     // TCP adds the records' headers.
@@ -128,7 +128,7 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
         matches!(outcome, None | Some(Outcome::NoName(NoName::TooLong)))
     };
     if !is_long(&over_tcp) && !is_long(&over_quic) {
-        assert_eq!(how(over_tcp, How::Quic), over_quic);
+        assert_eq!(how(over_tcp, NameSource::Quic), over_quic);
     }
 }
 
@@ -160,7 +160,7 @@ fn reader(input: &Input<'_>) -> Reader {
 }
 
 /// A name must be safe for terminals, files and command lines.
-fn is_harmless(outcome: Option<&Outcome>) {
+fn assert_harmless(outcome: Option<&Outcome>) {
     if let Some(Outcome::Name(found)) = outcome {
         let name = found.name.as_str();
         assert!((1..=253).contains(&name.len()) && !name.starts_with('-'));
@@ -189,7 +189,7 @@ fn stream_read(input: &Input<'_>, bytes: &[u8]) -> Option<Outcome> {
     };
     let mut whole = reader(input);
     let at_once = feed(&mut whole, 0, bytes);
-    is_harmless(at_once.as_ref());
+    assert_harmless(at_once.as_ref());
 
     let mut random = fastrand::Rng::with_seed(input.seed);
     let most = usize::from(input.piece).max(bytes.len() / 32).max(1);
@@ -224,7 +224,7 @@ fn datagrams_read(datagrams: &[Vec<u8>], input: &Input<'_>) -> Option<Outcome> {
     let mut reader = reader(input);
     for payload in datagrams {
         let outcome = reader.feed(0, flow(Protocol::Udp), Segment::Udp { payload });
-        is_harmless(outcome.as_ref());
+        assert_harmless(outcome.as_ref());
         if outcome.is_some() {
             return outcome;
         }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use socket2::{Domain, Socket, Type};
 
 use crate::{
-    load::{Load, Progress, Sent},
+    load::{Load, Progress, SendReport},
     namespace::Namespace,
 };
 
@@ -33,7 +33,7 @@ pub struct Connector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     /// The SYNs sent, one per attempt, and the times.
-    pub sent: Sent,
+    pub sent: SendReport,
     /// The number of attempts that became connections.
     pub established: u64,
 }

@@ -16,7 +16,7 @@ use socket2::Socket;
 use crate::{clock::monotonic_ns, socket, softirq, tally::Tally};
 
 /// The result of a read: the packet's source, and its bytes.
-pub(crate) type Received = (Option<IpAddr>, usize);
+pub(crate) type ReceivedPacket = (Option<IpAddr>, usize);
 
 /// Reads a socket on its own thread and counts, until it is finished or dropped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Counter {
 impl Counter {
     pub(crate) fn start(
         socket: Socket,
-        mut receive: impl FnMut(&Socket) -> io::Result<Received> + Send + 'static,
+        mut receive: impl FnMut(&Socket) -> io::Result<ReceivedPacket> + Send + 'static,
     ) -> Result<Self> {
         socket::prepare(&socket)?;
         let socket = Arc::new(socket);
@@ -78,7 +78,7 @@ fn count(
     socket: &Socket,
     tally: &Mutex<Tally>,
     stop: &AtomicBool,
-    receive: &mut impl FnMut(&Socket) -> io::Result<Received>,
+    receive: &mut impl FnMut(&Socket) -> io::Result<ReceivedPacket>,
 ) -> io::Result<()> {
     loop {
         match receive(socket) {

@@ -68,12 +68,12 @@ pub enum SocketKind {
 #[derive(Debug)]
 pub struct IpSockets {
     epoll: Epoll,
-    sockets: Vec<Open>,
+    sockets: Vec<OpenSocket>,
     buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenSocket {
     socket: Socket,
     kind: SocketKind,
     protocol: u8,
@@ -84,12 +84,12 @@ impl IpSockets {
     /// Opens the sockets, the UDP socket on a port.
     pub fn new(namespace: &Namespace, udp_port: u16) -> Result<Self> {
         let sockets = namespace.enter(|| {
-            let v4 = (1..=u8::MAX).map(|protocol| Open::raw(Domain::IPV4, protocol));
+            let v4 = (1..=u8::MAX).map(|protocol| OpenSocket::raw(Domain::IPV4, protocol));
             let v6 = (1..=u8::MAX)
                 .filter(|protocol| !READ_ON_THE_WAY.contains(protocol))
-                .map(|protocol| Open::raw(Domain::IPV6, protocol));
+                .map(|protocol| OpenSocket::raw(Domain::IPV6, protocol));
             v4.chain(v6)
-                .chain([Open::udp(udp_port)])
+                .chain([OpenSocket::udp(udp_port)])
                 .collect::<Result<Vec<_>>>()
         })?;
         let epoll = Epoll::new(EpollCreateFlags::empty()).context("cannot make an epoll")?;
@@ -132,7 +132,7 @@ impl IpSockets {
     }
 }
 
-impl Open {
+impl OpenSocket {
     fn raw(domain: Domain, protocol: u8) -> Result<Self> {
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))
             .context("cannot make a raw socket: it takes root (CAP_NET_RAW)")?;

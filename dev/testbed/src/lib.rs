@@ -60,7 +60,7 @@ pub use ip_sockets::{Delivery, IpSockets, SocketKind};
 pub use limiter::Limiter;
 pub use link::{CLIENT_MAC, SERVER_MAC};
 pub use listener::Listener;
-pub use load::{Load, Progress, Sent};
+pub use load::{Load, Progress, SendReport};
 pub use namespace::Namespace;
 pub use numbers::next_numbers;
 pub use pair::{CLIENT_INTERFACE, Pair, SERVER_INTERFACE};

@@ -285,7 +285,7 @@ impl Limiter {
             if is_ready {
                 thread::sleep(MOMENT);
             } else {
-                is_ready = self.notices.tell_ready(PACE);
+                is_ready = self.notices.wait_ready(PACE);
             }
         }
         Ok(())
@@ -344,7 +344,7 @@ impl Site {
     /// Starts the daemon, and listens to its notices.
     fn spawn(&self) -> Result<(Child, Notices)> {
         let path = self.directory.path().join("notices");
-        let notices = Notices::hear(&path)?;
+        let notices = Notices::listen(&path)?;
         let log = File::options().create(true).append(true).open(self.log());
         let child = self
             .run()

@@ -76,10 +76,10 @@ impl Load {
         &self,
         progress: &Progress,
         mut deliver: impl FnMut(u64) -> io::Result<()>,
-    ) -> io::Result<Sent> {
+    ) -> io::Result<SendReport> {
         let start = Instant::now();
         let first_ns = monotonic_ns();
-        let mut sent = Sent {
+        let mut sent = SendReport {
             packets: 0,
             first_ns,
             last_ns: first_ns,
@@ -120,7 +120,7 @@ impl Load {
 
 /// The packets sent, and the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendReport {
     /// The number of packets, frames or connections tried.
     pub packets: u64,
     /// [`monotonic_ns`] just before the first was sent.
@@ -135,11 +135,11 @@ pub struct Sent {
 /// A handle on a running load, for any thread: follows its progress, and can end it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<LoadState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct LoadState {
     sent: AtomicU64,
     stop: AtomicBool,
 }

@@ -23,21 +23,21 @@ pub(crate) struct Notices {
 
 impl Notices {
     /// Listens at the path, in place of an earlier daemon's socket.
-    pub(crate) fn hear(path: &Path) -> Result<Self> {
+    pub(crate) fn listen(path: &Path) -> Result<Self> {
         if path.exists() {
             fs::remove_file(path)?;
         }
         let socket = UnixDatagram::bind(path).context("cannot listen for notices")?;
         let socket = Arc::new(socket);
-        let (tell, ready) = mpsc::channel();
-        let heard = Arc::clone(&socket);
+        let (sender, ready) = mpsc::channel();
+        let receiver = Arc::clone(&socket);
         thread::spawn(move || {
             let mut notice = [0; 1024];
             // A socket that is shut down returns nothing.
-            while let Ok(length @ 1..) = heard.recv(&mut notice) {
+            while let Ok(length @ 1..) = receiver.recv(&mut notice) {
                 if notice[..length].starts_with(b"READY=1\n") {
                     // The starter may have given up.
-                    let _ = tell.send(());
+                    let _ = sender.send(());
                 }
             }
         });
@@ -47,7 +47,7 @@ impl Notices {
 
     /// Waits for the notice that the daemon enforces and answers. Returns whether it has come within that
     /// time.
-    pub(crate) fn tell_ready(&self, within: Duration) -> bool {
+    pub(crate) fn wait_ready(&self, within: Duration) -> bool {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         ready.recv_timeout(within).is_ok()
     }

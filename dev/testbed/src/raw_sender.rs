@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use socket2::Socket;
 
 use crate::{
-    load::{Load, Progress, Sent},
+    load::{Load, Progress, SendReport},
     namespace::Namespace,
     packet_socket::{self, Traffic},
 };
@@ -37,7 +37,7 @@ impl RawSender {
     }
 
     /// Sends each frame once, as fast as the wire takes them.
-    pub fn send_frames(&self, frames: &[Vec<u8>]) -> Result<Sent> {
+    pub fn send_frames(&self, frames: &[Vec<u8>]) -> Result<SendReport> {
         let all = frames.len() as u64;
         let sent = self.send(Load::saturating(TIME_LIMIT).at_most(all), frames)?;
         ensure!(
@@ -49,7 +49,7 @@ impl RawSender {
     }
 
     /// Sends frames at the load's rate, from the first again after the last.
-    pub fn send(&self, load: Load, frames: &[Vec<u8>]) -> Result<Sent> {
+    pub fn send(&self, load: Load, frames: &[Vec<u8>]) -> Result<SendReport> {
         ensure!(!frames.is_empty(), "no frame to send");
         let mut cycle = frames.iter().cycle().peekable();
         load.drive(&self.progress, |_| {

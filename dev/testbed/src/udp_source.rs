@@ -10,7 +10,7 @@ use nix::sys::socket::{
 use socket2::{Domain, Socket, Type};
 
 use crate::{
-    load::{Load, Progress, Sent},
+    load::{Load, Progress, SendReport},
     namespace::Namespace,
 };
 
@@ -52,7 +52,7 @@ impl UdpSource {
     }
 
     /// Sends datagrams with this many bytes of payload, at the load's rate.
-    pub fn send(&self, load: Load, payload_length: usize) -> Result<Sent> {
+    pub fn send(&self, load: Load, payload_length: usize) -> Result<SendReport> {
         let payload = vec![0; payload_length];
         let destination = self.destination.into();
         load.drive(&self.progress, |_| {

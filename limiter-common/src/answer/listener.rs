@@ -18,9 +18,9 @@ const LARGEST_SCALE: u32 = 14;
 /// The options that the server's side keeps, as one number: it is the argument of a function of the BPF
 /// object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept(u32);
+pub struct ServerOptions(u32);
 
-impl Kept {
+impl ServerOptions {
     /// The lower bits are the server's own window scale, or all ones for none.
     const SCALE: u32 = 0xf;
     const TIMESTAMPS: u32 = 1 << 4;
@@ -107,11 +107,11 @@ impl Listener {
     /// Returns the options that are certain to be kept.
     #[must_use]
     #[inline(always)]
-    pub const fn kept(&self) -> Kept {
+    pub const fn kept(&self) -> ServerOptions {
         if self.tcp_timestamps == WITHOUT_OFFSET {
-            Kept::new(self.tcp_sack != 0, self.window_scale())
+            ServerOptions::new(self.tcp_sack != 0, self.window_scale())
         } else {
-            Kept::NOTHING
+            ServerOptions::NOTHING
         }
     }
 
@@ -246,29 +246,29 @@ mod tests {
 
     #[test]
     fn only_what_is_certain_is_kept() {
-        const WITHOUT_SCALE: Kept = Kept::new(true, None);
-        assert_eq!(LISTENER.kept(), Kept::new(true, Some(7)));
+        const WITHOUT_SCALE: ServerOptions = ServerOptions::new(true, None);
+        assert_eq!(LISTENER.kept(), ServerOptions::new(true, Some(7)));
         for (other, kept) in [
             (
                 Listener {
                     tcp_timestamps: 1,
                     ..LISTENER
                 },
-                Kept::NOTHING,
+                ServerOptions::NOTHING,
             ),
             (
                 Listener {
                     tcp_timestamps: 0,
                     ..LISTENER
                 },
-                Kept::NOTHING,
+                ServerOptions::NOTHING,
             ),
             (
                 Listener {
                     tcp_sack: 0,
                     ..LISTENER
                 },
-                Kept::new(false, Some(7)),
+                ServerOptions::new(false, Some(7)),
             ),
             (
                 Listener {

@@ -30,16 +30,16 @@ mod write;
 pub use self::{
     dns_cookie::{SHORTEST_WITH_COOKIE, find_cookie},
     exchange::{Exchange, ROOM},
-    listener::{Kept, Listener, RmemMax, SocketFields},
+    listener::{Listener, RmemMax, ServerOptions, SocketFields},
     loops::{Loops, cookie_option, name_length, sum},
     offer::{Offer, offer},
     own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
     respond::{Responder, Response, clock_ms, respond},
     syn_cookie::{
-        AssumedSocket, Cookie, Heard, Part, Parts, assumed, is_plain_segment, is_syn, parts,
-        write_syn_ack,
+        AssumedSocket, Cookie, ListenerReply, Part, Parts, assumed, is_plain_segment, is_syn,
+        parts, write_syn_ack,
     },
-    write::{Written, write},
+    write::{WriteOutcome, write},
 };
 #[cfg(not(target_arch = "bpf"))]
 pub use self::{loops::InlineLoops, respond::NativeResponder};

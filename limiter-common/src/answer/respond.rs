@@ -4,17 +4,17 @@
 use super::AssumedSocket;
 use super::{
     Answer, Exchange,
-    syn_cookie::{Cookie, Heard},
-    write::Written,
+    syn_cookie::{Cookie, ListenerReply},
+    write::WriteOutcome,
 };
 
 /// Writes answers, and asks the network stack. The kernel's program makes these separate functions.
 pub trait Responder {
     /// Calls [`super::write()`].
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written;
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome;
 
     /// Asks the listening socket of the exchange's segment.
-    fn ask(&self, exchange: &Exchange) -> Heard;
+    fn ask(&self, exchange: &Exchange) -> ListenerReply;
 
     /// Calls [`super::write_syn_ack`].
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32;
@@ -37,13 +37,15 @@ pub enum Response {
 #[inline(always)]
 pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Answer) -> Response {
     match responder.write(exchange, answer) {
-        Written::Nothing => Response::Nothing,
-        Written::Answer(length) => Response::Answer(length),
-        Written::Question => match responder.ask(exchange) {
-            Heard::Nothing => Response::Nothing,
-            Heard::Room => Response::ListenerHasRoom,
-            Heard::Valid => Response::ValidSynCookie,
-            Heard::Cookie(cookie) => Response::Answer(responder.write_syn_ack(exchange, cookie)),
+        WriteOutcome::Nothing => Response::Nothing,
+        WriteOutcome::Answer(length) => Response::Answer(length),
+        WriteOutcome::Question => match responder.ask(exchange) {
+            ListenerReply::Nothing => Response::Nothing,
+            ListenerReply::Room => Response::ListenerHasRoom,
+            ListenerReply::Valid => Response::ValidSynCookie,
+            ListenerReply::Cookie(cookie) => {
+                Response::Answer(responder.write_syn_ack(exchange, cookie))
+            }
         },
     }
 }
@@ -71,11 +73,11 @@ pub const fn clock_ms(now_ns: u64) -> u32 {
 
 #[cfg(not(target_arch = "bpf"))]
 impl Responder for NativeResponder {
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written {
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome {
         super::write(exchange, answer, &super::InlineLoops)
     }
 
-    fn ask(&self, exchange: &Exchange) -> Heard {
+    fn ask(&self, exchange: &Exchange) -> ListenerReply {
         super::assumed(exchange, self.socket)
     }
 

@@ -5,7 +5,7 @@
 //! needed.
 
 use super::{
-    Exchange, Kept, Loops, Offer,
+    Exchange, Loops, Offer, ServerOptions,
     exchange::{IPV4, IPV4_LENGTH, IPV6, IPV6_LENGTH, TRANSPORT},
     network::{self, protocol, transport_checksum},
     transport::{
@@ -43,7 +43,7 @@ const FIRST_WINDOW: u16 = 16_384;
 
 /// The listening socket's reply about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ListenerReply {
     /// No socket listens; or it makes no cookies, or the ACK has no valid one.
     Nothing,
     /// The socket still has room for the SYN; or it does not listen, but belongs to an earlier connection
@@ -63,7 +63,7 @@ pub struct Cookie {
     /// The largest segment that the cookie encodes, in bytes: at most the SYN's.
     pub mss: u16,
     /// The other options that are kept of the connection.
-    pub kept: Kept,
+    pub kept: ServerOptions,
 }
 
 /// Whether the packet in `exchange` is a valid segment that can ask for a cookie or bring one.
@@ -130,7 +130,7 @@ pub fn parts(exchange: &Exchange) -> Parts {
     Parts { ip, tuple, tcp }
 }
 
-/// Whether the segment of a [`super::Written::Question`] is a SYN; otherwise, it is an ACK.
+/// Whether the segment of a [`super::WriteOutcome::Question`] is a SYN; otherwise, it is an ACK.
 #[must_use]
 #[inline(always)]
 pub fn is_syn(exchange: &Exchange) -> bool {
@@ -173,7 +173,7 @@ pub fn write_syn_ack<L: Loops>(
 /// Writes the options that are both offered and kept; returns their length in bytes. Without timestamps, it
 /// writes none.
 #[inline(always)]
-fn write_kept(exchange: &mut Exchange, offer: Offer, kept: Kept, clock_ms: u32) -> u32 {
+fn write_kept(exchange: &mut Exchange, offer: Offer, kept: ServerOptions, clock_ms: u32) -> u32 {
     const AT: usize = OPTIONS + 4;
     let Some(echo) = offer.timestamp() else {
         return 0;
@@ -234,15 +234,15 @@ pub enum AssumedSocket {
 /// that answers have the maximum length.
 #[must_use]
 #[inline(always)]
-pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
+pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> ListenerReply {
     const ASSUMED_MSS: u16 = 1220;
-    const ASSUMED_KEPT: Kept = Kept::new(true, Some(7));
+    const ASSUMED_KEPT: ServerOptions = ServerOptions::new(true, Some(7));
     let sequence = exchange.u32(SEQUENCE);
     let ports = exchange.u32(TRANSPORT);
     if is_syn(exchange) {
         match socket {
-            AssumedSocket::HasRoom => Heard::Room,
-            AssumedSocket::Full => Heard::Cookie(Cookie {
+            AssumedSocket::HasRoom => ListenerReply::Room,
+            AssumedSocket::Full => ListenerReply::Cookie(Cookie {
                 number: assumed_cookie(ports, sequence),
                 mss: ASSUMED_MSS,
                 kept: ASSUMED_KEPT,
@@ -251,9 +251,9 @@ pub fn assumed(exchange: &Exchange, socket: AssumedSocket) -> Heard {
     } else if exchange.u32(ACKNOWLEDGED).wrapping_sub(1)
         == assumed_cookie(ports, sequence.wrapping_sub(1))
     {
-        Heard::Valid
+        ListenerReply::Valid
     } else {
-        Heard::Nothing
+        ListenerReply::Nothing
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 
 /// The result of writing an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// Nothing: the packet gets no answer.
     Nothing,
     /// An answer of that length in bytes, from the IP header on.
@@ -16,7 +16,7 @@ pub enum Written {
     Question,
 }
 
-impl Written {
+impl WriteOutcome {
     /// Stands in for a length: [`Self::Question`].
     const QUESTION: u32 = u32::MAX;
 
@@ -47,10 +47,10 @@ impl Written {
 
 /// Writes an answer over the exchange's packet, unless it gets none.
 #[inline(always)]
-pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> Written {
+pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> WriteOutcome {
     exchange.erase_answer();
     if !addresses::may_be_answered(exchange) || !network::is_whole(exchange) {
-        return Written::Nothing;
+        return WriteOutcome::Nothing;
     }
     let is_written = match answer {
         Answer::Drop => false,
@@ -59,15 +59,15 @@ pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> Wr
         Answer::Prohibited => prohibited::write(exchange, loops),
         Answer::SynCookie => {
             return if syn_cookie::is_asked(exchange, loops) {
-                Written::Question
+                WriteOutcome::Question
             } else {
-                Written::Nothing
+                WriteOutcome::Nothing
             };
         }
     };
     if is_written {
-        Written::Answer(exchange.answer_length())
+        WriteOutcome::Answer(exchange.answer_length())
     } else {
-        Written::Nothing
+        WriteOutcome::Nothing
     }
 }

@@ -29,9 +29,9 @@ impl AddAssign for Hits {
 /// A number instead of a key, so that the kernel's entry takes no memory for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct BannedAs(u32);
+pub struct BanMatch(u32);
 
-impl BannedAs {
+impl BanMatch {
     /// No ban.
     pub const NOT: Self = Self(0);
 
@@ -65,11 +65,11 @@ mod tests {
     #[test]
     fn hits_are_of_the_prefix_that_is_banned() {
         let source = Address::v4([192, 0, 2, 77]);
-        let banned_as = BannedAs::of_length(24);
+        let banned_as = BanMatch::of_length(24);
         let prefix = BanKey::new(&Address::v4([192, 0, 2, 0]), 24);
         assert_eq!(banned_as.key(&source), prefix);
         assert_eq!(banned_as.length(), 24);
-        assert_ne!(banned_as, BannedAs::NOT);
+        assert_ne!(banned_as, BanMatch::NOT);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod text;
 
 pub use self::{
     filter::{BITS_PER_BAN, Filter, HEADER_WORDS},
-    hits::{BannedAs, Hits},
+    hits::{BanMatch, Hits},
     text::{BanText, MAX_TEXT},
 };
 use crate::address::{Address, Family};
@@ -212,7 +212,7 @@ pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
 /// Returns the ban of a source at the time that `now_ns` returns; of several, the widest prefix's. Calls
 /// `now_ns` only if there is such a ban.
 #[inline(always)]
-pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BannedAs {
+pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BanMatch {
     for word in words(source.family) {
         let mut lengths = bans.lengths(word);
         // The verifier needs a constant bound.
@@ -226,11 +226,11 @@ pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u
                 && let Some(until_ns) = bans.until(&key)
                 && now_ns() < until_ns
             {
-                return BannedAs::of_length(u32::from(key.prefix_length));
+                return BanMatch::of_length(u32::from(key.prefix_length));
             }
         }
     }
-    BannedAs::NOT
+    BanMatch::NOT
 }
 
 #[cfg(test)]

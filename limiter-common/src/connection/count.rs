@@ -7,7 +7,7 @@
 
 use super::{
     Place,
-    line::{Both, Seen, Slots, first_of, last_of},
+    line::{KeyMatches, SlotMatches, Slots, first_of, last_of},
 };
 
 /// The number of lines of the table: 16 MiB, which has room for a million owners.
@@ -24,8 +24,8 @@ const TRIES_OF_ONE: u32 = 4;
 
 /// The table of counts.
 pub trait Counts {
-    /// Calls [`look`] on a line.
-    fn look(&self, line: u32, place: Place) -> Seen;
+    /// Calls [`search`] on a line.
+    fn search(&self, line: u32, place: Place) -> SlotMatches;
 
     /// The word at an index.
     fn get(&self, at: u32) -> u64;
@@ -63,8 +63,8 @@ pub trait Counts {
 
 /// Finds the words of a line that count the connections of a place.
 #[inline(always)]
-pub fn look<S: Slots>(slots: &S, place: Place) -> Seen {
-    Seen::of(slots, |word| (word ^ place.0) >> Place::COUNT_BITS)
+pub fn search<S: Slots>(slots: &S, place: Place) -> SlotMatches {
+    SlotMatches::of(slots, |word| (word ^ place.0) >> Place::COUNT_BITS)
 }
 
 /// Returns the number of connections of a place counted in a line, one of its two.
@@ -98,8 +98,8 @@ const AGAIN: u32 = u32::MAX;
 #[inline(always)]
 pub fn try_to_add<C: Counts>(counts: &C, place: Place, attempt: u32) -> u32 {
     let lines = place.lines();
-    let [first, second] = lines.map(|line| counts.look(line, place));
-    let Both { found, free } = Both::new(first, second);
+    let [first, second] = lines.map(|line| counts.search(line, place));
+    let KeyMatches { found, free } = KeyMatches::new(first, second);
     // A word may be full, or changed by many CPUs.
     let goes_on = match attempt / TRIES_OF_ONE {
         0 => found,

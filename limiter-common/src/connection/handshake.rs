@@ -6,10 +6,10 @@
 
 use super::{Ends, opening::counted_class, place::EVERY_INTERFACE};
 use crate::{
-    bucket::{Decide, Decided, Ending},
+    bucket::{Decide, Ending, Transition},
     limit::MAX_HANDSHAKE_LIMITS,
     owner::{BucketKey, OwnerFields},
-    packet::Asked,
+    packet::NameMatch,
     policy::{Tables, matching, parameters_of},
     strategy::Spend,
 };
@@ -66,7 +66,7 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
         facts: &facts,
         subscriber: &class.subscriber,
         // No connection has a question.
-        asked: &Asked::NOTHING,
+        asked: &NameMatch::NOTHING,
         interface: &EVERY_INTERFACE,
     };
     let gcra = &parameters.gcra;
@@ -83,9 +83,9 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
 
 impl<Location> Decide<Location> for Token {
     #[inline(always)]
-    fn decide(&mut self, _location: &Location, state: u64) -> Decided {
+    fn decide(&mut self, _location: &Location, state: u64) -> Transition {
         let spend = Spend::unbounded(self.now, self.increment);
-        Decided {
+        Transition {
             state: spend.gcra().decide(state).state,
             ending: Ending::Stored,
         }

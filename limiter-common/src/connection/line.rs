@@ -15,14 +15,14 @@ pub trait Slots {
 
 /// The words of a line that match a search, and the free words, as bits by slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SlotMatches {
     /// The matching words.
     pub found: u32,
     /// The free words.
     pub free: u32,
 }
 
-impl Seen {
+impl SlotMatches {
     /// Searches a line. `differs` returns 0 for a matching word, and else a number below 2^63. A word of 0 is
     /// free.
     #[inline(always)]
@@ -64,16 +64,16 @@ const fn bit(word: u64) -> u32 {
 
 /// The search results of both lines of a key: bits of the first line, above them bits of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Both {
+pub(super) struct KeyMatches {
     /// The matching words.
     pub(super) found: u32,
     /// The free words of the line that has more of them.
     pub(super) free: u32,
 }
 
-impl Both {
+impl KeyMatches {
     #[inline(always)]
-    pub(super) const fn new(first: Seen, second: Seen) -> Self {
+    pub(super) const fn new(first: SlotMatches, second: SlotMatches) -> Self {
         let is_second = second.free.count_ones() > first.free.count_ones();
         Self {
             found: first.found | second.found << SLOTS,
@@ -138,20 +138,20 @@ mod tests {
     #[test]
     fn a_look_finds_what_is_sought_and_what_is_free() {
         let line = Line([7, 0, u64::MAX, 7, 1 << 63, 0, 1, 8]);
-        let seen = Seen::of(&line, |word| (word ^ 7) & (u64::MAX >> 1));
+        let seen = SlotMatches::of(&line, |word| (word ^ 7) & (u64::MAX >> 1));
         assert_eq!(seen.found, 0b1001);
         assert_eq!(seen.free, 0b10_0010);
-        assert_eq!(Seen::of_number(seen.number()), seen);
+        assert_eq!(SlotMatches::of_number(seen.number()), seen);
         // A free word never matches, even in a search for 0.
-        let seen = Seen::of(&line, |word| word & (u64::MAX >> 1));
+        let seen = SlotMatches::of(&line, |word| word & (u64::MAX >> 1));
         assert_eq!(seen.found, 1 << 4);
     }
 
     #[test]
     fn a_word_begins_in_the_line_with_more_room() {
-        let line = |free| Seen { found: 0, free };
-        assert_eq!(Both::new(line(0b11), line(0b100)).free, 0b11);
-        let both = Both::new(line(1), line(0b110));
+        let line = |free| SlotMatches { found: 0, free };
+        assert_eq!(KeyMatches::new(line(0b11), line(0b100)).free, 0b11);
+        let both = KeyMatches::new(line(1), line(0b110));
         assert_eq!(both.free, 0b110 << SLOTS);
         assert_eq!(first_of(both.free, [5, 9]), word_at(9, 1));
         assert_eq!((line_of(73), slot_of(73)), (9, 1));

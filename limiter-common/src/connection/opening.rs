@@ -4,7 +4,7 @@ use super::{Ends, Place, Places};
 use crate::{
     judged::Packet,
     limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
-    packet::{Asked, Facts},
+    packet::{Facts, NameMatch},
     policy::{Class, Tables, classify, matching, parameters_of},
     standing::Standing,
     verdict::Verdict,
@@ -18,7 +18,7 @@ pub struct Opening<'a> {
     /// The class of its source.
     class: &'a Class,
     /// The limits on its server name, and the name's number.
-    asked: &'a Asked,
+    asked: &'a NameMatch,
     /// The limits that count it.
     matched: u64,
     /// The number of the source's standing.
@@ -134,7 +134,7 @@ pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64)
     let opening = Opening {
         facts,
         class,
-        asked: &Asked::NOTHING,
+        asked: &NameMatch::NOTHING,
         matched: matching(tables, facts, class)
             & !tables.shape().observing
             & tables.shape().of_every_server_name(),
@@ -146,7 +146,7 @@ pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64)
 /// Fills in the places where a connection is to be counted; `asked` is the policy's result for its server
 /// name. All `places` must be empty.
 #[inline(always)]
-pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &Asked, places: &mut Places) {
+pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &NameMatch, places: &mut Places) {
     let facts = ends.facts();
     let shape = tables.shape();
     let Some(class) = counted_class(tables, &facts) else {

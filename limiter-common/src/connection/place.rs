@@ -3,8 +3,8 @@
 use crate::{
     limit::{LimitId, MAX_CONNECTION_LIMITS as MOST_LIMITS},
     owner::{BucketKey, OwnerFields},
-    packet::Asked,
     packet::Facts,
+    packet::NameMatch,
     policy::LimitEntry,
     table::HashKey,
 };
@@ -58,7 +58,7 @@ impl Place {
         limit: &LimitEntry,
         facts: &Facts,
         subscriber: &u64,
-        asked: &Asked,
+        asked: &NameMatch,
         family: usize,
     ) -> Self {
         let owner_fields = OwnerFields {

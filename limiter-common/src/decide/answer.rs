@@ -89,7 +89,7 @@ where
 impl<Location> Workspace<Location> {
     /// Notes the response to a refused packet; returns the stage that charges it, if any.
     #[inline(always)]
-    pub const fn note(&mut self, response: Response) -> Option<Stage> {
+    pub const fn set_response(&mut self, response: Response) -> Option<Stage> {
         self.passes_by = match response {
             Response::Answer(_) => None,
             Response::ListenerHasRoom => Some(Reason::ListenerHasRoom),

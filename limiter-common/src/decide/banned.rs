@@ -5,7 +5,7 @@
 
 use super::{Outline, Pipeline, Progress, Workspace};
 use crate::{
-    ban::BannedAs, clock::Clock, offender::OffenderStore, packet::Facts, policy::Tables,
+    ban::BanMatch, clock::Clock, offender::OffenderStore, packet::Facts, policy::Tables,
     reason::Reason, reputation::Reputation, verdict::Verdict,
 };
 
@@ -30,7 +30,7 @@ where
 impl<Location> Workspace<Location> {
     /// Notes that the packet is dropped for a ban, with only the facts that the stage needs.
     #[inline(always)]
-    pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BannedAs) {
+    pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BanMatch) {
         self.verdict = Verdict::without_limits(Reason::Banned);
         self.packet.facts.source = facts.source;
         self.packet.facts.length = facts.length;

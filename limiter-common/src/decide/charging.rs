@@ -6,7 +6,7 @@ use super::{
     indices::{bit, contains, limit_indices},
 };
 use crate::{
-    bucket::{Swap, Updated},
+    bucket::{Swap, UpdateOutcome},
     clock::Clock,
     offender::OffenderStore,
     policy::{Shape, Tables},
@@ -286,7 +286,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             if contains(self.among, limit_index) && contains(limits, limit_index) {
                 let limit_index = self.opaque_index(limit_index);
                 let updated = self.change(limit_index, Intent::Spend);
-                if !self.workspace.verdict.note(limit_index, updated) {
+                if !self.workspace.verdict.apply_update(limit_index, updated) {
                     break;
                 }
             }
@@ -314,7 +314,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
                 let limit_index = self.opaque_index(limit_index);
                 if !matches!(
                     self.change(limit_index, Intent::Spend),
-                    Updated::Stored | Updated::Untracked
+                    UpdateOutcome::Stored | UpdateOutcome::Untracked
                 ) {
                     self.workspace.verdict.would_drop |= bit(limit_index);
                 }
@@ -351,12 +351,12 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
     }
 
     #[inline(always)]
-    fn change(&mut self, limit_index: u32, intent: Intent) -> Updated {
+    fn change(&mut self, limit_index: u32, intent: Intent) -> UpdateOutcome {
         let charge = self.workspace.charge(limit_index);
         match charge.swap(self.buckets) {
-            Swap::Stored => Updated::Stored,
-            Swap::Unavailable => Updated::Unavailable,
-            Swap::Untracked => Updated::Untracked,
+            Swap::Stored => UpdateOutcome::Stored,
+            Swap::Unavailable => UpdateOutcome::Unavailable,
+            Swap::Untracked => UpdateOutcome::Untracked,
             Swap::Changed | Swap::Misplaced => self.buckets.retry(charge, intent),
         }
     }

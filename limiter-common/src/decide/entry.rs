@@ -3,7 +3,7 @@
 
 use super::{Verdict, Workspace};
 use crate::{
-    ban::BannedAs,
+    ban::BanMatch,
     clock::Clock,
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
@@ -13,7 +13,7 @@ use crate::{
 
 /// The result of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entered {
+pub enum EntryOutcome {
     /// The verdict, without a stage.
     Decided(Verdict),
     /// The source is banned: the packet is dropped, and [`Stage::Banned`](super::Stage::Banned)
@@ -31,14 +31,14 @@ pub(super) fn enter<H, C, T, R, Location>(
     tables: &T,
     reputation: &R,
     workspace: &mut Workspace<Location>,
-) -> Entered
+) -> EntryOutcome
 where
     H: Headers,
     C: Clock,
     T: Tables,
     R: Reputation,
 {
-    let decided = |reason| Entered::Decided(Verdict::without_limits(reason));
+    let decided = |reason| EntryOutcome::Decided(Verdict::without_limits(reason));
     let mut facts = Facts::NONE;
     let mut parsed = headers.parse(&mut facts);
     if parsed.is_err()
@@ -59,10 +59,10 @@ where
         _ => {}
     }
     let banned_as = reputation.banned_as(&facts.source, clock);
-    if banned_as != BannedAs::NOT {
+    if banned_as != BanMatch::NOT {
         workspace.meet_ban(&facts, banned_as);
         headers.count_packets(&mut workspace.packet.facts);
-        return Entered::Banned;
+        return EntryOutcome::Banned;
     }
     let matched = matching(tables, &facts, class);
     if matched == 0 && tables.shape().sieve_uses == 0 {
@@ -78,10 +78,10 @@ where
         & shape.of_every_question()
         & shape.of_every_server_name();
     if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
-        return Entered::Decided(workspace.verdict);
+        return EntryOutcome::Decided(workspace.verdict);
     }
     // Last, and into memory that the verifier does not track: otherwise it would walk the rest once
     // for each way to count.
     headers.count_packets(&mut workspace.packet.facts);
-    Entered::Undecided
+    EntryOutcome::Undecided
 }

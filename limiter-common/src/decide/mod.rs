@@ -78,7 +78,7 @@ pub use self::{
     account::{Account, account},
     assumed::AssumedStack,
     charge::{Charge, Intent, Plan},
-    entry::Entered,
+    entry::EntryOutcome,
     outline::{Outline, decide_again, note_wanting, prepare, retry},
     pipeline::{Pipeline, Progress},
     reserves::{keep_reserve, keep_reserves, reserve_of},
@@ -126,9 +126,9 @@ where
         assumed: AssumedStack,
     ) -> Verdict {
         let mut next = match self.enter(frame, workspace) {
-            Entered::Decided(verdict) => return verdict,
-            Entered::Banned => Some(Stage::Banned),
-            Entered::Undecided => Stage::first(self.tables.shape(), workspace.verdict.matched),
+            EntryOutcome::Decided(verdict) => return verdict,
+            EntryOutcome::Banned => Some(Stage::Banned),
+            EntryOutcome::Undecided => Stage::first(self.tables.shape(), workspace.verdict.matched),
         };
         while let Some(stage) = next {
             if stage == Stage::Names {
@@ -155,7 +155,7 @@ where
                     } else {
                         Response::Nothing
                     };
-                    workspace.note(response)
+                    workspace.set_response(response)
                 }
                 Progress::Again => Some(Stage::Standing),
                 Progress::Place => {
@@ -178,7 +178,7 @@ where
         &self,
         headers: &H,
         workspace: &mut Workspace<B::Location>,
-    ) -> Entered {
+    ) -> EntryOutcome {
         entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
     }
 }

@@ -5,7 +5,7 @@ use super::{
     strictest::{NEVER, over},
 };
 use crate::{
-    bucket::{BucketStore, Decide, Decided, Ending, Swap, Updated},
+    bucket::{BucketStore, Decide, Ending, Swap, Transition, UpdateOutcome},
     judged::Packet,
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, share_in_force},
@@ -60,7 +60,7 @@ pub trait Outline: BucketStore {
 
     /// Calls [`retry`].
     #[inline(always)]
-    fn retry(&self, charge: &mut Charge<Self::Location>, intent: Intent) -> Updated
+    fn retry(&self, charge: &mut Charge<Self::Location>, intent: Intent) -> UpdateOutcome
     where
         Self: Sized,
     {
@@ -75,7 +75,7 @@ pub trait Outline: BucketStore {
         plan: &mut Plan<Self::Location>,
         intent: Intent,
         state: u64,
-    ) -> Decided
+    ) -> Transition
     where
         Self: Sized,
     {
@@ -84,7 +84,7 @@ pub trait Outline: BucketStore {
 }
 
 /// Prepares the charge of the limit at an index, looks up its bucket, and decides on it. Returns
-/// how strict a refusal is, as in [`super::strictest::Strictest`]. `is_moving`: whether the limit's
+/// how strict a refusal is, as in [`super::strictest::StrictestDenial`]. `is_moving`: whether the limit's
 /// rate moves.
 #[inline(always)]
 pub fn prepare<T: Tables, B: Outline>(
@@ -248,7 +248,11 @@ impl<Location> Plan<Location> {
 /// Decides again on the current state of a charge's bucket, and changes it, while other CPUs may
 /// change it too. An earlier look-up has found the bucket.
 #[inline(always)]
-pub fn retry<O: Outline>(buckets: &O, charge: &mut Charge<O::Location>, intent: Intent) -> Updated {
+pub fn retry<O: Outline>(
+    buckets: &O,
+    charge: &mut Charge<O::Location>,
+    intent: Intent,
+) -> UpdateOutcome {
     let Charge { location, plan } = charge;
     let now_ns = plan.now_ns;
     let decide = &mut Retry {
@@ -268,7 +272,7 @@ struct Retry<'a, O: Outline> {
 
 impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
     #[inline(always)]
-    fn decide(&mut self, location: &O::Location, state: u64) -> Decided {
+    fn decide(&mut self, location: &O::Location, state: u64) -> Transition {
         let Self {
             buckets,
             plan,
@@ -284,7 +288,7 @@ impl<O: Outline> Decide<O::Location> for Retry<'_, O> {
             Swap::Unavailable => Ending::Unavailable,
             Swap::Untracked => Ending::Untracked,
         };
-        Decided::leave(state, ending)
+        Transition::leave(state, ending)
     }
 }
 
@@ -296,15 +300,15 @@ pub fn decide_again<O: Outline>(
     plan: &mut Plan<O::Location>,
     intent: Intent,
     state: u64,
-) -> Decided {
+) -> Transition {
     if intent == Intent::Refund {
-        return Decided {
+        return Transition {
             state: plan.refunded::<O>(state),
             ending: Ending::GivenBack,
         };
     }
     let decision = plan.decide(buckets, location, state);
-    Decided {
+    Transition {
         state: decision.state,
         // To count a refusal, a strategy changes the state as for a packet that passes.
         ending: if decision.passes() && intent == Intent::Spend {

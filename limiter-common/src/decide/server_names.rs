@@ -12,14 +12,14 @@ use crate::{
     policy::{Shape, Tables},
     reason::Reason,
     reputation::Reputation,
-    server_name::{Compared, Flow, Meaning},
+    server_name::{Comparison, Flow, Meaning},
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
     connection::Ends,
     dns::{InlineNameLoops, find_slot},
     packet::{Frame, Segment, TCP_HEADER, segment},
-    server_name::{FirstBytes, Followed, TcpOptions, has_multipath},
+    server_name::{FirstBytes, SegmentFate, TcpOptions, has_multipath},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -135,11 +135,11 @@ impl<Location> Workspace<Location> {
     /// Notes the result of comparing the packet with the bytes read so far. If these are unknown
     /// here, the packet is held until they are known.
     #[inline(always)]
-    pub const fn note_compared(&mut self, shape: &Shape, compared: Compared) {
+    pub const fn note_compared(&mut self, shape: &Shape, compared: Comparison) {
         match compared {
-            Compared::Same => {}
-            Compared::Other => self.contradict(shape),
-            Compared::Unknown => self.is_held = self.may_be_compared(shape),
+            Comparison::Same => {}
+            Comparison::Other => self.contradict(shape),
+            Comparison::Unknown => self.is_held = self.may_be_compared(shape),
         }
     }
 
@@ -194,7 +194,7 @@ impl<Location> Workspace<Location> {
         let Some(segment) = segment.filter(|_| !is_first) else {
             return;
         };
-        if flow.says_something(shape, may_be_held) && is_multipath(frame, &segment) {
+        if flow.needs_inspection(shape, may_be_held) && is_multipath(frame, &segment) {
             self.contradict(shape);
             return;
         }
@@ -204,9 +204,9 @@ impl<Location> Workspace<Location> {
             }
             let first_bytes = || reputation.first_bytes(&ends);
             let compared = compare(frame, &flow, &segment, first_bytes);
-            if compared.is_none_or(|compared| compared == Compared::Same) {
+            if compared.is_none_or(|compared| compared == Comparison::Same) {
                 if flow.awaits_records()
-                    && follow(frame, &ends, &segment, reputation) != Some(Followed::Passes)
+                    && follow(frame, &ends, &segment, reputation) != Some(SegmentFate::Passes)
                 {
                     self.is_held = self.may_be_compared(shape);
                 }
@@ -246,7 +246,7 @@ fn follow<F: Frame, R: Reputation>(
     ends: &Ends,
     segment: &Segment,
     reputation: &R,
-) -> Option<Followed> {
+) -> Option<SegmentFate> {
     let payload = segment.start + segment.header;
     let load = |before: u32, length: u32| {
         let mut bytes = [0; 8];
@@ -268,16 +268,16 @@ fn compare<F: Frame>(
     flow: &Flow,
     segment: &Segment,
     first_bytes: impl FnOnce() -> Option<FirstBytes>,
-) -> Option<Compared> {
+) -> Option<Comparison> {
     let part = flow.overlap(segment.sequence, segment.payload_length())?;
     let Some(read) = first_bytes().filter(|_| segment.is_whole) else {
-        return Some(Compared::Unknown);
+        return Some(Comparison::Unknown);
     };
     let payload = segment.start + segment.header;
     let mut copy = FirstBytes::of_frame(frame, payload, &part);
     Some(if read.agrees(&mut copy, &part) {
-        Compared::Same
+        Comparison::Same
     } else {
-        Compared::Other
+        Comparison::Other
     })
 }

@@ -104,7 +104,7 @@ stages! {
     /// [`Progress::Answer`] leads to it.
     Answer "answer" answer if |shape: &Shape| shape.answers();
     /// Counts the dropped packet of a banned source. Only
-    /// [`Entered::Banned`](super::Entered::Banned) leads to it. Bans need no policy, so it is
+    /// [`EntryOutcome::Banned`](super::EntryOutcome::Banned) leads to it. Bans need no policy, so it is
     /// always used.
     Banned "banned" count_hit if |_: &Shape| true;
 }

@@ -1,8 +1,8 @@
 //! The workspace: memory for the current packet, shared by all stages.
 
-use super::{Charge, strictest::Strictest};
+use super::{Charge, strictest::StrictestDenial};
 use crate::{
-    ban::BannedAs,
+    ban::BanMatch,
     bucket::Search,
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
@@ -10,7 +10,7 @@ use crate::{
     judged::Packet,
     limit::MAX_LIMITS,
     owner::OwnerKind,
-    packet::Asked,
+    packet::NameMatch,
     packet::{Facts, TcpState},
     policy::Class,
     reason::Reason,
@@ -31,7 +31,7 @@ pub struct Workspace<Location> {
     /// The packet.
     pub(crate) packet: Packet,
     pub(crate) search: Search,
-    pub(crate) strictest: Strictest,
+    pub(crate) strictest: StrictestDenial,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
     /// The indices of the observing limits that would drop the packet independent of their buckets;
@@ -41,7 +41,7 @@ pub struct Workspace<Location> {
     /// asks.
     pub(crate) refusals: Refusals,
     /// The ban that drops the packet; only in the stage that counts it.
-    pub(crate) banned_as: BannedAs,
+    pub(crate) banned_as: BanMatch,
     /// Whether the packet is dropped because its connection's name is not read yet; only in the
     /// stage that asks.
     pub(crate) is_held: bool,
@@ -76,14 +76,14 @@ impl<Location: Copy + Default> Default for Workspace<Location> {
                 facts: Facts::NONE,
                 class: Class::default(),
                 now: 0,
-                asked: Asked::NOTHING,
+                asked: NameMatch::NOTHING,
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
-            strictest: Strictest::NONE,
+            strictest: StrictestDenial::NONE,
             refused: 0,
             blocking: 0,
             refusals: Refusals::default(),
-            banned_as: BannedAs::NOT,
+            banned_as: BanMatch::NOT,
             is_held: false,
             contradicts: false,
             waits: false,

@@ -7,7 +7,7 @@ use super::{
     slot::find_slot,
 };
 use crate::{
-    packet::Asked,
+    packet::NameMatch,
     policy::{Dimension, Masks, Tables, set_of_number, set_of_value},
 };
 
@@ -40,9 +40,9 @@ pub const DOMAIN_LABELS: u32 = 2;
 /// in BPF its loop costs more than the walk over a name.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is 0")]
-pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
+pub(crate) fn nothing<T: Tables>(tables: &T) -> NameMatch {
     let zero = tables.opaque(0);
-    Asked {
+    NameMatch {
         limits: zero,
         zone: zero,
         domain: zero,
@@ -57,8 +57,8 @@ pub(crate) fn nothing<T: Tables>(tables: &T) -> Asked {
 
 /// Returns the result for a query with an unreadable question.
 #[inline(always)]
-pub(crate) fn unreadable<T: Tables>(tables: &T) -> Asked {
-    Asked {
+pub(crate) fn unreadable<T: Tables>(tables: &T) -> NameMatch {
+    NameMatch {
         unreadable: 1,
         ..nothing(tables)
     }
@@ -100,7 +100,7 @@ pub fn ask<T: Tables, L: NameLoops>(
     tables: &T,
     message: &mut Message,
     loops: &L,
-    asked: &mut Asked,
+    asked: &mut NameMatch,
 ) {
     *asked = nothing(tables);
     let head = loops.word(message, HEAD);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     name_hash::NameKeys,
-    packet::{Asked, Datagram, Frame},
+    packet::{Datagram, Frame, NameMatch},
     policy::{NameSlot, Tables},
 };
 
@@ -47,20 +47,20 @@ impl NameLoops for InlineNameLoops {
 }
 
 /// Returns the policy's result for the question in a frame's datagram.
-pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> Asked {
+pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> NameMatch {
     let mut message = Message::EMPTY;
     if (datagram.length as usize) < HEADER {
         unreadable(tables)
     } else if message.read(frame, datagram) {
         ask_message(tables, &mut message)
     } else {
-        Asked::NOTHING
+        NameMatch::NOTHING
     }
 }
 
 /// Returns the policy's result for the question of a message.
-pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> Asked {
-    let mut asked = Asked::NOTHING;
+pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> NameMatch {
+    let mut asked = NameMatch::NOTHING;
     ask(tables, message, &InlineNameLoops, &mut asked);
     asked
 }

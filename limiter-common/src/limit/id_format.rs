@@ -1,7 +1,7 @@
 //! The kinds of ids: the part of a packet that names a limit's bucket.
 //!
 //! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of owners. All code reads the table, so a new kind
-//! needs only a row here and its source in the packet, in [`OwnerOf`](crate::owner::OwnerOf).
+//! needs only a row here and its source in the packet, in [`OwnerMapping`](crate::owner::OwnerMapping).
 
 use crate::address::Family;
 

@@ -11,7 +11,7 @@ mod recording;
 mod sampling;
 
 pub use self::{
-    recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, Recording, Stored},
+    recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, RecordOutcome, Recording},
     sampling::Sampling,
 };
 use crate::{

@@ -23,7 +23,7 @@ const INTERVAL_NS: u64 = 1_000_000_000 / RECORDS_PER_SECOND;
 
 /// The result of recording a drop that was within the allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum RecordOutcome {
     /// The drop was added to a known offender.
     Again,
     /// The drop created a record: the offender was new, or had been evicted.
@@ -71,25 +71,25 @@ impl Recording {
     pub fn record(
         &mut self,
         now_ns: u64,
-        store: impl FnOnce() -> Stored,
-        store_name: impl FnOnce() -> Option<Stored>,
+        store: impl FnOnce() -> RecordOutcome,
+        store_name: impl FnOnce() -> Option<RecordOutcome>,
     ) {
         let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
-            if store_name() == Some(Stored::Anew) {
+            if store_name() == Some(RecordOutcome::Anew) {
                 self.counts.inserted = self.counts.inserted.wrapping_add(1);
             }
             store()
         } else {
-            Stored::NoRoom
+            RecordOutcome::NoRoom
         };
         let counts = &mut self.counts;
         match stored {
-            Stored::Again => counts.recorded = counts.recorded.wrapping_add(1),
-            Stored::Anew => {
+            RecordOutcome::Again => counts.recorded = counts.recorded.wrapping_add(1),
+            RecordOutcome::Anew => {
                 counts.recorded = counts.recorded.wrapping_add(1);
                 counts.inserted = counts.inserted.wrapping_add(1);
             }
-            Stored::NoRoom => counts.skipped = counts.skipped.wrapping_add(1),
+            RecordOutcome::NoRoom => counts.skipped = counts.skipped.wrapping_add(1),
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     const START: u64 = 1_000_000_000_000;
 
     /// Records `count` drops at one time.
-    fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: Stored) {
+    fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: RecordOutcome) {
         for _ in 0..count {
             recording.record(now_ns, || stored, || None);
         }
@@ -118,27 +118,47 @@ mod tests {
     #[test]
     fn a_burst_and_then_the_rate() {
         let mut recording = Recording::default();
-        record(&mut recording, START, RECORDS_BURST + 7, Stored::Again);
+        record(
+            &mut recording,
+            START,
+            RECORDS_BURST + 7,
+            RecordOutcome::Again,
+        );
         assert_eq!(recording.counts.recorded, RECORDS_BURST);
         assert_eq!(recording.counts.skipped, 7);
 
         // One more record for each whole interval that has passed.
-        record(&mut recording, START + INTERVAL_NS - 1, 1, Stored::Again);
+        record(
+            &mut recording,
+            START + INTERVAL_NS - 1,
+            1,
+            RecordOutcome::Again,
+        );
         assert_eq!(recording.counts.recorded, RECORDS_BURST);
-        record(&mut recording, START + 5 * INTERVAL_NS, 9, Stored::Again);
+        record(
+            &mut recording,
+            START + 5 * INTERVAL_NS,
+            9,
+            RecordOutcome::Again,
+        );
         assert_eq!(recording.counts.recorded, RECORDS_BURST + 5);
 
         // Any rest saves at most a burst.
-        record(&mut recording, 2 * START, 2 * RECORDS_BURST, Stored::Again);
+        record(
+            &mut recording,
+            2 * START,
+            2 * RECORDS_BURST,
+            RecordOutcome::Again,
+        );
         assert_eq!(recording.counts.recorded, 2 * RECORDS_BURST + 5);
     }
 
     #[test]
     fn what_is_not_stored_is_skipped() {
         let mut recording = Recording::default();
-        record(&mut recording, START, 2, Stored::Anew);
-        record(&mut recording, START, 3, Stored::Again);
-        record(&mut recording, START, 4, Stored::NoRoom);
+        record(&mut recording, START, 2, RecordOutcome::Anew);
+        record(&mut recording, START, 3, RecordOutcome::Again);
+        record(&mut recording, START, 4, RecordOutcome::NoRoom);
         let expected = Counts {
             recorded: 5,
             inserted: 2,
@@ -150,8 +170,12 @@ mod tests {
     #[test]
     fn a_name_is_no_drop_of_its_own() {
         let mut recording = Recording::default();
-        for stored in [Stored::Anew, Stored::Again, Stored::NoRoom] {
-            recording.record(START, || Stored::Again, || Some(stored));
+        for stored in [
+            RecordOutcome::Anew,
+            RecordOutcome::Again,
+            RecordOutcome::NoRoom,
+        ] {
+            recording.record(START, || RecordOutcome::Again, || Some(stored));
         }
         let expected = Counts {
             recorded: 3,
@@ -164,7 +188,7 @@ mod tests {
     #[test]
     fn a_spent_allowance_stores_nothing() {
         let mut recording = Recording::default();
-        record(&mut recording, START, RECORDS_BURST, Stored::Again);
+        record(&mut recording, START, RECORDS_BURST, RecordOutcome::Again);
         recording.record(
             START,
             || unreachable!("the allowance is spent"),

@@ -3,7 +3,7 @@
 mod key;
 mod of_packet;
 
-pub(crate) use self::of_packet::OwnerOf;
+pub(crate) use self::of_packet::OwnerMapping;
 pub use self::{
     key::BucketKey,
     of_packet::{MOST_BITS_BESIDE_NAMES, OwnerFields},

@@ -4,8 +4,8 @@ use super::{BucketKey, OwnerKind};
 use crate::{
     address::{Address, Family},
     limit::{IdFormat, LimitId, NameKind, NamedBy},
-    packet::Asked,
     packet::Facts,
+    packet::NameMatch,
 };
 
 /// The most leading bits of a source that name a bucket together with a name. An IPv6 client has all addresses of a /64
@@ -20,7 +20,7 @@ pub struct OwnerFields<'a> {
     /// The number of the subscriber that owns the source's prefix.
     pub subscriber: &'a u64,
     /// The policy's classification of the packet's question or server name; read only for limits that count by it.
-    pub asked: &'a Asked,
+    pub asked: &'a NameMatch,
     /// The daemon's number for the interface that the packet came in on.
     pub interface: &'a u32,
 }
@@ -29,7 +29,7 @@ pub struct OwnerFields<'a> {
 /// would follow branches separately through all later code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct OwnerOf {
+pub(crate) struct OwnerMapping {
     kind: OwnerKind,
     /// The number of the [`NameKind`] that also names the bucket; 0: none.
     name_kind: u8,
@@ -38,7 +38,7 @@ pub(crate) struct OwnerOf {
     mask_low: u64,
 }
 
-impl OwnerOf {
+impl OwnerMapping {
     /// Derives the mapping from an id format. `named_by` names the owners unless the source does; `name_kind` is the
     /// part of the packet's question that names them too.
     pub(crate) const fn new(

@@ -1,6 +1,5 @@
 //! Parses a frame's bytes into plain facts.
 
-mod asked;
 mod ethernet;
 mod facts;
 mod frame;
@@ -8,6 +7,7 @@ mod ipv4;
 mod ipv6;
 mod kind;
 mod link;
+mod name_match;
 mod payload;
 mod segment;
 pub mod superframe;
@@ -18,18 +18,18 @@ mod transport;
 #[cfg(not(target_arch = "bpf"))]
 use core::ops::Range;
 
+use self::{ethernet::Network, payload::Payload};
 pub use self::{
-    asked::Asked,
     facts::{Datagram, Facts, Transport},
     frame::Frame,
     kind::PacketKind,
     link::Link,
+    name_match::NameMatch,
     segment::{Segment, TCP_HEADER, segment},
     tcp::{FLAG_ACK, FLAG_RST, FLAG_SYN, FLAG_URG},
     tcp_state::TcpState,
     transport::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOLS_WITH_PORTS},
 };
-use self::{ethernet::Network, payload::Payload};
 use crate::{address::Family, reason::Reason};
 
 /// The headers of a frame: all the input of a decision.

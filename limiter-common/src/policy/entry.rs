@@ -4,8 +4,8 @@ use crate::{
     address::Family,
     answer::Answer,
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
-    owner::{BucketKey, OwnerFields, OwnerOf},
-    packet::{Asked, Facts},
+    owner::{BucketKey, OwnerFields, OwnerMapping},
+    packet::{Facts, NameMatch},
     standing::Standing,
     strategy::gcra::{CurrentRate, Parts, ShareWord},
 };
@@ -24,7 +24,7 @@ pub struct LimitEntry {
     /// not automatic.
     interval_of_ceiling: u32,
     /// The fields of a packet that name the bucket's owner, by [`Family::index`] of the source.
-    owners: [OwnerOf; 2],
+    owners: [OwnerMapping; 2],
     /// The numbers of the answers to refused packets, by the number of the source's standing; the
     /// entries behind the standings are for sources with no standing looked up.
     answers: [u8; ANSWERS],
@@ -83,8 +83,8 @@ impl LimitEntry {
             },
             interval_of_ceiling: 0,
             owners: [
-                OwnerOf::new(id_format, named_by, name_kind, Family::V4),
-                OwnerOf::new(id_format, named_by, name_kind, Family::V6),
+                OwnerMapping::new(id_format, named_by, name_kind, Family::V4),
+                OwnerMapping::new(id_format, named_by, name_kind, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
@@ -152,8 +152,8 @@ impl LimitEntry {
         Self {
             named_by: NamedBy::Host as u8,
             owners: [
-                OwnerOf::new(IdFormat::Total, BY, None, Family::V4),
-                OwnerOf::new(IdFormat::Total, BY, None, Family::V6),
+                OwnerMapping::new(IdFormat::Total, BY, None, Family::V4),
+                OwnerMapping::new(IdFormat::Total, BY, None, Family::V6),
             ],
             ..self
         }
@@ -211,7 +211,7 @@ impl LimitEntry {
     /// does.
     #[must_use]
     #[inline(always)]
-    pub const fn name(&self, asked: &Asked) -> Option<(NamedBy, u64)> {
+    pub const fn name(&self, asked: &NameMatch) -> Option<(NamedBy, u64)> {
         match NamedBy::of_number(self.named_by) {
             Some(NamedBy::ServerName) => Some((NamedBy::ServerName, asked.zone)),
             // Both families have the same name kind.

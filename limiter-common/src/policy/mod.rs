@@ -29,7 +29,7 @@ pub use self::{
     matching::matching,
     name_slot::NameSlot,
     named::rate_index,
-    otherwise::{MOST_OTHERWISE, Otherwise, without_otherwise},
+    otherwise::{FallbackLimits, MOST_OTHERWISE, without_otherwise},
     shape::{Dimension, Masks, Shape},
 };
 pub(crate) use self::{

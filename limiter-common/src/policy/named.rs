@@ -1,12 +1,12 @@
 //! Overrides by name: of a zone, a domain, a question or a server name, for all sources or for one.
 
 use super::{Class, Tables, lookup::search_rarely, matching::set_of_number};
-use crate::{address::Address, packet::Asked};
+use crate::{address::Address, packet::NameMatch};
 
 /// Notes which limits have an override for the name of a packet from `source`. The look-up finds an
 /// override for a source and a name before one for the name, so one look-up suffices.
 #[inline(always)]
-pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mut Asked) {
+pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mut NameMatch) {
     if tables.shape().overridden_by_name == 0 {
         return;
     }
@@ -29,7 +29,12 @@ pub(crate) fn note_overrides<T: Tables>(tables: &T, source: &Address, asked: &mu
 /// Returns the limits of `matched` that have a rate for a packet from a source of `class`: leaves
 /// out limits that have rates only in overrides, none of them for this packet.
 #[inline(always)]
-pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, matched: u64) -> u64 {
+pub(crate) fn with_rates<T: Tables>(
+    tables: &T,
+    class: &Class,
+    asked: &NameMatch,
+    matched: u64,
+) -> u64 {
     let only_overridden = tables.shape().only_overridden;
     if only_overridden == 0 {
         return matched;
@@ -46,7 +51,12 @@ pub(crate) fn with_rates<T: Tables>(tables: &T, class: &Class, asked: &Asked, ma
 /// its name goes before an override for its source.
 #[must_use]
 #[inline(always)]
-pub fn rate_index<T: Tables>(tables: &T, class: &Class, asked: &Asked, limit_index: u32) -> u32 {
+pub fn rate_index<T: Tables>(
+    tables: &T,
+    class: &Class,
+    asked: &NameMatch,
+    limit_index: u32,
+) -> u32 {
     let bit = 1u64 << (limit_index & 63);
     // For other limits the packet's name may not be noted.
     if tables.shape().overridden_by_name & bit != 0 && asked.overridden & bit != 0 {
@@ -64,8 +74,8 @@ pub fn with_overrides<T: Tables>(
     tables: &T,
     source: &Address,
     class: &Class,
-    asked: &Asked,
-) -> Asked {
+    asked: &NameMatch,
+) -> NameMatch {
     let mut asked = *asked;
     note_overrides(tables, source, &mut asked);
     asked.limits = with_rates(tables, class, &asked, asked.limits);

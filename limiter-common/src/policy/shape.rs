@@ -1,7 +1,7 @@
 //! The part of a policy that is constant to the program: the verifier skips code for unused
 //! features.
 
-use super::{Child, MOST_OTHERWISE, Otherwise};
+use super::{Child, FallbackLimits, MOST_OTHERWISE};
 use crate::{
     address::Family,
     limit::{MAX_CONNECTION_LIMITS, QueueSettings},
@@ -160,7 +160,7 @@ pub struct Shape {
     /// handshakes are charged.
     pub handshakes: u64,
     /// The limits that count the packets no other limit of their kind counts.
-    pub otherwise: [Otherwise; MOST_OTHERWISE],
+    pub otherwise: [FallbackLimits; MOST_OTHERWISE],
     /// The limits of answers to packets of each family, by [`Family::index`]; empty: nothing is
     /// answered.
     pub of_answers: [u64; 2],
@@ -233,7 +233,7 @@ impl Shape {
         queues: [QueueSettings::NONE; MAX_CONNECTION_LIMITS],
         earlier_of_group: [0; MAX_CONNECTION_LIMITS],
         handshakes: 0,
-        otherwise: [Otherwise::NONE; MOST_OTHERWISE],
+        otherwise: [FallbackLimits::NONE; MOST_OTHERWISE],
         of_answers: [0; 2],
         of_cookies: [0; 2],
         of_standing: [u64::MAX; Standing::COUNT],

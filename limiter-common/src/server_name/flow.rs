@@ -3,7 +3,7 @@
 use super::{
     FirstBytes, MOST_FIRST_BYTES, MOST_RECORDS, Meaning, Overlap, RECORD_START, Record, Records,
 };
-use crate::{packet::Asked, policy::Shape};
+use crate::{packet::NameMatch, policy::Shape};
 
 /// A connection that the policy may count by the server name that its client asks for. It consists of plain
 /// numbers.
@@ -37,7 +37,7 @@ pub struct Flow {
 /// The fate of a segment behind a hello, by its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Followed {
+pub enum SegmentFate {
     /// Nothing in it can be part of a second hello.
     Passes = 0,
     /// It comes again along with the bytes missing before it, or no honest client sends it.
@@ -124,7 +124,7 @@ impl Flow {
     /// Returns the connection with `heard` first bytes read. `records`: whether a second hello may begin behind
     /// them.
     #[must_use]
-    pub const fn heard(self, heard: u32, records: Records) -> Self {
+    pub const fn with_first_bytes(self, heard: u32, records: Records) -> Self {
         Self {
             heard,
             records: records as u16,
@@ -159,25 +159,25 @@ impl Flow {
         first: &mut FirstBytes,
         (sequence, length): (u32, u32),
         load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Followed {
+    ) -> SegmentFate {
         for _ in 0..MOST_RECORDS {
             let before = (self.first.wrapping_add(self.heard)).wrapping_sub(sequence);
             let is_behind = before.cast_signed() < 0;
             if length == 0 || !is_behind && before >= length {
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
             if self.records == Records::SecondHello as u16 {
-                return Followed::SecondHello;
+                return SegmentFate::SecondHello;
             }
             if is_behind || self.heard > MOST_FIRST_BYTES - 8 {
-                return Followed::Held;
+                return SegmentFate::Held;
             }
             let there = length - before;
             if there < RECORD_START {
-                return Followed::Held;
+                return SegmentFate::Held;
             }
             let Some(start) = load(before, RECORD_START) else {
-                return Followed::Held;
+                return SegmentFate::Held;
             };
             let record = Record::new(start, there);
             let read = match record {
@@ -185,9 +185,9 @@ impl Flow {
                 Record::Other => RECORD_START,
                 Record::Hello => {
                     self.records = Records::SecondHello as u16;
-                    return Followed::SecondHello;
+                    return SegmentFate::SecondHello;
                 }
-                Record::Unread => return Followed::Held,
+                Record::Unread => return SegmentFate::Held,
             };
             let bytes = if read == RECORD_START {
                 Some(start)
@@ -195,16 +195,16 @@ impl Flow {
                 load(before, read)
             };
             let Some(bytes) = bytes else {
-                return Followed::Held;
+                return SegmentFate::Held;
             };
             first.put(self.heard, bytes, read);
             self.heard += read;
             if matches!(record, Record::Other) {
                 self.records = Records::Read as u16;
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
         }
-        Followed::Held
+        SegmentFate::Held
     }
 
     /// Returns the connection marked: its client has sent different bytes at one place.
@@ -339,7 +339,7 @@ impl Flow {
     /// for a place.
     #[must_use]
     #[inline(always)]
-    pub const fn says_something(&self, shape: &Shape, may_be_held: bool) -> bool {
+    pub const fn needs_inspection(&self, shape: &Shape, may_be_held: bool) -> bool {
         !self.is_read()
             || self.heard != 0
             || self.asks_for_place(shape)
@@ -351,7 +351,7 @@ impl Flow {
     /// copy of.
     #[must_use]
     #[inline(always)]
-    pub const fn tell(&mut self, sequence: u32, length: u32) -> bool {
+    pub const fn should_report(&mut self, sequence: u32, length: u32) -> bool {
         let (most, told) = if self.is_read() && !self.awaits_records() {
             (self.heard, &mut self.told_again)
         } else if self.is_read() {
@@ -378,12 +378,12 @@ impl Flow {
     /// Returns the limits that count the connection itself: none until it is in service.
     #[must_use]
     #[inline(always)]
-    pub const fn counted_as(&self, shape: &Shape) -> Asked {
+    pub const fn counted_as(&self, shape: &Shape) -> NameMatch {
         let is_counted = self.is_in_service() as u64;
-        Asked {
+        NameMatch {
             limits: self.meaning.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
             zone: self.meaning.name,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 }
@@ -403,7 +403,7 @@ mod tests {
             (u32::MAX - 2, false),
             (1 << 31, false),
         ] {
-            let found = Flow::new(7, u32::MAX - 1).tell(sequence, 1);
+            let found = Flow::new(7, u32::MAX - 1).should_report(sequence, 1);
             assert_eq!(found, is_awaited, "{sequence}");
         }
     }
@@ -413,7 +413,7 @@ mod tests {
         let first = u32::MAX - 1;
         let flow = Flow::new(7, first).read(Meaning::NONE);
         assert_eq!(flow.overlap(first, 1), None);
-        let flow = flow.heard(10, Records::Read);
+        let flow = flow.with_first_bytes(10, Records::Read);
         for (place, length, expected) in [
             (0_u32, 10, Some((0, 0, 10))),
             (0, 100, Some((0, 0, 10))),
@@ -434,18 +434,20 @@ mod tests {
 
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
-        let mut flow = Flow::new(7, 1).read(Meaning::NONE).heard(10, Records::Read);
-        assert!(!flow.tell(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
-        let told = (0..100).filter(|_| flow.tell(10, 5)).count();
+        let mut flow = Flow::new(7, 1)
+            .read(Meaning::NONE)
+            .with_first_bytes(10, Records::Read);
+        assert!(!flow.should_report(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
+        let told = (0..100).filter(|_| flow.should_report(10, 5)).count();
         assert_eq!(told, MOST_TOLD as usize);
     }
 
     const HELLO: u32 = 100;
 
     /// Returns a function that sends segments to a connection behind a hello.
-    fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> Followed {
+    fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> SegmentFate {
         let mut flow = Flow::new(7, first).read(Meaning::NONE);
-        flow = flow.heard(HELLO, Records::Awaited);
+        flow = flow.with_first_bytes(HELLO, Records::Awaited);
         let mut bytes = FirstBytes::NONE;
         move |place, payload| {
             let load = |before: u32, length: u32| {
@@ -467,7 +469,7 @@ mod tests {
                 assert!(bytes.agrees(&mut same, &part), "{at}");
             }
             if !flow.awaits_records() {
-                return Followed::Passes;
+                return SegmentFate::Passes;
             }
             followed
         }
@@ -481,21 +483,21 @@ mod tests {
     fn what_follows_a_hello_passes_and_a_second_hello_is_told() {
         for first in [1, u32::MAX - 50, u32::MAX - HELLO - 2] {
             for (segments, expected) in [
-                (&[DATA][..], &[Followed::Passes][..]),
-                (&[CCS, DATA, SECOND], &[Followed::Passes; 3]),
-                (&[&[CCS, DATA].concat()], &[Followed::Passes]),
-                (&[SECOND], &[Followed::SecondHello]),
+                (&[DATA][..], &[SegmentFate::Passes][..]),
+                (&[CCS, DATA, SECOND], &[SegmentFate::Passes; 3]),
+                (&[&[CCS, DATA].concat()], &[SegmentFate::Passes]),
+                (&[SECOND], &[SegmentFate::SecondHello]),
                 (
                     &[CCS, SECOND, b"more"],
                     &[
-                        Followed::Passes,
-                        Followed::SecondHello,
-                        Followed::SecondHello,
+                        SegmentFate::Passes,
+                        SegmentFate::SecondHello,
+                        SegmentFate::SecondHello,
                     ],
                 ),
-                (&[&[CCS, SECOND].concat()], &[Followed::SecondHello]),
-                (&[&CCS.repeat(9)], &[Followed::Held]),
-                (&[&SECOND[..3], &SECOND[3..]], &[Followed::Held; 2]),
+                (&[&[CCS, SECOND].concat()], &[SegmentFate::SecondHello]),
+                (&[&CCS.repeat(9)], &[SegmentFate::Held]),
+                (&[&SECOND[..3], &SECOND[3..]], &[SegmentFate::Held; 2]),
             ] {
                 let mut send = behind_hello(first);
                 let mut place = HELLO;
@@ -510,13 +512,13 @@ mod tests {
     #[test]
     fn what_comes_too_early_is_held_and_what_comes_again_passes() {
         let mut send = behind_hello(9);
-        assert_eq!(send(HELLO + 6, DATA), Followed::Held);
-        assert_eq!(send(0, &[b'x'; HELLO as usize]), Followed::Passes);
-        assert_eq!(send(HELLO + 6, b""), Followed::Passes);
+        assert_eq!(send(HELLO + 6, DATA), SegmentFate::Held);
+        assert_eq!(send(0, &[b'x'; HELLO as usize]), SegmentFate::Passes);
+        assert_eq!(send(HELLO + 6, b""), SegmentFate::Passes);
         let again = [&[b'x'; 3], CCS].concat();
-        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
-        assert_eq!(send(HELLO - 3, &again), Followed::Passes);
-        assert_eq!(send(HELLO + 6, DATA), Followed::Passes);
+        assert_eq!(send(HELLO - 3, &again), SegmentFate::Passes);
+        assert_eq!(send(HELLO - 3, &again), SegmentFate::Passes);
+        assert_eq!(send(HELLO + 6, DATA), SegmentFate::Passes);
     }
 
     #[test]
@@ -538,11 +540,11 @@ mod tests {
     #[test]
     fn nobody_is_told_the_same_for_ever_or_what_is_read() {
         let mut flow = Flow::new(7, 1);
-        let told = (0..100).filter(|_| flow.tell(2, 1)).count();
+        let told = (0..100).filter(|_| flow.should_report(2, 1)).count();
         assert_eq!(told, MOST_TOLD as usize);
         assert!(!flow.is_read());
         let mut read = Flow::new(7, 1).read(Meaning::NONE);
-        assert!(!read.tell(2, 1) && read.is_read());
+        assert!(!read.should_report(2, 1) && read.is_read());
     }
 
     #[test]
@@ -562,11 +564,11 @@ mod tests {
     fn the_time_begins_with_what_is_told() {
         let mut flow = Flow::new(7, 100);
         for (now_ns, sequence) in [(5, 100 + MOST_FIRST_BYTES), (6, 99), (u64::MAX / 2, 99)] {
-            let is_told = flow.tell(sequence, 1);
+            let is_told = flow.should_report(sequence, 1);
             assert!(!is_told && flow.hold(now_ns, is_told), "{sequence}");
         }
         let now_ns = u64::MAX / 2;
-        let is_told = flow.tell(100, 500);
+        let is_told = flow.should_report(100, 500);
         assert!(is_told && flow.hold(now_ns, is_told));
         assert!(flow.unfinished().is_some());
         assert!(!flow.hold(now_ns + LONGEST_HOLD_NS, false));
@@ -576,12 +578,12 @@ mod tests {
     #[test]
     fn whoever_does_not_say_its_name_is_held() {
         let mut flow = Flow::new(7, 1);
-        while flow.tell(2, 1) {}
+        while flow.should_report(2, 1) {}
         // Nothing is held so far.
         assert_eq!(flow.unfinished(), None);
         assert!(flow.hold(5, true) && flow.hold(LONGEST_HOLD_NS, false));
         let mut unfinished = flow.unfinished().unwrap();
-        assert!(!unfinished.is_read() && !unfinished.tell(2, 1));
+        assert!(!unfinished.is_read() && !unfinished.should_report(2, 1));
         assert!(unfinished.hold(u64::MAX, false));
         assert_eq!(unfinished.unfinished(), None);
         assert!(unfinished.read(Meaning::NONE).is_read());
@@ -596,10 +598,10 @@ mod tests {
             server_names: 3,
             ..Shape::EMPTY
         };
-        let asked = |limits| Asked {
+        let asked = |limits| NameMatch {
             limits,
             zone: 9,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         let flow = Flow::new(7, 1).read(Meaning::new(3, &asked(0b101)));
         let mut waiting = flow;

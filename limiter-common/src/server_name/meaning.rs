@@ -1,6 +1,6 @@
 //! The policy's result for a server name.
 
-use crate::packet::Asked;
+use crate::packet::NameMatch;
 
 /// The policy's result for the server name that a client asks for. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Meaning {
     /// Makes the result of the policy with that number of server names.
     #[must_use]
     #[inline(always)]
-    pub const fn new(known_by: u64, asked: &Asked) -> Self {
+    pub const fn new(known_by: u64, asked: &NameMatch) -> Self {
         Self {
             limits: asked.limits,
             name: asked.zone,
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn what_one_policy_says_is_nothing_to_another() {
-        let asked = Asked {
+        let asked = NameMatch {
             limits: 0b101,
             zone: 9,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         let meaning = Meaning::new(3, &asked);
         assert_eq!(meaning.limits_of(3), 0b101);

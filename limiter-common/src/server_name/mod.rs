@@ -14,8 +14,8 @@
 //! packet of an unknown flow, and userspace notes the flow once it has read the name.
 
 mod allowance;
+mod first_bytes;
 mod flow;
-mod heard;
 mod loss;
 mod meaning;
 mod multipath;
@@ -25,8 +25,8 @@ mod records;
 
 pub use self::{
     allowance::Allowance,
-    flow::{Flow, Followed},
-    heard::{Compared, FirstBytes, Overlap},
+    first_bytes::{Comparison, FirstBytes, Overlap},
+    flow::{Flow, SegmentFate},
     loss::Loss,
     meaning::Meaning,
     multipath::{TcpOptions, has_multipath},

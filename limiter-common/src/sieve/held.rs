@@ -1,6 +1,6 @@
 //! An entry in its saved and restored form.
 
-use super::{ChainLocation, Geometry, Memory, Sieve, SieveLists, lists::Found};
+use super::{ChainLocation, Geometry, Memory, Sieve, SieveLists, lists::SearchOutcome};
 use crate::{address::Address, table::HashKey};
 
 /// A source in a list of a sieve.
@@ -24,7 +24,7 @@ pub fn held<M: Memory>(
 ) -> Option<(u32, HeldSource)> {
     let location = ChainLocation::new(&sieve.geometry, &sieve.region, hash_key, key);
     let lists = SieveLists::new(memory, location.entries);
-    let Found::Entry(number) = lists.find(location.head(), key) else {
+    let SearchOutcome::Entry(number) = lists.find(location.head(), key) else {
         return None;
     };
     let entry = lists.entry(number)?;
@@ -52,7 +52,10 @@ pub fn put_back<M: Memory>(
     let put = || {
         let shard = memory.shard(location.shard)?;
         let is_full = lists.entry(list)?.count() >= sieve.geometry.capacity(list);
-        if list > list_count || is_full || lists.find(location.head(), &key) != Found::Nobody {
+        if list > list_count
+            || is_full
+            || lists.find(location.head(), &key) != SearchOutcome::Nobody
+        {
             return None;
         }
         let number = lists.insert(&sieve.geometry, shard, &location, &key)?;

@@ -1,6 +1,6 @@
 //! A hit: an address has arrived.
 
-use super::{ChainLocation, Memory, PERMA_BLOCK, Shard, Sieve, SieveLists, lists::Found};
+use super::{ChainLocation, Memory, PERMA_BLOCK, Shard, Sieve, SieveLists, lists::SearchOutcome};
 use crate::{address::Address, table::HashKey};
 
 /// The number of attempts to take a shard's lock. Its holder runs some hundred instructions.
@@ -40,7 +40,7 @@ pub fn score<M: Memory>(
             };
         }
     }
-    let list = match memory.look(location.entries, location.head(), key) {
+    let list = match memory.find_list(location.entries, location.head(), key) {
         Some(list) if list < entry_list => list,
         // An address in no list has just been pushed out, or never came.
         _ => entry_list,
@@ -71,9 +71,9 @@ fn hit<M: Memory>(
         Some(())
     };
     let found = match lists.find(location.head(), key) {
-        Found::Entry(number) => Some(number),
-        Found::Nobody => None,
-        Found::Lost => return None,
+        SearchOutcome::Entry(number) => Some(number),
+        SearchOutcome::Nobody => None,
+        SearchOutcome::Lost => return None,
     };
     // The entry's new list, and whether it moves at all.
     let (mut list, mut moves) = (entry_list, true);

@@ -9,7 +9,7 @@ const MOST_IN_CHAIN: u32 = 32;
 
 /// The result of a search in a chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SearchOutcome {
     /// The number of the address's entry.
     Entry(u32),
     /// The address is not there, and the chain has room.
@@ -55,13 +55,13 @@ pub trait Memory {
         SieveLists::new(self, entries).evict(heads, list, free_list);
     }
 
-    /// Calls [`SieveLists::look`] in the shard with `entries` as its first entry, in the chain `head`.
+    /// Calls [`SieveLists::find_list`] in the shard with `entries` as its first entry, in the chain `head`.
     #[inline(always)]
-    fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
+    fn find_list(&self, entries: u32, head: u32, key: &Address) -> Option<u32>
     where
         Self: Sized,
     {
-        SieveLists::new(self, entries).look(head, key)
+        SieveLists::new(self, entries).find_list(head, key)
     }
 }
 
@@ -86,34 +86,34 @@ impl<'m, M: Memory> SieveLists<'m, M> {
     }
 
     #[inline(always)]
-    pub(super) fn find(&self, head: u32, key: &Address) -> Found {
+    pub(super) fn find(&self, head: u32, key: &Address) -> SearchOutcome {
         let Some(head) = self.memory.head(head) else {
-            return Found::Lost;
+            return SearchOutcome::Lost;
         };
         let mut number = entry::number(head.get());
         for _ in 0..MOST_IN_CHAIN {
             if number == NONE {
-                return Found::Nobody;
+                return SearchOutcome::Nobody;
             }
             let Some(entry) = self.entry(number) else {
-                return Found::Lost;
+                return SearchOutcome::Lost;
             };
             if entry.is_of(key) {
-                return Found::Entry(number);
+                return SearchOutcome::Entry(number);
             }
             number = entry::number(entry.chain().get());
         }
-        Found::Lost
+        SearchOutcome::Lost
     }
 
     /// Returns the list of an address in the chain `head`, or `None` if it is in no list. Without the
     /// shard's lock the result may be wrong.
     #[must_use]
     #[inline(always)]
-    pub fn look(&self, head: u32, key: &Address) -> Option<u32> {
+    pub fn find_list(&self, head: u32, key: &Address) -> Option<u32> {
         match self.find(head, key) {
-            Found::Entry(number) => Some(self.entry(number)?.list()),
-            Found::Nobody | Found::Lost => None,
+            SearchOutcome::Entry(number) => Some(self.entry(number)?.list()),
+            SearchOutcome::Nobody | SearchOutcome::Lost => None,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{
         Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
         first_tries, known, shortage,
     },
-    table::{Inserted, Line},
+    table::{InsertOutcome, Line},
 };
 
 /// The memory of a store of known sources, shared by all CPUs.
@@ -77,7 +77,7 @@ pub trait StandingMemory {
         source: SourceId,
         record: Record,
         now_ns: u64,
-    ) -> Inserted
+    ) -> InsertOutcome
     where
         Self: Sized,
     {
@@ -131,7 +131,7 @@ impl<M: StandingMemory> StandingStore for M {
         }
         let index = index_of(hash, shape.standing.lines);
         let record = match self.known_line(index) {
-            Some(line) => known::look(&line, source),
+            Some(line) => known::find(&line, source),
             None => return Standing::Unknown,
         };
         // Mostly the visit was noted in this tick already.
@@ -267,12 +267,12 @@ pub fn insert<M: StandingMemory>(
     source: SourceId,
     record: Record,
     now_ns: u64,
-) -> Inserted {
+) -> InsertOutcome {
     match memory.known_line(index) {
         Some(line) => known::insert(&line, source, record, |record| {
             memory.weight(shape, record, now_ns)
         }),
-        None => Inserted::Unavailable,
+        None => InsertOutcome::Unavailable,
     }
 }
 

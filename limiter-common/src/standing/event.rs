@@ -95,7 +95,7 @@ impl Record {
                     self
                 }
             }
-            Event::Heard { record } => self.heard(record, at),
+            Event::Heard { record } => self.apply_report(record, at),
         }
     }
 }

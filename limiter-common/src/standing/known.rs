@@ -6,7 +6,7 @@
 use super::{Moment, Record, SourceId, Tick};
 use crate::{
     bucket::Swap,
-    table::{self, Eviction, Inserted, Line, WhenFull},
+    table::{self, Eviction, InsertOutcome, Line, WhenFull},
 };
 
 /// The maximum number of attempts to change a record while other CPUs change its line.
@@ -19,7 +19,7 @@ const BELOW_RANK: u32 = Record::SPAN_BITS + Tick::KEPT_BITS;
 
 /// The record of a source in its line; [`Record::NONE`] if the line does not have it.
 #[inline(always)]
-pub fn look<L: Line>(line: &L, source: SourceId) -> Record {
+pub fn find<L: Line>(line: &L, source: SourceId) -> Record {
     Record(table::read(line, source.0).1)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn change<L: Line>(
     line: &L,
     source: SourceId,
     after: impl Fn(Record) -> Record,
-    insert: impl Fn(Record) -> Inserted,
+    insert: impl Fn(Record) -> InsertOutcome,
 ) -> Record {
     let mut record = Record::NONE;
     for _ in 0..ATTEMPTS {
@@ -81,7 +81,7 @@ pub(crate) fn insert<L: Line>(
     source: SourceId,
     record: Record,
     weight: impl Fn(Record) -> u64,
-) -> Inserted {
+) -> InsertOutcome {
     let rank = weight(record) >> BELOW_RANK;
     table::insert_by(line, &ByRank { rank, weight }, source.0, record.0)
 }
@@ -93,7 +93,7 @@ struct ByRank<F> {
 }
 
 impl<F: Fn(Record) -> u64> Eviction for ByRank<F> {
-    const NO_ROOM: Inserted = Inserted::Unavailable;
+    const NO_ROOM: InsertOutcome = InsertOutcome::Unavailable;
 
     #[inline(always)]
     fn is_same(&self, name: u64, other: u64) -> bool {

@@ -25,9 +25,9 @@ mod tick;
 pub use self::{
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
-    known::look,
+    known::find,
     moment::Moment,
-    order::KnowOrder,
+    order::EventOrder,
     record::{Kind, Record},
     reserves::Reserves,
     sampling::VisitCount,

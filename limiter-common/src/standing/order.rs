@@ -6,7 +6,7 @@ use super::{Event, SourceId};
 /// One order, as the kernel program reads it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct KnowOrder {
+pub struct EventOrder {
     /// The [source](SourceId).
     pub source: u64,
     /// The [value](Event::to_numbers) of the event.
@@ -19,7 +19,7 @@ pub struct KnowOrder {
     pub unused: u32,
 }
 
-impl KnowOrder {
+impl EventOrder {
     /// An order to apply the event to the source at the time `now_ns`, in nanoseconds.
     #[must_use]
     pub const fn new(source: SourceId, event: Event, now_ns: u64) -> Self {

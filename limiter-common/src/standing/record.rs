@@ -272,7 +272,7 @@ impl Record {
     /// Applies a report from other nodes, a [heard](Kind::Heard) record; any other record retracts the earlier report.
     /// This host's own observations take precedence.
     #[inline(always)]
-    pub(super) const fn heard(self, record: Self, at: &Moment<'_>) -> Self {
+    pub(super) const fn apply_report(self, record: Self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
         let (was_heard, is_heard) = (
             matches!(seen.kind(), Kind::Heard),

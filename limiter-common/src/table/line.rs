@@ -86,7 +86,7 @@ pub enum WhenFull {
 /// state.
 pub trait Eviction {
     /// The outcome of an insertion when no entry of the line can make room.
-    const NO_ROOM: Inserted;
+    const NO_ROOM: InsertOutcome;
 
     /// Whether two names belong to the same entry.
     fn is_same(&self, name: u64, other: u64) -> bool;
@@ -104,7 +104,7 @@ struct ByDebt<'a, S>(&'a S);
 
 impl<S: LineStore> Eviction for ByDebt<'_, S> {
     /// Other CPUs are inserting into all ways.
-    const NO_ROOM: Inserted = Inserted::Changed;
+    const NO_ROOM: InsertOutcome = InsertOutcome::Changed;
 
     #[inline(always)]
     fn is_same(&self, name: u64, other: u64) -> bool {
@@ -201,7 +201,7 @@ pub fn swap<L: Line>(line: &L, way: usize, fingerprint: u64, seen: u64, wanted: 
 
 numbered! {
     /// The outcome of inserting a bucket.
-    pub enum Inserted {
+    pub enum InsertOutcome {
         /// The bucket is in the line, in the wanted state.
         Stored,
         /// Another CPU was faster.
@@ -216,7 +216,7 @@ numbered! {
     } else Unavailable
 }
 
-impl Inserted {
+impl InsertOutcome {
     /// The outcome of a swap that inserted the bucket; `exchange` is [`exchange()`].
     #[inline(always)]
     pub fn or_exchange(self, exchange: impl FnOnce() -> bool) -> Swap {
@@ -240,7 +240,7 @@ pub fn insert<L: Line, S: LineStore>(
     store: &S,
     fingerprint: u64,
     wanted: u64,
-) -> Inserted {
+) -> InsertOutcome {
     insert_by(line, &ByDebt(store), fingerprint, wanted)
 }
 
@@ -253,7 +253,12 @@ pub fn insert<L: Line, S: LineStore>(
 /// units, both write its name before they look for it elsewhere: at least one sees the other and
 /// withdraws.
 #[inline(always)]
-pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted: u64) -> Inserted {
+pub fn insert_by<L: Line, E: Eviction>(
+    line: &L,
+    eviction: &E,
+    name: u64,
+    wanted: u64,
+) -> InsertOutcome {
     let mut victim = L::WAYS;
     let mut evicted = (EMPTY, LOCKED);
     let mut least = u64::MAX;
@@ -264,7 +269,7 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
         if seen != LOCKED {
             let other = line.fingerprint(way);
             if eviction.is_same(other, name) {
-                return Inserted::Exists;
+                return InsertOutcome::Exists;
             }
             let weight = eviction.weight_of(other, seen);
             if weight < least {
@@ -281,17 +286,17 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
     if least > 0 {
         match eviction.when_full() {
             WhenFull::Evict => {}
-            WhenFull::DenyNew => return Inserted::Unavailable,
-            WhenFull::PassNew => return Inserted::Untracked,
+            WhenFull::DenyNew => return InsertOutcome::Unavailable,
+            WhenFull::PassNew => return InsertOutcome::Untracked,
         }
     }
     let (weighed, state) = evicted;
     if !line.compare_and_swap_state(victim, state, LOCKED) {
-        return Inserted::Changed;
+        return InsertOutcome::Changed;
     }
     if line.fingerprint(victim) != weighed {
         line.set_state(victim, state);
-        return Inserted::Changed;
+        return InsertOutcome::Changed;
     }
     if least > 0 {
         eviction.count_lossy_eviction();
@@ -304,10 +309,10 @@ pub fn insert_by<L: Line, E: Eviction>(line: &L, eviction: &E, name: u64, wanted
     if elsewhere {
         line.set_fingerprint(victim, EMPTY);
         line.set_state(victim, 0);
-        return Inserted::Exists;
+        return InsertOutcome::Exists;
     }
     line.set_state(victim, wanted);
-    Inserted::Stored
+    InsertOutcome::Stored
 }
 
 /// Exchanges the bucket with this fingerprint, if it is in the line in another unit, to the

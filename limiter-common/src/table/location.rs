@@ -1,6 +1,6 @@
 //! The location of a bucket in the table.
 
-use super::{HashKey, Inserted, Line, OwnerHash, WAYS, fingerprint, line, read};
+use super::{HashKey, InsertOutcome, Line, OwnerHash, WAYS, fingerprint, line, read};
 use crate::{
     bucket::{Search, Swap},
     limit::LimitId,
@@ -50,7 +50,7 @@ pub fn find<L: Line>(
     }
     let (hash, limit) = (OwnerHash(search.hash), LimitId(key.limit));
     let index = hash.line(limit, lines);
-    look(line, index, fingerprint(hash, limit, unit), location)
+    find_in_line(line, index, fingerprint(hash, limit, unit), location)
 }
 
 /// Looks up a part of the bucket at a location, by the part's number.
@@ -70,12 +70,12 @@ pub fn find_part<L: Line>(
         | bucket.fingerprint & 0xffff_ffff;
     let line_hash = OwnerHash(bucket.line.into()).of_part(part);
     let index = (line_hash.0 & 0x00ff_ffff) as u32 & lines.wrapping_sub(1);
-    look(line, index, tag & !UNIT | u64::from(unit) & UNIT, location)
+    find_in_line(line, index, tag & !UNIT | u64::from(unit) & UNIT, location)
 }
 
 /// Looks up the bucket with this fingerprint in a line; returns its state.
 #[inline(always)]
-fn look<L: Line>(
+fn find_in_line<L: Line>(
     line: impl FnOnce(u32) -> Option<L>,
     index: u32,
     fingerprint: u64,
@@ -109,7 +109,7 @@ pub fn swap<L: Line>(
     location: &TableLocation,
     seen: u64,
     wanted: u64,
-    insert: impl FnOnce() -> Inserted,
+    insert: impl FnOnce() -> InsertOutcome,
     exchange: impl FnOnce() -> bool,
 ) -> Swap {
     let way = location.way;

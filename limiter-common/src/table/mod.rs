@@ -25,7 +25,7 @@ pub use self::{
 pub use self::{
     hash::{HashKey, OwnerHash},
     line::{
-        EMPTY, Eviction, Inserted, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert,
+        EMPTY, Eviction, InsertOutcome, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert,
         insert_by, read, swap as swap_in_line,
     },
     location::{TableLocation, find, find_again, find_part, swap},

@@ -44,7 +44,7 @@ numbered! {
     } else Unknown
 }
 
-/// The bit added to an order's result, the number of an [`Updated`](crate::bucket::Updated), if the
+/// The bit added to an order's result, the number of an [`UpdateOutcome`](crate::bucket::UpdateOutcome), if the
 /// order evicted a bucket in debt.
 pub const EVICTED: u32 = 1 << 16;
 

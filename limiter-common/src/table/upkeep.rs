@@ -1,31 +1,31 @@
 //! Upkeep of buckets in place, for userspace.
 
 use super::{LOCKED, Line};
-use crate::bucket::{ATTEMPTS, Updated};
+use crate::bucket::{ATTEMPTS, UpdateOutcome};
 
 /// Fills the bucket with exactly this fingerprint, cancelling any debt. Declines if it is missing:
 /// it is full or counts in another unit now.
 #[inline(always)]
-pub fn clear<L: Line>(line: &L, fingerprint: u64) -> Updated {
+pub fn clear<L: Line>(line: &L, fingerprint: u64) -> UpdateOutcome {
     for _ in 0..ATTEMPTS {
         let mut way = 0;
         while way < L::WAYS && line.fingerprint(way) != fingerprint {
             way += 1;
         }
         if way >= L::WAYS {
-            return Updated::Declined;
+            return UpdateOutcome::Declined;
         }
         let seen = line.state(way);
         if seen == LOCKED || !line.compare_and_swap_state(way, seen, 0) {
             continue;
         }
         if line.fingerprint(way) == fingerprint {
-            return Updated::Stored;
+            return UpdateOutcome::Stored;
         }
         // The way became another bucket's in between, with exactly the same state: give it back.
         line.compare_and_swap_state(way, 0, seen);
     }
-    Updated::Contended
+    UpdateOutcome::Contended
 }
 
 #[cfg(test)]
@@ -40,12 +40,12 @@ mod tests {
 
     /// A line of one way for one thread.
     #[derive(Default)]
-    struct OneWay {
+    struct OneWayLine {
         fingerprint: Cell<u64>,
         state: Cell<u64>,
     }
 
-    impl Line for OneWay {
+    impl Line for OneWayLine {
         const WAYS: usize = 1;
 
         fn fingerprint(&self, _: usize) -> u64 {
@@ -73,8 +73,8 @@ mod tests {
         }
     }
 
-    fn way(fingerprint: u64, state: u64) -> OneWay {
-        let line = OneWay::default();
+    fn way(fingerprint: u64, state: u64) -> OneWayLine {
+        let line = OneWayLine::default();
         line.set_fingerprint(0, fingerprint);
         line.set_state(0, state);
         line
@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn only_the_exact_name_is_filled() {
         let line = way(fingerprint_in(7), 9);
-        assert_eq!(clear(&line, fingerprint_in(8)), Updated::Declined);
+        assert_eq!(clear(&line, fingerprint_in(8)), UpdateOutcome::Declined);
         assert_eq!(line.state(0), 9);
-        assert_eq!(clear(&line, fingerprint_in(7)), Updated::Stored);
+        assert_eq!(clear(&line, fingerprint_in(7)), UpdateOutcome::Stored);
         assert_eq!((line.fingerprint(0), line.state(0)), (fingerprint_in(7), 0));
         let locked = way(fingerprint_in(7), LOCKED);
-        assert_eq!(clear(&locked, fingerprint_in(7)), Updated::Contended);
+        assert_eq!(clear(&locked, fingerprint_in(7)), UpdateOutcome::Contended);
         assert_eq!(locked.state(0), LOCKED);
     }
 }

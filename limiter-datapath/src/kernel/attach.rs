@@ -5,7 +5,7 @@ use std::io;
 
 use jiff::Timestamp;
 use limiter_common::{
-    after_verification::{AfterVerification, ethernet_number},
+    attachment_facts::{AttachmentFacts, ethernet_number},
     packet,
 };
 use limiter_policy::config::AttachMode;
@@ -16,7 +16,7 @@ use super::{
     instance::{Device, STATICS},
     interface::{Interface, Kind},
     link::{AttachedMode, Link},
-    log::Forwarding,
+    log::LogForwarder,
     map,
     pins::{Facts, NetworkNamespace, PinnedInterface, PinsError},
     program::Program,
@@ -25,7 +25,7 @@ use super::{
 
 /// The place and the name of an attachment's interface now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Present {
+pub enum InterfacePresence {
     /// The interface has the name that the operator gave.
     #[default]
     Named,
@@ -44,7 +44,7 @@ pub struct Attachment {
     /// network namespace the interface may have another index, and another interface may have this one.
     pub index: u32,
     /// The place and the name of the interface now.
-    pub present: Present,
+    pub present: InterfacePresence,
     /// Whether another interface has the name now; the operator means that one.
     pub is_replaced: bool,
     /// Whether the name and the index belong to this process's network namespace.
@@ -63,7 +63,7 @@ pub struct Attachment {
     /// `None`: a program of another version of the limiter.
     pub(super) program: Option<Program>,
     /// Forwards the program's log, if the program has one.
-    pub(super) forwarding: Option<Forwarding>,
+    pub(super) forwarding: Option<LogForwarder>,
 }
 
 impl Attachment {
@@ -91,7 +91,7 @@ impl Attachment {
         Ok(Self {
             interface: interface.name.clone(),
             index: interface.index,
-            present: Present::Named,
+            present: InterfacePresence::Named,
             is_replaced: false,
             is_here: true,
             interface_number: device.number,
@@ -114,7 +114,7 @@ impl Attachment {
             is_here,
             interface: facts.name,
             index,
-            present: Present::Named,
+            present: InterfacePresence::Named,
             is_replaced: false,
             interface_number: facts.interface_number,
             header: facts.link,
@@ -164,7 +164,7 @@ impl Attachment {
         program: &mut Program,
         interface: &Interface,
     ) -> Result<(), DatapathError> {
-        tell(program, interface, self.mode)
+        write_facts(program, interface, self.mode)
     }
 
     /// Replaces the program in one step; returns the old program, if it is known. Does nothing if the
@@ -230,20 +230,20 @@ impl Attachment {
 }
 
 /// Writes the facts of the interface into a program.
-fn tell(
+fn write_facts(
     program: &mut Program,
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<(), DatapathError> {
-    let told = program.tell(known_of(interface, mode));
-    told.map_err(map::error(STATICS))
+    let written = program.write_facts(known_of(interface, mode));
+    written.map_err(map::error(STATICS))
 }
 
 /// The facts of an interface that its programs receive.
-pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AfterVerification {
-    let mut known = AfterVerification {
+pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AttachmentFacts {
+    let mut known = AttachmentFacts {
         superframes: superframes::on(interface, mode),
-        ..AfterVerification::NONE
+        ..AttachmentFacts::NONE
     };
     for (slot, address) in known.answered.iter_mut().zip(&interface.answered) {
         *slot = ethernet_number(*address);
@@ -256,7 +256,7 @@ fn attach(
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<Link, DatapathError> {
-    tell(program, interface, mode)?;
+    write_facts(program, interface, mode)?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         // The interface has no program itself, so a device above it has one (net/core/dev.c:
         // dev_xdp_attach).

@@ -3,14 +3,14 @@
 
 use limiter_policy::policy::Units;
 
-use super::{Datapath, DatapathError, Restored, kept::KeptMaps, monotonic_now};
+use super::{Datapath, DatapathError, RestoreCounts, kept::KeptMaps, monotonic_now};
 use crate::state::SetDebts;
 
 /// The debts that were carried over before the new buckets came into use.
-pub(super) struct Carried {
+pub(super) struct CarriedDebts {
     owed: Vec<SetDebts>,
     at_ns: u64,
-    restored: Restored,
+    restored: RestoreCounts,
 }
 
 impl Datapath {
@@ -18,12 +18,12 @@ impl Datapath {
     /// since the capture.
     pub(super) fn carry(
         &self,
-        restore: impl FnOnce(&[SetDebts], u64) -> Result<Restored, DatapathError>,
-    ) -> Result<Carried, DatapathError> {
+        restore: impl FnOnce(&[SetDebts], u64) -> Result<RestoreCounts, DatapathError>,
+    ) -> Result<CarriedDebts, DatapathError> {
         let at_ns = monotonic_now();
         let owed = self.capture_at(at_ns)?;
         let restored = restore(&owed, monotonic_now().saturating_sub(at_ns))?;
-        Ok(Carried {
+        Ok(CarriedDebts {
             owed,
             at_ns,
             restored,
@@ -38,9 +38,9 @@ impl Datapath {
         name_of: impl Fn(u32) -> Option<&'n str>,
         sets: &[SetDebts],
         passed_ns: u64,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let now = monotonic_now();
-        let mut all = Restored::default();
+        let mut all = RestoreCounts::default();
         for (interface_number, maps) in kept.by_interface() {
             let interface = interface_number.and_then(&name_of);
             // Scope changes from shared to per interface: each interface gets the whole debt; and vice
@@ -57,15 +57,15 @@ impl Datapath {
     }
 }
 
-impl Carried {
+impl CarriedDebts {
     /// Adds the tokens spent from the old buckets since the capture; the old buckets are no longer in
     /// use. `units`: the units of the old buckets. Returns the outcome for all debts.
     pub(super) fn finish(
         self,
         old: &KeptMaps,
         units: &Units,
-        restore: impl FnOnce(&[SetDebts]) -> Result<Restored, DatapathError>,
-    ) -> Result<Restored, DatapathError> {
+        restore: impl FnOnce(&[SetDebts]) -> Result<RestoreCounts, DatapathError>,
+    ) -> Result<RestoreCounts, DatapathError> {
         let now = monotonic_now();
         let mut sets = self.owed;
         for (set, maps) in sets.iter_mut().zip(old.sets()) {

@@ -13,7 +13,7 @@ use limiter_common::{
     },
     limit::LimitId,
     owner::BucketKey,
-    packet::Asked,
+    packet::NameMatch,
     policy::LimitEntry,
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -26,7 +26,7 @@ use super::{
 /// The kernel program that counts connections for userspace, with the number of its policy. Loaded for the
 /// policy's first order.
 #[derive(Debug, Default)]
-pub(super) struct Recounting(Mutex<Option<(u64, Program)>>);
+pub(super) struct RecountProgram(Mutex<Option<(u64, Program)>>);
 
 impl Datapath {
     /// Whether the policy in force limits connections.
@@ -107,12 +107,12 @@ impl Datapath {
 
     /// The policy's answer for the server name of a connection, once the connection has its place under the
     /// name.
-    fn asked_of(&self, ends: &Ends) -> Asked {
+    fn asked_of(&self, ends: &Ends) -> NameMatch {
         let shape = &self.policy.shape;
         let maps = self.reputation().filter(|_| shape.named_connections() != 0);
         // If the map cannot be read, the displayed count lacks the connection.
         let flow = maps.and_then(|maps| maps.server_names().flow(ends).ok().flatten());
-        flow.map_or(Asked::NOTHING, |flow| flow.counted_as(shape))
+        flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(shape))
     }
 
     /// The number of connections that each limit counts, in the order of the policy's limits on connections. All

@@ -11,7 +11,7 @@ use limiter_policy::interface::{InterfaceName, is_named, names};
 
 use super::{
     Attachment, Datapath, DatapathError,
-    attach::{Present, known_of},
+    attach::{InterfacePresence, known_of},
     interface::Interface,
 };
 
@@ -22,7 +22,7 @@ pub struct NameChange {
     /// The interface's name, as the operator wrote it.
     pub interface: String,
     /// The place and the name of the interface now.
-    pub present: Present,
+    pub present: InterfacePresence,
     /// Whether another interface has the name.
     pub is_replaced: bool,
 }
@@ -32,7 +32,7 @@ impl Attachment {
     pub(super) fn set_interface(&mut self, name: String) {
         if self.interface != name {
             self.interface = name;
-            self.present = Present::Named;
+            self.present = InterfacePresence::Named;
             self.is_replaced = false;
         }
     }
@@ -51,7 +51,7 @@ impl Attachment {
         if let (Some(own), Some(program)) = (own, &mut self.program) {
             // The MTU or the address may have changed. If memory for the order is short, the program keeps the
             // old facts.
-            let _ = program.tell(known_of(own, self.mode));
+            let _ = program.write_facts(known_of(own, self.mode));
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);
@@ -59,9 +59,9 @@ impl Attachment {
         let mut others = links.iter().filter(|link| !self.is_on(link));
         self.is_replaced = others.any(|link| link.is_called(&self.interface));
         self.present = match own {
-            Some(own) if own.is_called(&self.interface) => Present::Named,
-            Some(own) => Present::Renamed(own.name.clone()),
-            None => Present::Elsewhere,
+            Some(own) if own.is_called(&self.interface) => InterfacePresence::Named,
+            Some(own) => InterfacePresence::Renamed(own.name.clone()),
+            None => InterfacePresence::Elsewhere,
         };
     }
 }
@@ -74,7 +74,7 @@ impl Datapath {
             // `links` lacks interfaces of other namespaces; the link itself tells whether its interface has
             // vanished.
             if !attachment.exists() || !attachment.is_here {
-                attachment.present = Present::Named;
+                attachment.present = InterfacePresence::Named;
                 attachment.is_replaced = false;
                 continue;
             }

@@ -50,7 +50,7 @@ const XDP_TX: u32 = 3;
 
 /// The source of the program's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clocking {
+pub enum ClockSource {
     /// The kernel's monotonic clock.
     Kernel,
     /// The time given to [`super::Trial::judge`].
@@ -86,7 +86,11 @@ pub(super) struct Constants<'p> {
 
 impl<'p> Constants<'p> {
     /// Takes the numbers of names from the policy, and the secret for bucket locations from the settings.
-    pub(super) fn new(policy: &'p CompiledPolicy, settings: Settings, clocking: Clocking) -> Self {
+    pub(super) fn new(
+        policy: &'p CompiledPolicy,
+        settings: Settings,
+        clocking: ClockSource,
+    ) -> Self {
         Self {
             policy,
             settings,
@@ -98,7 +102,7 @@ impl<'p> Constants<'p> {
             }),
             records_offenders: u8::from(settings.offenders != Offenders::OFF),
             reads_kernel: u8::from(superframes::are_readable()),
-            on_trial: u8::from(clocking == Clocking::Test),
+            on_trial: u8::from(clocking == ClockSource::Test),
         }
     }
 
@@ -198,19 +202,19 @@ impl Instance {
         Ok(program.with_stages(stages).with_statics(statics))
     }
 
-    /// Sets the program's clock, which must be [`Clocking::Test`], in nanoseconds.
+    /// Sets the program's clock, which must be [`ClockSource::Test`], in nanoseconds.
     pub fn set_clock(&mut self, now_ns: u64) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_CLOCK, &[now_ns])
     }
 
-    /// Sets whether listening sockets have room for SYNs, for a program with the clock [`Clocking::Test`].
+    /// Sets whether listening sockets have room for SYNs, for a program with the clock [`ClockSource::Test`].
     #[cfg(feature = "testing")]
     pub(super) fn set_room(&mut self, has_room: bool) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_ROOM, &[u32::from(has_room)])
     }
 
     /// Sets the connection state that segments other than SYNs find, for a program with the clock
-    /// [`Clocking::Test`].
+    /// [`ClockSource::Test`].
     pub(super) fn set_tcp_state(&mut self, state: TcpState) -> Result<(), DatapathError> {
         array::write(&mut self.ebpf, TRIAL_TCP_STATE, &[state as u32])
     }
@@ -221,7 +225,7 @@ impl Instance {
     }
 
     /// Runs the program once on a frame by `BPF_PROG_TEST_RUN`, at the time `now_ns` of its clock, which must
-    /// be [`Clocking::Test`]. Leaves in `answer` the frame that the program would send back, or nothing.
+    /// be [`ClockSource::Test`]. Leaves in `answer` the frame that the program would send back, or nothing.
     pub(super) fn test(
         &mut self,
         now_ns: u64,

@@ -19,7 +19,7 @@ use limiter_policy::{
 use tracing::warn;
 
 use super::{
-    BucketMaps, DatapathError, Manifest, Recorded, ReputationMaps, Settings, SharedMaps,
+    BucketMaps, DatapathError, Manifest, OffenderRecords, ReputationMaps, Settings, SharedMaps,
     monotonic_now, named::NamedMaps as _, pins::Pins,
 };
 
@@ -473,8 +473,8 @@ impl KeptMaps {
         self.sets().map(SharedMaps::lossy_evictions).sum()
     }
 
-    pub(super) fn offenders(&self) -> Result<Recorded, DatapathError> {
-        let mut all = Recorded::default();
+    pub(super) fn offenders(&self) -> Result<OffenderRecords, DatapathError> {
+        let mut all = OffenderRecords::default();
         for maps in self.sets() {
             all.add(maps.offenders().read()?);
         }

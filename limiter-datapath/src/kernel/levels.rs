@@ -11,14 +11,14 @@ use limiter_common::{
     dns::{Message, ask_message, slot_of},
     limit::{IdFormat, LimitId, NamedBy},
     owner::{BucketKey, OwnerFields},
-    packet::Asked,
     packet::Facts,
+    packet::NameMatch,
     policy::{Class, LimitEntry, Tables as _, classify, rate_index, with_overrides},
     strategy::{Level, Parameters, gcra::Parts},
 };
 use limiter_policy::{
     config::Scope,
-    policy::{AskedFor, DnsName, HashedName, ServerNames, hashed_names},
+    policy::{DnsName, HashedName, RequestedName, ServerNames, hashed_names},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -32,7 +32,7 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         self.limit_buckets_of(source, to, asked_for, |_| true)
     }
@@ -73,7 +73,9 @@ impl Datapath {
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
         // The first class is for IPv4 addresses in no prefix.
         match self.policy.classes.first() {
-            Some(class) => self.buckets_of_class((&source, None, &Asked::NOTHING), class, is_total),
+            Some(class) => {
+                self.buckets_of_class((&source, None, &NameMatch::NOTHING), class, is_total)
+            }
             None => Ok(Vec::new()),
         }
     }
@@ -83,11 +85,11 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let source = Address::from(source);
-        let asked = asked_for.map_or(Asked::NOTHING, |asked_for| self.asked(asked_for));
+        let asked = asked_for.map_or(NameMatch::NOTHING, |asked_for| self.asked(asked_for));
         match classify(&self.policy, &source) {
             Some(class) => self.buckets_of_class((&source, to, &asked), class, wanted),
             None => Ok(Vec::new()),
@@ -97,7 +99,7 @@ impl Datapath {
     /// The levels of the `wanted` limits with a bucket for `asked_for`, for any source.
     pub(super) fn limit_buckets_of_name(
         &self,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let limits = &self.manifest.policy.limits;
@@ -117,23 +119,23 @@ impl Datapath {
     }
 
     /// The policy's answer for a name, for any kind and flags of a query.
-    fn asked(&self, asked_for: &AskedFor) -> Asked {
+    fn asked(&self, asked_for: &RequestedName) -> NameMatch {
         let question = match asked_for {
-            AskedFor::Question(question) => question,
-            AskedFor::ServerName(name) => {
+            RequestedName::Question(question) => question,
+            RequestedName::ServerName(name) => {
                 let asked = self.policy.server_names.asked(name);
                 let overrides = slot_of(&self.policy, asked.zone).map_or(0, |slot| slot.overrides);
-                return Asked { overrides, ..asked };
+                return NameMatch { overrides, ..asked };
             }
         };
-        let mut asked = Asked::NOTHING;
+        let mut asked = NameMatch::NOTHING;
         for bytes in question.messages() {
             let mut message = Message::EMPTY;
             for (to, byte) in message.begin(bytes.len() as u64).iter_mut().zip(bytes) {
                 *to = byte;
             }
             let one = ask_message(&self.policy, &mut message);
-            asked = Asked {
+            asked = NameMatch {
                 // A query has no server name.
                 limits: asked.limits | one.limits & self.policy.shape.by_name,
                 ..one
@@ -145,7 +147,7 @@ impl Datapath {
     /// The levels of the `wanted` limits that apply to packets from an address of a class.
     fn buckets_of_class(
         &self,
-        packet: (&Address, Option<IpAddr>, &Asked),
+        packet: (&Address, Option<IpAddr>, &NameMatch),
         class: &Class,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
@@ -254,7 +256,7 @@ impl Datapath {
         &self,
         limit: &LimitEntry,
         class: &Class,
-        (source, to, asked): (&Address, Option<IpAddr>, &Asked),
+        (source, to, asked): (&Address, Option<IpAddr>, &NameMatch),
     ) -> Result<Vec<(u32, BucketKey)>, DatapathError> {
         let attached = self
             .attachments

@@ -15,9 +15,9 @@ pub const VERDICTS: &str = module_path!();
 
 /// Forwards a program's log until it is dropped.
 #[derive(Debug)]
-pub struct Forwarding(JoinHandle<()>);
+pub struct LogForwarder(JoinHandle<()>);
 
-impl Drop for Forwarding {
+impl Drop for LogForwarder {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -25,14 +25,14 @@ impl Drop for Forwarding {
 
 /// Forwards an instance's log under the name of its interface. The instance must come from the
 /// object with log statements.
-pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<Forwarding, LogError> {
+pub(super) fn forward(instance: &mut Instance, interface: &str) -> Result<LogForwarder, LogError> {
     let verdicts = Verdicts {
         interface: interface.to_owned(),
     };
     let logger = EbpfLogger::init_with_logger(instance.ebpf_mut(), verdicts)?;
     // SAFETY: the logger keeps the same ring buffer descriptor open until it is dropped.
     let mut logger = unsafe { AsyncFd::register(logger) }.map_err(io::Error::from)?;
-    Ok(Forwarding(tokio::spawn(async move {
+    Ok(LogForwarder(tokio::spawn(async move {
         while let Ok(mut ready) = logger.readable_mut().await {
             ready.get_inner_mut().flush();
             ready.clear_ready();

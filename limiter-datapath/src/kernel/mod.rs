@@ -27,7 +27,7 @@ mod levels;
 mod link;
 pub mod log;
 mod map;
-mod mapped;
+mod mapped_array;
 mod maps;
 mod moving;
 mod named;
@@ -72,22 +72,22 @@ use limiter_policy::{
 #[cfg(feature = "testing")]
 pub use self::instance::VerifierCost;
 pub use self::{
-    attach::{Attachment, Present},
-    buckets::{BucketMaps, BucketUse, Restored},
+    attach::{Attachment, InterfacePresence},
+    buckets::{BucketMaps, BucketUse, RestoreCounts},
     clock::{monotonic_now, unix_ahead_ns, wall_clock_now},
     cpus::possible_cpus,
     error::{DatapathError, ProgramHolder},
     follow::NameChange,
     handshakes::HandshakesError,
-    instance::{Clocking, Instance},
+    instance::{ClockSource, Instance},
     link::AttachedMode,
     maps::SharedMaps,
     moving::{MovingBucket, Shares},
     object::{OBJECT, OBJECT_WITH_LOG},
-    offenders::{OffenderMaps, Recorded},
+    offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
-    refill::Refilled,
-    replace::{Adopted, Prepared, Previous},
+    refill::LevelChange,
+    replace::{Adoption, PreparedPolicy, PreviousPolicy},
     reputation::{
         BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
         OwnAddressMap, OwnConnectionMap, OwnerShareMaps, PressureMaps, QueueMaps, RateMap,
@@ -100,7 +100,7 @@ pub use self::{
     standing::KnownSources,
     trial::Trial,
 };
-use self::{connections::Recounting, handshakes::Handshakes, kept::KeptMaps};
+use self::{connections::RecountProgram, handshakes::Handshakes, kept::KeptMaps};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program that is not pinned.
@@ -112,7 +112,7 @@ pub struct Datapath {
     /// The interface numbers of programs that go or come back once a change is settled.
     held: Vec<u32>,
     handshakes: Handshakes,
-    recounting: Recounting,
+    recounting: RecountProgram,
     pins: Option<Pins>,
 }
 
@@ -157,7 +157,7 @@ impl Datapath {
             attachments: Vec::new(),
             held: Vec::new(),
             handshakes: Handshakes::NONE,
-            recounting: Recounting::default(),
+            recounting: RecountProgram::default(),
             manifest,
             pins: None,
         })
@@ -259,7 +259,7 @@ impl Datapath {
     }
 
     /// All recorded offenders.
-    pub fn offenders(&self) -> Result<Recorded, DatapathError> {
+    pub fn offenders(&self) -> Result<OffenderRecords, DatapathError> {
         self.kept.offenders()
     }
 
@@ -268,8 +268,8 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason.
-    pub fn are_handshakes_noted(&self) -> Result<bool, &HandshakesError> {
-        self.handshakes.are_noted()
+    pub fn handshake_status(&self) -> Result<bool, &HandshakesError> {
+        self.handshakes.status()
     }
 
     /// Whether connections that the host began are noted, which exempts them.
@@ -277,11 +277,11 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason.
-    pub fn are_own_connections_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn own_connection_status(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.own_connections == 0 {
             return Ok(false);
         }
-        self.handshakes.are_noted()
+        self.handshakes.status()
     }
 
     /// Whether connections are noted for limits that count them by server name.
@@ -289,11 +289,11 @@ impl Datapath {
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason: these limits count no TCP.
-    pub fn are_flows_noted(&self) -> Result<bool, &HandshakesError> {
+    pub fn flow_status(&self) -> Result<bool, &HandshakesError> {
         if self.policy.shape.by_server_name == 0 {
             return Ok(false);
         }
-        self.handshakes.are_noted()
+        self.handshakes.status()
     }
 
     /// The maps of reputations; `None`: no policy has been in force yet.

@@ -10,7 +10,7 @@ use limiter_common::{
     limit::{LimitId, NameKind, NamedBy},
     name_hash::hash_of_name,
     owner::{BucketKey, Owner},
-    packet::Asked,
+    packet::NameMatch,
     policy::{LimitEntry, classify, rate_index, with_overrides},
     strategy::{
         Parameters,
@@ -184,7 +184,7 @@ impl Datapath {
     }
 
     /// The name in the packets charged to a bucket, as far as overrides need it.
-    fn asked_for_by(&self, key: &BucketKey) -> Asked {
+    fn asked_for_by(&self, key: &BucketKey) -> NameMatch {
         let policy = &self.policy;
         let beside = key.name();
         let hash = match (key.owner(), beside) {
@@ -200,9 +200,9 @@ impl Datapath {
             _ => None,
         };
         let slot = hash.and_then(|hash| slot_of(policy, hash));
-        Asked {
+        NameMatch {
             overrides: slot.map_or(0, |slot| slot.overrides),
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 

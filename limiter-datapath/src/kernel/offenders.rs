@@ -20,7 +20,7 @@ pub struct OffenderMaps {
 
 /// All recorded offenders.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct OffenderRecords {
     /// The remembered sources, in no order.
     pub offenders: Vec<(OffenderKey, Offender)>,
     /// The remembered names in refused packets, in no order.
@@ -58,7 +58,7 @@ impl OffenderMaps {
 
     /// Reads all records, a few thousand per system call. Reading an offender does not protect it from
     /// eviction.
-    pub fn read(&self) -> Result<Recorded, DatapathError> {
+    pub fn read(&self) -> Result<OffenderRecords, DatapathError> {
         let recorded = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         // Read the counts after the offenders, so that they include offenders skipped or forgotten
         // meanwhile.
@@ -69,7 +69,7 @@ impl OffenderMaps {
         }
         let is_name = |(key, _): &(OffenderKey, Offender)| key.name().is_some();
         let (names, offenders) = recorded.into_iter().partition(is_name);
-        Ok(Recorded {
+        Ok(OffenderRecords {
             offenders,
             names,
             counts,
@@ -77,7 +77,7 @@ impl OffenderMaps {
     }
 }
 
-impl Recorded {
+impl OffenderRecords {
     /// Adds the records of another set of maps.
     pub(super) fn add(&mut self, other: Self) {
         self.offenders.extend(other.offenders);

@@ -2,8 +2,8 @@
 
 use aya::Pod;
 use limiter_common::{
-    after_verification::{AfterVerification, MOST_ANSWERED},
     answer::{OwnAddress, SocketFields},
+    attachment_facts::{AttachmentFacts, MOST_ANSWERED},
     ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
         ConnectionOrder, Ends, MOST_LIMITS, RouteFields,
@@ -19,7 +19,7 @@ use limiter_common::{
     policy::{Child, Class, LimitEntry, MOST_OTHERWISE, Node, Shape, Stretch},
     server_name::{FirstBytes, Flow, MOST_FIRST_BYTES, QuicFlow},
     sieve::{Pressure, Sieve, SieveTraffic, SieveUse},
-    standing::{KnowOrder, Reserves},
+    standing::{EventOrder, Reserves},
     strategy::Parameters,
     table::Order,
     unit::Unit,
@@ -55,7 +55,7 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
-    AfterVerification: 8 + 8 * 4 + MOST_ANSWERED * 8,
+    AttachmentFacts: 8 + 8 * 4 + MOST_ANSWERED * 8,
     Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
@@ -69,7 +69,7 @@ plain_bytes! {
     OwnAddress: 3 * 8,
     Parameters: (3 * 8 + 2 * 16) + (2 * 8 + 8) + 8,
     Class: 3 * 8 + 2 * 4,
-    KnowOrder: 3 * 8 + 2 * 4,
+    EventOrder: 3 * 8 + 2 * 4,
     LimitEntry: 2 + 2 + 4 + 2 * (2 * 4 + 2 * 8) + 8 + 2 * 4 + 8,
     LimitTraffic: 3 * 16,
     NameKeys: (2 * 2 * 32 + 2) * 8,

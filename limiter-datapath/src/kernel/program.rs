@@ -10,7 +10,7 @@ use aya::{
     maps::{Array, Map, MapError},
     programs::{ProgramError, ProgramFd},
 };
-use limiter_common::after_verification::AfterVerification;
+use limiter_common::attachment_facts::AttachmentFacts;
 
 use super::{
     grace::wait_for_running_programs,
@@ -29,7 +29,7 @@ pub(super) struct Program {
     /// The map of its writable statics, if this process has loaded the program.
     statics: Option<Map>,
     /// The facts of the interface that were last written into the program.
-    told: AfterVerification,
+    told: AttachmentFacts,
 }
 
 impl Program {
@@ -50,7 +50,7 @@ impl Program {
     }
 
     /// Writes the facts of the interface into the program, if this process has loaded it.
-    pub(super) fn tell(&mut self, known: AfterVerification) -> Result<(), MapError> {
+    pub(super) fn write_facts(&mut self, known: AttachmentFacts) -> Result<(), MapError> {
         let Some(statics) = &mut self.statics else {
             return Ok(());
         };
@@ -85,7 +85,7 @@ impl Program {
             id,
             stages,
             statics: None,
-            told: AfterVerification::NONE,
+            told: AttachmentFacts::NONE,
         })
     }
 

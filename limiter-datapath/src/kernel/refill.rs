@@ -9,20 +9,20 @@ use limiter_common::{
     policy::{classify, parameters_of},
     strategy::Level,
 };
-use limiter_policy::policy::{AskedFor, SubscriberNumber};
+use limiter_policy::policy::{RequestedName, SubscriberNumber};
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 /// A bucket's level before and after tokens were given back.
 #[derive(Clone, Copy, Debug)]
-pub struct Refilled {
+pub struct LevelChange {
     /// The bucket before.
     pub before: LimitBucket,
     /// The level now.
     pub after: Level,
 }
 
-impl Refilled {
+impl LevelChange {
     /// Whether the bucket was in debt before.
     #[must_use]
     pub const fn was_in_debt(&self) -> bool {
@@ -38,10 +38,10 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&AskedFor>,
+        asked_for: Option<&RequestedName>,
         limit: Option<LimitId>,
         cost: Option<u64>,
-    ) -> Result<Vec<Refilled>, DatapathError> {
+    ) -> Result<Vec<LevelChange>, DatapathError> {
         let wanted = |id| limit.is_none_or(|limit| limit == id);
         let limit_buckets = self.limit_buckets_of(source, to, asked_for, wanted)?;
         self.refill_all(limit_buckets, cost)
@@ -50,10 +50,10 @@ impl Datapath {
     /// Does the same with the buckets that a name has for all sources together.
     pub fn refill_name(
         &self,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         limit: Option<LimitId>,
         cost: Option<u64>,
-    ) -> Result<Vec<Refilled>, DatapathError> {
+    ) -> Result<Vec<LevelChange>, DatapathError> {
         let wanted = |id| limit.is_none_or(|limit| limit == id);
         let limit_buckets = self.limit_buckets_of_name(asked_for, wanted)?;
         self.refill_all(limit_buckets, cost)
@@ -63,7 +63,7 @@ impl Datapath {
         &self,
         limit_buckets: Vec<LimitBucket>,
         cost: Option<u64>,
-    ) -> Result<Vec<Refilled>, DatapathError> {
+    ) -> Result<Vec<LevelChange>, DatapathError> {
         limit_buckets
             .into_iter()
             .map(|limit_bucket| self.refill_one(limit_bucket, cost))
@@ -74,7 +74,7 @@ impl Datapath {
         &self,
         before: LimitBucket,
         cost: Option<u64>,
-    ) -> Result<Refilled, DatapathError> {
+    ) -> Result<LevelChange, DatapathError> {
         let LimitBucket {
             interface,
             key,
@@ -91,7 +91,7 @@ impl Datapath {
                 .give_back(&key, &parameters, cost, units, now)?;
         }
         let after = self.level(interface, &key, (&parameters, share), now)?;
-        Ok(Refilled { before, after })
+        Ok(LevelChange { before, after })
     }
 
     /// Fills one limit's buckets for packets from some addresses; returns how many were in debt. If the

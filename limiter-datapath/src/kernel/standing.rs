@@ -13,7 +13,7 @@ use limiter_common::{
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::Prepared,
+    Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::PreparedPolicy,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -119,7 +119,7 @@ impl KnownSources<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedPolicy {
     /// Restores saved records of sources, in ticks of the kernel's clock, into new maps, as far as
     /// there is room. Does nothing if the policy uses no standing, or the maps are the present
     /// ones.

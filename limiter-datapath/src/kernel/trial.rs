@@ -19,7 +19,7 @@ use limiter_policy::{
 };
 
 use super::{
-    Clocking, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
+    ClockSource, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
     instance::{Constants, Device},
     named::NamedMaps as _,
     shared::SharedDirectory,
@@ -151,7 +151,7 @@ fn load(
     directory: &SharedDirectory,
 ) -> Result<Instance, DatapathError> {
     let object = settings.log.object();
-    let constants = Constants::new(policy, settings, Clocking::Test);
+    let constants = Constants::new(policy, settings, ClockSource::Test);
     let (device, shared) = (Device::default(), Some(directory.path()));
     let mut instance = Instance::prepare_alone(object, &constants, device, shared)?;
     instance.verify()?;

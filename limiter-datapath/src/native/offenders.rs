@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     judged::Packet,
-    offender::{Dropper, Offender, OffenderKey, OffenderStore, Recording, Stored},
+    offender::{Dropper, Offender, OffenderKey, OffenderStore, RecordOutcome, Recording},
     policy::Tables,
 };
 
@@ -62,13 +62,17 @@ impl OffenderStore for MemoryOffenders {
     }
 }
 
-fn store(offenders: &mut HashMap<OffenderKey, Offender>, key: OffenderKey, now_ns: u64) -> Stored {
+fn store(
+    offenders: &mut HashMap<OffenderKey, Offender>,
+    key: OffenderKey,
+    now_ns: u64,
+) -> RecordOutcome {
     if let Some(offender) = offenders.get_mut(&key) {
         offender.drops += 1;
         offender.last_drop_ns = now_ns;
-        Stored::Again
+        RecordOutcome::Again
     } else {
         offenders.insert(key, Offender::new(now_ns));
-        Stored::Anew
+        RecordOutcome::Anew
     }
 }

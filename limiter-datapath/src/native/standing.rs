@@ -73,7 +73,7 @@ impl MemoryStanding {
         };
         standing_of(policy, prefix, &at, |source| {
             let line = self.known.get(sources::known_index(shape, source) as usize);
-            line.map_or(Record::NONE, |line| standing::look(&line, source))
+            line.map_or(Record::NONE, |line| standing::find(&line, source))
         })
     }
 

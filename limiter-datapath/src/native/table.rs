@@ -6,7 +6,7 @@ use limiter_common::{
     bucket::{Bucket, BucketStore, Search, Swap},
     decide::Outline,
     owner::BucketKey,
-    table::{self, AtomicLine, HashKey, Inserted, LineStore, TableLocation, WhenFull},
+    table::{self, AtomicLine, HashKey, InsertOutcome, LineStore, TableLocation, WhenFull},
     unit::{KnownUnits, Unit},
 };
 use limiter_policy::policy::Units;
@@ -119,30 +119,30 @@ impl BucketStore for MemoryTable {
 impl Outline for MemoryTable {}
 
 impl MemoryTable {
-    fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> Inserted {
-        let store = TableAt {
+    fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> InsertOutcome {
+        let store = TimedTable {
             table: self,
             now_ns,
         };
         match self.line(location.line) {
             Some(line) => table::insert(&line, &store, location.fingerprint, wanted),
-            None => Inserted::Unavailable,
+            None => InsertOutcome::Unavailable,
         }
     }
 }
 
-struct TableAt<'a> {
+struct TimedTable<'a> {
     table: &'a MemoryTable,
     now_ns: u64,
 }
 
-impl KnownUnits for TableAt<'_> {
+impl KnownUnits for TimedTable<'_> {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.table.units.unit(number)
     }
 }
 
-impl LineStore for TableAt<'_> {
+impl LineStore for TimedTable<'_> {
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

@@ -3,13 +3,13 @@
 use anyhow::Result;
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    reason::Reason::{OverLimit, Reserved, WithinLimits},
+    reason::Reason::{OverLimit, ReserveSize, WithinLimits},
     strategy::{Strategy as Rule, gcra::CurrentRate},
 };
 use limiter_policy::{
     config::Store,
     policy::{
-        Limit, Rate, Reserve, Reserved as Part,
+        Limit, Rate, Reserve, ReserveSize as Part,
         automatic::{at_floor, interval_of},
     },
 };
@@ -128,9 +128,13 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, 60)?, 50);
-        assert_eq!(engines.judge(0, &frame()?), Reserved);
+        assert_eq!(engines.judge(0, &frame()?), ReserveSize);
         set_rate(&mut engines, interval_of(4_000), 30 * SECOND)?;
-        assert_eq!(engines.judge(0, &frame()?), Reserved, "as full as before");
+        assert_eq!(
+            engines.judge(0, &frame()?),
+            ReserveSize,
+            "as full as before"
+        );
         // Too late to count as a retry of the refused packets.
         assert_eq!(passing(&mut engines, 20 * SECOND, 250)?, 200);
         engines.assert_same_state();

@@ -12,7 +12,7 @@ use limiter_common::{
     owner::BucketKey,
     reason::Reason,
 };
-use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
+use limiter_datapath::kernel::{ClockSource, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Limit, Policy, Rate},
@@ -36,7 +36,7 @@ fn settings(store: Store) -> Result<Settings> {
 }
 
 /// A limit's name, and its tokens for each second.
-type Allowed = (&'static str, u64);
+type TokenRate = (&'static str, u64);
 
 fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
     let rate = Rate {
@@ -49,7 +49,7 @@ fn limit(built_in: &BuiltIn, per_second: u64) -> Limit {
 }
 
 /// Hammers a policy with `binding` as its strictest limit.
-fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
+fn check(store: Store, limits: [TokenRate; 3], binding: &str) -> Result<()> {
     let built_in = |name: &str| {
         let found = BUILT_IN.iter().find(|limit| limit.name == name);
         found.context("a built-in limit")
@@ -60,7 +60,7 @@ fn check(store: Store, limits: [Allowed; 3], binding: &str) -> Result<()> {
     let policy = Policy::from(limits.collect::<Result<Vec<_>>>()?);
     let tables = CompiledPolicy::new(&policy, possible_cpus())?;
     let settings = settings(store)?;
-    let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+    let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
     let maps = instance.take_maps(settings)?;
     let source = "2001:db8:1::1".parse()?;
     let frame = Frame::new(source, "2001:db8:2::1".parse()?).udp(1, 2, &[0; 38])?;
@@ -160,7 +160,7 @@ fn two_cpus_refund_what_they_lose() -> Result<()> {
     let tables = CompiledPolicy::new(&Policy::from(limits), possible_cpus())?;
     for store in STORES {
         let settings = settings(store)?;
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let instance = &instance;

@@ -11,7 +11,7 @@ use limiter_common::{
     address::Address,
     connection::{ConnectionOrder, Ends, Place},
     limit::LimitId,
-    packet::Asked,
+    packet::NameMatch,
 };
 use limiter_datapath::kernel::{Trial, possible_cpus};
 use limiter_policy::{
@@ -50,7 +50,7 @@ fn place(policy: &CompiledPolicy, client: u32) -> Place {
         &policy.limits[each],
         &facts,
         &0,
-        &Asked::NOTHING,
+        &NameMatch::NOTHING,
         0,
     )
 }

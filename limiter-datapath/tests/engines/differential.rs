@@ -20,7 +20,7 @@ use limiter_common::{
     decide::account,
     dns::slot_of,
     judged::Packet,
-    packet::{Asked, Facts, parse},
+    packet::{Facts, NameMatch, parse},
     policy::{Tables as _, with_overrides},
     reason::{Action, Reason},
     server_name::Flow,
@@ -39,7 +39,7 @@ use crate::{
     model,
     question::Question,
     random,
-    server_name::Known,
+    server_name::ConnectionName,
 };
 
 /// The environment variable that overrides the number of policies of a run.
@@ -54,7 +54,7 @@ const STEP: u64 = 3_000_000;
 
 /// The time since the previous frame, an optional move of the automatic rates before this frame,
 /// and the frame.
-type Sent = (u64, Option<Move>, Vec<u8>);
+type SentFrame = (u64, Option<Move>, Vec<u8>);
 
 /// The new value of an automatic rate.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ struct Move {
     holds_ns: u64,
 }
 
-fn sent() -> impl Strategy<Value = Sent> {
+fn sent() -> impl Strategy<Value = SentFrame> {
     let moves = (1..12_000_000_u64, 0..500_000_000_u64);
     let moves = moves.prop_map(|(interval_ns, holds_ns)| Move {
         interval_ns,
@@ -100,7 +100,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     };
     let frames = prop::collection::vec(sent(), FRAMES);
     let frames = generate(&frames, &mut TestRunner::default());
-    let (tried, seen) = (AtomicU32::new(0), Mutex::new(Seen::default()));
+    let (tried, seen) = (AtomicU32::new(0), Mutex::new(OutcomeCounts::default()));
     let try_policies = || -> Result<()> {
         let mut runner = TestRunner::default();
         for number in
@@ -132,7 +132,7 @@ fn kernel_and_native_agree_and_do_what_the_policy_says() -> Result<()> {
     Ok(())
 }
 
-fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn locked(seen: &Mutex<OutcomeCounts>) -> MutexGuard<'_, OutcomeCounts> {
     seen.lock().expect("no thread panics")
 }
 
@@ -145,14 +145,14 @@ fn check(
     [policy, next]: &[Policy; 2],
     own: &BTreeSet<IpAddr>,
     store: Store,
-    frames: &[Sent],
-    seen: &Mutex<Seen>,
+    frames: &[SentFrame],
+    seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     let mut engines = Engines::with(policy, store)?;
     engines.set_own(own)?;
     engines.set_cookie_keys(random::cookie_keys(&[random::secret(1)]))?;
     let mut now = 0;
-    let mut send_half = |engines: &mut Engines, policy, half: &[Sent]| {
+    let mut send_half = |engines: &mut Engines, policy, half: &[SentFrame]| {
         // Sockets are full at first, and then have room.
         let (before, with_room) = half.split_at(FRAMES / 4);
         send(engines, policy, own, &mut now, before, seen)?;
@@ -174,8 +174,8 @@ fn send(
     policy: &Policy,
     own: &BTreeSet<IpAddr>,
     now: &mut u64,
-    frames: &[Sent],
-    seen: &Mutex<Seen>,
+    frames: &[SentFrame],
+    seen: &Mutex<OutcomeCounts>,
 ) -> Result<()> {
     for (step, moves, frame) in frames {
         *now += step;
@@ -238,7 +238,7 @@ fn send(
         for (limit_index, limit) in (0..).zip(&policy.limits) {
             let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
             let denied = verdict.denied_by() == Some(limit_index);
-            let did = Did {
+            let did = LimitOutcomes {
                 admitted: u64::from(verdict.reason == Reason::WithinLimits && charged),
                 refused: u64::from(verdict.reason == Reason::OverLimit && denied),
             };
@@ -266,7 +266,7 @@ struct Connection {
     /// Whether the frame has urgent data.
     is_urgent: bool,
     /// The known name of the connection.
-    name: Known,
+    name: ConnectionName,
 }
 
 impl Connection {
@@ -277,7 +277,7 @@ impl Connection {
         let name = if is_noted {
             random::server_name(&facts)
         } else {
-            Known::Nothing
+            ConnectionName::Nothing
         };
         Self {
             ends: Ends::of_facts(&facts),
@@ -288,7 +288,7 @@ impl Connection {
 
     /// The policy's record of the connection; `None`: nothing is known.
     fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
-        let is_noted = !matches!(self.name, Known::Nothing);
+        let is_noted = !matches!(self.name, ConnectionName::Nothing);
         is_noted.then(|| flow_of(tables, self.name.name()))
     }
 
@@ -315,7 +315,7 @@ fn meant(
         return 0;
     };
     let question = Question::of(frame);
-    let wish = model::Wish {
+    let wish = model::PacketNames {
         question: question.as_ref(),
         server_name: &connection.name,
     };
@@ -351,7 +351,7 @@ fn meant(
 
 /// The outcomes that occurred. A test without them would prove nothing.
 #[derive(Default)]
-struct Seen {
+struct OutcomeCounts {
     passed: u64,
     dropped: u64,
     would_drop: u64,
@@ -363,32 +363,32 @@ struct Seen {
     /// The queries with valid cookies.
     cookies: u64,
     /// By the strategy's number.
-    strategies: [Did; Rule::ALL.len()],
+    strategies: [LimitOutcomes; Rule::ALL.len()],
     /// By limits with an automatic rate.
-    automatic: Did,
+    automatic: LimitOutcomes,
     /// By limits with an override for the name in the packet.
-    overridden_by_name: Did,
+    overridden_by_name: LimitOutcomes,
     /// By limits that count connections by their names.
-    by_server_name: Did,
+    by_server_name: LimitOutcomes,
     /// By limits that count ICMP messages by their types.
-    by_icmp_type: Did,
+    by_icmp_type: LimitOutcomes,
 }
 
 /// The packets that some limits admitted and refused.
 #[derive(Default)]
-struct Did {
+struct LimitOutcomes {
     admitted: u64,
     refused: u64,
 }
 
-impl Did {
+impl LimitOutcomes {
     const fn add(&mut self, more: &Self) {
         self.admitted += more.admitted;
         self.refused += more.refused;
     }
 }
 
-impl Seen {
+impl OutcomeCounts {
     /// Whether every outcome occurred.
     fn is_everything(&self) -> bool {
         let others = [
@@ -398,7 +398,7 @@ impl Seen {
             &self.by_icmp_type,
         ];
         let all = self.strategies.iter().chain(others);
-        let both = |did: &Did| did.admitted > 0 && did.refused > 0;
+        let both = |did: &LimitOutcomes| did.admitted > 0 && did.refused > 0;
         self.events().into_iter().all(|seen| seen > 0) && all.into_iter().all(both)
     }
 
@@ -441,7 +441,7 @@ impl Seen {
             ("ICMP type", by_icmp_type),
         ];
         let all = names.zip(strategies).chain(others);
-        for (name, Did { admitted, refused }) in all {
+        for (name, LimitOutcomes { admitted, refused }) in all {
             println!("{name}: {admitted} admitted, {refused} refused");
             assert!(*admitted > 0 && *refused > 0, "{name}");
         }
@@ -474,11 +474,11 @@ fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
         return;
     }
     let slot = slot_of(tables, flow.meaning.name);
-    let asked = Asked {
+    let asked = NameMatch {
         limits: flow.meaning.limits,
         zone: flow.meaning.name,
         overrides: slot.map_or(0, |slot| slot.overrides),
-        ..Asked::NOTHING
+        ..NameMatch::NOTHING
     };
     packet.asked = with_overrides(tables, &packet.facts.source, &packet.class, &asked);
 }

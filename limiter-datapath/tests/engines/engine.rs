@@ -21,7 +21,7 @@ use limiter_common::{
     name_hash::NameKeys,
     offender::{RECORDS_BURST, RECORDS_PER_SECOND},
     owner::BucketKey,
-    packet::{Asked, Facts, Frame as _, TcpState, parse},
+    packet::{Facts, Frame as _, NameMatch, TcpState, parse},
     policy::{classify, with_overrides},
     reason::{
         Action,
@@ -247,7 +247,11 @@ impl Engines {
     }
 
     /// Notes in both the read first bytes of a connection.
-    pub(crate) fn hear(&mut self, ends: Ends, bytes: &[u8]) -> Result<(), DatapathError> {
+    pub(crate) fn add_first_bytes(
+        &mut self,
+        ends: Ends,
+        bytes: &[u8],
+    ) -> Result<(), DatapathError> {
         let bytes = FirstBytes::new(bytes);
         self.reputation.flows.set_first_bytes(ends, bytes);
         let maps = self.trial.reputation().server_names();
@@ -323,7 +327,7 @@ impl Engines {
         };
         let limit = &self.tables.limits[limit_index];
         let family = facts.source.family.index();
-        Place::of_packet(&HASH_KEY, limit, &facts, &0, &Asked::NOTHING, family)
+        Place::of_packet(&HASH_KEY, limit, &facts, &0, &NameMatch::NOTHING, family)
     }
 
     /// The number of tickets of waiting clients, which must be the same in both.

@@ -79,11 +79,11 @@ fn each_kind_of_frame() -> Result<()> {
         limit("PacketsPerIPAddress", 1),
         limit("PacketsPerIPv6Range", 1),
     ]))?;
-    for (hour, (what, frame, reasons)) in (0..).zip(rows::all()?) {
+    for (hour, (case, frame, reasons)) in (0..).zip(rows::all()?) {
         for reason in reasons {
             // More than an hour between rows, so that each finds its bucket full.
             let at = hour * 3_700_000_000_000;
-            assert_eq!(engines.judge(at, &frame), reason, "{what}");
+            assert_eq!(engines.judge(at, &frame), reason, "{case}");
         }
     }
     engines.assert_same_state();

@@ -47,12 +47,12 @@ struct Case {
     lists: Vec<Vec<IpNet>>,
     global: Uses,
     /// Each limit's lists, and its other properties.
-    limits: Vec<(Uses, Own)>,
+    limits: Vec<(Uses, LimitCase)>,
     bans: Vec<IpNet>,
 }
 
 #[derive(Clone, Debug)]
-struct Own {
+struct LimitCase {
     mode: Mode,
     has_rate: bool,
     /// The only port that it counts packets to.
@@ -64,10 +64,12 @@ fn case() -> impl Strategy<Value = Case> {
     let mode =
         prop_oneof![3 => Just(Mode::Enforce), 2 => Just(Mode::Observe), 1 => Just(Mode::Off)];
     let own =
-        (mode, any::<bool>(), prop::option::of(Just(53))).prop_map(|(mode, has_rate, port)| Own {
-            mode,
-            has_rate,
-            port,
+        (mode, any::<bool>(), prop::option::of(Just(53))).prop_map(|(mode, has_rate, port)| {
+            LimitCase {
+                mode,
+                has_rate,
+                port,
+            }
         });
     (
         prop::collection::vec(prefixes(5), LISTS),
@@ -99,7 +101,7 @@ fn uses(probability: f64) -> impl Strategy<Value = Uses> {
 
 /// The expected outcome for a packet.
 #[derive(Debug, PartialEq, Eq)]
-struct Meant {
+struct ExpectedOutcome {
     reason: Reason,
     denied_by: Option<u32>,
     would_drop: u64,
@@ -131,12 +133,12 @@ impl Case {
         }
     }
 
-    fn meant(&self, source: IpAddr, port: u16) -> Meant {
+    fn meant(&self, source: IpAddr, port: u16) -> ExpectedOutcome {
         let have = |lists: &[usize]| {
             let mut prefixes = lists.iter().flat_map(|list| &self.lists[*list]);
             prefixes.any(|prefix| prefix.contains(&source))
         };
-        let mut meant = Meant {
+        let mut meant = ExpectedOutcome {
             reason: Reason::Unlimited,
             denied_by: None,
             would_drop: 0,
@@ -205,7 +207,7 @@ fn excluded_blocked_banned_and_by_a_limit_in_this_order() -> Result<()> {
         for (source, port) in &frames {
             let frame = frame(*source, *port);
             let verdict = engines.verdict(0, &frame);
-            let found = Meant {
+            let found = ExpectedOutcome {
                 reason: verdict.reason,
                 denied_by: verdict.denied_by(),
                 would_drop: verdict.would_drop,

@@ -13,7 +13,7 @@ use limiter_common::{
     table::{LOCKED, WAYS},
 };
 use limiter_datapath::{
-    kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
+    kernel::{ClockSource, Instance, LogLevel, Settings, SharedMaps, possible_cpus},
     state::{Debts, StoredDebts},
 };
 use limiter_policy::{
@@ -58,7 +58,7 @@ impl Program {
         };
         let settings = Settings::new(buckets, Offenders::OFF, LogLevel::Off)?;
         let before = tables_of(lines);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let mut ids = tables_of(lines);

@@ -11,23 +11,23 @@ use limiter_policy::policy::{Fragments, Limit, Match, Mode, OverrideId, Policy, 
 
 use super::{
     question::{self, Question},
-    server_name::{self, Known},
+    server_name::{self, ConnectionName},
 };
 
 /// The names that a packet asks for.
 #[derive(Clone, Copy)]
-pub(crate) struct Wish<'w> {
+pub(crate) struct PacketNames<'w> {
     /// `None`: the packet has no question.
     pub(crate) question: Option<&'w Question>,
     /// The known name of its connection.
-    pub(crate) server_name: &'w Known,
+    pub(crate) server_name: &'w ConnectionName,
 }
 
-impl Wish<'_> {
+impl PacketNames<'_> {
     /// No names.
     const NONE: Self = Self {
         question: None,
-        server_name: &Known::Nothing,
+        server_name: &ConnectionName::Nothing,
     };
 
     /// Whether an override with that id is for the packet's names.
@@ -47,7 +47,12 @@ impl Wish<'_> {
 }
 
 /// The rate at which a limit holds a packet; `None`: the limit does not count it.
-pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts, wish: Wish<'_>) -> Option<Rate> {
+pub(crate) fn rate(
+    policy: &Policy,
+    limit: &Limit,
+    facts: &Facts,
+    wish: PacketNames<'_>,
+) -> Option<Rate> {
     let is_counted = |other: &Limit| {
         !other.matching.otherwise
             && (limit.mode == Mode::Observe || other.mode == Mode::Enforce)
@@ -76,7 +81,7 @@ pub(crate) fn rate(policy: &Policy, limit: &Limit, facts: &Facts, wish: Wish<'_>
 /// The rate at which a limit holds a source with these names. An override for the source and the name comes
 /// first, then one for the name, then one for the source, then the limit's own rate. `None`: the limit has no
 /// rate.
-fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: Wish<'_>) -> Option<Rate> {
+fn rate_of(policy: &Policy, limit: &Limit, source: IpAddr, wish: PacketNames<'_>) -> Option<Rate> {
     let subscriber = policy.subscriber_of(source);
     let among = |is_of: &dyn Fn(&OverrideId) -> bool| {
         let overrides = limit.overrides.iter().filter(|other| is_of(&other.id));
@@ -115,7 +120,7 @@ fn counts_alone(policy: &Policy, limit: &Limit, facts: &Facts) -> bool {
     let source = IpAddr::from(facts.source);
     let mut overrides = limit.overrides.iter();
     let may_have_rate = overrides.any(|other| other.id.name().is_some())
-        || rate_of(policy, limit, source, Wish::NONE).is_some();
+        || rate_of(policy, limit, source, PacketNames::NONE).is_some();
     may_have_rate && is_on(policy, limit, source) && counts(limit, facts)
 }
 

@@ -304,10 +304,10 @@ fn of_match(matching: &str) -> String {
 /// Checks whether a limit counts messages.
 fn check(matching: &str, messages: &[(&str, Vec<u8>, bool)]) -> Result<()> {
     let mut scene = Scene::new(&of_match(matching))?;
-    for (what, message, is_counted) in messages {
+    for (case, message, is_counted) in messages {
         scene.wait();
         let expected = if *is_counted { WithinLimits } else { Unlimited };
-        assert_eq!(scene.message(message)?, expected, "{matching}: {what}");
+        assert_eq!(scene.message(message)?, expected, "{matching}: {case}");
     }
     scene.engines.assert_same_state();
     Ok(())
@@ -452,8 +452,8 @@ fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
         );
         let mut scene = Scene::new(&text)?;
         let expected = if enforces { MalformedDns } else { Unlimited };
-        for (what, message) in &unreadable {
-            assert_eq!(scene.message(message)?, expected, "{limit} {mode}: {what}");
+        for (case, message) in &unreadable {
+            assert_eq!(scene.message(message)?, expected, "{limit} {mode}: {case}");
         }
         let mut fragment = scene.frame.udp(40_000, 53, &query("a.example", A))?;
         // More fragments follow, and this one has less than a question.

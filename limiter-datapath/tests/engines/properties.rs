@@ -3,7 +3,7 @@
 use std::{collections::HashMap, env};
 
 use limiter_common::{
-    bucket::{BucketStore, Decide, Search, Swap, Updated},
+    bucket::{BucketStore, Decide, Search, Swap, UpdateOutcome},
     decide::{Outline, Verdict, account, reserve_of},
     limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, LimitId},
     owner::BucketKey,
@@ -19,18 +19,18 @@ use proptest::prelude::*;
 use testbed::Frame;
 
 use crate::{
-    brute_force::Admitted,
+    brute_force::Admissions,
     engine::{START, classified},
     random,
 };
 
 /// A policy in memory.
-struct Native {
+struct NativePolicy {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
 }
 
-impl Native {
+impl NativePolicy {
     fn new(policy: &Policy) -> Self {
         Self {
             tables: CompiledPolicy::new(policy, possible_cpus())
@@ -98,17 +98,17 @@ fn bits(set: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The charges of a bucket.
-struct Charged {
+struct BucketCharges {
     first: u64,
-    admitted: Admitted,
+    admitted: Admissions,
     total: u64,
 }
 
-impl Charged {
+impl BucketCharges {
     fn new(first: u64) -> Self {
         Self {
             first,
-            admitted: Admitted::default(),
+            admitted: Admissions::default(),
             total: 0,
         }
     }
@@ -160,8 +160,8 @@ proptest! {
     /// dropped it. No bucket is ever charged above its bound.
     #[test]
     fn all_or_nothing_within_the_bound(policy in random::policy(), traffic in traffic()) {
-        let native = Native::new(&policy);
-        let mut charged: HashMap<BucketKey, Charged> = HashMap::new();
+        let native = NativePolicy::new(&policy);
+        let mut charged: HashMap<BucketKey, BucketCharges> = HashMap::new();
         let (mut latest, mut now) = (START, START);
         for (step, behind, frame) in traffic {
             latest += step;
@@ -204,7 +204,7 @@ proptest! {
                     _ => {}
                 }
                 if is_charged {
-                    let charged = charged.entry(key).or_insert_with(|| Charged::new(now));
+                    let charged = charged.entry(key).or_insert_with(|| BucketCharges::new(now));
                     prop_assert!(charged.admits(&parameters, now, cost), "{:?}", key);
                 }
             }
@@ -221,7 +221,7 @@ proptest! {
                 limit.mode = Mode::Off;
             }
         }
-        let (native, blind) = (Native::new(&policy), Native::new(&blind));
+        let (native, blind) = (NativePolicy::new(&policy), NativePolicy::new(&blind));
         let mut now = START;
         for (step, _, frame) in traffic {
             now += step;
@@ -241,13 +241,13 @@ proptest! {
 
 /// A store that cannot change one limit's buckets, as if other CPUs always won or the kernel had no
 /// memory.
-struct Failing {
+struct FailingStore {
     buckets: MemoryBuckets,
     limit: u16,
-    failure: Updated,
+    failure: UpdateOutcome,
 }
 
-impl BucketStore for Failing {
+impl BucketStore for FailingStore {
     type Location = BucketLocation;
 
     fn find(
@@ -287,7 +287,7 @@ impl BucketStore for Failing {
         location: &mut BucketLocation,
         now_ns: u64,
         decide: &mut impl Decide<BucketLocation>,
-    ) -> Updated {
+    ) -> UpdateOutcome {
         if location.key.limit == self.limit {
             self.failure
         } else {
@@ -296,7 +296,7 @@ impl BucketStore for Failing {
     }
 }
 
-impl Outline for Failing {}
+impl Outline for FailingStore {}
 
 /// Any failure at the last of several limits refunds the others.
 #[test]
@@ -327,12 +327,12 @@ fn check_refunds(strategy: Rule) {
     let refused = frame.tcp_syn(1, 2, 0).expect("a frame of one family");
     let passing = frame.udp(1, 2, b"x").expect("a frame of one family");
     for (failure, reason) in [
-        (Updated::Declined, Reason::OverLimit),
-        (Updated::Contended, Reason::Contended),
-        (Updated::Unavailable, Reason::BucketUnavailable),
+        (UpdateOutcome::Declined, Reason::OverLimit),
+        (UpdateOutcome::Contended, Reason::Contended),
+        (UpdateOutcome::Unavailable, Reason::BucketUnavailable),
     ] {
         for earlier in 0..3 {
-            let buckets = Failing {
+            let buckets = FailingStore {
                 buckets: MemoryBuckets::default(),
                 limit: BUILT_IN[4].id.0,
                 failure,

@@ -5,7 +5,7 @@ use std::{net::IpAddr, thread};
 use anyhow::{Context as _, Result};
 use limiter_common::{limit::BUILT_IN, owner::BucketKey, reason::Reason, strategy::Parameters};
 use limiter_datapath::kernel::{
-    Clocking, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
+    ClockSource, Instance, LogLevel, Settings, SharedMaps, Trial, possible_cpus,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
@@ -19,7 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_000 * SECOND;
 
 /// An instance with one bucket that holds more tokens than any test takes.
-struct One {
+struct SingleBucket {
     instance: Instance,
     maps: SharedMaps,
     frame: Vec<u8>,
@@ -29,7 +29,7 @@ struct One {
     settings: Settings,
 }
 
-impl One {
+impl SingleBucket {
     fn new(store: Store) -> Result<Self> {
         let rate = Rate {
             burst: 1 << 30,
@@ -44,7 +44,7 @@ impl One {
             ..Buckets::default()
         };
         let settings = Settings::new(buckets, Offenders::OFF, LogLevel::Off)?;
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         instance.set_clock(NOW)?;
         let source: IpAddr = "10.0.0.1".parse()?;
@@ -102,7 +102,7 @@ fn refunds_and_packets_add_up() -> Result<()> {
 }
 
 fn add_up(store: Store, packets: u32, refunds: u64) -> Result<()> {
-    let one = One::new(store)?;
+    let one = SingleBucket::new(store)?;
     // The debt is always larger than a refund.
     one.spend(packets)?;
     thread::scope(|scope| -> Result<()> {
@@ -124,7 +124,7 @@ fn add_up(store: Store, packets: u32, refunds: u64) -> Result<()> {
 #[test]
 fn no_more_is_given_back_than_is_owed() -> Result<()> {
     for store in [Store::Table, Store::Hash] {
-        let one = One::new(store)?;
+        let one = SingleBucket::new(store)?;
         // A refund makes no bucket.
         one.refund(1)?;
         assert_eq!(one.maps.bucket_count()?, 0);
@@ -149,7 +149,7 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
         period_ns: SECOND,
     };
     for store in [Store::Table, Store::Hash] {
-        let one = One::new(store)?;
+        let one = SingleBucket::new(store)?;
         let mut trial = Trial::new(&one.tables, one.settings.buckets, Offenders::OFF)?;
         for _ in 0..10 {
             trial.judge(NOW, &one.frame)?;

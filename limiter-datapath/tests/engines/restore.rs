@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use anyhow::Result;
 use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Parameters};
 use limiter_datapath::{
-    kernel::{Clocking, Instance, LogLevel, Restored, Settings, SharedMaps, possible_cpus},
+    kernel::{ClockSource, Instance, LogLevel, RestoreCounts, Settings, SharedMaps, possible_cpus},
     state::Debts,
 };
 use limiter_policy::{
@@ -59,7 +59,7 @@ impl Program {
             settings = settings.resuming(debts);
         }
         let policy = policy()?;
-        let mut instance = Instance::load(&policy, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&policy, 0, settings, ClockSource::Test)?;
         let maps = instance.take_maps(settings)?;
         Ok(Self {
             policy,
@@ -83,7 +83,7 @@ impl Program {
     }
 
     /// Restores debts, `passed_ns` after they were captured.
-    fn restore(&self, debts: &Debts, passed_ns: u64) -> Result<Restored> {
+    fn restore(&self, debts: &Debts, passed_ns: u64) -> Result<RestoreCounts> {
         let buckets = self.maps.buckets();
         Ok(buckets.restore(debts, &self.policy.units, AFTER, passed_ns)?)
     }
@@ -132,7 +132,7 @@ fn debts_are_the_same_but_for_the_time_that_has_passed() -> Result<()> {
         for (passed, hours, full) in [(0, 0, 0), (1, 0, 0), (3 * HOUR, 3, SOURCES + 3)] {
             let after = Program::new(to, 65_536, Some(&debts))?;
             let restored = after.restore(&debts, passed)?;
-            let expected = Restored {
+            let expected = RestoreCounts {
                 restored: BUCKETS - u64::from(full),
                 full: full.into(),
                 lost: 0,
@@ -221,8 +221,8 @@ fn debts_of_nobody_knows_whom() -> Result<()> {
     Ok(())
 }
 
-const fn lost(lost: u64) -> Restored {
-    Restored {
+const fn lost(lost: u64) -> RestoreCounts {
+    RestoreCounts {
         restored: 0,
         full: 0,
         lost,

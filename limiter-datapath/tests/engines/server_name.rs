@@ -4,7 +4,7 @@ use limiter_common::limit::IdFormat;
 use limiter_policy::policy::{DnsName, Limit, Policy};
 
 /// The known name of a connection.
-pub(crate) enum Known {
+pub(crate) enum ConnectionName {
     /// Not known yet.
     Nothing,
     /// Known to have no name.
@@ -13,7 +13,7 @@ pub(crate) enum Known {
     Name(DnsName),
 }
 
-impl Known {
+impl ConnectionName {
     /// The name, if it is known.
     pub(crate) const fn name(&self) -> Option<&DnsName> {
         match self {
@@ -24,20 +24,20 @@ impl Known {
 }
 
 /// Whether a limit counts segments of a connection with that name, as far as names matter to the limit.
-pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &Known) -> bool {
+pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &ConnectionName) -> bool {
     if !limit.counts_by_server_name() {
         return true;
     }
     let patterns = &limit.matching.server_names;
     match known {
-        Known::Nothing => false,
+        ConnectionName::Nothing => false,
         // Only the pattern `'*'` covers it, and no owner does.
-        Known::Nameless => {
+        ConnectionName::Nameless => {
             let mut below = patterns.iter().filter(|pattern| pattern.below);
             limit.id_format != IdFormat::ServerName
                 && below.any(|pattern| pattern.name == DnsName::default())
         }
-        Known::Name(name) => {
+        ConnectionName::Name(name) => {
             let is_wanted = patterns.iter().any(|pattern| {
                 let is_it = pattern.name == *name;
                 if pattern.below {

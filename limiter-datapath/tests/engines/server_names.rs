@@ -307,9 +307,11 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
             assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
         }
         let named = scene.engines.named("b.example");
-        let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
+        let flow = Flow::new(1, 1)
+            .read(named.meaning)
+            .with_first_bytes(5, Records::Read);
         scene.engines.name(ends[1], flow)?;
-        scene.engines.hear(ends[1], b"hello")?;
+        scene.engines.add_first_bytes(ends[1], b"hello")?;
         for (sequence, reason) in [(1, NameAwaited), (5, NameAwaited), (6, WithinLimits)] {
             assert_eq!(scene.send_fragment(2, sequence, b"hello")?, reason);
         }
@@ -339,7 +341,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
             let heard = u32::try_from(read.len())?;
             let flow = Flow::new(1, first)
                 .read(named.meaning)
-                .heard(heard, Records::Read);
+                .with_first_bytes(heard, Records::Read);
             scene.engines.name(ends, flow)?;
             let dropped = |reason| if is_enforced { reason } else { WithinLimits };
             // The bytes are not known here; the bytes behind them need no comparison.
@@ -348,7 +350,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
                 scene.send_at(1, first.wrapping_add(heard), b"x")?,
                 WithinLimits
             );
-            scene.engines.hear(ends, &read)?;
+            scene.engines.add_first_bytes(ends, &read)?;
             for _ in 0..40 {
                 let from = random.usize(..read.len());
                 let to = random.usize(from + 1..=read.len());
@@ -403,9 +405,9 @@ fn a_second_hello_is_held() -> Result<()> {
             (7, &[&[HELLO, ccs, second].concat(), data], [NameAwaited; 2]),
         ] {
             let ends = scene.ends(port);
-            let flow = flow.heard(heard, Records::Awaited);
+            let flow = flow.with_first_bytes(heard, Records::Awaited);
             scene.engines.name(ends, flow)?;
-            scene.engines.hear(ends, HELLO)?;
+            scene.engines.add_first_bytes(ends, HELLO)?;
             let has_hello = segments[0].starts_with(HELLO);
             let mut place = if has_hello { 0 } else { heard };
             for (segment, reason) in segments.iter().zip(reasons) {
@@ -420,9 +422,10 @@ fn a_second_hello_is_held() -> Result<()> {
         assert_eq!(scene.send_at(3, ccs_place, second)?, NameContradicted);
         assert_eq!(scene.send_at(1, ccs_place, second)?, NameContradicted);
         // The read bytes are not known.
-        scene
-            .engines
-            .name(scene.ends(8), flow.heard(heard, Records::Awaited))?;
+        scene.engines.name(
+            scene.ends(8),
+            flow.with_first_bytes(heard, Records::Awaited),
+        )?;
         assert_eq!(scene.send_at(8, ccs_place, data)?, NameAwaited);
         scene.engines.assert_same_state();
         Ok(())
@@ -458,10 +461,12 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
         );
         scenes(&text, |mut scene| {
             let named = scene.engines.named("b.example");
-            let flow = Flow::new(1, 1).read(named.meaning).heard(5, Records::Read);
+            let flow = Flow::new(1, 1)
+                .read(named.meaning)
+                .with_first_bytes(5, Records::Read);
             scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
             scene.engines.name(scene.ends(2), flow)?;
-            scene.engines.hear(scene.ends(2), b"hello")?;
+            scene.engines.add_first_bytes(scene.ends(2), b"hello")?;
             for (port, passes) in [(1, Unlimited), (2, WithinLimits), (3, Unlimited)] {
                 // The third is unknown, and may be forwarded.
                 let dropped = if is_enforced && port < 3 {
@@ -549,7 +554,7 @@ fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
 
 /// The client's transport to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum By {
+enum ClientTransport {
     Tcp,
     Quic,
 }
@@ -558,7 +563,7 @@ enum By {
 /// each bucket.
 #[derive(Default)]
 struct Model {
-    asked: HashMap<(By, u16), String>,
+    asked: HashMap<(ClientTransport, u16), String>,
     spent: HashMap<String, u32>,
 }
 
@@ -572,7 +577,7 @@ impl Model {
     }
 
     /// The outcome of data from a port.
-    fn send(&mut self, from: (By, u16)) -> Reason {
+    fn send(&mut self, from: (ClientTransport, u16)) -> Reason {
         let asked = self.asked.get(&from).map_or("", String::as_str);
         let mut owners = Self::NAMES
             .into_iter()
@@ -614,7 +619,11 @@ fn random_names() -> Result<()> {
             let mut model = Model::default();
             for _ in 0..100 {
                 let port = random.u16(1..12);
-                let by = if random.bool() { By::Tcp } else { By::Quic };
+                let by = if random.bool() {
+                    ClientTransport::Tcp
+                } else {
+                    ClientTransport::Quic
+                };
                 if random.u8(..4) == 0 {
                     let labels = ["a", "b", "c", "example", "other"];
                     let count = random.usize(1..5);
@@ -626,15 +635,15 @@ fn random_names() -> Result<()> {
                         name.push_str(".b.example");
                     }
                     match by {
-                        By::Tcp => scene.ask(port, &name)?,
-                        By::Quic => scene.ask_by_quic(port, &name)?,
+                        ClientTransport::Tcp => scene.ask(port, &name)?,
+                        ClientTransport::Quic => scene.ask_by_quic(port, &name)?,
                     }
                     model.asked.insert((by, port), name);
                 } else {
                     let asked = model.asked.get(&(by, port)).cloned();
                     let reason = match by {
-                        By::Tcp => scene.send(port)?,
-                        By::Quic => scene.send_datagram(port)?,
+                        ClientTransport::Tcp => scene.send(port)?,
+                        ClientTransport::Quic => scene.send_datagram(port)?,
                     };
                     assert_eq!(reason, model.send((by, port)), "{asked:?}");
                 }

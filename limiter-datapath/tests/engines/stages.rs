@@ -7,7 +7,9 @@ use aya::{
     programs::Xdp,
 };
 use limiter_common::{decide::Stage, reason::Reason};
-use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus};
+use limiter_datapath::kernel::{
+    ClockSource, Instance, LogLevel, Settings, SharedMaps, possible_cpus,
+};
 use limiter_policy::{
     config::{self, Buckets, Offenders},
     policy::{CompiledPolicy, SieveSizes},
@@ -50,7 +52,7 @@ impl Scene {
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let mut settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;
         settings.sieves = SieveSizes::of(&policy.sieves);
-        let mut instance = Instance::load(&policy, 0, settings, Clocking::Test)?;
+        let mut instance = Instance::load(&policy, 0, settings, ClockSource::Test)?;
         instance.set_clock(START)?;
         let maps = instance.take_maps(settings)?;
         Ok(Self { instance, maps })

@@ -118,7 +118,7 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
     ];
     let stores = [Store::Table, Store::Hash].into_iter().cycle();
     for ((before, after), store) in cases.into_iter().zip(stores) {
-        let what = format!("{store:?}: {before:?}, then {after:?}");
+        let case = format!("{store:?}: {before:?}, then {after:?}");
         let first = CompiledPolicy::new(&Policy::from(vec![before.clone()]), possible_cpus())?;
         let buckets = Buckets {
             store,
@@ -126,29 +126,29 @@ fn a_number_that_is_given_again_is_not_misread() -> Result<()> {
             ..Buckets::default()
         };
         let mut trial = Trial::new(&first, buckets, Offenders::OFF)?;
-        assert_eq!(passed(&mut trial, INNOCENT, 1, NOW - HOUR)?, 1, "{what}");
-        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
+        assert_eq!(passed(&mut trial, INNOCENT, 1, NOW - HOUR)?, 1, "{case}");
+        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{case}");
         let number = first.rates[0].unit;
 
         // As after policies that took all other numbers.
         let known = full(&first.units, number)?;
         let policy = Policy::from(vec![after.clone()]);
         let second = CompiledPolicy::with_units(&policy, &known, possible_cpus())?;
-        assert_eq!(second.rates[0].unit, number, "{what}");
+        assert_eq!(second.rates[0].unit, number, "{case}");
         trial.replace(&second)?;
 
         for source in [INNOCENT, DEBTOR] {
             let bucket = trial.maps().bucket(&key(source)?)?;
             let state = bucket.map(|bucket| second.units.state(bucket, second.rates[0].unit, NOW));
             let level = second.rates[0].level(NOW, state, &Log::EMPTY);
-            assert_eq!(level.remaining, BURST, "{source}, {what}");
+            assert_eq!(level.remaining, BURST, "{source}, {case}");
         }
-        assert_eq!(passed(&mut trial, INNOCENT, BURST, NOW)?, BURST, "{what}");
+        assert_eq!(passed(&mut trial, INNOCENT, BURST, NOW)?, BURST, "{case}");
         // It owed at most ten tokens, and owes none now.
-        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{what}");
+        assert_eq!(passed(&mut trial, DEBTOR, BURST, NOW)?, BURST, "{case}");
         let all = trial.maps().buckets().capture(&second.units, NOW)?;
         let debtors = all.count();
-        assert_eq!(debtors, 2, "{what}");
+        assert_eq!(debtors, 2, "{case}");
     }
     Ok(())
 }

@@ -120,25 +120,25 @@ fn check(changes: &[Change]) -> Result<()> {
         engines.replace(&apart(changes.iter().map(|(_, _, after, _)| after.clone())))?;
         for (((limit_index, frame, key), change), written) in each().zip(written) {
             let (before, spent, after, left) = change;
-            let what = format!("{store:?}: {before:?}, {spent} spent, then {after:?}");
+            let case = format!("{store:?}: {before:?}, {spent} spent, then {after:?}");
             let level = |engines: &Engines| level(engines, *limit_index, frame, key);
-            assert_eq!(level(&engines)?.remaining, *left, "{what}");
+            assert_eq!(level(&engines)?.remaining, *left, "{case}");
             let now = bucket(&engines, key)?;
             assert_eq!(now, written, "reading exchanges nothing");
             for number in 0..*left {
-                assert_eq!(engines.judge(0, frame), WithinLimits, "{number} {what}");
+                assert_eq!(engines.judge(0, frame), WithinLimits, "{number} {case}");
                 assert_eq!(level(&engines)?.remaining, left - number - 1);
             }
-            assert_eq!(engines.judge(0, frame), OverLimit, "{what}");
+            assert_eq!(engines.judge(0, frame), OverLimit, "{case}");
         }
         engines.assert_same_state();
         // Their tokens come back at the current rate, even if none were left.
         for ((limit_index, frame, key), (before, _, after, _)) in each() {
-            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let case = format!("{store:?}: {before:?}, then {after:?}");
             let wait = level(&engines, *limit_index, frame, key)?.retry_in_ns;
             let early = engines.judge(wait - wait.min(2), frame);
-            assert_eq!(early, OverLimit, "{what}");
-            assert_eq!(engines.judge(wait, frame), WithinLimits, "{what}");
+            assert_eq!(early, OverLimit, "{case}");
+            assert_eq!(engines.judge(wait, frame), WithinLimits, "{case}");
         }
         assert_eq!(engines.maps().bucket_count()?, changes.len());
         engines.assert_same_state();

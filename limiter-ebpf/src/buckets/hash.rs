@@ -2,9 +2,9 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
-    bucket::{ATTEMPTS, Decide, Search, Swap, Updated},
+    bucket::{ATTEMPTS, Decide, Search, Swap, UpdateOutcome},
     owner::BucketKey,
-    table::{self, Inserted, Line as _},
+    table::{self, InsertOutcome, Line as _},
 };
 
 use super::{BucketLocation, line::MapLine, units::MapUnits};
@@ -91,7 +91,7 @@ pub(super) fn update(
     location: &mut BucketLocation,
     now_ns: u64,
     decide: &mut impl Decide<BucketLocation>,
-) -> Updated {
+) -> UpdateOutcome {
     for _ in 0..ATTEMPTS {
         let line = line(&{ location.key });
         let seen = match &line {
@@ -103,7 +103,7 @@ pub(super) fn update(
             return updated;
         }
     }
-    Updated::Contended
+    UpdateOutcome::Contended
 }
 
 /// Replaces the state of a bucket in its line, or inserts it if it has no line.
@@ -122,18 +122,20 @@ fn swap_in(
         }
         // The bucket no longer exists.
         None if seen != 0 => Swap::Changed,
-        None => Inserted::of_number(limiter_insert_hash(location, wanted))
+        None => InsertOutcome::of_number(limiter_insert_hash(location, wanted))
             .or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
-        Some(_) => Inserted::Exists.or_exchange(|| limiter_exchange_hash(location, now_ns) == 1),
+        Some(_) => {
+            InsertOutcome::Exists.or_exchange(|| limiter_exchange_hash(location, now_ns) == 1)
+        }
     }
 }
 
 /// [`table::clear`] for this bucket.
 #[inline(always)]
-pub(super) fn clear(location: &BucketLocation) -> Updated {
+pub(super) fn clear(location: &BucketLocation) -> UpdateOutcome {
     match line(&{ location.key }) {
         Some(line) => table::clear(&line, location.table.fingerprint),
-        None => Updated::Declined,
+        None => UpdateOutcome::Declined,
     }
 }
 
@@ -184,7 +186,7 @@ extern "C" fn limiter_swap_hash(
     swapped as u32
 }
 
-/// Inserts a bucket; returns the number of an [`Inserted`].
+/// Inserts a bucket; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) -> u32 {
@@ -193,12 +195,12 @@ extern "C" fn limiter_insert_hash(location: *const BucketLocation, wanted: u64) 
         Some(location) => {
             let bucket = [location.table.fingerprint, wanted];
             match BUCKETS.insert(location.key, bucket, u64::from(BPF_NOEXIST)) {
-                Ok(()) => Inserted::Stored,
-                Err(ALREADY_THERE) => Inserted::Exists,
-                Err(_) => Inserted::Unavailable,
+                Ok(()) => InsertOutcome::Stored,
+                Err(ALREADY_THERE) => InsertOutcome::Exists,
+                Err(_) => InsertOutcome::Unavailable,
             }
         }
-        None => Inserted::Unavailable,
+        None => InsertOutcome::Unavailable,
     };
     inserted as u32
 }

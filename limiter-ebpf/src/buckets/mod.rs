@@ -11,7 +11,7 @@ mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{self, BucketStore, Decide, Decided, Ending, Search, Swap, Updated},
+    bucket::{self, BucketStore, Decide, Ending, Search, Swap, Transition, UpdateOutcome},
     decide::{self, Charge, Intent, Outline, Plan, Workspace},
     judged::Packet,
     limit::MAX_LIMITS,
@@ -129,7 +129,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
         location: &mut BucketLocation,
         now_ns: u64,
         decide: &mut impl Decide<BucketLocation>,
-    ) -> Updated {
+    ) -> UpdateOutcome {
         if Self::in_table() {
             bucket::update(self, location, now_ns, decide)
         } else {
@@ -178,9 +178,9 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     }
 
     #[inline(always)]
-    fn retry(&self, charge: &mut Charge<BucketLocation>, intent: Intent) -> Updated {
+    fn retry(&self, charge: &mut Charge<BucketLocation>, intent: Intent) -> UpdateOutcome {
         let intent = intent as u32;
-        Updated::of_number(if Self::in_table() {
+        UpdateOutcome::of_number(if Self::in_table() {
             limiter_retry(charge, intent)
         } else {
             limiter_retry_hash(charge, intent)
@@ -194,14 +194,14 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
         plan: &mut Plan<BucketLocation>,
         intent: Intent,
         state: u64,
-    ) -> Decided {
+    ) -> Transition {
         let intent = intent as u32;
         let state = if Self::in_table() {
             limiter_decide_again(location, plan, intent, state)
         } else {
             limiter_decide_again_hash(location, plan, intent, state)
         };
-        Decided {
+        Transition {
             state,
             ending: Ending::of_number(plan.ending),
         }
@@ -260,7 +260,7 @@ extern "C" fn limiter_note_wanting(packet: *const Packet, limit_index: u32) -> u
     0
 }
 
-/// Calls [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns the number of an [`Updated`].
+/// Calls [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns the number of an [`UpdateOutcome`].
 ///
 /// Like the other functions of the stores, it is a global function of the BPF object: the verifier walks it once, for
 /// any arguments, not once for each limit and attempt. In the table, a passing packet with an existing bucket calls
@@ -288,7 +288,7 @@ fn retry_in<const STORE: u32>(charge: *mut Charge<BucketLocation>, intent: u32) 
         Some(charge) if in_table() == (STORE == IN_TABLE) => {
             decide::retry(&MapBuckets::<true, STORE>, charge, intent)
         }
-        _ => Updated::Unavailable,
+        _ => UpdateOutcome::Unavailable,
     };
     updated as u32
 }
@@ -333,7 +333,7 @@ fn decide_again_in<const STORE: u32>(
     if in_table() != (STORE == IN_TABLE) {
         return state;
     }
-    let Decided { state, ending } = if globals::shape().windows == 0 {
+    let Transition { state, ending } = if globals::shape().windows == 0 {
         let buckets = &MapBuckets::<false, STORE>;
         decide::decide_again(buckets, location, plan, intent, state)
     } else {

@@ -3,7 +3,7 @@
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
-    bucket::{BucketStore as _, Decide, Decided, Ending, Updated},
+    bucket::{BucketStore as _, Decide, Ending, Transition, UpdateOutcome},
     strategy::Spend,
     table::{EVICTED, Order, OrderKind, TableLocation},
 };
@@ -16,7 +16,7 @@ use super::{BucketLocation, MapBuckets, hash, in_table, table};
 pub(crate) fn carry_out(context: &XdpContext) -> u32 {
     let start = context.data();
     if start + size_of::<Order>() > context.data_end() {
-        return Updated::Unavailable as u32;
+        return UpdateOutcome::Unavailable as u32;
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after the beginning of a
     // page, and no code writes to them.
@@ -34,7 +34,7 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
         OrderKind::Spend | OrderKind::Swap | OrderKind::GiveBack => update(order, &mut location),
         OrderKind::Clear if in_table() => table::clear(&location.table),
         OrderKind::Clear => hash::clear(&location),
-        OrderKind::Unknown => Updated::Unavailable,
+        OrderKind::Unknown => UpdateOutcome::Unavailable,
     };
     let ended = updated as u32;
     if table::lossy_evictions() == before {
@@ -46,7 +46,7 @@ pub(crate) fn carry_out(context: &XdpContext) -> u32 {
 
 /// Changes the bucket by an order that depends on the bucket's state.
 #[inline(always)]
-fn update(order: &Order, location: &mut BucketLocation) -> Updated {
+fn update(order: &Order, location: &mut BucketLocation) -> UpdateOutcome {
     let mut change = Change {
         spend: order.spend,
         seen: order.seen,
@@ -55,10 +55,10 @@ fn update(order: &Order, location: &mut BucketLocation) -> Updated {
         kind: order.kind,
         ending: 0,
     };
-    Updated::of_number(limiter_change(&raw mut *location, &raw mut change))
+    UpdateOutcome::of_number(limiter_change(&raw mut *location, &raw mut change))
 }
 
-/// Changes a bucket; returns the number of an [`Updated`].
+/// Changes a bucket; returns the number of an [`UpdateOutcome`].
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
@@ -67,7 +67,7 @@ extern "C" fn limiter_change(location: *mut BucketLocation, change: *mut Change)
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; both values are on the caller's
     // stack, and the caller does not use them meanwhile.
     let (Some(location), Some(change)) = (unsafe { (location.as_mut(), change.as_mut()) }) else {
-        return Updated::Unavailable as u32;
+        return UpdateOutcome::Unavailable as u32;
     };
     let now_ns = change.now_ns;
     MapBuckets::<true>.update(location, now_ns, change) as u32
@@ -88,13 +88,13 @@ struct Change {
 
 impl Decide<BucketLocation> for Change {
     #[inline(always)]
-    fn decide(&mut self, location: &BucketLocation, state: u64) -> Decided {
+    fn decide(&mut self, location: &BucketLocation, state: u64) -> Transition {
         // The bucket may exist in another unit, and so look full.
         if state == 0 && exchange(location, self.now_ns) {
-            return Decided::leave(state, Ending::Again);
+            return Transition::leave(state, Ending::Again);
         }
         let state = limiter_decide_order(self, state);
-        Decided {
+        Transition {
             state,
             ending: Ending::of_number(self.ending),
         }
@@ -117,14 +117,14 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
         ..
     } = *change;
     let decided = match OrderKind::of_number(change.kind) {
-        OrderKind::Swap if state == wanted => Decided::leave(state, Ending::Stored),
-        OrderKind::Swap if state == seen => Decided {
+        OrderKind::Swap if state == wanted => Transition::leave(state, Ending::Stored),
+        OrderKind::Swap if state == seen => Transition {
             state: wanted,
             ending: Ending::Stored,
         },
         OrderKind::Spend => {
             let decision = spend.gcra().decide(state);
-            Decided {
+            Transition {
                 state: decision.state,
                 ending: if decision.passes() {
                     Ending::Stored
@@ -133,11 +133,11 @@ extern "C" fn limiter_decide_order(change: *mut Change, state: u64) -> u64 {
                 },
             }
         }
-        OrderKind::GiveBack => Decided {
+        OrderKind::GiveBack => Transition {
             state: spend.refunded(state),
             ending: Ending::GivenBack,
         },
-        _ => Decided::leave(state, Ending::Declined),
+        _ => Transition::leave(state, Ending::Declined),
     };
     change.ending = decided.ending as u32;
     decided.state

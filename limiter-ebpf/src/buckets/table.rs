@@ -6,10 +6,10 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    bucket::{Search, Swap, Updated},
+    bucket::{Search, Swap, UpdateOutcome},
     counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
     owner::BucketKey,
-    table::{self, Inserted, LineStore, TableLocation, WAYS, WhenFull},
+    table::{self, InsertOutcome, LineStore, TableLocation, WAYS, WhenFull},
     unit::{KnownUnits, Unit},
 };
 
@@ -32,11 +32,11 @@ fn line(index: u32) -> Option<MapLine<WAYS>> {
 }
 
 /// The table at one time.
-struct TableAt {
+struct TimedTable {
     now_ns: u64,
 }
 
-impl KnownUnits for TableAt {
+impl KnownUnits for TimedTable {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         MapUnits.unit(number)
@@ -48,7 +48,7 @@ impl KnownUnits for TableAt {
     }
 }
 
-impl LineStore for TableAt {
+impl LineStore for TimedTable {
     #[inline(always)]
     fn now_ns(&self) -> u64 {
         self.now_ns
@@ -87,10 +87,10 @@ pub(super) fn lossy_evictions() -> u64 {
 
 /// [`table::clear`] at a location.
 #[inline(always)]
-pub(super) fn clear(location: &TableLocation) -> Updated {
+pub(super) fn clear(location: &TableLocation) -> UpdateOutcome {
     match line(location.line) {
         Some(line) => table::clear(&line, location.fingerprint),
-        None => Updated::Unavailable,
+        None => UpdateOutcome::Unavailable,
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u6
         &location.table,
         seen,
         wanted,
-        || Inserted::of_number(limiter_insert(location, now_ns, wanted)),
+        || InsertOutcome::of_number(limiter_insert(location, now_ns, wanted)),
         || limiter_exchange(location, now_ns) == 1,
     )
 }
@@ -166,7 +166,7 @@ pub(super) extern "C" fn limiter_swap(
     swapped as u32
 }
 
-/// Calls [`table::insert`]; returns the number of an [`Inserted`].
+/// Calls [`table::insert`]; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wanted: u64) -> u32 {
@@ -175,13 +175,13 @@ extern "C" fn limiter_insert(location: *const BucketLocation, now_ns: u64, wante
         Some(location) => match line(location.table.line) {
             Some(line) => table::insert(
                 &line,
-                &TableAt { now_ns },
+                &TimedTable { now_ns },
                 location.table.fingerprint,
                 wanted,
             ),
-            None => Inserted::Unavailable,
+            None => InsertOutcome::Unavailable,
         },
-        None => Inserted::Unavailable,
+        None => InsertOutcome::Unavailable,
     };
     inserted as u32
 }

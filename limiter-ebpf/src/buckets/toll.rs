@@ -11,12 +11,12 @@ use crate::globals;
 /// A token, and the location of its bucket.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct Due {
+pub(crate) struct DueToken {
     location: BucketLocation,
     token: Token,
 }
 
-impl Due {
+impl DueToken {
     #[inline(always)]
     pub(crate) fn find(&mut self, toll: &Toll) {
         let mut search = Search::SINGLE;
@@ -43,19 +43,19 @@ impl Due {
 /// Linux 6.8 refuse.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_take_toll(due: *mut Due) -> u32 {
+extern "C" fn limiter_take_toll(due: *mut DueToken) -> u32 {
     take_in::<IN_TABLE>(due)
 }
 
 /// The same for the hash map.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_take_toll_hash(due: *mut Due) -> u32 {
+extern "C" fn limiter_take_toll_hash(due: *mut DueToken) -> u32 {
     take_in::<IN_HASH>(due)
 }
 
 #[inline(always)]
-fn take_in<const STORE: u32>(due: *mut Due) -> u32 {
+fn take_in<const STORE: u32>(due: *mut DueToken) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns it and does not use
     // it meanwhile.
     if let Some(due) = unsafe { due.as_mut() }
@@ -63,7 +63,7 @@ fn take_in<const STORE: u32>(due: *mut Due) -> u32 {
         && globals::shape().handshakes != 0
         && in_table() == (STORE == IN_TABLE)
     {
-        let Due { location, token } = due;
+        let DueToken { location, token } = due;
         let _ = MapBuckets::<true, STORE>.update(location, token.now_ns, token);
     }
     0

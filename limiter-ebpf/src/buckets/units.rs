@@ -27,9 +27,9 @@ impl KnownUnits for MapUnits {
 }
 
 /// The same units, without calls.
-struct Inlined;
+struct InlinedUnits;
 
-impl KnownUnits for Inlined {
+impl KnownUnits for InlinedUnits {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         UNITS.get(number)
@@ -40,12 +40,12 @@ impl KnownUnits for Inlined {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_exchange_units(from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
-    Inlined.exchange(from, to, now_ns, state)
+    InlinedUnits.exchange(from, to, now_ns, state)
 }
 
 /// Implements [`KnownUnits::weight`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_weight(unit: u32, now_ns: u64, state: u64) -> u64 {
-    Inlined.weight(unit, now_ns, state)
+    InlinedUnits.weight(unit, now_ns, state)
 }

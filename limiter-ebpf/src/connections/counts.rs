@@ -4,7 +4,7 @@ use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     Place,
     count::{self, Counts},
-    line::{SLOTS, Seen, line_of, slot_of},
+    line::{SLOTS, SlotMatches, line_of, slot_of},
 };
 
 use super::words::Words;
@@ -29,8 +29,8 @@ fn line(line: u32) -> Option<Words> {
 
 impl Counts for MapCounts {
     #[inline(always)]
-    fn look(&self, line: u32, place: Place) -> Seen {
-        Seen::of_number(limiter_look_at_counts(line, place.0))
+    fn search(&self, line: u32, place: Place) -> SlotMatches {
+        SlotMatches::of_number(limiter_look_at_counts(line, place.0))
     }
 
     #[inline(always)]
@@ -80,11 +80,11 @@ extern "C" fn limiter_open_in_line(number: u32, place: u64) -> u64 {
     line(number).map_or(0, |line| count::open_in(&line, Place(place)))
 }
 
-/// Calls [`count::look`]; returns the [`Seen`] as a number.
+/// Calls [`count::search`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look_at_counts(number: u32, place: u64) -> u32 {
-    line(number).map_or(0, |line| count::look(&line, Place(place)).number())
+    line(number).map_or(0, |line| count::search(&line, Place(place)).number())
 }
 
 /// Calls [`count::add`]; returns the index plus 1, or 0 for none.

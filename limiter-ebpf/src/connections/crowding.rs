@@ -26,7 +26,7 @@ pub(super) fn may_overshoot(now_ns: u64) -> bool {
 
 /// Stores the time if the peer of a counted connection has no room for another.
 #[inline(always)]
-pub(super) fn note(ends: &Ends) {
+pub(super) fn record_full(ends: &Ends) {
     if limiter_full_for(ends) != 0
         && let Some(word) = FULL_AT.get_ptr_mut(0)
     {

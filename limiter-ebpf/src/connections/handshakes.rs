@@ -2,7 +2,7 @@
 
 use limiter_common::connection::{Ends, each_limit, toll};
 
-use crate::{buckets::toll::Due, globals, tables::MapTables};
+use crate::{buckets::toll::DueToken, globals, tables::MapTables};
 
 #[inline(always)]
 pub(crate) fn are_limited() -> bool {
@@ -13,7 +13,7 @@ pub(crate) fn are_limited() -> bool {
 #[inline(always)]
 pub(crate) fn charge(ends: &Ends, now_ns: u64) {
     each_limit(&MapTables, |limit_index| {
-        let mut due = Due::default();
+        let mut due = DueToken::default();
         if limiter_find_toll(ends, limit_index, now_ns, &raw mut due) == 1 {
             due.take();
         }
@@ -30,7 +30,7 @@ extern "C" fn limiter_find_toll(
     ends: *const Ends,
     limit_index: u32,
     now_ns: u64,
-    due: *mut Due,
+    due: *mut DueToken,
 ) -> u32 {
     // Older verifiers walk this function even if the policy has no such limits.
     if !are_limited() {

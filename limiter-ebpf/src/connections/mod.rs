@@ -15,7 +15,7 @@ use limiter_common::{
         queue::{Flow, Turn},
     },
     decide::Workspace,
-    packet::Asked,
+    packet::NameMatch,
 };
 
 use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
@@ -161,7 +161,7 @@ extern "C" fn limiter_connection_place(
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
     settle(cookie, ends);
-    crowding::note(ends);
+    crowding::record_full(ends);
     queues::leave(ends, false);
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn recount(cookie: u64, ends: &Ends) {
             break;
         }
     }
-    crowding::note(ends);
+    crowding::record_full(ends);
     queues::leave(ends, false);
 }
 
@@ -257,10 +257,10 @@ extern "C" fn limiter_find_places(
     if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
         && !ends.are_both_own()
     {
-        let asked = Asked {
+        let asked = NameMatch {
             limits,
             zone: name,
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         };
         connection::find_places(&MapTables, ends, &asked, places);
     }

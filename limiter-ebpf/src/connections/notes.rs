@@ -3,8 +3,8 @@
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     MOST_LIMITS, Place, Places,
-    line::{SLOTS, Seen, line_of, slot_of},
-    note::{self, Counted, Inserted, Name, Notes},
+    line::{SLOTS, SlotMatches, line_of, slot_of},
+    note::{self, CountedConnection, Name, NoteInsertion, Notes},
 };
 
 use super::{
@@ -30,8 +30,8 @@ fn line(line: u32) -> Option<Words> {
 
 impl Notes for MapNotes {
     #[inline(always)]
-    fn look(&self, line: u32, sought: u64) -> Seen {
-        Seen::of_number(limiter_look_at_notes(line, sought))
+    fn search(&self, line: u32, sought: u64) -> SlotMatches {
+        SlotMatches::of_number(limiter_look_at_notes(line, sought))
     }
 
     #[inline(always)]
@@ -45,13 +45,17 @@ impl Notes for MapNotes {
     }
 
     #[inline(always)]
-    fn find(&self, Counted { name, limit }: Counted) -> Option<u32> {
+    fn find(&self, CountedConnection { name, limit }: CountedConnection) -> Option<u32> {
         limiter_find_note(name.0, limit).checked_sub(1)
     }
 
     #[inline(always)]
-    fn insert(&self, Counted { name, limit }: Counted, count: u32) -> Inserted {
-        Inserted::of_number(limiter_insert_note(name.0, limit, count))
+    fn insert(
+        &self,
+        CountedConnection { name, limit }: CountedConnection,
+        count: u32,
+    ) -> NoteInsertion {
+        NoteInsertion::of_number(limiter_insert_note(name.0, limit, count))
     }
 }
 
@@ -84,11 +88,11 @@ extern "C" fn limiter_name(cookie: u64) -> u64 {
     Name::new(&globals::shape().hash_key, cookie).0
 }
 
-/// Calls [`note::look`]; returns the [`Seen`] as a number.
+/// Calls [`note::search`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look_at_notes(number: u32, sought: u64) -> u32 {
-    line(number).map_or(0, |line| note::look(&line, sought).number())
+    line(number).map_or(0, |line| note::search(&line, sought).number())
 }
 
 /// Calls [`note::find`]; returns the index plus 1, or 0 for none.
@@ -98,7 +102,7 @@ extern "C" fn limiter_find_note(name: u64, limit: u32) -> u32 {
     note::find(&MapNotes, counted(name, limit)).map_or(0, |at| at + 1)
 }
 
-/// Calls [`note::insert`]; returns the number of an [`Inserted`].
+/// Calls [`note::insert`]; returns the number of a [`NoteInsertion`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_note(name: u64, limit: u32, count: u32) -> u32 {
@@ -124,8 +128,8 @@ extern "C" fn limiter_close_note(name: u64, limit: u32) -> u32 {
 }
 
 #[inline(always)]
-const fn counted(name: u64, limit: u32) -> Counted {
-    Counted {
+const fn counted(name: u64, limit: u32) -> CountedConnection {
+    CountedConnection {
         name: Name(name),
         limit: limit % LIMITS,
     }

@@ -9,7 +9,7 @@ mod sieves;
 use limiter_common::{
     address::{Address, Family},
     answer,
-    ban::{self, BanKey, BannedAs},
+    ban::{self, BanKey, BanMatch},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
@@ -32,12 +32,12 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn banned_as<C: Clock>(&self, source: &Address, _clock: &C) -> BannedAs {
+    fn banned_as<C: Clock>(&self, source: &Address, _clock: &C) -> BanMatch {
         let Address { family, high, low } = *source;
         if ban::any(&MapBans, family) {
-            BannedAs::of_length(limiter_banned_as(family.number(), high, low))
+            BanMatch::of_length(limiter_banned_as(family.number(), high, low))
         } else {
-            BannedAs::NOT
+            BanMatch::NOT
         }
     }
 

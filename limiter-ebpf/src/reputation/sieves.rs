@@ -122,7 +122,7 @@ impl Memory for MapMemory {
     }
 
     #[inline(always)]
-    fn look(&self, entries: u32, head: u32, key: &Address) -> Option<u32> {
+    fn find_list(&self, entries: u32, head: u32, key: &Address) -> Option<u32> {
         let Address { family, high, low } = *key;
         match limiter_look(entries, head, u32::from(family == Family::V6), high, low) {
             NO_LIST => None,
@@ -183,12 +183,12 @@ extern "C" fn limiter_evict(entries: u32, heads: u32, list: u32, free_list: u32)
     0
 }
 
-/// Calls [`SieveLists::look`]; returns the list, or [`NO_LIST`].
+/// Calls [`SieveLists::find_list`]; returns the list, or [`NO_LIST`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
     let lists = SieveLists::new(&MapMemory, entries);
-    match lists.look(head, &address(is_v6, high, low)) {
+    match lists.find_list(head, &address(is_v6, high, low)) {
         Some(list) => list,
         None => NO_LIST,
     }

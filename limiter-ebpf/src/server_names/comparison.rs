@@ -13,7 +13,7 @@ use limiter_common::{
     connection::Ends,
     decide::Workspace,
     packet::Segment,
-    server_name::{Compared, FirstBytes, MOST_FIRST_BYTES, Overlap},
+    server_name::{Comparison, FirstBytes, MOST_FIRST_BYTES, Overlap},
 };
 
 use crate::{buckets::BucketLocation, frame::unknown_zero, globals};
@@ -42,7 +42,7 @@ pub(super) fn compare(
     workspace: &Workspace<BucketLocation>,
     segment: &Segment,
     read: (u32, u32),
-) -> Option<Compared> {
+) -> Option<Comparison> {
     let Overlap {
         place,
         skipped,
@@ -50,7 +50,7 @@ pub(super) fn compare(
     } = Overlap::new(read, segment.sequence, segment.payload_length())?;
     let copy = SEGMENT_BYTES.get_ptr_mut(0).filter(|_| segment.is_whole);
     let Some(copy) = copy else {
-        return Some(Compared::Unknown);
+        return Some(Comparison::Unknown);
     };
     let offset = (segment.start + segment.header) as u32 + skipped;
     // LLVM may know the bounds too, and would remove the arithmetic that shows them to the verifier.
@@ -63,17 +63,17 @@ pub(super) fn compare(
     // helper checks the frame's end. XDP programs do not preempt each other on a CPU.
     let error = unsafe { bpf_xdp_load_bytes(context.ctx, offset, to, length) };
     if error != 0 {
-        return Some(Compared::Unknown);
+        return Some(Comparison::Unknown);
     }
     Some(match limiter_compare(workspace, place, length) {
-        same if same == Compared::Same as u32 => Compared::Same,
-        other if other == Compared::Other as u32 => Compared::Other,
-        _ => Compared::Unknown,
+        same if same == Comparison::Same as u32 => Comparison::Same,
+        other if other == Comparison::Other as u32 => Comparison::Other,
+        _ => Comparison::Unknown,
     })
 }
 
 /// Compares the bytes of a segment of the workspace's packet, which are in [`SEGMENT_BYTES`] from `place` on, with the
-/// bytes that userspace has read; returns the number of a [`Compared`].
+/// bytes that userspace has read; returns the number of a [`Comparison`].
 ///
 /// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
@@ -83,7 +83,7 @@ extern "C" fn limiter_compare(
     place: u32,
     length: u32,
 ) -> u32 {
-    const UNKNOWN: u32 = Compared::Unknown as u32;
+    const UNKNOWN: u32 = Comparison::Unknown as u32;
     // Older verifiers walk this function even if no limit counts by server names.
     if globals::shape().by_server_name == 0 {
         return UNKNOWN;
@@ -107,8 +107,8 @@ extern "C" fn limiter_compare(
         length,
     };
     if read.agrees(copy, &part) {
-        Compared::Same as u32
+        Comparison::Same as u32
     } else {
-        Compared::Other as u32
+        Comparison::Other as u32
     }
 }

@@ -20,7 +20,7 @@ use limiter_common::{
     server_name::{INITIAL_MARK, Loss, Meaning, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
 };
 
-use super::{ALLOWANCE, FIRST_BYTES, Told, are_asked_for, lose, tell};
+use super::{ALLOWANCE, FIRST_BYTES, FramePart, are_asked_for, lose, report};
 use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::MapTables, trial};
 
 /// The QUIC flows with a known name. The loader sets the capacity.
@@ -49,12 +49,12 @@ pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocatio
         && is_initial(context, start)
         && may_be_told(context, workspace)
     {
-        let told = Told {
+        let part = FramePart {
             protocol: PROTOCOL_UDP,
             start: start as usize,
             length: length as usize,
         };
-        tell(context, workspace, &told);
+        report(context, workspace, &part);
     }
 }
 

@@ -24,8 +24,8 @@ use aya_ebpf::{
 use limiter_common::{
     connection::{self, Ends},
     decide::Workspace,
-    packet::{self, Asked, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Compared, Flow, Followed, LONGEST_SEGMENT, Loss, Piece},
+    packet::{self, NameMatch, PROTOCOL_TCP, Segment},
+    server_name::{Allowance, Comparison, Flow, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
 };
 
 use self::flows::SERVER_FLOWS;
@@ -98,15 +98,15 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
 
 /// The policy's limits for the name of a connection; nothing before the connection is in service.
 #[inline(always)]
-pub(crate) fn counted_as(ends: &Ends) -> Asked {
+pub(crate) fn counted_as(ends: &Ends) -> NameMatch {
     if globals::shape().named_connections() == 0 {
-        return Asked::NOTHING;
+        return NameMatch::NOTHING;
     }
     // Older kernels refuse a caller's value as a key.
     let key = *ends;
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(key) };
-    flow.map_or(Asked::NOTHING, |flow| flow.counted_as(globals::shape()))
+    flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(globals::shape()))
 }
 
 /// Marks the connection with these ends as in service; returns the cookie of its socket.
@@ -212,22 +212,22 @@ pub(crate) fn find<const FRAGS: bool>(
         let heard = (noted & (AWAITS_RECORDS - 1)) as u32 >> HEARD_BITS;
         let read = ((noted >> FIRST_BITS) as u32, heard);
         match comparison::compare(context, workspace, &segment, read) {
-            None | Some(Compared::Same) if noted & AWAITS_RECORDS == 0 => return,
-            None | Some(Compared::Same) => match records::follow(context, workspace, &segment) {
-                Some(Followed::Passes) => return,
-                Some(Followed::Held) => {
+            None | Some(Comparison::Same) if noted & AWAITS_RECORDS == 0 => return,
+            None | Some(Comparison::Same) => match records::follow(context, workspace, &segment) {
+                Some(SegmentFate::Passes) => return,
+                Some(SegmentFate::Held) => {
                     if workspace.may_be_compared(shape) {
                         workspace.hold();
                     }
                     return;
                 }
-                Some(Followed::SecondHello) | None => workspace.may_be_compared(shape),
+                Some(SegmentFate::SecondHello) | None => workspace.may_be_compared(shape),
             },
-            Some(Compared::Other) => {
+            Some(Comparison::Other) => {
                 workspace.contradict(shape);
                 return;
             }
-            Some(Compared::Unknown) => workspace.may_be_compared(shape),
+            Some(Comparison::Unknown) => workspace.may_be_compared(shape),
         }
     } else {
         workspace.may_be_held(shape)
@@ -241,12 +241,12 @@ pub(crate) fn find<const FRAGS: bool>(
     }
     let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
     if is_told && segment.is_whole {
-        let told = Told {
+        let part = FramePart {
             protocol: PROTOCOL_TCP,
             start: segment.start,
             length: segment.length,
         };
-        tell(context, workspace, &told);
+        report(context, workspace, &part);
     }
     if is_held {
         workspace.hold();
@@ -406,7 +406,7 @@ extern "C" fn limiter_tell_of_flow(
     // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time: then one
     // segment more is reported.
     let flow = unsafe { &mut *flow };
-    let is_told = flow.tell(sequence, length);
+    let is_told = flow.should_report(sequence, length);
     let is_held = may_be_held != 0 && flow.hold(workspace.now_ns(), is_told);
     u32::from(is_told) * TOLD + u32::from(is_held) * HELD
 }
@@ -483,7 +483,7 @@ fn lose(loss: Loss) -> bool {
 }
 
 /// The part of a frame that is reported to userspace.
-struct Told {
+struct FramePart {
     /// The number of its protocol.
     protocol: u8,
     /// Its offset in the frame.
@@ -498,20 +498,20 @@ struct Told {
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn tell(context: &XdpContext, workspace: &Workspace<BucketLocation>, what: &Told) {
+fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, part: &FramePart) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };
     // SAFETY: as above.
     let piece = unsafe { &mut *piece };
     // LLVM knows the bounds too, and would remove the arithmetic that shows them to the verifier.
-    let (start, whole) = (what.start ^ unknown_zero(), what.length ^ unknown_zero());
+    let (start, whole) = (part.start ^ unknown_zero(), part.length ^ unknown_zero());
     let most = LONGEST_SEGMENT - 1;
     let last = whole.wrapping_sub(1);
     let told = if last < most { last } else { most } + 1;
     piece.ends = Ends::of_facts(workspace.facts());
     piece.whole_length = whole as u32;
-    piece.protocol = what.protocol.into();
+    piece.protocol = part.protocol.into();
     let to = piece.segment.as_mut_ptr();
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.

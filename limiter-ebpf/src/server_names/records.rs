@@ -3,7 +3,9 @@
 use core::ffi::c_void;
 
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_xdp_load_bytes, programs::XdpContext};
-use limiter_common::{connection::Ends, decide::Workspace, packet::Segment, server_name::Followed};
+use limiter_common::{
+    connection::Ends, decide::Workspace, packet::Segment, server_name::SegmentFate,
+};
 
 use super::{comparison::FIRST_BYTES_READ, flows::SERVER_FLOWS};
 use crate::{buckets::BucketLocation, globals};
@@ -25,22 +27,22 @@ pub(super) fn follow(
     context: &XdpContext,
     workspace: &Workspace<BucketLocation>,
     segment: &Segment,
-) -> Option<Followed> {
+) -> Option<SegmentFate> {
     if !segment.is_whole {
-        return Some(Followed::Held);
+        return Some(SegmentFate::Held);
     }
     let payload = (segment.start + segment.header) as u32;
     let (sequence, length) = (segment.sequence, segment.payload_length());
     match limiter_follow(context.ctx, workspace, payload, sequence, length) {
-        passes if passes == Followed::Passes as u32 => Some(Followed::Passes),
-        held if held == Followed::Held as u32 => Some(Followed::Held),
-        second if second == Followed::SecondHello as u32 => Some(Followed::SecondHello),
+        passes if passes == SegmentFate::Passes as u32 => Some(SegmentFate::Passes),
+        held if held == SegmentFate::Held as u32 => Some(SegmentFate::Held),
+        second if second == SegmentFate::SecondHello as u32 => Some(SegmentFate::SecondHello),
         _ => None,
     }
 }
 
 /// Reads the records of a segment of the workspace's packet. Its payload has `length` bytes from the offset `payload`
-/// on, and its first byte has the number `sequence`. Returns the number of a [`Followed`], or [`UNKNOWN`].
+/// on, and its first byte has the number `sequence`. Returns the number of a [`SegmentFate`], or [`UNKNOWN`].
 ///
 /// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]

@@ -12,7 +12,7 @@ use limiter_common::{
     policy::Shape,
     sources::{self, StandingMemory},
     standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
-    table::{Inserted, Line, WAYS},
+    table::{InsertOutcome, Line, WAYS},
 };
 
 use crate::{buckets::MapLine, clock::KernelClock, globals};
@@ -83,8 +83,8 @@ impl StandingMemory for MapStanding {
         source: SourceId,
         record: Record,
         now_ns: u64,
-    ) -> Inserted {
-        Inserted::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
+    ) -> InsertOutcome {
+        InsertOutcome::of_number(limiter_insert_source(index, source.0, record.0, now_ns))
     }
 }
 
@@ -155,14 +155,14 @@ extern "C" fn limiter_record_weight(record: u64, now_ns: u64) -> u64 {
     sources::weight(&MapStanding, shape, Record(record), now_ns)
 }
 
-/// Calls [`sources::insert`]; returns the number of an [`Inserted`].
+/// Calls [`sources::insert`]; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
     let shape = globals::shape();
     // As above.
     if !shape.uses_standing() {
-        return Inserted::Unavailable as u32;
+        return InsertOutcome::Unavailable as u32;
     }
     let (source, record) = (SourceId(source), Record(record));
     sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32

@@ -3,7 +3,7 @@
 use aya_ebpf::{macros::xdp, programs::XdpContext};
 use limiter_common::{
     sources,
-    standing::{Event, KnowOrder, SourceId, Standing},
+    standing::{Event, EventOrder, SourceId, Standing},
 };
 
 use super::MapStanding;
@@ -18,12 +18,12 @@ use crate::globals;
 )]
 fn limiter_know(context: XdpContext) -> u32 {
     let start = context.data();
-    if start + size_of::<KnowOrder>() > context.data_end() {
+    if start + size_of::<EventOrder>() > context.data_end() {
         return Standing::Unknown as u32;
     }
     // SAFETY: the frame has enough bytes, and any bytes are an order. They start 256 bytes after
     // the beginning of a page, and no code writes to them.
-    let order = unsafe { *(start as *const KnowOrder) };
+    let order = unsafe { *(start as *const EventOrder) };
     let event = Event::of_numbers(order.event, order.value);
     let (shape, source) = (globals::shape(), SourceId(order.source));
     sources::happened(&MapStanding, shape, source, event, order.now_ns) as u32

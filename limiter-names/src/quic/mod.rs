@@ -22,16 +22,16 @@ pub use self::{
 };
 use crate::{
     hello,
-    outcome::{Found, How, NoName, Stop},
+    outcome::{FoundName, NameSource, NoName, Stop},
     pieces::Pieces,
 };
 
 /// A connection with an incomplete hello, once one of its packets has been opened.
 #[derive(Debug, Default)]
-pub(crate) struct Quic(Option<Opened>);
+pub(crate) struct Quic(Option<QuicState>);
 
 #[derive(Debug)]
-struct Opened {
+struct QuicState {
     keys: Keys,
     pieces: Pieces,
 }
@@ -84,7 +84,7 @@ impl Quic {
         };
         // The first packet; or the first one after the server's Retry, which repeats the hello; or the first one of a
         // new connection from the same port.
-        let opened = self.0.insert(Opened {
+        let opened = self.0.insert(QuicState {
             keys,
             pieces: Pieces::default(),
         });
@@ -101,11 +101,11 @@ impl Quic {
     }
 
     /// Reads the hello, as far as it is received; uses `room` to put it together.
-    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<Found, Stop> {
+    pub(crate) fn read(&self, most: u16, room: &mut Vec<u8>) -> Result<FoundName, Stop> {
         let opened = self.0.as_ref().ok_or(Stop::More)?;
         match hello::read(opened.pieces.beginning(room), most) {
             Err(Stop::More) if opened.pieces.is_full(most) => Err(Stop::No(NoName::TooLong)),
-            read => read.map(|hello| hello.found(How::Quic, 0)),
+            read => read.map(|hello| hello.found(NameSource::Quic, 0)),
         }
     }
 

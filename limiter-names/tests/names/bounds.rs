@@ -1,7 +1,7 @@
 //! Timeouts and room.
 
 use limiter_names::{
-    Flow, Forgotten, NoName, Outcome, Protocol, Reader, Segment, Settings,
+    DiscardCounts, Flow, NoName, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, records},
 };
 
@@ -51,7 +51,7 @@ fn a_flow_has_its_time_from_its_first_piece_on() {
     assert_eq!(reader.half_there(), 1);
     // Sending one byte at a time keeps no entry.
     assert!(feed(&mut reader, 1100, 1, 20, &stream[20..]).is_none());
-    let expected = Forgotten {
+    let expected = DiscardCounts {
         timed_out: 1,
         gave_way: 0,
     };

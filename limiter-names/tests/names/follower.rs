@@ -55,9 +55,9 @@ fn from_port(client_port: u16, protocol: Protocol) -> Flow {
 }
 
 /// The names of live flows.
-struct Live(Follower);
+struct LiveNames(Follower);
 
-impl Live {
+impl LiveNames {
     fn new(settings: FollowerSettings) -> Self {
         Self(Follower::new(settings))
     }
@@ -111,7 +111,7 @@ fn a_second_hello_has_the_name_of_the_first() {
     let other = stream("other.example");
     let unnamed = records(&Hello::NONE.message(), 1 << 14);
     for (second, is_same) in [(&same, true), (&other, false), (&unnamed, false)] {
-        let mut live = Live::new(SMALL);
+        let mut live = LiveNames::new(SMALL);
         let from = from_port(1, Protocol::Tcp);
         assert_named(&live.tcp(0, 1, 0, &first), 1, NAME);
         let (one, two) = second.split_at(20);
@@ -124,7 +124,7 @@ fn a_second_hello_has_the_name_of_the_first() {
         let expected = is_same.then_some(&second[..]);
         assert_eq!(read, Some(expected.ok_or(NoName::Contradictory)));
     }
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let unknown = from_port(1, Protocol::Tcp);
     let read = live.0.feed_second_hello(0, unknown, place, (place, &same));
     assert_eq!(read, None);
@@ -132,7 +132,7 @@ fn a_second_hello_has_the_name_of_the_first() {
 
 #[test]
 fn a_name_once_told_stands_until_the_flow_is_over() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let first = stream(NAME);
     assert_eq!(live.tcp(0, 1, 0, &first[..100]), []);
     assert_named(&live.tcp(0, 1, 100, &first[100..]), 1, NAME);
@@ -167,7 +167,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
         let flow = from_port(port, Protocol::Tcp);
         vec![Change::Nameless(flow, NoName::Contradictory)]
     };
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     // Before the name is read.
     assert_eq!(live.tcp(0, 1, middle, halves.1), []);
     assert_eq!(live.tcp(0, 1, middle, others.1), contradictory(1));
@@ -178,7 +178,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     for (place, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
         assert_eq!(live.tcp(5_000_000, 2, place, payload), []);
     }
-    assert_eq!(live.0.heard(&from_port(2, Protocol::Tcp)), one);
+    assert_eq!(live.0.first_bytes(&from_port(2, Protocol::Tcp)), one);
     let before = [&b"?"[..], &other].concat();
     for (place, payload) in [
         (0, &other[..]),
@@ -194,7 +194,7 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
 /// A client that sends too much alone is to blame; a client among many others is not.
 #[test]
 fn a_client_is_to_blame_for_what_it_does_not_send() {
-    let mut live = Live::new(FollowerSettings {
+    let mut live = LiveNames::new(FollowerSettings {
         pieces_a_second: 1600,
         ..SMALL
     });
@@ -227,7 +227,7 @@ fn a_client_is_to_blame_for_what_it_does_not_send() {
 /// Evicted bytes cannot be compared: a client must not benefit from waiting for the eviction.
 #[test]
 fn what_can_no_more_be_compared_is_contradictory() {
-    let mut live = Live::new(FollowerSettings {
+    let mut live = LiveNames::new(FollowerSettings {
         heard_bytes: 1500,
         ..SMALL
     });
@@ -244,7 +244,7 @@ fn what_can_no_more_be_compared_is_contradictory() {
 
 #[test]
 fn the_end_of_a_flow_takes_what_was_half_there() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let (one, other) = (stream(NAME), stream("other.example.com"));
     assert_eq!(live.tcp(0, 1, 0, &one[..300]), []);
     live.0.end(&from_port(1, Protocol::Tcp));
@@ -254,7 +254,7 @@ fn the_end_of_a_flow_takes_what_was_half_there() {
 
 #[test]
 fn a_hello_byte_by_byte_and_from_its_end() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let stream = stream(NAME);
     let mut changes = Vec::new();
     for (place, byte) in stream.iter().enumerate() {
@@ -275,7 +275,7 @@ fn a_hello_byte_by_byte_and_from_its_end() {
 /// A server does not answer datagrams that it cannot decrypt: such a datagram must not hide the name in later ones.
 #[test]
 fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let mut spoilt = datagram(NAME, b"12345678");
     spoilt[700] ^= 1;
     for payload in [&spoilt[..], b"garbage", &[0xc0; 1250], &spoilt[..1199]] {
@@ -297,7 +297,7 @@ fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
 /// A server drops segments outside its window, so they must not name a client.
 #[test]
 fn a_segment_far_ahead_does_not_name_its_flow() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let fake = stream("other.example.com");
     for place in [4096, 100_000, 1 << 31, (1 << 32) - 2000] {
         assert_eq!(live.tcp(0, 1, place, &fake), []);
@@ -316,7 +316,7 @@ fn a_segment_far_ahead_does_not_name_its_flow() {
 
 #[test]
 fn forged_datagrams_take_nothing_from_connections() {
-    let mut live = Live::new(FollowerSettings {
+    let mut live = LiveNames::new(FollowerSettings {
         pieces_a_second: 3200,
         ..SMALL
     });
@@ -343,7 +343,7 @@ fn forged_datagrams_take_nothing_from_connections() {
 
 #[test]
 fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     for port in 0..8 {
         assert_named(
             &live.tcp(0, port, 0, &stream("a.example")),
@@ -376,7 +376,7 @@ fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
 
 #[test]
 fn memory_is_bounded_by_the_settings() {
-    let mut live = Live::new(SMALL);
+    let mut live = LiveNames::new(SMALL);
     let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
     let (whole, initial) = (stream(&long), datagram(&long, b"12345678"));
     for port in 0..5000 {

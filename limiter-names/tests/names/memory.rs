@@ -13,7 +13,7 @@ use limiter_names::{
 };
 
 /// Counts the memory of each thread: the test's thread shares none with the harness's.
-struct Counted;
+struct CountingAllocator;
 
 thread_local! {
     static NOW: Cell<usize> = const { Cell::new(0) };
@@ -25,7 +25,7 @@ fn now() -> usize {
 
 // SAFETY: the system's allocator does all work, under its own rules; the counter neither allocates nor has a
 // destructor.
-unsafe impl GlobalAlloc for Counted {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         NOW.set(now().wrapping_add(layout.size()));
         // SAFETY: the caller keeps to the rules of `alloc`.
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counted {
 }
 
 #[global_allocator]
-static COUNTED: Counted = Counted;
+static COUNTED: CountingAllocator = CountingAllocator;
 
 /// The maximum memory of a flow's entry, in bytes.
 const PLACE: usize = 400;

@@ -1,7 +1,7 @@
 //! QUIC: Initial packets as browsers send them, and as attackers do.
 
 use limiter_names::{
-    How, NoName, Outcome, Protocol, Reader, Segment, Settings,
+    NameSource, NoName, Outcome, Protocol, Reader, Segment, Settings,
     testing::{Hello, Initial, Version, crypto},
 };
 
@@ -80,7 +80,7 @@ fn a_hello_in_parts_over_datagrams_in_any_order() {
             let Some(Outcome::Name(found)) = outcome else {
                 panic!("{outcome:?}");
             };
-            assert_eq!((found.name.as_str(), found.how), (NAME, How::Quic));
+            assert_eq!((found.name.as_str(), found.how), (NAME, NameSource::Quic));
             assert_eq!(reader.half_there(), 0);
         }
     }

@@ -1,7 +1,7 @@
 //! Hellos from Chromium, recorded by the test of `limiter names` with real clients: both segments over TCP, the first
 //! two datagrams of QUIC.
 
-use limiter_names::{Application, How, Outcome, Protocol, Reader, Segment, Settings};
+use limiter_names::{Application, NameSource, Outcome, Protocol, Reader, Segment, Settings};
 
 use super::{assert_named, feed_tcp, flow};
 
@@ -25,7 +25,7 @@ fn a_hello_of_two_segments() {
             };
             assert_eq!(
                 (found.name.as_str(), found.how),
-                ("chromium.example", How::Tls)
+                ("chromium.example", NameSource::Tls)
             );
             // Chromium sends bytes that look like ECH even where it hides no name.
             assert!(found.may_be_outer);
@@ -65,7 +65,7 @@ fn a_hello_of_two_datagrams() {
         };
         assert_eq!(
             (found.name.as_str(), found.how),
-            ("quic.example", How::Quic)
+            ("quic.example", NameSource::Quic)
         );
         assert!(found.applications.iter().eq([Application::Http3]));
     }

@@ -1,7 +1,7 @@
 //! TLS: hellos, and messages that are no hello.
 
 use limiter_names::{
-    Application, How, NoName, Outcome,
+    Application, NameSource, NoName, Outcome,
     testing::{Hello, records},
 };
 
@@ -20,7 +20,7 @@ fn a_hello_says_its_name_and_what_it_would_speak() {
     let Some(Outcome::Name(found)) = read_tcp(&records(&HELLO.message(), 1 << 14)) else {
         panic!("no name");
     };
-    assert_eq!((found.name.as_str(), found.how), (NAME, How::Tls));
+    assert_eq!((found.name.as_str(), found.how), (NAME, NameSource::Tls));
     assert!(!found.may_be_outer);
     let offered: Vec<_> = found.applications.iter().map(Application::name).collect();
     assert_eq!(offered, ["http1", "http2"]);

@@ -90,7 +90,7 @@ pub(super) fn policy(
     check_distinct_metrics(&parts.limits, problems);
     ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
     let by_name = &parts.overrides.named;
-    let known = name_id::Known {
+    let known = name_id::DeclaredNames {
         zones: parts.zones.as_deref(),
         server_names: parts.server_names.as_deref(),
     };

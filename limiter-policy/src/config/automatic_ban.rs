@@ -173,9 +173,9 @@ fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdForma
     let Some(number) = id_format.named_by() else {
         return;
     };
-    let whose = number.shared_by();
+    let sharers = number.shared_by();
     let message = format!(
-        "'ban' is not for id {}: {whose} the budget, so the packets it drops need not come from \
+        "'ban' is not for id {}: {sharers} the budget, so the packets it drops need not come from \
          the source that used it up",
         id_format.name()
     );

@@ -42,7 +42,7 @@ const SYN: u8 = 0x02;
 /// The packets that a limit counts, to reject answers that none of them can get. Unknown parts (`None`) are
 /// not checked.
 #[derive(Clone, Copy)]
-pub(super) struct Counted<'m> {
+pub(super) struct CountedPackets<'m> {
     pub(super) matching: &'m Match,
     pub(super) id_format: Option<IdFormat>,
     pub(super) cost: Option<Cost>,
@@ -52,7 +52,7 @@ pub(super) struct Counted<'m> {
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    counted: Counted<'_>,
+    counted: CountedPackets<'_>,
 ) -> Option<Deny> {
     let deny = match fields.get(FIELD) {
         Some(node) => match &node.value {
@@ -83,7 +83,7 @@ pub(super) fn read<'n>(
 fn read_map<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    counted: Counted<'_>,
+    counted: CountedPackets<'_>,
 ) -> Option<Deny> {
     let [proven, familiar, fresh, retried, unknown] = Standing::ALL.map(Standing::name);
     let known = [proven, familiar, fresh, retried, unknown, ELSE];
@@ -125,7 +125,7 @@ fn read_map<'n>(
 fn read_answer<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    counted: Counted<'_>,
+    counted: CountedPackets<'_>,
 ) -> Option<Answer> {
     if matches!(node.value, Value::Mapping(_) | Value::Sequence(_)) {
         reader.unexpected(node, EXPECTED);
@@ -140,7 +140,7 @@ fn read_answer<'n>(
     Some(answer)
 }
 
-impl Counted<'_> {
+impl CountedPackets<'_> {
     /// Says why no counted packet can get an answer; `None`: some packet can.
     fn why_never(self, answer: Answer) -> Option<&'static str> {
         let counts = |number| self.counts(number);

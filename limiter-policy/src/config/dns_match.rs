@@ -4,7 +4,7 @@ use super::{
     contradictions::{DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS},
     dns_name, nearest,
     node::{Node, Value},
-    reader::{Fields, Reader, Seen, read_list},
+    reader::{Fields, FirstPositions, Reader, read_list},
 };
 use crate::policy::{DnsMatch, NamePattern};
 
@@ -44,12 +44,12 @@ pub(super) fn read_names<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
 ) -> Option<Vec<NamePattern>> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let names = read_list(reader, node, "names", |reader, item| {
         let expected = "a name, such as 'www.example.com' or '*.example.com'";
         let name: NamePattern = dns_name::read(reader, item, expected)?;
-        let what = || format!("name '{name}'");
-        seen.is_first(reader, name.clone(), item.at, what)
+        let describe = || format!("name '{name}'");
+        seen.is_first(reader, name.clone(), item.at, describe)
             .then_some(name)
     })?;
     if names.len() > MOST_NAMES {
@@ -60,11 +60,11 @@ pub(super) fn read_names<'n>(
 
 /// Reads one type or a list, sorted; `None` if any has an error.
 fn read_types<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u16>> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     read_list(reader, node, "types", |reader, item| {
         let number = read_type(reader, item)?;
-        let what = || format!("type '{}'", DnsMatch::type_name(number));
-        seen.is_first(reader, number, item.at, what)
+        let describe = || format!("type '{}'", DnsMatch::type_name(number));
+        seen.is_first(reader, number, item.at, describe)
             .then_some(number)
     })
 }
@@ -89,7 +89,7 @@ fn read_type<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u16>
 
 /// Reads one OPCODE or a list, sorted; `None` if any has an error.
 fn read_opcodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     read_list(reader, node, "opcodes", |reader, item| {
         let number = match item.value {
             Value::Unsigned(_) | Value::OtherNumber => {
@@ -98,8 +98,8 @@ fn read_opcodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<V
             }
             _ => reader.choice(item, DNS_OPCODE, DnsMatch::OPCODES)?,
         };
-        let what = || format!("opcode '{}'", DnsMatch::opcode_name(number));
-        seen.is_first(reader, number, item.at, what)
+        let describe = || format!("opcode '{}'", DnsMatch::opcode_name(number));
+        seen.is_first(reader, number, item.at, describe)
             .then_some(number)
     })
 }

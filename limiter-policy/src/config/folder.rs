@@ -14,7 +14,7 @@ const BY_EVERYBODY: u32 = 0o002;
 
 /// The reason why a folder, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unusable {
+pub(super) enum FolderError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     #[error("is not a directory: its files would be joined to the configuration")]
@@ -42,18 +42,18 @@ pub(super) fn is_name(name: &str) -> bool {
 /// # Errors
 ///
 /// The unusable path and the reason.
-pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> {
-    let unusable = |error: Unusable| (folder.to_owned(), error);
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, FolderError)> {
+    let unusable = |error: FolderError| (folder.to_owned(), error);
     let found = match fs::metadata(folder) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unusable(error.into())),
     };
     if !found.is_dir() {
-        return Err(unusable(Unusable::NotDirectory));
+        return Err(unusable(FolderError::NotDirectory));
     }
     if found.mode() & BY_EVERYBODY != 0 {
-        return Err(unusable(Unusable::Writable));
+        return Err(unusable(FolderError::Writable));
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| unusable(error.into()))? {
@@ -64,14 +64,14 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, Unusable)> 
             continue;
         }
         if name.as_bytes().ends_with(b".yml") {
-            return Err((path, Unusable::Yml));
+            return Err((path, FolderError::Yml));
         }
         if !name.as_bytes().ends_with(ENDS) {
             continue;
         }
         // A missing or special file is reported when it is read.
         if fs::metadata(&path).is_ok_and(|found| found.mode() & BY_EVERYBODY != 0) {
-            return Err((path, Unusable::Writable));
+            return Err((path, FolderError::Writable));
         }
         files.push(path);
     }

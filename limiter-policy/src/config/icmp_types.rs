@@ -4,7 +4,7 @@ use super::{
     contradictions::{ICMP_TYPE, PROTOCOL},
     nearest,
     node::{Node, Value},
-    reader::{Reader, Seen, read_list},
+    reader::{FirstPositions, Reader, read_list},
 };
 use crate::policy::{IcmpTypes, Match, NamedIcmpType};
 
@@ -24,7 +24,7 @@ pub(super) fn read<'n>(
         );
         return None;
     }
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let named = read_list(reader, node, "ICMP types", |reader, item| {
         let named = read_type(reader, item, protocols)?;
         let text = reader.scalar(item).unwrap_or_default();

@@ -10,7 +10,7 @@ use limiter_common::{
 
 use crate::{
     policy::{OverrideId, SubscriberNumber},
-    prefix::{Invalid, Written},
+    prefix::{AddressOrPrefix, PrefixError},
 };
 
 /// Parses an id in the format of its limit, normalized: host bits zero, one spelling.
@@ -26,8 +26,8 @@ pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> 
         },
         Some(NamedBy::Subscriber) => subscriber_number(text)
             .map(OverrideId::Subscriber)
-            .ok_or(Invalid::Malformed),
-        Some(_) => Err(Invalid::Malformed),
+            .ok_or(PrefixError::Malformed),
+        Some(_) => Err(PrefixError::Malformed),
     };
     id.map_err(|error| format!("invalid id '{text}', {}", error.why(&expectation(format))))
 }
@@ -60,26 +60,26 @@ pub(super) fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
     text.parse().ok()
 }
 
-fn address_or_prefix(text: &str) -> Result<IpNet, Invalid> {
-    let written = Written::parse(text)?;
+fn address_or_prefix(text: &str) -> Result<IpNet, PrefixError> {
+    let written = AddressOrPrefix::parse(text)?;
     match written.length {
-        Some(length) if length == written.bits() => Err(Invalid::FullLength(written.address)),
-        Some(0) => Err(Invalid::Everything),
+        Some(length) if length == written.bits() => Err(PrefixError::FullLength(written.address)),
+        Some(0) => Err(PrefixError::Everything),
         _ => written.prefix(),
     }
 }
 
-fn range(text: &str, format: IdFormat) -> Result<IpNet, Invalid> {
-    let written = Written::parse(text)?;
+fn range(text: &str, format: IdFormat) -> Result<IpNet, PrefixError> {
+    let written = AddressOrPrefix::parse(text)?;
     let wanted = format
         .prefix_length(written.family())
-        .ok_or(Invalid::Malformed)?;
+        .ok_or(PrefixError::Malformed)?;
     match written.length {
         Some(length) if length == wanted => written.prefix(),
-        Some(_) => Err(Invalid::Malformed),
+        Some(_) => Err(PrefixError::Malformed),
         None => {
-            let right = written.around(wanted).ok_or(Invalid::Malformed)?;
-            Err(Invalid::NotARange(right))
+            let right = written.around(wanted).ok_or(PrefixError::Malformed)?;
+            Err(PrefixError::NotARange(right))
         }
     }
 }

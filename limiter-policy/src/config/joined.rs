@@ -9,7 +9,7 @@ use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
     node::{Node, Value},
 };
-use crate::file::Unreadable;
+use crate::file::FileError;
 
 /// The texts of files, end to end.
 pub(super) struct Texts {
@@ -86,7 +86,7 @@ impl Texts {
         problems: &mut Problems,
     ) -> Option<Node<'t>> {
         let before = problems.count();
-        let mut joining = Joining {
+        let mut joining = Joiner {
             lines: self.lines(),
             sections,
             seen: HashMap::new(),
@@ -103,7 +103,7 @@ impl Texts {
             root.shift(part.bytes.start, part.line);
             match root.value {
                 Value::Null if number == 0 => {
-                    problems.note(part.file, None, Unreadable::Empty.to_string());
+                    problems.note(part.file, None, FileError::Empty.to_string());
                 }
                 // A file may consist of comments alone.
                 Value::Null => {}
@@ -135,14 +135,14 @@ impl Lines<'_> {
     }
 }
 
-struct Joining<'t, 's> {
+struct Joiner<'t, 's> {
     lines: Lines<'t>,
     sections: &'s Sections,
     /// The index and the latest position of each joinable section, by name.
     seen: HashMap<String, (usize, FilePosition)>,
 }
 
-impl Joining<'_, '_> {
+impl Joiner<'_, '_> {
     /// Adds the sections of a file. The reader later refuses sections that are unknown or may occur only
     /// once.
     fn add<'t>(&mut self, all: &mut Option<Node<'t>>, root: Node<'t>, problems: &mut Problems) {

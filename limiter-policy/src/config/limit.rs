@@ -274,7 +274,7 @@ pub(super) fn read<'n>(
     if fleet.is_some() {
         reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "scope: fleet");
     }
-    let counted = deny::Counted {
+    let counted = deny::CountedPackets {
         matching: &matching,
         id_format,
         cost,
@@ -407,7 +407,7 @@ fn of_connections<'n>(
     connections::refuse_spent(reader, fields, limit.cost, &[]);
     let rates: Vec<_> = connections::read(reader, fields).into_iter().collect();
     let lacks_rate = fields.is_missing(connections::LIMIT);
-    let counted = deny::Counted {
+    let counted = deny::CountedPackets {
         matching: &limit.matching,
         id_format: Some(limit.id_format),
         cost: Some(limit.cost),

@@ -6,7 +6,7 @@ use super::{
     diagnostics::FilePosition,
     node::Node,
     prefix,
-    reader::{Fields, Reader, Seen},
+    reader::{Fields, FirstPositions, Reader},
 };
 
 /// The named lists, each once, and their positions.
@@ -60,7 +60,7 @@ pub(super) fn read_field<'n>(
     let Some(node) = fields.get(field) else {
         return names;
     };
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for item in reader.one_or_more(node, "lists") {
         if is_address(reader, item) {
             if let Some(prefix) = prefix::read(reader, item, field)

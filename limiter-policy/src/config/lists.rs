@@ -12,7 +12,7 @@ use super::{
     nearest,
     node::Node,
     prefix,
-    reader::{Fields, Reader, Seen},
+    reader::{Fields, FirstPositions, Reader},
     spelling,
     surroundings::{Surroundings, named_path},
 };
@@ -160,7 +160,7 @@ pub(super) fn read<'n>(
         );
     }
     let mut lists = Lists::default();
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for item in items {
         let Some(fields) = reader.fields(item, "a list with 'name' and 'cidr' or 'file'", &FIELDS)
         else {
@@ -193,7 +193,7 @@ fn read_name<'n>(
     reader: &mut Reader<'n, '_>,
     item: &'n Node<'n>,
     fields: &Fields<'n>,
-    seen: &mut Seen<&'n str>,
+    seen: &mut FirstPositions<&'n str>,
 ) -> Option<String> {
     let Some(node) = fields.get(NAME) else {
         if fields.is_missing(NAME) {
@@ -230,7 +230,7 @@ fn read_files<'n>(
         return Vec::new();
     };
     let mut files = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for item in reader.one_or_more(node, "files") {
         let Some(name) = reader.text(item, "a file's name") else {
             continue;

@@ -13,7 +13,7 @@ use super::{
     nearest,
     node::{Node, Value},
     ports, prefix,
-    reader::{Reader, Seen, read_list},
+    reader::{FirstPositions, Reader, read_list},
 };
 use crate::policy::{Fragments, Match};
 
@@ -97,7 +97,7 @@ pub(super) fn read<'n>(
 
 /// Reads one protocol or a list, sorted; `None`: invalid.
 fn read_protocols<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     read_list(reader, node, "protocols", |reader, item| {
         let protocol = read_protocol(reader, item)?;
         let text = reader.scalar(item).unwrap_or_default();
@@ -130,7 +130,7 @@ fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
 
 /// Reads one prefix or a list, sorted; `None`: invalid.
 fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<IpNet>> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     read_list(reader, node, "destinations", |reader, item| {
         let prefix = prefix::read(reader, item, DESTINATION)?;
         seen.is_first(reader, prefix, item.at, || {
@@ -143,7 +143,7 @@ fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Opt
 /// Reads one standing or a list, sorted; `None`: invalid.
 fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<Standing>> {
     let known = Standing::ALL.map(|standing| (standing.name(), standing as u32));
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let numbers = read_list(reader, node, "standings", |reader, item| {
         let number = reader.choice(item, STANDING, known)?;
         let name = || format!("{STANDING} '{}'", Standing::of_number(number).name());
@@ -160,7 +160,7 @@ fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option
 /// Reads one connection state or a list, sorted; `None`: invalid.
 fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<TcpState>> {
     let known = TcpState::NAMED.map(|state| (state.name(), state));
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let states = read_list(reader, node, "states", |reader, item| {
         let state = reader.choice(item, STATE, known)?;
         let name = || format!("{STATE} '{}'", state.name());

@@ -53,7 +53,7 @@ mod page;
 mod ports;
 mod prefix;
 mod public_suffixes;
-mod pushed;
+mod pushed_file;
 mod queue;
 pub mod rate;
 mod reader;
@@ -80,8 +80,8 @@ pub use self::{
     buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
     offenders::Offenders,
-    page::{Page, Place},
-    pushed::Pushed,
+    page::{ListenAddress, Page},
+    pushed_file::PushedFile,
     settings::{AttachMode, Control, Metrics},
 };
 use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
@@ -167,7 +167,7 @@ pub fn load_pushed(
     path: &Path,
     old: &Feeds,
     now: Timestamp,
-    pushed: Option<Pushed<'_>>,
+    pushed: Option<PushedFile<'_>>,
 ) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
@@ -207,7 +207,7 @@ pub fn load_pushed(
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
-    pushed::check(text, &sections::OF_ALL, file, &mut problems);
+    pushed_file::check(text, &sections::OF_ALL, file, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -234,7 +234,7 @@ pub fn folder_of(path: &Path) -> PathBuf {
 /// Appends the files of a folder; notes unreadable files.
 fn join_folder(
     folder: &Path,
-    pushed: Option<Pushed<'_>>,
+    pushed: Option<PushedFile<'_>>,
     texts: &mut Texts,
     problems: &mut Problems,
 ) {
@@ -248,7 +248,7 @@ fn join_folder(
             return;
         }
     };
-    if let Some(Pushed { path, .. }) = pushed
+    if let Some(PushedFile { path, .. }) = pushed
         && let Err(place) = files.binary_search_by(|file| file.as_path().cmp(path))
     {
         files.insert(place, path.to_owned());
@@ -257,9 +257,9 @@ fn join_folder(
         problems.note_read(&path);
         let name = path.display().to_string();
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
-            Some(Pushed { text, .. }) => {
+            Some(PushedFile { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed::check(text, &sections::OF_ALL, file, problems);
+                pushed_file::check(text, &sections::OF_ALL, file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),

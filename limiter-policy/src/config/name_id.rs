@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     policy::{DnsName, DomainLabels, Mode, OverriddenName, OverrideId, SuffixRule},
-    prefix::{Invalid, Written},
+    prefix::{AddressOrPrefix, PrefixError},
 };
 
 /// Parses an id in the format of its limit, normalized.
@@ -68,7 +68,7 @@ const fn name_expectation(named_by: NamedBy) -> &'static str {
 fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
     match format.named_by() {
         Some(_) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
-        None => !matches!(Written::parse(text), Err(Invalid::Malformed)),
+        None => !matches!(AddressOrPrefix::parse(text), Err(PrefixError::Malformed)),
     }
 }
 
@@ -87,7 +87,7 @@ fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
 }
 
 /// The names in other sections that overrides may refer to.
-pub(super) struct Known<'k> {
+pub(super) struct DeclaredNames<'k> {
     /// Sorted; `None`: unknown.
     pub(super) zones: Option<&'k [DnsName]>,
     /// Sorted; `None`: unknown.
@@ -98,11 +98,11 @@ pub(super) struct Known<'k> {
 pub(super) fn check_owned(
     by_name: &[NamedId],
     limits: &Limits,
-    known: &Known<'_>,
+    known: &DeclaredNames<'_>,
     problems: &mut Problems,
 ) {
     for one in by_name {
-        let (names, what, section) = match limits.get(one.limit).owners().named_by() {
+        let (names, kind, section) = match limits.get(one.limit).owners().named_by() {
             Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
             Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
             _ => continue,
@@ -110,7 +110,7 @@ pub(super) fn check_owned(
         if names.is_some_and(|names| names.binary_search(&one.name.name).is_err()) {
             let name = &one.name;
             let message =
-                format!("invalid id '{name}', no such {what}: name it in '{section}', too");
+                format!("invalid id '{name}', no such {kind}: name it in '{section}', too");
             problems.note_at(one.at, message);
         }
     }

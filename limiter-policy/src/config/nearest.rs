@@ -44,17 +44,17 @@ const MODES: &str = "'mode: observe' and 'mode: enforce' belong to a limit, and 
 /// Returns the message for a name that is not in `known`: it suggests the nearest, or lists all if
 /// none is near.
 #[must_use]
-pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+pub(super) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     let elsewhere = ELSEWHERE
         .iter()
         .find(|(word, here, _)| *word == name && known.contains(here));
     if let Some((_, _, why)) = elsewhere {
-        return format!("unknown {what} '{name}': {why}");
+        return format!("unknown {kind} '{name}': {why}");
     }
     match nearest(name, known) {
-        Some(near) => format!("unknown {what} '{name}', did you mean '{near}'?"),
+        Some(near) => format!("unknown {kind} '{name}', did you mean '{near}'?"),
         None => format!(
-            "unknown {what} '{name}', must be one of {}",
+            "unknown {kind} '{name}', must be one of {}",
             known.join(", ")
         ),
     }
@@ -64,7 +64,7 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownName {
     /// The kind of thing, such as `limit`.
-    what: &'static str,
+    kind: &'static str,
     name: String,
     known: Vec<String>,
 }
@@ -72,9 +72,9 @@ pub struct UnknownName {
 impl UnknownName {
     /// Returns the error for a `name` outside the known names.
     #[must_use]
-    pub fn new<'k>(what: &'static str, name: &str, known: impl Iterator<Item = &'k str>) -> Self {
+    pub fn new<'k>(kind: &'static str, name: &str, known: impl Iterator<Item = &'k str>) -> Self {
         Self {
-            what,
+            kind,
             name: name.to_owned(),
             known: known.map(ToOwned::to_owned).collect(),
         }
@@ -83,15 +83,15 @@ impl UnknownName {
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, name, known } = self;
+        let Self { kind, name, known } = self;
         if known.is_empty() {
             return write!(
                 formatter,
-                "unknown {what} '{name}': the policy in force has no {what}s"
+                "unknown {kind} '{name}': the policy in force has no {kind}s"
             );
         }
         let known: Vec<_> = known.iter().map(String::as_str).collect();
-        formatter.write_str(&unknown(what, name, &known))
+        formatter.write_str(&unknown(kind, name, &known))
     }
 }
 

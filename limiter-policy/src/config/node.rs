@@ -32,19 +32,19 @@ pub(super) struct Node<'a> {
     /// Its position; for a value brought in by an alias, the alias's position.
     pub(super) at: Position,
     /// Where a scalar's bytes are in the file.
-    written: Option<Written>,
+    written: Option<ScalarSpan>,
 }
 
 /// A scalar's bytes in the file, including quotes. Files are shorter than 2^32 bytes.
 #[derive(Debug)]
-struct Written {
+struct ScalarSpan {
     start: u32,
     length: u32,
     /// Whether the node is an alias: the scalar itself is written elsewhere.
     by_alias: bool,
 }
 
-impl Written {
+impl ScalarSpan {
     fn of<'s>(&self, source: &'s str) -> Option<&'s str> {
         let start = self.start as usize;
         source.get(start..start.checked_add(self.length as usize)?)
@@ -306,7 +306,7 @@ impl<'de> Deserialize<'de> for Node<'de> {
                 .byte_offset()
                 .zip(span.byte_len())
                 .and_then(|(start, length)| {
-                    Some(Written {
+                    Some(ScalarSpan {
                         start: u32::try_from(start).ok()?,
                         length: u32::try_from(length).ok()?,
                         by_alias,

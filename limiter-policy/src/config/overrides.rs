@@ -17,7 +17,7 @@ use super::{
     node::{Node, Value},
     prefix,
     rate::{self, RateContext},
-    reader::{Fields, Name, Reader, Seen},
+    reader::{Fields, FirstPositions, Name, Reader},
     reserve, strategy,
     subscribers::Subscribers,
 };
@@ -54,11 +54,11 @@ pub(super) fn read<'n>(
     limits: &mut Limits,
     subscribers: Option<&Subscribers>,
 ) -> Option<Section> {
-    let mut collected = Collected {
+    let mut collected = OverrideCollector {
         limits,
         subscribers,
         section: Section::default(),
-        seen: Seen::default(),
+        seen: FirstPositions::default(),
     };
     match &node.value {
         Value::Mapping(_) => collected.read_map(reader, node),
@@ -84,11 +84,11 @@ pub(super) fn read<'n>(
 const NONE: &str = "no overrides: name at least one, or leave the section out";
 
 /// The overrides read so far.
-struct Collected<'c> {
+struct OverrideCollector<'c> {
     limits: &'c mut Limits,
     subscribers: Option<&'c Subscribers>,
     section: Section,
-    seen: Seen<(LimitIndex, OverrideId)>,
+    seen: FirstPositions<(LimitIndex, OverrideId)>,
 }
 
 /// An id as the file spells it.
@@ -98,7 +98,7 @@ struct WrittenId<'n> {
     comment: Option<&'n str>,
 }
 
-impl Collected<'_> {
+impl OverrideCollector<'_> {
     /// Reads the map form: `Name:id` to a rate.
     fn read_map<'n>(&mut self, reader: &mut Reader<'n, '_>, node: &'n Node<'n>) {
         let Some(entries) = reader.entries(node, "a map of 'Name:id'") else {
@@ -317,10 +317,10 @@ impl Collected<'_> {
             let message = format!("invalid id '{number}', no subscriber has this number");
             return reader.error(written.at, message);
         }
-        let what = || format!("id '{}' of {}", written.text, limit.name);
+        let describe = || format!("id '{}' of {}", written.text, limit.name);
         let is_first = self
             .seen
-            .is_first(reader, (index, id.clone()), written.at, what);
+            .is_first(reader, (index, id.clone()), written.at, describe);
         if let Some(name) = id.name().filter(|_| is_first) {
             self.section.named.push(NamedId {
                 limit: index,

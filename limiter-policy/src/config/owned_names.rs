@@ -7,7 +7,7 @@ use super::{
     dns_name,
     named_lines::Lines,
     node::{Node, Value},
-    reader::{Reader, Seen},
+    reader::{FirstPositions, Reader},
     surroundings::named_path,
 };
 use crate::policy::{DnsName, InvalidDnsName};
@@ -56,7 +56,7 @@ pub(super) fn read<'n>(
 }
 
 fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind) -> Vec<DnsName> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let items = reader.one_or_more(node, kind.several);
     let mut names = Vec::with_capacity(items.len());
     let one = kind.one;
@@ -65,8 +65,8 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
         let Some(name): Option<DnsName> = dns_name::read(reader, item, &expected) else {
             continue;
         };
-        let what = || format!("{one} '{name}'");
-        if seen.is_first(reader, name.clone(), item.at, what) {
+        let describe = || format!("{one} '{name}'");
+        if seen.is_first(reader, name.clone(), item.at, describe) {
             names.push(name);
         }
     }

@@ -32,7 +32,7 @@ const EXPECTED: &str = "'on', 'off' or a map with 'listen'";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// The address; `None`: off, the default, since every local user can read a page on loopback.
-    pub listen: Option<Place>,
+    pub listen: Option<ListenAddress>,
     /// The host names that browsers may use, besides `localhost` and addresses, in lower case.
     pub hosts: Vec<String>,
 }
@@ -40,14 +40,14 @@ pub struct Page {
 /// The place where the daemon listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum ListenAddress {
     /// An address and port.
     Address(SocketAddr),
     /// A Unix socket, which only root and the group of `control` open.
     Socket(PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(formatter),
@@ -60,7 +60,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
     let mut page = Page::default();
     if !matches!(node.value, Value::Mapping(_)) {
         match reader.text(node, EXPECTED) {
-            Some("on") => page.listen = Some(Place::Address(USUAL)),
+            Some("on") => page.listen = Some(ListenAddress::Address(USUAL)),
             Some("off") | None => {}
             Some(_) => reader.unexpected(node, EXPECTED),
         }
@@ -71,8 +71,8 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
         return page;
     };
     page.listen = match fields.get(LISTEN) {
-        Some(node) => read_place(reader, node),
-        None => Some(Place::Address(USUAL)),
+        Some(node) => read_listen_address(reader, node),
+        None => Some(ListenAddress::Address(USUAL)),
     };
     if let Some(node) = fields.get(HOSTS) {
         page.hosts = listen::read_hosts(reader, node);
@@ -81,7 +81,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
         let known = [("true", true), ("false", false)];
         reader.choice(node, BEYOND_LOOPBACK, known).unwrap_or(true)
     });
-    if let (Some(Place::Address(address)), Some(node)) = (&page.listen, fields.get(LISTEN))
+    if let (Some(ListenAddress::Address(address)), Some(node)) = (&page.listen, fields.get(LISTEN))
         && !address.ip().is_loopback()
         && !is_allowed
     {
@@ -94,7 +94,10 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Page 
     page
 }
 
-fn read_place<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Place> {
+fn read_listen_address<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+) -> Option<ListenAddress> {
     let path = reader.scalar(node).filter(|text| text.starts_with('/'));
     match path {
         Some(path) if path.ends_with('/') || path.len() > LONGEST_PATH => {
@@ -104,7 +107,7 @@ fn read_place<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Pla
             reader.error(node.at, message);
             None
         }
-        Some(path) => Some(Place::Socket(path.into())),
-        None => listen::read(reader, node, PLACES).map(Place::Address),
+        Some(path) => Some(ListenAddress::Socket(path.into())),
+        None => listen::read(reader, node, PLACES).map(ListenAddress::Address),
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::policy::PortRange;
 
 /// Ports as the file spells them.
-struct Written<'n> {
+struct WrittenPorts<'n> {
     range: PortRange,
     text: &'n str,
     at: Position,
@@ -17,10 +17,10 @@ struct Written<'n> {
 /// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; `None`: invalid.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<PortRange>> {
     let items = reader.one_or_more(node, "ports");
-    let mut ports: Vec<Written<'n>> = items
+    let mut ports: Vec<WrittenPorts<'n>> = items
         .iter()
         .filter_map(|item| {
-            Some(Written {
+            Some(WrittenPorts {
                 range: read_item(reader, item)?,
                 text: reader.scalar(item)?,
                 at: item.at,
@@ -76,10 +76,10 @@ fn port(text: &str) -> Option<u16> {
 }
 
 /// Notes overlaps between ports sorted by their first. Returns whether there are none.
-fn check_apart(reader: &mut Reader<'_, '_>, ports: &[Written<'_>]) -> bool {
+fn check_apart(reader: &mut Reader<'_, '_>, ports: &[WrittenPorts<'_>]) -> bool {
     let mut apart = true;
     // The range so far with the highest end.
-    let mut farthest: Option<&Written<'_>> = None;
+    let mut farthest: Option<&WrittenPorts<'_>> = None;
     for ports in ports {
         if let Some(other) = farthest
             && ports.range.start() <= other.range.end()

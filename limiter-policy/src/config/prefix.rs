@@ -6,21 +6,21 @@ use super::{
     node::{Node, Value},
     reader::Reader,
 };
-use crate::prefix::Written;
+use crate::prefix::AddressOrPrefix;
 
 /// Reads a prefix; an address alone is a prefix of full length. Errors name its role.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    what: &str,
+    kind: &str,
 ) -> Option<IpNet> {
     const EXPECTED: &str = "an address or prefix, such as '192.0.2.0/24' or '2001:db8::1'";
     let written = text(reader, node, EXPECTED)?;
-    match Written::parse(written).and_then(Written::prefix) {
+    match AddressOrPrefix::parse(written).and_then(AddressOrPrefix::prefix) {
         Ok(prefix) => Some(prefix),
         Err(error) => {
             let why = error.why(EXPECTED);
-            reader.error(node.at, format!("invalid {what} '{written}', {why}"));
+            reader.error(node.at, format!("invalid {kind} '{written}', {why}"));
             None
         }
     }

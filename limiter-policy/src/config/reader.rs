@@ -178,14 +178,14 @@ impl<'n, 'p> Reader<'n, 'p> {
     pub(super) fn choice<T: Copy, const N: usize>(
         &mut self,
         node: &'n Node<'n>,
-        what: &str,
+        kind: &str,
         known: [(&str, T); N],
     ) -> Option<T> {
         let names = known.map(|(name, _)| name);
         let text = self.text(node, &nearest::alternatives(&names))?;
         let found = known.iter().find(|(name, _)| *name == text);
         if found.is_none() {
-            self.error(node.at, nearest::unknown(what, text, &names));
+            self.error(node.at, nearest::unknown(kind, text, &names));
         }
         found.map(|(_, value)| *value)
     }
@@ -204,12 +204,12 @@ impl<'n, 'p> Reader<'n, 'p> {
 
     /// Returns the items of a list, which must not be empty; a single value counts as a list of
     /// one.
-    pub(super) fn one_or_more(&mut self, node: &'n Node<'n>, what: &str) -> &'n [Node<'n>] {
+    pub(super) fn one_or_more(&mut self, node: &'n Node<'n>, kind: &str) -> &'n [Node<'n>] {
         match &node.value {
             _ if self.problems.are_too_many() => &[],
             Value::Sequence(items) => {
                 if items.is_empty() {
-                    self.error(node.at, format!("no {what}: name at least one"));
+                    self.error(node.at, format!("no {kind}: name at least one"));
                 }
                 items
             }
@@ -228,7 +228,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             self.unexpected(node, expected);
             return None;
         };
-        let mut seen = Seen::default();
+        let mut seen = FirstPositions::default();
         let mut usable = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Some(text) = self.text(key, "a name") else {
@@ -262,7 +262,7 @@ impl<'n, 'p> Reader<'n, 'p> {
     ) -> Option<Fields<'n>> {
         let mut present = Vec::new();
         let mut misspelt = Vec::new();
-        let mut seen = Seen::default();
+        let mut seen = FirstPositions::default();
         for (name, value) in self.entries(node, expected)? {
             if self.problems.are_too_many() {
                 return None;
@@ -305,17 +305,17 @@ impl<'n, 'p> Reader<'n, 'p> {
 }
 
 /// The first position of each key in a file.
-pub(super) struct Seen<K>(HashMap<K, Position>);
+pub(super) struct FirstPositions<K>(HashMap<K, Position>);
 
-impl<K: Eq + Hash> Seen<K> {
+impl<K: Eq + Hash> FirstPositions<K> {
     /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the first
-    /// position; `what` returns the key's description.
+    /// position; `describe` returns the key's description.
     pub(super) fn is_first(
         &mut self,
         reader: &mut Reader<'_, '_>,
         key: K,
         at: Position,
-        what: impl FnOnce() -> String,
+        describe: impl FnOnce() -> String,
     ) -> bool {
         match self.0.entry(key) {
             Entry::Vacant(entry) => {
@@ -324,7 +324,7 @@ impl<K: Eq + Hash> Seen<K> {
             }
             Entry::Occupied(entry) => {
                 let first = reader.told(*entry.get(), at);
-                let message = format!("duplicate {}, first at {first}", what());
+                let message = format!("duplicate {}, first at {first}", describe());
                 reader.error(at, message);
                 false
             }
@@ -332,7 +332,7 @@ impl<K: Eq + Hash> Seen<K> {
     }
 }
 
-impl<K> Default for Seen<K> {
+impl<K> Default for FirstPositions<K> {
     fn default() -> Self {
         Self(HashMap::new())
     }
@@ -342,10 +342,10 @@ impl<K> Default for Seen<K> {
 pub(super) fn read_list<'n, 'p, T: Ord>(
     reader: &mut Reader<'n, 'p>,
     node: &'n Node<'n>,
-    what: &str,
+    kind: &str,
     mut read: impl FnMut(&mut Reader<'n, 'p>, &'n Node<'n>) -> Option<T>,
 ) -> Option<Vec<T>> {
-    let items = reader.one_or_more(node, what);
+    let items = reader.one_or_more(node, kind);
     let mut right: Vec<T> = items.iter().filter_map(|item| read(reader, item)).collect();
     right.sort_unstable();
     (right.len() == items.len()).then_some(right)

@@ -8,7 +8,7 @@ use super::{
     rate::{LARGEST_FRAME, RateContext},
     reader::{Fields, Reader},
 };
-use crate::policy::{Rate, Reserve, Reserved};
+use crate::policy::{Rate, Reserve, ReserveSize};
 
 pub(super) const FIELD: &str = "reserve";
 
@@ -52,7 +52,7 @@ pub(super) fn read<'n>(
     if known.into_iter().any(is_misspelt) {
         return None;
     }
-    let mut above = Some(Reserved::NOTHING);
+    let mut above = Some(ReserveSize::NOTHING);
     let [familiar, fresh, retried, unknown] = known.map(|name| {
         if let Some(node) = given.get(name) {
             above = reserved(reader, name, node);
@@ -111,7 +111,7 @@ pub(super) fn refuse_tokens(
     let in_tokens = |reserve: &Reserve| {
         let mut standings = STANDINGS.into_iter();
         standings.any(
-            |standing| matches!(reserve.from(standing), Reserved::Tokens(tokens) if tokens > 0),
+            |standing| matches!(reserve.from(standing), ReserveSize::Tokens(tokens) if tokens > 0),
         )
     };
     if let Some((name, _)) = fields.named(FIELD)
@@ -136,11 +136,15 @@ pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_
 }
 
 /// Reads a share of the burst, or tokens.
-fn reserved<'n>(reader: &mut Reader<'n, '_>, name: &str, node: &'n Node<'n>) -> Option<Reserved> {
+fn reserved<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: &str,
+    node: &'n Node<'n>,
+) -> Option<ReserveSize> {
     const EXPECTED: &str = "a percentage of the burst, such as '10%', or tokens, such as 500";
     let text = match &node.value {
         Value::Text(text) => text,
-        Value::Unsigned(_) => return reader.whole(node, name, 0..=MOST).map(Reserved::Tokens),
+        Value::Unsigned(_) => return reader.whole(node, name, 0..=MOST).map(ReserveSize::Tokens),
         Value::OtherNumber => {
             let written = reader.scalar(node).unwrap_or_default();
             let message = format!("invalid {name} '{written}', expected {EXPECTED}");
@@ -154,10 +158,10 @@ fn reserved<'n>(reader: &mut Reader<'n, '_>, name: &str, node: &'n Node<'n>) -> 
     };
     match text.parse() {
         Ok(share) => {
-            let share = Reserved::Share(share);
+            let share = ReserveSize::Share(share);
             // Normalise zero.
             Some(if share.tokens(MOST) == 0 {
-                Reserved::NOTHING
+                ReserveSize::NOTHING
             } else {
                 share
             })

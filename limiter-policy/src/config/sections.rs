@@ -22,7 +22,7 @@ use super::{
     surroundings::{Surroundings, named_path},
 };
 use crate::{
-    file::{self, Unreadable},
+    file::{self, FileError},
     fleet::Fleet,
     policy::{CountedConnections, DnsName, OwnConnections},
 };
@@ -374,7 +374,7 @@ fn named_file<'n, T>(
 ) -> Option<T> {
     reader.problems().note_read(path);
     // Errors about the file as a whole are noted at its name's position.
-    let mut unreadable = |error: Unreadable| {
+    let mut unreadable = |error: FileError| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));
         None
     };
@@ -385,7 +385,7 @@ fn named_file<'n, T>(
     match Node::parse(&text) {
         Ok(Node {
             value: Value::Null, ..
-        }) => unreadable(Unreadable::Empty),
+        }) => unreadable(FileError::Empty),
         Ok(root) => {
             let problems = reader.problems();
             let file = problems.open(&path.display().to_string());

@@ -10,7 +10,7 @@ use super::{
     list_names,
     node::Node,
     queue,
-    reader::{Fields, Name, Reader, Seen},
+    reader::{Fields, FirstPositions, Name, Reader},
 };
 use crate::policy::{DnsName, Match, Mode, NamePattern, Rate};
 
@@ -39,7 +39,7 @@ pub(super) fn read<'n>(
     limits: &mut Limits,
 ) -> Option<()> {
     let items = reader.items(node, "a list of maps, each with 'sni' and 'limit'")?;
-    let mut names = Seen::default();
+    let mut names = FirstPositions::default();
     let several = items.len() > 1;
     for item in items {
         let Some(fields) = reader.fields(item, "a map with 'sni' and 'limit'", &FIELDS) else {
@@ -71,7 +71,7 @@ fn read_one<'n>(
     name: Name<'n>,
     sni: &'n Node<'n>,
     several: bool,
-    names: &mut Seen<DnsName>,
+    names: &mut FirstPositions<DnsName>,
 ) -> Option<Definition> {
     let is_fallback = FALLBACKS.contains(&name.text);
     let of_sni = (!is_fallback).then_some(sni);

@@ -14,7 +14,7 @@ use super::{
     listen,
     node::Node,
     prefix,
-    reader::{Reader, Seen},
+    reader::{FirstPositions, Reader},
 };
 use crate::{
     interface::{InterfaceName, InvalidName},
@@ -81,7 +81,7 @@ pub(super) fn read_interfaces<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
 ) -> Vec<InterfaceName> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let mut names = Vec::new();
     for item in reader.one_or_more(node, "interfaces") {
         let Some(name) = reader.text(item, "an interface's name") else {
@@ -120,7 +120,7 @@ pub(super) fn read_malformed<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>
 
 /// Reads `nat64`: the prefixes of a site's translators.
 pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Ipv6Net> {
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     let mut prefixes = Vec::new();
     for item in reader.one_or_more(node, "prefixes") {
         let Some(prefix) = prefix::read(reader, item, "nat64") else {

@@ -8,7 +8,7 @@ use super::{
     duration, length,
     list_names::{self, ListNames},
     node::Node,
-    reader::{Fields, Reader, Seen},
+    reader::{Fields, FirstPositions, Reader},
 };
 use crate::{
     policy::{Proof, Retry, StandingSettings, Visits},
@@ -212,7 +212,7 @@ fn read_retry<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Retry {
 fn read_proofs<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Proof> {
     let known = Proof::ALL.map(|proof| (proof.name(), proof));
     let mut given = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for item in reader.one_or_more(node, "proofs") {
         if let Some(proof) = reader.choice(item, "proof", known)
             && seen.is_first(reader, proof.name(), item.at, || {

@@ -26,18 +26,18 @@ pub(super) fn read<'n>(
     match parse(text, sentinel) {
         Ok(store) => Some(store),
         // Show no part of the text: a typo may put the password anywhere.
-        Err(Wrong::Password) => {
+        Err(StoreUrlError::Password) => {
             let message =
                 "invalid store: its password belongs in 'password-file', not in its address";
             reader.error(node.at, message);
             None
         }
-        Err(Wrong::TooMany) => {
+        Err(StoreUrlError::TooMany) => {
             let message = format!("invalid store: more than {MOST_PLACES} places");
             reader.error(node.at, message);
             None
         }
-        Err(Wrong::Other) => {
+        Err(StoreUrlError::Other) => {
             reader.error(node.at, format!("invalid store: expected {EXPECTED}"));
             None
         }
@@ -46,40 +46,40 @@ pub(super) fn read<'n>(
 
 /// The reason why a text is not an address.
 #[derive(Debug, PartialEq, Eq)]
-enum Wrong {
+enum StoreUrlError {
     Password,
     TooMany,
     Other,
 }
 
-fn parse(text: &str, sentinel: Option<&str>) -> Result<StoreAddress, Wrong> {
-    let (scheme, rest) = text.split_once("://").ok_or(Wrong::Other)?;
+fn parse(text: &str, sentinel: Option<&str>) -> Result<StoreAddress, StoreUrlError> {
+    let (scheme, rest) = text.split_once("://").ok_or(StoreUrlError::Other)?;
     let tls = match scheme {
         "rediss" => true,
         "redis" => false,
-        _ => return Err(Wrong::Other),
+        _ => return Err(StoreUrlError::Other),
     };
     let (places, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, places) = match places.rsplit_once('@') {
-        Some((user, _)) if user.contains(':') => return Err(Wrong::Password),
+        Some((user, _)) if user.contains(':') => return Err(StoreUrlError::Password),
         Some((user, places)) => (Some(user), places),
         None => (None, places),
     };
     if user.is_some_and(|user| !is_word(user)) {
-        return Err(Wrong::Other);
+        return Err(StoreUrlError::Other);
     }
     let port = sentinel.map_or(PORT, |_| SENTINEL_PORT);
     let places = places.split(',').map(|place| parse_place(place, port));
-    let places: Vec<_> = places.collect::<Option<_>>().ok_or(Wrong::Other)?;
+    let places: Vec<_> = places.collect::<Option<_>>().ok_or(StoreUrlError::Other)?;
     if places.len() > MOST_PLACES {
-        return Err(Wrong::TooMany);
+        return Err(StoreUrlError::TooMany);
     }
     Ok(StoreAddress {
         tls,
         user: user.map(ToOwned::to_owned),
         places,
         sentinel: sentinel.map(ToOwned::to_owned),
-        database: number(database, 0).ok_or(Wrong::Other)?,
+        database: number(database, 0).ok_or(StoreUrlError::Other)?,
     })
 }
 
@@ -166,12 +166,12 @@ mod tests {
             "redis://[::1]x",
             "REDIS://store",
         ] {
-            assert_eq!(parse(text, None), Err(Wrong::Other), "{text}");
+            assert_eq!(parse(text, None), Err(StoreUrlError::Other), "{text}");
         }
         for text in ["redis://user:secret@store", "redis://:secret@store"] {
-            assert_eq!(parse(text, None), Err(Wrong::Password), "{text}");
+            assert_eq!(parse(text, None), Err(StoreUrlError::Password), "{text}");
         }
         let many = format!("redis://{}", ["a"; MOST_PLACES + 1].join(","));
-        assert_eq!(parse(&many, None), Err(Wrong::TooMany));
+        assert_eq!(parse(&many, None), Err(StoreUrlError::TooMany));
     }
 }

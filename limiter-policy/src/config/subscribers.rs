@@ -8,7 +8,7 @@ use super::{
     id,
     node::{Node, Value},
     prefix,
-    reader::{Reader, Seen},
+    reader::{FirstPositions, Reader},
 };
 use crate::policy::SubscriberNumber;
 
@@ -28,7 +28,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         );
     }
     let mut subscribers = Subscribers::new();
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for (name, body) in entries {
         let number = id::subscriber_number(name.text);
         if number.is_none() {
@@ -53,7 +53,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
 fn read_subscriber<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    seen: &mut Seen<IpNet>,
+    seen: &mut FirstPositions<IpNet>,
 ) -> Vec<IpNet> {
     let is_map = matches!(node.value, Value::Mapping(_));
     if !is_map || prefix::colon_at_end(reader, node).is_some() {
@@ -77,7 +77,7 @@ fn read_subscriber<'n>(
 fn read_prefixes<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    seen: &mut Seen<IpNet>,
+    seen: &mut FirstPositions<IpNet>,
 ) -> Vec<IpNet> {
     let mut prefixes = Vec::new();
     for item in reader.one_or_more(node, PREFIXES) {

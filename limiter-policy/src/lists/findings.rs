@@ -31,7 +31,7 @@ pub struct ListFinding {
     /// The number of its further prefixes that share addresses.
     pub more: usize,
     /// Its uses.
-    pub used_by: Vec<UsedBy>,
+    pub used_by: Vec<UseFinding>,
 }
 
 /// A limit's effect on listed addresses.
@@ -67,7 +67,7 @@ pub enum Extent {
 
 /// A use of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsedBy {
+pub struct UseFinding {
     /// Its purpose.
     pub purpose: Purpose,
     /// The name of the limit that uses it; `None`: it applies before any limit.
@@ -75,7 +75,7 @@ pub struct UsedBy {
 }
 
 /// Formats the field of the configuration.
-impl fmt::Display for UsedBy {
+impl fmt::Display for UseFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (purpose, limit) = (self.purpose, self.limit.as_deref());
         let list = "";
@@ -91,9 +91,9 @@ impl fmt::Display for UsedBy {
 impl Policy {
     /// Returns the uses of a list: the whole policy first, then its limits.
     #[must_use]
-    pub fn uses_of(&self, list: &str) -> Vec<UsedBy> {
+    pub fn uses_of(&self, list: &str) -> Vec<UseFinding> {
         let uses = self.list_uses().filter(|one| one.list == list);
-        uses.map(|one| UsedBy {
+        uses.map(|one| UseFinding {
             purpose: one.purpose,
             limit: one.limit.map(str::to_owned),
         })

@@ -20,7 +20,7 @@ pub use self::{
     bounds::{Baseline, Bounds, Change, Excess},
     coverage::Coverage,
     feed::{Content, MOST_PREFIXES, ParseError, parse},
-    findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UsedBy},
+    findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UseFinding},
     format::Format,
     read::{FeedError, ReadContext, Refusal, read},
     record::ListRecord,

@@ -11,7 +11,7 @@ use super::{
     feed::{self, Content, ParseError},
 };
 use crate::{
-    file::{Unreadable, read_at_most},
+    file::{FileError, read_at_most},
     text,
 };
 
@@ -36,7 +36,7 @@ pub struct FeedError {
 pub enum Refusal {
     /// It is unreadable.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] FileError),
     /// As a whole, it does not have its format.
     #[error("is refused: {0}")]
     Parse(#[from] ParseError),

@@ -46,12 +46,12 @@ impl ListSource {
     pub fn warnings(&self, report: &FeedReport, now: Timestamp) -> Vec<String> {
         let mut warnings = report.warnings();
         if let (true, Some(max_age_ns)) = (self.is_stale(report, now), self.max_age_ns) {
-            let what = match self.when_stale {
+            let effect = match self.when_stale {
                 WhenStale::Report => "stays on the list",
                 WhenStale::Drop => "is no longer on the list",
             };
             warnings.push(format!(
-                "{} is stale, unchanged for more than {}; its content {what}",
+                "{} is stale, unchanged for more than {}; its content {effect}",
                 report.path.display(),
                 text::period(max_age_ns),
             ));

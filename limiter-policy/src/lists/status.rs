@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeedReport, UsedBy};
+use super::{FeedReport, UseFinding};
 
 /// The status of a list, in force or in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct ListStatus {
     /// The number of its IPv6 prefixes.
     pub ipv6_prefixes: u64,
     /// Its uses.
-    pub used_by: Vec<UsedBy>,
+    pub used_by: Vec<UseFinding>,
     /// Its files.
     pub files: Vec<FeedStatus>,
     /// The age of its oldest file, in nanoseconds; `None`: unknown, or no files.

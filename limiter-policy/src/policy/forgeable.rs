@@ -10,7 +10,7 @@ use super::{Match, TcpFlags};
 
 /// The reason why a packet's source proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgeable {
+pub enum ForgeryReason {
     /// It counts packets that are not TCP.
     NoHandshake,
     /// It counts TCP segments that open a connection.
@@ -19,7 +19,7 @@ pub enum Forgeable {
     Segment,
 }
 
-impl Forgeable {
+impl ForgeryReason {
     /// Returns the most forgeable packets that a limit with this match counts.
     #[must_use]
     pub fn of(matching: &Match) -> Self {

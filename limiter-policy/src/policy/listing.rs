@@ -9,7 +9,7 @@ use crate::text;
 
 /// The reason why no limit bans a prefix, and an operator only by force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NeverBanned {
+pub enum BanExemption {
     /// A list forbids it.
     Listed {
         /// The list's name.
@@ -24,7 +24,7 @@ pub enum NeverBanned {
 }
 
 /// Formats the reason.
-impl fmt::Display for NeverBanned {
+impl fmt::Display for BanExemption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listed {
@@ -80,17 +80,17 @@ impl Policy {
     /// Returns why a prefix must not be banned: the first list under `never-ban` that shares addresses with
     /// it, or the translators that give its addresses to many owners. `None`: it may be banned.
     #[must_use]
-    pub fn never_banned(&self, asked: IpNet) -> Option<NeverBanned> {
+    pub fn never_banned(&self, asked: IpNet) -> Option<BanExemption> {
         let mut lists = self.never_ban.iter().filter_map(|name| self.list(name));
         let listed = lists.find_map(|list| {
             let listed = list.meeting(asked)?;
-            Some(NeverBanned::Listed {
+            Some(BanExemption::Listed {
                 list: list.name.clone(),
                 asked,
                 listed,
             })
         });
-        listed.or_else(|| embedded::among(&self.nat64, asked).map(NeverBanned::Embedded))
+        listed.or_else(|| embedded::among(&self.nat64, asked).map(BanExemption::Embedded))
     }
 
     /// Returns the effect of a limit's lists. It applies only if [`Self::listing_of`] has no effect and the

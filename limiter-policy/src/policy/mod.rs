@@ -2,7 +2,6 @@
 
 mod answering;
 mod answers;
-mod asked_for;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
@@ -19,7 +18,6 @@ mod embedded;
 mod exempt;
 mod forgeable;
 mod icmp_types;
-mod implied;
 pub mod in_common;
 mod known_names;
 mod limit;
@@ -35,6 +33,8 @@ mod parts;
 mod public_suffix;
 mod question;
 mod queue;
+mod redundant_limit;
+mod requested_name;
 pub mod serial;
 mod sieve;
 mod standing;
@@ -53,7 +53,6 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     answers::AnswerRates,
-    asked_for::AskedFor,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
     compile::{
         CompileError, CompiledPolicy, MOST_OWNERS, NameTable, OwnerShares, ServerNames,
@@ -66,13 +65,12 @@ pub use self::{
     dns_match::DnsMatch,
     dns_name::{DnsName, InvalidDnsName, NamePattern},
     embedded::{Embedding, embedding_of},
-    forgeable::Forgeable,
+    forgeable::ForgeryReason,
     icmp_types::{IcmpTypes, NamedIcmpType},
-    implied::Implied,
     known_names::KnownNames,
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
-    listing::{Listing, NeverBanned},
+    listing::{BanExemption, Listing},
     matching::{Fragments, Match, PortRange, TcpFlags},
     names::{Names, TooManyNames},
     overridden_name::{InvalidOverriddenName, OverriddenName},
@@ -83,10 +81,12 @@ pub use self::{
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
     question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
     queue::Queue,
+    redundant_limit::RedundantLimit,
+    requested_name::RequestedName,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
-        FORGED_SOURCES, Proof, Reserve, Reserved, Retry, StandingSettings, Step, TakenBy,
-        TakenByFew, Visits,
+        ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, ReserveSize, Retry, SourceBound,
+        StandingSettings, Step, Visits,
     },
     units::{TooManyUnits, Units},
     until_known::UntilKnown,
@@ -249,12 +249,12 @@ impl Policy {
     pub fn name_charged(
         &self,
         limit: &Limit,
-        asked_for: &AskedFor,
+        asked_for: &RequestedName,
         suffixes: &DomainLabels,
     ) -> Option<OverriddenName> {
         let question = match asked_for {
-            AskedFor::Question(question) => question,
-            AskedFor::ServerName(name) => {
+            RequestedName::Question(question) => question,
+            RequestedName::ServerName(name) => {
                 let is_named = limit.id_format.named_by() == Some(NamedBy::ServerName);
                 let owner = longest_of(&self.server_names, name).filter(|_| is_named);
                 return owner.map(OverriddenName::from);

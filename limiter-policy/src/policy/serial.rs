@@ -109,7 +109,7 @@ mod tests {
     use crate::policy::{
         AnswerRates, AutomaticBan, BanMode, BanOnly, Deny, DnsMatch, Escalation, Fragments,
         IcmpTypes, Limit, List, Match, Mode, Override, Policy, Proof, Queue, Rate, Reserve,
-        Reserved, StandingSettings, TcpFlags,
+        ReserveSize, StandingSettings, TcpFlags,
     };
 
     fn limit() -> Limit {
@@ -158,10 +158,10 @@ mod tests {
             },
             mode: Mode::Observe,
             reserve: Some(Reserve {
-                familiar: Reserved::NOTHING,
-                fresh: Reserved::Tokens(1),
-                retried: Reserved::Tokens(1),
-                unknown: Reserved::Share("50%".parse().unwrap()),
+                familiar: ReserveSize::NOTHING,
+                fresh: ReserveSize::Tokens(1),
+                retried: ReserveSize::Tokens(1),
+                unknown: ReserveSize::Share("50%".parse().unwrap()),
             }),
             deny: Some(Deny {
                 unknown: Some(Answer::Reset),
@@ -309,9 +309,9 @@ mod tests {
     #[test]
     fn every_value_has_its_own_name() {
         #[derive(Serialize)]
-        struct Described(Cost, #[serde(with = "id_format")] IdFormat, Action);
+        struct Description(Cost, #[serde(with = "id_format")] IdFormat, Action);
         let check = |cost: Cost, format: IdFormat, action: Action| {
-            let json = serde_json::to_value(Described(cost, format, action)).unwrap();
+            let json = serde_json::to_value(Description(cost, format, action)).unwrap();
             let format_name = match &json[1] {
                 Value::Object(range) => range.keys().next().map(String::as_str),
                 other => other.as_str(),

@@ -13,7 +13,7 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
-use limiter_policy::policy::{AskedFor, DnsName, Question};
+use limiter_policy::policy::{DnsName, Question, RequestedName};
 
 use super::parse::{self, ParsedValue};
 use crate::control::DEFAULT_SOCKET;
@@ -121,13 +121,13 @@ pub(super) struct AskedArgs {
 }
 
 impl AskedArgs {
-    pub(super) fn of(&self) -> Option<AskedFor> {
+    pub(super) fn of(&self) -> Option<RequestedName> {
         if let Some(name) = self.server_name.clone() {
-            return Some(AskedFor::ServerName(name));
+            return Some(RequestedName::ServerName(name));
         }
         let name = self.dns_name.clone()?;
         let of_type = self.dns_type;
-        Some(AskedFor::Question(Question { name, of_type }))
+        Some(RequestedName::Question(Question { name, of_type }))
     }
 }
 

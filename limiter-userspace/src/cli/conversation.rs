@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use limiter_datapath::kernel::{Adopted, Datapath, interface, pins::Pins, preflight};
+use limiter_datapath::kernel::{Adoption, Datapath, interface, pins::Pins, preflight};
 
 use super::args::ReadArgs;
 use crate::{
@@ -66,16 +66,16 @@ pub(super) struct LostPolicy(PathBuf);
 pub(super) fn adopt(pins: Pins, not_running: ClientError) -> anyhow::Result<Datapath> {
     preflight::check_clocks()?;
     match Datapath::adopt(pins)? {
-        Adopted::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
-        Adopted::Links(pins, _) if pins.other_versions()?.is_empty() => {
+        Adoption::Links(_, attachments) if attachments.is_empty() => Err(not_running.into()),
+        Adoption::Links(pins, _) if pins.other_versions()?.is_empty() => {
             Err(LostPolicy(pins.directory().into()).into())
         }
-        Adopted::Links(pins, _) => bail!(
+        Adoption::Links(pins, _) => bail!(
             "the pins in {} enforce a policy that this version of the limiter cannot read: \
              `limiter run --pin` takes them over, `limiter detach` removes them",
             pins.directory().display()
         ),
-        Adopted::Datapath(mut datapath, _) => {
+        Adoption::Datapath(mut datapath, _) => {
             // No daemon follows renamed interfaces, so look them up now.
             datapath.observe(&interface::list_now()?);
             Ok(*datapath)

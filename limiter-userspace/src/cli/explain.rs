@@ -9,7 +9,7 @@ use std::{io::Write, net::IpAddr};
 
 use anyhow::bail;
 use clap::Args;
-use limiter_policy::{lists::Extents, policy::AskedFor, text::short};
+use limiter_policy::{lists::Extents, policy::RequestedName, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{
@@ -56,7 +56,7 @@ pub(super) fn fetch(
     read: &ReadArgs,
     address: IpAddr,
     to: Option<IpAddr>,
-    asked_for: Option<AskedFor>,
+    asked_for: Option<RequestedName>,
 ) -> anyhow::Result<Explanation> {
     let request = Request::Explain {
         address,

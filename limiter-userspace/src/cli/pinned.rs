@@ -27,7 +27,7 @@ const PACE: Duration = Duration::from_millis(100);
 impl ReadArgs {
     /// Finds the pins; `None`: there are none, and no program enforces.
     pub(super) fn pins(&self) -> anyhow::Result<Option<Pins>> {
-        let found = Pins::look(&self.pin)?;
+        let found = Pins::find(&self.pin)?;
         if found.is_none() {
             self.nothing_enforces()?;
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf};
 
 use limiter_datapath::kernel::AttachedMode;
 use limiter_policy::{
-    config::{AttachMode, Config, Place},
+    config::{AttachMode, Config, ListenAddress},
     interface::InterfaceName,
 };
 
@@ -115,7 +115,7 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
         let listen = running.map(|page| &page.listen);
         let same_hosts = wanted.listen.is_none() || hosts == wanted.hosts;
         let same_place = match (&wanted.listen, listen) {
-            (Some(Place::Address(wanted)), Some(Place::Address(bound))) => {
+            (Some(ListenAddress::Address(wanted)), Some(ListenAddress::Address(bound))) => {
                 is_served(Some(*wanted), Some(*bound))
             }
             (wanted, bound) => wanted.as_ref() == bound,
@@ -310,7 +310,7 @@ mod tests {
                 config.offenders.capacity = 0;
                 config.bans.capacity = 2048;
                 config.control.group = Some("adm".to_owned());
-                config.page.listen = Some(Place::Address(([127, 0, 0, 1], 9471).into()));
+                config.page.listen = Some(ListenAddress::Address(([127, 0, 0, 1], 9471).into()));
                 config.page.hosts = vec!["limiter.example".to_owned()];
                 config.fleet = Some(fleet());
                 status.daemon.as_mut().unwrap().metrics = None;

@@ -6,13 +6,15 @@ use limiter_common::{
     answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
 };
 use limiter_datapath::kernel::{
-    Attachment, Datapath, DatapathError, LimitBucket, Manifest, Present, SourceStanding,
+    Attachment, Datapath, DatapathError, InterfacePresence, LimitBucket, Manifest, SourceStanding,
     wall_clock_now,
 };
 use limiter_policy::{
     interface::names,
     lists::Extents,
-    policy::{AskedFor, DomainLabels, Limit, Override, Policy, QuestionNames, automatic::in_force},
+    policy::{
+        DomainLabels, Limit, Override, Policy, QuestionNames, RequestedName, automatic::in_force,
+    },
 };
 use tokio::task::spawn_blocking;
 
@@ -254,9 +256,9 @@ fn status(
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
         server_names: server_names::status(datapath, daemon.map(|daemon| &*daemon.naming))?,
-        server_names_error: datapath.are_flows_noted().err().map(ToString::to_string),
+        server_names_error: datapath.flow_status().err().map(ToString::to_string),
         own_connections_error: datapath
-            .are_own_connections_noted()
+            .own_connection_status()
             .err()
             .map(ToString::to_string),
     })
@@ -268,10 +270,10 @@ fn interface_status(manifest: &Manifest, attachment: &Attachment) -> InterfaceSt
         mode: Some(attachment.mode.name().to_owned()),
         attached: attachment.is_attached(),
         renamed: match &attachment.present {
-            Present::Renamed(name) => Some(name.clone()),
-            Present::Named | Present::Elsewhere => None,
+            InterfacePresence::Renamed(name) => Some(name.clone()),
+            InterfacePresence::Named | InterfacePresence::Elsewhere => None,
         },
-        elsewhere: attachment.present == Present::Elsewhere,
+        elsewhere: attachment.present == InterfacePresence::Elsewhere,
         replaced: attachment.is_replaced,
         since: Some(attachment.since),
         fell_back: attachment.fell_back.clone(),
@@ -312,7 +314,7 @@ fn explain(
     datapath: &Datapath,
     address: IpAddr,
     to: Option<IpAddr>,
-    asked_for: Option<&AskedFor>,
+    asked_for: Option<&RequestedName>,
 ) -> Result<Explanation, DatapathError> {
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
@@ -369,7 +371,7 @@ fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, 
 
 /// The question or server name that an operator asks about.
 pub(super) struct NameQuery<'a> {
-    asked_for: &'a AskedFor,
+    asked_for: &'a RequestedName,
     /// The texts of a question.
     names: Option<QuestionNames>,
     /// The public suffixes of the policy in force.
@@ -377,7 +379,7 @@ pub(super) struct NameQuery<'a> {
 }
 
 impl<'a> NameQuery<'a> {
-    fn new(datapath: &Datapath, asked_for: &'a AskedFor) -> Self {
+    fn new(datapath: &Datapath, asked_for: &'a RequestedName) -> Self {
         let suffixes = DomainLabels::new(&datapath.manifest().policy.public_suffixes);
         let question = asked_for.question();
         Self {

@@ -12,7 +12,7 @@ use limiter_datapath::kernel::{
     possible_cpus, wall_clock_now,
 };
 use limiter_policy::{
-    config::{self, Config, Diagnostics, Pushed},
+    config::{self, Config, Diagnostics, PushedFile},
     interface::{InterfaceName, names as interface_names},
     lists::{Feeds, ListRecord},
     policy::{CompileError, CompiledPolicy, Names, TooManyNames, Units},
@@ -104,7 +104,7 @@ impl LoadedConfig {
     pub(super) fn load(
         path: &Path,
         old: &Feeds,
-        pushed: Option<Pushed<'_>>,
+        pushed: Option<PushedFile<'_>>,
         inherited: impl FnOnce(&Config) -> Inheritance,
     ) -> Result<Self, CandidateError> {
         let begun_at = wall_clock_now();
@@ -153,7 +153,7 @@ impl LoadedConfig {
         interfaces: Vec<InterfaceName>,
         ours: &[u32],
     ) -> Result<Candidate, CandidateError> {
-        let mut lookup = interface::look(&interfaces).await?;
+        let mut lookup = interface::find(&interfaces).await?;
         for interface in &lookup.named {
             interface.check_free(ours).map_err(InterfaceError::from)?;
         }

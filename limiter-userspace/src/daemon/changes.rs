@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use limiter_datapath::kernel::Previous;
+use limiter_datapath::kernel::PreviousPolicy;
 
 use crate::protocol::{History, LastReload};
 
@@ -17,7 +17,7 @@ pub(super) struct Changes {
 
 /// A change that is reverted unless it is confirmed.
 struct PendingChange {
-    previous: Previous,
+    previous: PreviousPolicy,
     confirmer: Confirmer,
     until: Instant,
 }
@@ -55,7 +55,7 @@ impl Changes {
     /// Makes a change wait for confirmation until the given time.
     pub(super) fn await_confirmation(
         &mut self,
-        previous: Previous,
+        previous: PreviousPolicy,
         confirmer: Confirmer,
         until: Instant,
     ) {
@@ -96,7 +96,7 @@ impl Changes {
     }
 
     /// Ends the wait; returns the policy before the waiting change.
-    pub(super) fn take_unconfirmed(&mut self) -> Option<Previous> {
+    pub(super) fn take_unconfirmed(&mut self) -> Option<PreviousPolicy> {
         self.unconfirmed
             .take()
             .map(|unconfirmed| unconfirmed.previous)

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_datapath::kernel::{Previous, wall_clock_now};
+use limiter_datapath::kernel::{PreviousPolicy, wall_clock_now};
 use limiter_policy::policy::diff;
 use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
@@ -38,7 +38,7 @@ impl Confirmation {
 }
 
 /// Makes the policy in force wait to be confirmed.
-pub(super) fn ask(daemon: &Daemon, previous: Previous, confirmation: Confirmation) {
+pub(super) fn ask(daemon: &Daemon, previous: PreviousPolicy, confirmation: Confirmation) {
     let Confirmation {
         confirmer,
         patience,
@@ -183,7 +183,7 @@ fn revert(daemon: &Daemon) -> RevertOutcome {
     }
     let begun_anew = {
         let datapath = daemon.datapath();
-        diff::begun_anew(&datapath.manifest().policy, &previous.manifest().policy)
+        diff::discarded_state(&datapath.manifest().policy, &previous.manifest().policy)
     };
     let reverted = daemon.datapath_mut().revert(previous);
     match reverted {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use limiter_datapath::kernel::{
-    DatapathError, LogLevel, Manifest, Previous, interface::Interface, possible_cpus,
+    DatapathError, LogLevel, Manifest, PreviousPolicy, interface::Interface, possible_cpus,
     wall_clock_now,
 };
 use limiter_policy::{
@@ -11,7 +11,7 @@ use limiter_policy::{
     lists::ListRecord,
     policy::{
         CompiledPolicy, List,
-        diff::{self, BegunAnew},
+        diff::{self, DiscardedState},
     },
 };
 use tokio::task::spawn_blocking;
@@ -36,7 +36,7 @@ pub(super) async fn put_in_force(
     candidate: Candidate,
     resumed: Option<ResumeState>,
     confirmation: Option<Confirmation>,
-) -> Result<BegunAnew, ReloadError> {
+) -> Result<DiscardedState, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
         daemon
@@ -68,9 +68,9 @@ pub(super) async fn put_in_force(
 /// Concludes the change to a policy that is in force, or has it wait for a `confirmation`.
 fn conclude(
     daemon: &Arc<Daemon>,
-    previous: Previous,
+    previous: PreviousPolicy,
     confirmation: Option<Confirmation>,
-) -> Result<BegunAnew, ReloadError> {
+) -> Result<DiscardedState, ReloadError> {
     let begun_anew = report_changes(daemon, &previous);
     log_begun_anew(&begun_anew);
     if let Some(carried) = previous.carried() {
@@ -84,25 +84,25 @@ fn conclude(
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn report_changes(daemon: &Daemon, previous: &Previous) -> BegunAnew {
+fn report_changes(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.lacked(found)) {
         log_attached(attachment);
     }
-    if let Err(error) = datapath.are_own_connections_noted() {
+    if let Err(error) = datapath.own_connection_status() {
         warn!(
             "connections that this host began are limited like others: {error}; `limiter reload` \
              tries again"
         );
     }
-    if let Err(error) = datapath.are_flows_noted() {
+    if let Err(error) = datapath.flow_status() {
         warn!(
             "connections get no server names: {error}; limits by server name do not count them; \
              `limiter reload` tries again"
         );
     }
-    if let Err(error) = datapath.are_handshakes_noted() {
+    if let Err(error) = datapath.handshake_status() {
         if datapath.counts_connections() || datapath.limits_handshakes() {
             warn!(
                 "connections are counted only once a second: {error}; `limiter reload` tries again"
@@ -114,14 +114,14 @@ fn report_changes(daemon: &Daemon, previous: &Previous) -> BegunAnew {
             );
         }
     }
-    diff::begun_anew(&previous.manifest().policy, &datapath.manifest().policy)
+    diff::discarded_state(&previous.manifest().policy, &datapath.manifest().policy)
 }
 
 fn apply(
     daemon: &Daemon,
     candidate: Candidate,
     resumed: Option<ResumeState>,
-) -> Result<Previous, DatapathError> {
+) -> Result<PreviousPolicy, DatapathError> {
     let Candidate {
         config,
         lists,
@@ -218,7 +218,7 @@ fn apply_lists(
     daemon: &Daemon,
     lists: Vec<List>,
     records: Vec<ListRecord>,
-) -> Result<Previous, ReloadError> {
+) -> Result<PreviousPolicy, ReloadError> {
     let prepared = {
         let datapath = daemon.datapath();
         let manifest = datapath.manifest();

@@ -5,7 +5,7 @@ use std::{error, fs::File, io, net::SocketAddr, path::PathBuf, process};
 use limiter_datapath::kernel::{
     DatapathError, interface::InterfaceError, pins::PinsError, preflight::PreflightError,
 };
-use limiter_policy::{config::Place, fleet::SecretFileError, policy::CompileError};
+use limiter_policy::{config::ListenAddress, fleet::SecretFileError, policy::CompileError};
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
 use tokio::task::JoinError;
@@ -66,7 +66,7 @@ pub enum StartupError {
     )]
     Page {
         /// Where.
-        place: Place,
+        place: ListenAddress,
         /// The cause.
         #[source]
         source: io::Error,

@@ -3,7 +3,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use limiter_policy::config::Place;
+use limiter_policy::config::ListenAddress;
 
 use super::{shared::Daemon, worker::Worker};
 
@@ -19,7 +19,7 @@ pub struct Exporters {
     /// Binds the port of the metrics, for clients that ask for it by these names.
     pub metrics: fn(SocketAddr, hosts: &[String]) -> BindResult<SocketAddr>,
     /// Binds the page's port, for browsers that ask for it by these names, or its socket, for the members of a group.
-    pub page: fn(&Place, hosts: &[String], group: Option<&str>) -> BindResult<Place>,
+    pub page: fn(&ListenAddress, hosts: &[String], group: Option<&str>) -> BindResult<ListenAddress>,
 }
 
 /// A port or socket that is bound, but not served yet.

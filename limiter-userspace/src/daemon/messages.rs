@@ -1,7 +1,7 @@
 //! Logs changes of the policy.
 
-use limiter_datapath::kernel::{Attachment, Restored};
-use limiter_policy::policy::diff::BegunAnew;
+use limiter_datapath::kernel::{Attachment, RestoreCounts};
+use limiter_policy::policy::diff::DiscardedState;
 use tracing::{info, warn};
 
 pub(super) fn log_attached(attachment: &Attachment) {
@@ -19,7 +19,7 @@ pub(super) fn log_attached(attachment: &Attachment) {
 }
 
 /// Logs the limits that have changed their strategy, and whether known sources are forgotten.
-pub(super) fn log_begun_anew(begun_anew: &BegunAnew) {
+pub(super) fn log_begun_anew(begun_anew: &DiscardedState) {
     if let Some(fate) = begun_anew.known_sources {
         warn!(
             "`standing` has changed: the known sources {}",
@@ -35,8 +35,8 @@ pub(super) fn log_begun_anew(begun_anew: &BegunAnew) {
     }
 }
 
-pub(super) fn log_carried(carried: Restored) {
-    let Restored { restored, lost, .. } = carried;
+pub(super) fn log_carried(carried: RestoreCounts) {
+    let RestoreCounts { restored, lost, .. } = carried;
     info!(
         restored,
         lost, "the buckets are new and keep their debts (buckets in debt: {restored})"

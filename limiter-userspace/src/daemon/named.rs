@@ -7,7 +7,7 @@ use limiter_common::{
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
     config::{Scope, nearest::UnknownName},
-    policy::{AskedFor, DomainLabels, Limit, OwnerNames, Policy, QuestionNames, bucket_id},
+    policy::{DomainLabels, Limit, OwnerNames, Policy, QuestionNames, RequestedName, bucket_id},
 };
 
 /// A bucket and its owner, as responses name them.
@@ -53,7 +53,7 @@ pub(super) fn bucket_named<'d>(
 }
 
 /// Returns the texts by which limits name the owners of a question; `None`: the policy has the names itself.
-pub(super) fn names_of(datapath: &Datapath, asked_for: &AskedFor) -> Option<QuestionNames> {
+pub(super) fn names_of(datapath: &Datapath, asked_for: &RequestedName) -> Option<QuestionNames> {
     let suffixes = &datapath.manifest().policy.public_suffixes;
     let question = asked_for.question()?;
     Some(question.names(&DomainLabels::new(suffixes)))

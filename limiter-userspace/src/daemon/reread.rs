@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc};
 
 use limiter_policy::{
-    config::{Config, Pushed},
+    config::{Config, PushedFile},
     interface,
     lists::Feeds,
 };
@@ -57,7 +57,7 @@ pub(super) async fn read(
     let pushed = pushed.map(|push| (push.file.clone(), Arc::clone(&push.text)));
     let read = spawn_blocking(move || {
         let pushed = pushed.as_ref();
-        let pushed = pushed.map(|(path, text)| Pushed { path, text });
+        let pushed = pushed.map(|(path, text)| PushedFile { path, text });
         LoadedConfig::load(&path, &old, pushed, |_| inherited)
     });
     let read = read.await?;

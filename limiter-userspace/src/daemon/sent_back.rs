@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
 use limiter_datapath::kernel::{
-    AttachedMode, Present,
-    interface::{SentBack, sent_back},
+    AttachedMode, InterfacePresence,
+    interface::{ReturnPath, sent_back},
 };
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -58,22 +58,22 @@ fn native_interfaces(daemon: &Daemon) -> Vec<(String, u32)> {
     let attachments = datapath.attachments().iter().filter(|attachment| {
         attachment.mode == AttachedMode::Native
             && attachment.is_attached()
-            && attachment.present != Present::Elsewhere
+            && attachment.present != InterfacePresence::Elsewhere
     });
     attachments
         .map(|attachment| (attachment.interface.clone(), attachment.index))
         .collect()
 }
 
-fn warning(found: &SentBack) -> Option<String> {
+fn warning(found: &ReturnPath) -> Option<String> {
     match found {
-        SentBack::Leave => None,
-        SentBack::LostAtPeer(peer) => Some(format!(
+        ReturnPath::Leave => None,
+        ReturnPath::LostAtPeer(peer) => Some(format!(
             "answers are lost: {peer}, the other end of the veth pair, has no native XDP program; \
              attach one there that passes all packets, or take `--mode generic`, which is several \
              times slower"
         )),
-        SentBack::Unknown(reason) => Some(format!(
+        ReturnPath::Unknown(reason) => Some(format!(
             "it is not known whether answers leave: {reason}; see whether one arrives at another \
              host, and if not, take `--mode generic`, which is several times slower"
         )),

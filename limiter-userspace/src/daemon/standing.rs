@@ -34,7 +34,7 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
     });
     Ok(Some(StandingStatus {
         shortage: shortage(known.shortage()?, Tick::of_ns(monotonic_now())),
-        handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+        handshakes_error: (datapath.handshake_status().err()).map(ToString::to_string),
         limits: limits.collect::<Result<_, DatapathError>>()?,
         dns_cookies: dns_cookies(datapath)?,
     }))

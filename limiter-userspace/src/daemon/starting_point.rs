@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_datapath::kernel::{
-    Adopted, Attachment, Datapath, DatapathError, Previous, Settings, pins::Pins,
+    Adoption, Attachment, Datapath, DatapathError, PreviousPolicy, Settings, pins::Pins,
 };
 use limiter_policy::lists::Feeds;
 use tracing::{info, warn};
@@ -24,11 +24,11 @@ impl StartingPoint {
     /// Takes over the pins in a directory.
     pub(super) fn take_over(directory: &Path) -> Result<Self, StartupError> {
         match Datapath::adopt(Pins::take(directory)?)? {
-            Adopted::Datapath(mut datapath, previous) => {
+            Adoption::Datapath(mut datapath, previous) => {
                 go_back(&mut datapath, previous.map(|previous| *previous))?;
                 Ok(Self::Datapath(datapath))
             }
-            Adopted::Links(pins, attachments) => {
+            Adoption::Links(pins, attachments) => {
                 for version in pins.other_versions()? {
                     warn!(
                         "this version cannot read the pins of ABI {version}, of buckets, \
@@ -97,7 +97,7 @@ impl StartingPoint {
 
 /// Reverts a policy that was not settled, because it was not confirmed, or the daemon was killed while putting it in
 /// force. The caller may put another policy in force afterwards.
-fn go_back(datapath: &mut Datapath, previous: Option<Previous>) -> Result<(), DatapathError> {
+fn go_back(datapath: &mut Datapath, previous: Option<PreviousPolicy>) -> Result<(), DatapathError> {
     let generation = datapath.manifest().generation;
     let Some(previous) = previous else {
         info!(

@@ -6,7 +6,7 @@ use std::{io, mem, sync::Arc};
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
 use limiter_fleet::Keys;
 use limiter_policy::{
-    config::{Page, Place},
+    config::{ListenAddress, Page},
     file,
     fleet::read_keys,
     lists::Feeds,
@@ -157,7 +157,7 @@ fn bind_page(
     exporters: Exporters,
     page: &Page,
     group: Option<&str>,
-) -> Result<Option<PlacedListener<Place>>, StartupError> {
+) -> Result<Option<PlacedListener<ListenAddress>>, StartupError> {
     let Some(place) = &page.listen else {
         return Ok(None);
     };
@@ -255,8 +255,8 @@ fn log_attached(daemon: &Daemon) {
         }),
         (daemon.read_access.page.as_ref()).map_or_else(String::new, |page| {
             match &page.listen {
-                Place::Address(address) => format!("; page on http://{address}/"),
-                Place::Socket(path) => format!("; page at the socket {}", path.display()),
+                ListenAddress::Address(address) => format!("; page on http://{address}/"),
+                ListenAddress::Socket(path) => format!("; page at the socket {}", path.display()),
             }
         }),
         datapath.pins().map_or_else(String::new, |pins| {

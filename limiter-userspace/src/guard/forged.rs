@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use limiter_policy::policy::{BanMode, BanOnly, Forgeable, Limit, Mode, Policy, configured_name};
+use limiter_policy::policy::{
+    BanMode, BanOnly, ForgeryReason, Limit, Mode, Policy, configured_name,
+};
 
 /// A limit that a forger can make ban any address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +12,7 @@ pub struct ForgedBan<'p> {
     /// The limit's name, as configured.
     pub limit: &'p str,
     /// The easiest forgery of the packets it counts.
-    pub forgeable: Forgeable,
+    pub forgeable: ForgeryReason,
     /// The sources it bans; `None`: all.
     pub only: Option<BanOnly>,
 }
@@ -49,7 +51,7 @@ pub fn bans(policy: &Policy) -> Vec<ForgedBan<'_>> {
     limits
         .map(|limit| ForgedBan {
             limit: configured_name(&limit.name),
-            forgeable: Forgeable::of(&limit.matching),
+            forgeable: ForgeryReason::of(&limit.matching),
             only: limit.ban.and_then(|ban| ban.only),
         })
         .collect()
@@ -74,15 +76,15 @@ mod tests {
             found.iter().map(|ban| ban.forgeable).collect::<Vec<_>>()
         };
         for (matching, expected) in [
-            ("protocol: udp", Forgeable::NoHandshake),
-            ("protocol: [tcp, udp]", Forgeable::NoHandshake),
-            ("destination-port: 443", Forgeable::NoHandshake),
-            ("protocol: tcp", Forgeable::Syn),
-            ("tcp-flags: syn", Forgeable::Syn),
-            ("tcp-flags: 'syn,!ack'", Forgeable::Syn),
-            ("tcp-flags: rst", Forgeable::Syn),
-            ("tcp-flags: ack", Forgeable::Segment),
-            ("tcp-flags: '!syn'", Forgeable::Segment),
+            ("protocol: udp", ForgeryReason::NoHandshake),
+            ("protocol: [tcp, udp]", ForgeryReason::NoHandshake),
+            ("destination-port: 443", ForgeryReason::NoHandshake),
+            ("protocol: tcp", ForgeryReason::Syn),
+            ("tcp-flags: syn", ForgeryReason::Syn),
+            ("tcp-flags: 'syn,!ack'", ForgeryReason::Syn),
+            ("tcp-flags: rst", ForgeryReason::Syn),
+            ("tcp-flags: ack", ForgeryReason::Segment),
+            ("tcp-flags: '!syn'", ForgeryReason::Segment),
         ] {
             let ban = format!("match: {{{matching}}}, ban: {BAN}");
             assert_eq!(found(&ban), [expected], "{matching}");
@@ -92,7 +94,7 @@ mod tests {
             assert_eq!(found(&observed), []);
             assert_eq!(found(&format!("match: {{{matching}}}")), []);
         }
-        assert_eq!(found(&format!("ban: {BAN}")), [Forgeable::NoHandshake]);
+        assert_eq!(found(&format!("ban: {BAN}")), [ForgeryReason::NoHandshake]);
     }
     #[test]
     fn proven_sources_can_be_forged_too() {

@@ -19,7 +19,7 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_datapath::kernel::{BucketUse, Datapath, DatapathError, Recorded};
+use limiter_datapath::kernel::{BucketUse, Datapath, DatapathError, OffenderRecords};
 use limiter_policy::interface::names;
 use prometheus_client::{
     collector::Collector,
@@ -250,7 +250,7 @@ fn buckets(found: &BucketUse, encoder: &mut DescriptorEncoder) -> fmt::Result {
     Ok(())
 }
 
-fn offenders(recorded: &Recorded, encoder: &mut DescriptorEncoder) -> fmt::Result {
+fn offenders(recorded: &OffenderRecords, encoder: &mut DescriptorEncoder) -> fmt::Result {
     for (name, help, number) in [
         (
             "limiter_offender_records",

@@ -55,7 +55,7 @@ impl Standings {
             known,
             known_age,
             is_short: sources.shortage()?.holds(Tick::of_ns(monotonic_now())),
-            are_handshakes_noted: datapath.are_handshakes_noted().is_ok(),
+            are_handshakes_noted: datapath.handshake_status().is_ok(),
             cookies: datapath.cookie_checks()?,
         }))
     }

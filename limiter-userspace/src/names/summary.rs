@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use limiter_common::counters::Traffic;
-use limiter_names::{Application, Applications, Found, How, Name, NoName};
+use limiter_names::{Application, Applications, FoundName, Name, NameSource, NoName};
 use serde::Serialize;
 
 /// Flows and their clients' traffic.
@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     pub(crate) not_followed: u64,
     /// Flows with clients that sent only headers.
     pub(crate) silent: u64,
-    named: HashMap<(Name, How), Sum>,
+    named: HashMap<(Name, NameSource), Sum>,
     unread: HashMap<NoName, Sum>,
 }
 
@@ -61,7 +61,7 @@ impl Sum {
 }
 
 impl Summary {
-    pub(super) fn add(&mut self, found: Found, traffic: Traffic) {
+    pub(super) fn add(&mut self, found: FoundName, traffic: Traffic) {
         let sum = self.named.entry((found.name, found.how)).or_default();
         sum.add(traffic);
         sum.may_be_outer += u64::from(found.may_be_outer);
@@ -74,7 +74,7 @@ impl Summary {
 
     /// Returns the names, by number of flows, most first.
     pub(crate) fn names(&self) -> Vec<NameRow> {
-        let row = |((name, how), sum): (&(Name, How), &Sum)| NameRow {
+        let row = |((name, how), sum): (&(Name, NameSource), &Sum)| NameRow {
             name: name.to_string(),
             how: how.name(),
             flows: sum.flows,

@@ -19,7 +19,7 @@ mod visitor;
 use std::{io, sync::Arc};
 
 use hyper_util::service::TowerToHyperService;
-use limiter_policy::config::Place;
+use limiter_policy::config::ListenAddress;
 
 use self::{recorder::Recorder, routes::Pages};
 use crate::{
@@ -35,13 +35,13 @@ struct Listener {
 
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
-pub fn bind(place: &Place, hosts: &[String], group: Option<&str>) -> daemon::BindResult<Place> {
+pub fn bind(place: &ListenAddress, hosts: &[String], group: Option<&str>) -> daemon::BindResult<ListenAddress> {
     let (place, port, address) = match place {
-        Place::Address(address) => {
+        ListenAddress::Address(address) => {
             let (address, port) = Port::bind(*address)?;
-            (Place::Address(address), port, Some(address.ip()))
+            (ListenAddress::Address(address), port, Some(address.ip()))
         }
-        Place::Socket(path) => (place.clone(), Port::bind_socket(path, group)?, None),
+        ListenAddress::Socket(path) => (place.clone(), Port::bind_socket(path, group)?, None),
     };
     let visitors = Visitors::new(address, hosts.to_vec());
     Ok((place, Box::new(Listener { port, visitors })))

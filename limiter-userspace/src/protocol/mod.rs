@@ -21,7 +21,7 @@ use std::{error::Error, net::IpAddr, path::PathBuf};
 use ipnet::IpNet;
 use limiter_policy::{
     lists::{Findings, ListStatus},
-    policy::{AskedFor, Policy, bans::Origin},
+    policy::{Policy, RequestedName, bans::Origin},
 };
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ pub enum Request {
         to: Option<IpAddr>,
         /// The requested name, for limits that count packets by name; `None`: these limits are left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked_for: Option<AskedFor>,
+        asked_for: Option<RequestedName>,
     },
     /// Get the sources that were dropped most.
     Offenders(OffenderQuery),

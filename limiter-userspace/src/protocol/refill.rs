@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use limiter_policy::policy::AskedFor;
+use limiter_policy::policy::RequestedName;
 use serde::{Deserialize, Serialize};
 
 /// Selects the buckets to refill.
@@ -19,7 +19,7 @@ pub struct ResetQuery {
     pub to: Option<IpAddr>,
     /// The requested name, for limits that count packets by name; `None`: these limits are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_for: Option<AskedFor>,
+    pub asked_for: Option<RequestedName>,
 }
 
 /// The owners of buckets to refill: every bucket that charges packets from there, even if shared with other
@@ -47,7 +47,7 @@ pub struct RefundQuery {
     pub to: Option<IpAddr>,
     /// As in [`ResetQuery`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_for: Option<AskedFor>,
+    pub asked_for: Option<RequestedName>,
     /// The limit's name.
     pub limit: String,
     /// The number of tokens.

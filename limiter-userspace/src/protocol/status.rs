@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{Bans, Buckets, Offenders, Place},
+    config::{Bans, Buckets, ListenAddress, Offenders},
     lists::ListStatus,
     policy::{FlatMetrics, Mode, Rate},
 };
@@ -148,7 +148,7 @@ pub struct DaemonStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageStatus {
     /// Where it is.
-    pub listen: Place,
+    pub listen: ListenAddress,
     /// The names under which browsers may ask for it, besides `localhost` and addresses.
     pub hosts: Vec<String>,
 }

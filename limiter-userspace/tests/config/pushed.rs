@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use jiff::Timestamp;
 use limiter_policy::{
-    config::{self, Config, Pushed, check_pushed},
+    config::{self, Config, PushedFile, check_pushed},
     lists::Feeds,
 };
 
@@ -30,7 +30,7 @@ fn load(files: &[(&str, &str)], pushed: &str) -> Result<Config, String> {
     }
     fs::write(directory.path().join("secret"), "hush\n").unwrap();
     let path = folder.join("fleet.yaml");
-    let pushed = Some(Pushed {
+    let pushed = Some(PushedFile {
         path: &path,
         text: pushed,
     });

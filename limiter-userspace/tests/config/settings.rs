@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use limiter_common::table::WhenFull;
-use limiter_policy::config::{AttachMode, Offenders, Place, Store};
+use limiter_policy::config::{AttachMode, ListenAddress, Offenders, Store};
 
 use super::harness::{LIMIT, check, load};
 
@@ -313,7 +313,7 @@ fn where_the_page_is() {
         let yaml = format!("{yaml}\n{LIMIT}");
         load(&[("limiter.yaml", yaml.as_bytes())]).unwrap().page
     };
-    let address = |text: &str| text.parse().map(Place::Address).ok();
+    let address = |text: &str| text.parse().map(ListenAddress::Address).ok();
     let usual = address("127.0.0.1:9471");
     for off in ["", "page: off", "page: {listen: off}"] {
         assert_eq!(page(off).listen, None, "{off}");
@@ -329,7 +329,7 @@ fn where_the_page_is() {
     let socket = page("page: {listen: /run/limiter/page.sock}");
     assert_eq!(
         socket.listen,
-        Some(Place::Socket("/run/limiter/page.sock".into()))
+        Some(ListenAddress::Socket("/run/limiter/page.sock".into()))
     );
 
     let check =

@@ -7,7 +7,7 @@ use limiter_common::{
     reason::Action,
 };
 use limiter_policy::{
-    config::{AttachMode, Bans, Buckets, Config, Control, Metrics, Offenders, Page, Place},
+    config::{AttachMode, Bans, Buckets, Config, Control, ListenAddress, Metrics, Offenders, Page},
     policy::{
         CountedConnections, DnsMatch, Fragments, IcmpTypes, KnownNames, Limit, Match, Mode,
         Override, OverrideId, OwnConnections, Policy, TcpFlags, UntilKnown,
@@ -60,7 +60,7 @@ overrides:
         bans: Bans::default(),
         state: Some("/var/lib/limiter/state".into()),
         page: Page {
-            listen: Some(Place::Address("[::1]:9001".parse().unwrap())),
+            listen: Some(ListenAddress::Address("[::1]:9001".parse().unwrap())),
             hosts: vec!["web".to_owned()],
         },
         metrics: Metrics {

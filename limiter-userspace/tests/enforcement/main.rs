@@ -40,7 +40,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use ipnet::IpNet;
-use testbed::{Count, Limiter, Pair, SERVER_INTERFACE, Sent};
+use testbed::{Count, Limiter, Pair, SERVER_INTERFACE, SendReport};
 
 /// Two clients of one /24, one of another, and four IPv6 addresses in two /48s.
 const CLIENTS: [&str; 7] = [
@@ -136,8 +136,8 @@ struct Window {
     paused: Duration,
 }
 
-impl From<Sent> for Window {
-    fn from(sent: Sent) -> Self {
+impl From<SendReport> for Window {
+    fn from(sent: SendReport) -> Self {
         Self {
             first_ns: sent.first_ns,
             last_ns: sent.last_ns,

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use testbed::{
-    CLIENT_INTERFACE, Frame, Load, Pair, RawSender, Sent, Tag, Tally, UdpSink, UdpSource,
+    CLIENT_INTERFACE, Frame, Load, Pair, RawSender, SendReport, Tag, Tally, UdpSink, UdpSource,
 };
 
 use crate::{Rate, Window, assert_exact, pair, server_for, start};
@@ -18,7 +18,7 @@ const PORT: u16 = 7000;
 const DURATION: Duration = Duration::from_millis(800);
 
 /// Sends from all clients at once, each with its load.
-fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<Sent>)> {
+fn send(pair: &Pair, clients: &[(&str, Load)]) -> Result<(Tally, Vec<SendReport>)> {
     let sink = UdpSink::new(&pair.server, PORT)?;
     let sent = thread::scope(|scope| {
         let threads: Vec<_> = clients

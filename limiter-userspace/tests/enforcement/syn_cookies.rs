@@ -23,7 +23,7 @@ use anyhow::{Context as _, Result, ensure};
 use socket2::{Domain, Socket, Type};
 use testbed::{
     CLIENT_INTERFACE, Frame, Limiter, Listener, Load, Namespace, Pair, Progress, RawSender,
-    Recorder, SERVER_INTERFACE, Sent,
+    Recorder, SERVER_INTERFACE, SendReport,
 };
 
 use crate::{PATIENCE, pair, server_for, wait};
@@ -284,7 +284,7 @@ fn counted(limiter: &Limiter) -> Result<(u64, u64)> {
 /// Forged SYNs that keep the queue full until this value is dropped.
 struct Flood {
     progress: Progress,
-    thread: Option<thread::JoinHandle<Result<Sent>>>,
+    thread: Option<thread::JoinHandle<Result<SendReport>>>,
 }
 
 impl Flood {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use ipnet::{IpNet, Ipv4Net};
-use testbed::{Load, Pair, Progress, Sent, UdpSink, UdpSource, monotonic_ns};
+use testbed::{Load, Pair, Progress, SendReport, UdpSink, UdpSource, monotonic_ns};
 
 use crate::policies::{BURST, PER_SECOND, SWITCHED, SWITCHED_COUNT, SWITCHED_PER_SECOND};
 
@@ -69,7 +69,7 @@ pub(crate) struct Traffic {
 #[derive(Debug)]
 struct Client {
     progress: Progress,
-    thread: Option<JoinHandle<Result<Sent>>>,
+    thread: Option<JoinHandle<Result<SendReport>>>,
 }
 
 impl Traffic {
@@ -250,7 +250,7 @@ impl Client {
         })
     }
 
-    fn stop(&mut self) -> Result<Sent> {
+    fn stop(&mut self) -> Result<SendReport> {
         self.progress.stop();
         let thread = self
             .thread

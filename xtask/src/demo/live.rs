@@ -23,7 +23,7 @@ pub(super) type Counts = [(u64, u64); CLIENTS.len()];
 
 /// A table that is redrawn in place on a terminal; elsewhere a line a second.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveTable {
     start: Instant,
     history: VecDeque<(Instant, Counts)>,
     screen: Screen,
@@ -35,7 +35,7 @@ enum Screen {
     Lines { next: Duration },
 }
 
-impl Live {
+impl LiveTable {
     pub(super) fn new() -> Result<Self> {
         let screen = if stdout().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());

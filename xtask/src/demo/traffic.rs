@@ -8,12 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use testbed::{Interrupt, Load, Pair, Progress, Sent, UdpSink, UdpSource};
+use testbed::{Interrupt, Load, Pair, Progress, SendReport, UdpSink, UdpSource};
 
 use super::{
     clients::{self, CLIENTS},
     daemon::{Daemon, LimitState},
-    live::{Counts, Live, TICK},
+    live::{Counts, LiveTable, TICK},
     verdict::Window,
 };
 
@@ -72,7 +72,7 @@ pub(super) fn run(
         if !matches!(watched, Ok(Some(_))) {
             progress.iter().for_each(Progress::stop);
         }
-        let sent: Result<Vec<Sent>> = sending
+        let sent: Result<Vec<SendReport>> = sending
             .into_iter()
             .map(|thread| thread.join().ok().context("a sending thread panicked")?)
             .collect();
@@ -114,7 +114,7 @@ fn watch(
     interrupt: &Interrupt,
 ) -> Result<Option<Vec<Vec<LimitState>>>> {
     let start = Instant::now();
-    let mut live = Live::new()?;
+    let mut live = LiveTable::new()?;
     let mut explanations = None;
     while start.elapsed() < DURATION {
         if interrupt.seen() {

@@ -23,14 +23,14 @@ const MASK: &str =
 
 /// A registration with the kernel. While it exists, every program for arm64 runs on this machine. The kernel
 /// keeps the runner open, so programs run in any root file system.
-pub(super) struct Registered {
+pub(super) struct Registration {
     /// Whether this process mounted the list.
     mounted: bool,
     /// Whether this process added the entry.
     added: bool,
 }
 
-impl Registered {
+impl Registration {
     /// Registers the runner, unless an entry exists.
     pub(super) fn new() -> Result<Self> {
         let register = Path::new(LIST).join("register");
@@ -53,7 +53,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for Registration {
     fn drop(&mut self) {
         // After an error the entry stays: drop has no way to report it.
         if self.added {

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use super::{Profile, package::Staged};
+use super::{Profile, package::StagedPackage};
 use crate::command;
 
 /// A shell script, since it consists of commands.
@@ -50,7 +50,12 @@ pub(super) enum Depth {
 /// (`/`). The copy is mounted in its own mount namespace, with changes in memory, so nothing stays. With
 /// [`Depth::Service`], does so once more with systemd running there. In another machine's file system it also
 /// follows the recipe of the image.
-pub(super) fn check(staged: &Staged, package: &Path, base: &Path, depth: Depth) -> Result<()> {
+pub(super) fn check(
+    staged: &StagedPackage,
+    package: &Path,
+    base: &Path,
+    depth: Depth,
+) -> Result<()> {
     let later = staged.later_package()?;
     let scratch = staged.directory().join("scratch");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{
     check::{INTERFACES, SERVICE, UNITS},
-    package::Staged,
+    package::StagedPackage,
 };
 use crate::{
     command,
@@ -15,7 +15,7 @@ use crate::{
 
 /// Installs the package in a root file system with arm64 programs, which run here. Puts a later package
 /// beside it, and boots from that root.
-pub(super) fn start(staged: &Staged, package: &Path, root: &Path) -> Result<()> {
+pub(super) fn start(staged: &StagedPackage, package: &Path, root: &Path) -> Result<()> {
     println!("package: service on an emulated machine");
     let packages = root.join("packages");
     fs::create_dir_all(&packages)?;

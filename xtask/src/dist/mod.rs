@@ -11,8 +11,8 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use self::{check::Depth, package::Staged};
-use crate::{architecture::Architecture, built::Built, privileges, setup};
+use self::{check::Depth, package::StagedPackage};
+use crate::{architecture::Architecture, built_targets::BuiltTargets, privileges, setup};
 
 /// The options for the package.
 #[derive(Args)]
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let architecture = arguments.arch;
     architecture.check()?;
     setup::ensure_for_package(architecture)?;
-    let staged = Staged::new(architecture)?;
+    let staged = StagedPackage::new(architecture)?;
     let package = staged.package()?;
     match (arguments.check, architecture) {
         (false, _) => {}
@@ -73,10 +73,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Checks the package of another architecture in roots of it, and starts it on emulated machines.
-fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Result<()> {
+fn check_emulated(staged: &StagedPackage, package: &Path, releases: &[String]) -> Result<()> {
     let architecture = Architecture::Arm64;
     setup::ensure_for_kernels(architecture)?;
-    let _registered = binfmt::Registered::new()?;
+    let _registered = binfmt::Registration::new()?;
     for release in releases {
         let root = debian::Root::new(release, staged.directory(), architecture)?;
         check::check(staged, package, root.path(), Depth::Emulated)?;
@@ -86,8 +86,8 @@ fn check_emulated(staged: &Staged, package: &Path, releases: &[String]) -> Resul
 }
 
 /// Makes the package from the programs of the tests' build, and checks it.
-pub(crate) fn test(built: &Built) -> Result<()> {
+pub(crate) fn test(built: &BuiltTargets) -> Result<()> {
     setup::ensure_for_package(Architecture::Own)?;
-    let staged = Staged::of(built, Profile::Dev, Architecture::Own)?;
+    let staged = StagedPackage::of(built, Profile::Dev, Architecture::Own)?;
     check::check(&staged, &staged.package()?, Path::new("/"), Depth::Files)
 }

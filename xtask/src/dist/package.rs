@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::Profile;
 use crate::{
     architecture::Architecture,
-    built::Built,
+    built_targets::BuiltTargets,
     command::{self, shown},
 };
 
@@ -33,20 +33,24 @@ const COMPLETIONS: [(&str, &str); 3] = [
 
 /// The built and generated contents of the package.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedPackage {
     profile: Profile,
     architecture: Architecture,
     directory: PathBuf,
 }
 
-impl Staged {
+impl StagedPackage {
     /// Builds the contents for users.
     pub(crate) fn new(architecture: Architecture) -> Result<Self> {
         Self::of(&build(architecture)?, Profile::Dist, architecture)
     }
 
     /// Adds the generated contents to built programs.
-    pub(crate) fn of(built: &Built, profile: Profile, architecture: Architecture) -> Result<Self> {
+    pub(crate) fn of(
+        built: &BuiltTargets,
+        profile: Profile,
+        architecture: Architecture,
+    ) -> Result<Self> {
         let limiter = built.program("limiter")?;
         let target = limiter.parent().context("cargo built into no directory")?;
         let directory = target.join("package");
@@ -116,7 +120,7 @@ impl Staged {
     }
 }
 
-fn build(architecture: Architecture) -> Result<Built> {
+fn build(architecture: Architecture) -> Result<BuiltTargets> {
     let mut cargo = command::cargo("build");
     cargo.args(["--profile", "dist"]).args([
         "--package",
@@ -125,7 +129,7 @@ fn build(architecture: Architecture) -> Result<Built> {
         "manual",
     ]);
     architecture.add_to(&mut cargo);
-    let built = Built::by(&mut cargo, "the daemon")?;
+    let built = BuiltTargets::by(&mut cargo, "the daemon")?;
     ensure!(
         !built.has_feature(TESTING),
         "the build has the feature `{TESTING}`, which is never shipped: which dependency switches \

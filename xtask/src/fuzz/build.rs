@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::place;
-use crate::{built::Built, command};
+use crate::{built_targets::BuiltTargets, command};
 
 /// cargo-fuzz's flags without sanitizers, so that a stable compiler suffices.
 const FLAGS: [&str; 8] = [
@@ -29,8 +29,8 @@ pub(super) enum Profile {
     Fuzz,
 }
 
-pub(super) fn build(targets: &[String], profile: Profile) -> Result<Built> {
-    Built::by(&mut command(targets, profile), "a fuzz target")
+pub(super) fn build(targets: &[String], profile: Profile) -> Result<BuiltTargets> {
+    BuiltTargets::by(&mut command(targets, profile), "a fuzz target")
 }
 
 /// Returns the command that builds the named targets.

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use testbed::Interrupt;
 
 use super::{
-    output::{Seen, saved_input},
+    output::{FuzzProgress, saved_input},
     place,
 };
 use crate::{command::shown, workspace};
@@ -32,7 +32,7 @@ const MEMORY: u32 = 512;
 /// The end of a run.
 pub(super) enum End {
     /// No input failed.
-    Held(Seen),
+    Held(FuzzProgress),
     /// An input failed, or the fuzzer does not work: a line with the cause and the next step.
     Failed(String),
     /// The user ended it.
@@ -65,7 +65,10 @@ pub(super) fn run(
     if interrupt.seen() {
         return Ok(End::Interrupted);
     }
-    let seen = said.iter().rev().find_map(|line| Seen::of_line(line));
+    let seen = said
+        .iter()
+        .rev()
+        .find_map(|line| FuzzProgress::of_line(line));
     if status.success()
         && let Some(seen) = seen
     {
@@ -113,7 +116,7 @@ fn read(output: impl Read, progress: &ProgressBar) -> Vec<String> {
     let mut lines = Vec::new();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line).into_owned();
-        if let Some(seen) = Seen::of_line(&line) {
+        if let Some(seen) = FuzzProgress::of_line(&line) {
             progress.set_message(seen.to_string());
         }
         lines.push(line);

@@ -5,7 +5,7 @@ use std::fmt;
 /// The progress so far. After a number and a tab, libFuzzer writes `pulse  cov: 312 ft: 901 corp:
 /// 88/9Kb lim: 4 exec/s: 2048 rss: 40Mb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FuzzProgress {
     runs: u64,
     runs_per_second: u64,
     /// The number of places in the code reached so far.
@@ -14,7 +14,7 @@ pub(super) struct Seen {
     inputs: u64,
 }
 
-impl Seen {
+impl FuzzProgress {
     /// Parses a line; `None`: the line is about something else.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         let (runs, rest) = line.strip_prefix('#')?.split_once('\t')?;
@@ -32,7 +32,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for FuzzProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             runs,
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn reads_progress() {
-        let expected = Seen {
+        let expected = FuzzProgress {
             runs: 2048,
             runs_per_second: 1024,
             coverage: 312,
@@ -70,7 +70,7 @@ mod tests {
             "#2048\tNEW    cov: 312 ft: 901 corp: 88/9b lim: 4 exec/s: 1024 rss: 40Mb L: 3/4 MS: 1 CopyPart-",
             "#2048\tDONE   cov: 312 ft: 901 corp: 88/9Mb lim: 4 exec/s: 1024 rss: 40Mb",
         ] {
-            assert_eq!(Seen::of_line(line), Some(expected), "{line}");
+            assert_eq!(FuzzProgress::of_line(line), Some(expected), "{line}");
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
             // Without instrumentation there is no coverage.
             "#2\tDONE   corp: 1/1b lim: 4 exec/s: 2 rss: 40Mb",
         ] {
-            assert_eq!(Seen::of_line(line), None, "{line}");
+            assert_eq!(FuzzProgress::of_line(line), None, "{line}");
         }
     }
 

@@ -27,8 +27,8 @@ use testbed::{INTERRUPTED, Interrupt};
 pub(crate) use self::service::{Service, start as start_service};
 use self::{guest::Guest, machine::End, package::Package, report::Report};
 use crate::{
-    architecture::Architecture, built::Built, command, setup, suite, test_results::TestResults,
-    workspace,
+    architecture::Architecture, built_targets::BuiltTargets, command, setup, suite,
+    test_results::TestResults, workspace,
 };
 
 /// The kernel series of Debian 12: its own, and that of Debian 13.
@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Boots the oldest kernel with the programs of the tests' build; fails if a test fails. With `part`, also
 /// runs a part of the whole set that changes with the commit.
-pub(crate) fn oldest(built: &Built, part: bool) -> Result<()> {
+pub(crate) fn oldest(built: &BuiltTargets, part: bool) -> Result<()> {
     let series = SERIES[0];
     let packages = packages(&[series.to_owned()], Architecture::Own)?;
     let set = if part { Set::of_commit()? } else { Set::Smoke };
@@ -146,7 +146,7 @@ fn packages(series: &[String], architecture: Architecture) -> Result<Vec<Package
     packages.collect()
 }
 
-fn build(architecture: Architecture) -> Result<Built> {
+fn build(architecture: Architecture) -> Result<BuiltTargets> {
     if architecture == Architecture::Own {
         return suite::build();
     }
@@ -155,10 +155,10 @@ fn build(architecture: Architecture) -> Result<Built> {
     // Cargo builds the daemon along with any test of its package.
     cargo.args(["--test", "engines", "--test", "stack"]);
     architecture.add_to(&mut cargo);
-    Built::by(&mut cargo, "the daemon or its tests")
+    BuiltTargets::by(&mut cargo, "the daemon or its tests")
 }
 
-fn programs(built: &Built) -> Result<Vec<PathBuf>> {
+fn programs(built: &BuiltTargets) -> Result<Vec<PathBuf>> {
     PROGRAMS.iter().map(|name| built.program(name)).collect()
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Looks for the tools to build, test and run.
-    pub(crate) fn look() -> Self {
+    pub(crate) fn inspect() -> Self {
         let places = Places::of_this_process();
         let compiler = compiler::find(&places);
         let bpf_clippy = compiler.as_ref().is_some_and(Compiler::has_clippy);
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Looks for the tools of the tests, too.
-    pub(crate) fn look_for_tests() -> Self {
+    pub(crate) fn inspect_for_tests() -> Self {
         let places = Places::of_this_process();
         let found = [
             (Need::Nft, is_command(&places, "nft")),
@@ -104,21 +104,21 @@ impl Machine {
             (Need::Curl, is_command(&places, "curl")),
             (Need::Peers, peers::are_there()),
         ];
-        Self::look().and(&found)
+        Self::inspect().and(&found)
     }
 
     /// Looks for the tools of every step of the tests, too.
-    pub(crate) fn look_for_all_tests() -> Self {
+    pub(crate) fn inspect_for_all_tests() -> Self {
         let own = Architecture::Own;
-        let mut all = Self::look_for_tests();
-        all.lacks.extend(Self::look_for_package(own).lacks);
-        all.lacks.extend(Self::look_for_dependencies().lacks);
-        all.lacks.extend(Self::look_for_kernels(own).lacks);
+        let mut all = Self::inspect_for_tests();
+        all.lacks.extend(Self::inspect_for_package(own).lacks);
+        all.lacks.extend(Self::inspect_for_dependencies().lacks);
+        all.lacks.extend(Self::inspect_for_kernels(own).lacks);
         all
     }
 
     /// Looks for the tools of the package, too.
-    pub(crate) fn look_for_package(architecture: Architecture) -> Self {
+    pub(crate) fn inspect_for_package(architecture: Architecture) -> Self {
         let places = Places::of_this_process();
         let found = [
             (Need::CargoDeb, is_command(&places, "cargo-deb")),
@@ -129,12 +129,12 @@ impl Machine {
                 architecture == Architecture::Own || architecture::runner().is_some(),
             ),
         ];
-        Self::look().and_to_build_for(architecture).and(&found)
+        Self::inspect().and_to_build_for(architecture).and(&found)
     }
 
     /// Looks for the tools to check dependencies, too.
-    pub(crate) fn look_for_dependencies() -> Self {
-        let mut machine = Self::look();
+    pub(crate) fn inspect_for_dependencies() -> Self {
+        let mut machine = Self::inspect();
         if !is_command(&Places::of_this_process(), "cargo-deny") {
             machine.lacks.push(Need::CargoDeny);
         }
@@ -142,27 +142,27 @@ impl Machine {
     }
 
     /// Looks for the tools of the benchmark, too.
-    pub(crate) fn look_for_benchmark() -> Self {
+    pub(crate) fn inspect_for_benchmark() -> Self {
         let places = Places::of_this_process();
         let found = [
             (Need::Nft, is_command(&places, "nft")),
             (Need::Iptables, is_command(&places, "iptables")),
             (Need::Ethtool, is_command(&places, "ethtool")),
         ];
-        Self::look().and(&found)
+        Self::inspect().and(&found)
     }
 
     /// Looks for the tools of other kernels, too.
-    pub(crate) fn look_for_kernels(architecture: Architecture) -> Self {
+    pub(crate) fn inspect_for_kernels(architecture: Architecture) -> Self {
         let is_there = Emulator(architecture).is_there();
-        Self::look()
+        Self::inspect()
             .and_to_build_for(architecture)
             .and(&[(Need::Emulator(architecture), is_there)])
     }
 
     /// Looks for the servers of the benchmark, too.
-    pub(crate) fn look_for_servers() -> Self {
-        Self::look_for_benchmark().and(&[(Need::Servers, servers::are_there())])
+    pub(crate) fn inspect_for_servers() -> Self {
+        Self::inspect_for_benchmark().and(&[(Need::Servers, servers::are_there())])
     }
 
     /// Looks for the tools to build for another architecture, too.
@@ -212,7 +212,7 @@ pub(crate) enum Rights {
 
 impl Rights {
     /// Determines the rights of this process.
-    pub(crate) fn look() -> Self {
+    pub(crate) fn inspect() -> Self {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         if geteuid().is_root() && is_debian(&release) {
             Self::Apt

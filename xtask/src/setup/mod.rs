@@ -27,54 +27,54 @@ pub(crate) fn run() -> Result<ExitCode> {
 
 /// Installs missing tools to build and run. Costs next to nothing if all are present.
 pub(crate) fn ensure() -> Result<()> {
-    bring(Machine::look)
+    bring(Machine::inspect)
 }
 
 /// Installs missing tools of the tests, too.
 pub(crate) fn ensure_for_tests() -> Result<()> {
-    bring(Machine::look_for_tests)
+    bring(Machine::inspect_for_tests)
 }
 
 /// Installs missing tools of the package, too. Few users make the package.
 pub(crate) fn ensure_for_package(architecture: Architecture) -> Result<()> {
-    bring(|| Machine::look_for_package(architecture))
+    bring(|| Machine::inspect_for_package(architecture))
 }
 
 /// Installs missing tools of the check of dependencies, too.
 pub(crate) fn ensure_for_dependencies() -> Result<()> {
-    bring(Machine::look_for_dependencies)
+    bring(Machine::inspect_for_dependencies)
 }
 
 /// Installs the benchmark's contenders and its tools for interfaces, too.
 pub(crate) fn ensure_for_benchmark() -> Result<()> {
-    bring(Machine::look_for_benchmark)
+    bring(Machine::inspect_for_benchmark)
 }
 
 /// Installs missing tools for booting other kernels, too.
 pub(crate) fn ensure_for_kernels(architecture: Architecture) -> Result<()> {
-    bring(|| Machine::look_for_kernels(architecture))
+    bring(|| Machine::inspect_for_kernels(architecture))
 }
 
 /// Installs the servers of the service's benchmark, too.
 pub(crate) fn ensure_for_servers() -> Result<()> {
-    bring(Machine::look_for_servers)
+    bring(Machine::inspect_for_servers)
 }
 
 /// Installs the tools that cargo needs first, and starts the installation of the others in the background:
 /// cargo's build scripts wait for bpf-linker.
-pub(crate) fn begin() -> Result<Installing> {
-    begin_to_bring(Machine::look)
+pub(crate) fn begin() -> Result<ToolInstallation> {
+    begin_to_bring(Machine::inspect)
 }
 
 /// Starts to install the tools of every step of the tests, too.
-pub(crate) fn begin_for_all_tests() -> Result<Installing> {
-    begin_to_bring(Machine::look_for_all_tests)
+pub(crate) fn begin_for_all_tests() -> Result<ToolInstallation> {
+    begin_to_bring(Machine::inspect_for_all_tests)
 }
 
 /// Tools that are being installed beside a build.
-pub(crate) struct Installing(Option<JoinHandle<Result<()>>>);
+pub(crate) struct ToolInstallation(Option<JoinHandle<Result<()>>>);
 
-impl Installing {
+impl ToolInstallation {
     pub(crate) fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), |thread| {
             let ended = thread.join();
@@ -83,14 +83,14 @@ impl Installing {
     }
 }
 
-fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Installing> {
-    let steps = allowed_steps(&look())?;
+fn begin_to_bring(inspect: impl Fn() -> Machine + Send + 'static) -> Result<ToolInstallation> {
+    let steps = allowed_steps(&inspect())?;
     let (beside, first): (Vec<_>, Vec<_>) = steps.into_iter().partition(|step| step.beside_builds);
     for step in &first {
         install::run(step)?;
     }
     if beside.is_empty() {
-        return Ok(Installing(None));
+        return Ok(ToolInstallation(None));
     }
     let installation = Installation::begin(workspace::root())?;
     let thread = thread::spawn(move || {
@@ -100,26 +100,26 @@ fn begin_to_bring(look: impl Fn() -> Machine + Send + 'static) -> Result<Install
             // Builds wait only for the first of these steps.
             installation.take();
         }
-        check_that_nothing_is_left(&look())
+        check_that_nothing_is_left(&inspect())
     });
-    Ok(Installing(Some(thread)))
+    Ok(ToolInstallation(Some(thread)))
 }
 
-fn bring(look: impl Fn() -> Machine) -> Result<()> {
-    let steps = allowed_steps(&look())?;
+fn bring(inspect: impl Fn() -> Machine) -> Result<()> {
+    let steps = allowed_steps(&inspect())?;
     for step in &steps {
         install::run(step)?;
     }
     if steps.is_empty() {
         return Ok(());
     }
-    check_that_nothing_is_left(&look())
+    check_that_nothing_is_left(&inspect())
 }
 
 /// Returns the steps that install the missing tools; fails if this process may not take them.
 fn allowed_steps(machine: &Machine) -> Result<Vec<Step>> {
     let steps = plan::plan(machine);
-    if Rights::look() == Rights::None && steps.iter().any(|step| step.needs_apt) {
+    if Rights::inspect() == Rights::None && steps.iter().any(|step| step.needs_apt) {
         eprintln!("{}", instructions(&steps));
         bail!("tools are missing: run the commands above, or this one as root on Debian");
     }

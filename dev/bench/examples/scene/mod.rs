@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use comfy_table::{Table, presets};
 use limiter_datapath::kernel::{
-    Clocking, Instance, LogLevel, ReputationMaps, Settings, possible_cpus,
+    ClockSource, Instance, LogLevel, ReputationMaps, Settings, possible_cpus,
 };
 use limiter_policy::{
     config::{self, Buckets, Offenders},
@@ -47,7 +47,7 @@ impl Scene {
         let tables = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
             .sized_for(&tables);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let maps = instance.take_reputation(settings)?;
         fill(&tables, &maps)?;
         Ok(Self {

@@ -26,12 +26,12 @@ pub(super) fn rules(terms: &Terms) -> Vec<String> {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
-    let rule = |what: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {what}");
+    let rule = |options: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {options}");
     // Nothing expires during the measurement, as with the other contenders.
-    let limit = |name: &str, what: &str| {
+    let limit = |name: &str, options: &str| {
         format!(
             "-m hashlimit --hashlimit-name {name} --hashlimit-mode srcip \
-             --hashlimit-htable-expire 600000 {what}"
+             --hashlimit-htable-expire 600000 {options}"
         )
     };
     let mut rules = Vec::new();

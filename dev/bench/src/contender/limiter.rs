@@ -14,7 +14,7 @@ use limiter_common::{
     },
 };
 use limiter_datapath::kernel::{
-    BanMaps, Clocking, Instance, LogLevel, OBJECT, Settings, possible_cpus,
+    BanMaps, ClockSource, Instance, LogLevel, OBJECT, Settings, possible_cpus,
 };
 use limiter_policy::{
     config::{self, Buckets, Store},
@@ -22,7 +22,7 @@ use limiter_policy::{
 };
 
 use super::{
-    kept::Kept,
+    limiter_memory::LimiterMemory,
     standing::{self, Situation},
     terms::{Override, ROOM, Terms},
     windows,
@@ -190,7 +190,11 @@ fn prefixes() -> impl Iterator<Item = Ipv4Addr> {
 }
 
 /// Loads it with its tables.
-pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Instance, Kept)> {
+pub(super) fn load(
+    store: Store,
+    limits: Limits,
+    terms: &Terms,
+) -> Result<(Instance, LimiterMemory)> {
     let text = limits.configuration(terms);
     let mut config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
     if limits == Limits::InCommon {
@@ -207,7 +211,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
     let measured = terms.sink != Sink::Nothing || terms.draw;
     // Without drawing and dropping, use the daemon's object.
     let object = if measured { objects::LIMITER } else { OBJECT };
-    let mut instance = Instance::load_build(object, &policy, 0, settings, Clocking::Kernel)?;
+    let mut instance = Instance::load_build(object, &policy, 0, settings, ClockSource::Kernel)?;
     if measured {
         let drawing = Drawing {
             layout: terms.draw.then_some(terms.layout),
@@ -241,7 +245,7 @@ pub(super) fn load(store: Store, limits: Limits, terms: &Terms) -> Result<(Insta
         let mut reputation = instance.take_reputation(settings)?;
         standing::introduce(reputation.standing_mut(), &shape, terms)?;
     }
-    let kept = Kept::take(&mut instance, settings)?;
+    let kept = LimiterMemory::take(&mut instance, settings)?;
     Ok((instance, kept))
 }
 

@@ -1,8 +1,8 @@
 //! The contenders, all behind one interface.
 
 mod hashlimit;
-mod kept;
 mod limiter;
+mod limiter_memory;
 mod names;
 mod nftables;
 mod program;
@@ -17,10 +17,10 @@ use limiter_policy::config::Store;
 use testbed::Pair;
 
 pub(crate) use self::{
-    kept::Found,
     limiter::Limits,
+    limiter_memory::MemoryReport,
     names::*,
-    program::{Loaded, Runnable},
+    program::{LoadedProgram, Runnable},
     shown::shown,
     standing::Situation,
     terms::{Override, ROOM, Terms},
@@ -184,17 +184,17 @@ impl Contender {
     }
 
     /// Loads it without attaching it; returns `None` if it is not a program.
-    pub(crate) fn load(&self, terms: &Terms) -> Result<Option<Loaded>> {
+    pub(crate) fn load(&self, terms: &Terms) -> Result<Option<LoadedProgram>> {
         match self.kind {
-            Kind::Program(name) => Loaded::program(name, terms).map(Some),
-            Kind::Limiter(store, limits) => Loaded::limiter(store, limits, terms).map(Some),
+            Kind::Program(name) => LoadedProgram::program(name, terms).map(Some),
+            Kind::Limiter(store, limits) => LoadedProgram::limiter(store, limits, terms).map(Some),
             Kind::Nftables | Kind::Hashlimit => Ok(None),
         }
     }
 
     /// Starts it on the server's end of a pair, for as long as the returned value and the pair
     /// exist.
-    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<Loaded>> {
+    pub(crate) fn start(&self, pair: &Pair, terms: &Terms) -> Result<Option<LoadedProgram>> {
         match self.kind {
             Kind::Nftables => nftables::start(pair, terms)?,
             Kind::Hashlimit => hashlimit::start(pair, terms)?,

@@ -15,8 +15,8 @@ use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
 
 use super::{
-    kept::Kept,
     limiter::{self, Limits},
+    limiter_memory::LimiterMemory,
     terms::{ROOM, Terms},
 };
 use crate::{drawing::Drawing, objects};
@@ -40,12 +40,12 @@ pub(super) const fn capacity_for(sources_log2: u32) -> u32 {
     1 << if sources_log2 < 10 { 10 } else { sources_log2 }
 }
 
-pub(crate) enum Loaded {
+pub(crate) enum LoadedProgram {
     Program { ebpf: Box<Ebpf>, name: &'static str },
-    Limiter(Box<Instance>, Box<Kept>),
+    Limiter(Box<Instance>, Box<LimiterMemory>),
 }
 
-impl Loaded {
+impl LoadedProgram {
     pub(super) fn program(name: &'static str, terms: &Terms) -> Result<Self> {
         let (v4, v6) = match terms.layout {
             _ if name != FIXED_WINDOW => (1, 1),
@@ -78,7 +78,7 @@ impl Loaded {
     }
 
     /// Returns the limiter's buckets and counters, or `None` for another program.
-    pub(crate) fn kept(&self) -> Option<&Kept> {
+    pub(crate) fn kept(&self) -> Option<&LimiterMemory> {
         match self {
             Self::Program { .. } => None,
             Self::Limiter(_, kept) => Some(kept),
@@ -110,7 +110,7 @@ fn xdp<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp> {
     Ok(program.try_into()?)
 }
 
-impl Runnable for Loaded {
+impl Runnable for LoadedProgram {
     fn run(&self, frame: &[u8], times: u32) -> Result<Duration> {
         match self {
             Self::Program { ebpf, name } => {

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// A contender's description for readers.
-pub(crate) struct Shown {
+pub(crate) struct ContenderDescription {
     /// Its name, or the common beginning of several contenders' names.
     pub(crate) name: &'static str,
     /// A description.
@@ -20,9 +20,9 @@ pub(crate) struct Shown {
 }
 
 /// Returns all contenders with these terms, in the order of the results.
-pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
+pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
     let room = ROOM.ilog2();
-    let program = |name, sentence: &str| Shown {
+    let program = |name, sentence: &str| ContenderDescription {
         name,
         sentence: sentence.to_owned(),
         told: None,
@@ -41,7 +41,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             "the same, and it reads the source's line in a table as large as that of 1 limit, as \
              any limiter with state for each source must.",
         ),
-        Shown {
+        ContenderDescription {
             name: "limiter",
             sentence: format!(
                 "this one, with room for 2^{room} buckets of each limit in the store of its name \
@@ -67,7 +67,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             ),
             told: Some(("yaml", Limits::Four.configuration(terms))),
         },
-        Shown {
+        ContenderDescription {
             name: names::WINDOW,
             sentence: format!(
                 "an XDP limiter like the public ones: a second's count for each source, in the \
@@ -76,12 +76,12 @@ pub(crate) fn shown(terms: &Terms) -> Vec<Shown> {
             ),
             told: None,
         },
-        Shown {
+        ContenderDescription {
             name: names::NFTABLES,
             sentence: "at the netdev hook, its first, with room for every source.".to_owned(),
             told: Some(("", nftables::ruleset(terms))),
         },
-        Shown {
+        ContenderDescription {
             name: names::HASHLIMIT,
             sentence: "in raw PREROUTING, its first hook, with room for every source; but the \
                        kernel gives it 2^20 at most, and once it is full it drops every new \

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use crate::{
-    service::{Outcome, TRIES, Under},
+    service::{FloodResults, Outcome, TRIES},
     stats::Spread,
 };
 
@@ -12,7 +12,7 @@ pub(super) const NOT_COMPARABLE: &str =
 
 /// Returns the tables of a flood: results of clients, results of clients with forged addresses, if
 /// any, new clients' waiting times, and costs.
-pub(super) fn grids(under: &Under) -> Vec<Grid> {
+pub(super) fn grids(under: &FloodResults) -> Vec<Grid> {
     let grids = [
         Some(answers(under)),
         victims(under),
@@ -22,7 +22,7 @@ pub(super) fn grids(under: &Under) -> Vec<Grid> {
     grids.into_iter().flatten().collect()
 }
 
-fn answers(under: &Under) -> Grid {
+fn answers(under: &FloodResults) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let [first, rest @ ..] = &outcome.known;
         let shown = rest.iter().chain(&outcome.new).map(percent);
@@ -37,7 +37,7 @@ fn answers(under: &Under) -> Grid {
 }
 
 /// Returns the results of clients with forged addresses; `None` if the flood forges none.
-fn victims(under: &Under) -> Option<Grid> {
+fn victims(under: &FloodResults) -> Option<Grid> {
     let rows = under.outcomes.iter().map(|outcome| {
         let tries = outcome.victims.as_ref()?;
         let shown = tries.iter().map(percent);
@@ -54,7 +54,7 @@ fn victims(under: &Under) -> Option<Grid> {
 }
 
 /// Returns new clients' waiting times, and the cost of a packet.
-fn new_clients(under: &Under) -> Grid {
+fn new_clients(under: &FloodResults) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let answers = outcome.answers_ns.as_ref();
         vec![
@@ -74,7 +74,7 @@ fn new_clients(under: &Under) -> Grid {
     )
 }
 
-fn costs(under: &Under) -> Grid {
+fn costs(under: &FloodResults) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let Outcome {
             defence,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// Returns results with the widest possible figures.
-    fn widest() -> Vec<Under> {
+    fn widest() -> Vec<FloodResults> {
         let outcome = |defence| Outcome {
             defence,
             known: [(); TRIES].map(|()| spread(99.996)),
@@ -173,7 +173,7 @@ mod tests {
         };
         FLOODS
             .into_iter()
-            .map(|flood| Under {
+            .map(|flood| FloodResults {
                 flood,
                 is_comparable: true,
                 outcomes: DEFENCES.map(|defence| outcome(defence.name)).into(),

@@ -13,8 +13,8 @@ use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
 use super::{
-    clients::{Planned, address},
-    configured::{ANSWERING, AUTOMATIC, Configured, MEASURED, PACKAGED},
+    clients::{PlannedQuestion, address},
+    defence_settings::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
     flood::{Attack, Flood},
     place::{CLIENTS_CPU, set},
     server::{Program, Service},
@@ -37,7 +37,7 @@ enum Kind {
     /// The response rate limiting of another DNS server.
     Rrl,
     /// This limiter.
-    Limiter(Configured),
+    Limiter(DefenceSettings),
     /// A program that passes a fixed list of clients.
     Ideal,
 }
@@ -73,7 +73,7 @@ pub(crate) const DEFENCES: [Defence; 9] = [
 ];
 
 /// A defence at work. It ends on drop, or with the namespace.
-pub(super) enum AtWork {
+pub(super) enum ActiveDefence {
     InNamespace,
     /// The object that keeps a program attached.
     Program {
@@ -87,7 +87,7 @@ pub(super) enum AtWork {
     },
 }
 
-impl AtWork {
+impl ActiveDefence {
     /// Fails if the defence has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         match self {
@@ -167,9 +167,9 @@ impl Defence {
         &self,
         pair: &Pair,
         flood: &Flood,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         limiter: Option<&Path>,
-    ) -> Result<AtWork> {
+    ) -> Result<ActiveDefence> {
         match self.kind {
             Kind::Nothing | Kind::Rrl => tool::take_live_frames(&pair.server)?,
             Kind::Meter => {
@@ -196,14 +196,14 @@ impl Defence {
                     .answers(flood.service)
                     .then(|| wire(pair))
                     .transpose()?;
-                return Ok(AtWork::Limiter {
+                return Ok(ActiveDefence::Limiter {
                     limiter,
                     is_automatic: configured.is_automatic,
                     wire: wire.map(Box::new),
                 });
             }
         }
-        Ok(AtWork::InNamespace)
+        Ok(ActiveDefence::InNamespace)
     }
 }
 
@@ -227,7 +227,7 @@ fn meter(flood: &Flood) -> String {
     } else {
         ("ipv4_addr", "ip saddr")
     };
-    let (what, rate, burst) = match flood.service {
+    let (matching, rate, burst) = match flood.service {
         Service::Dns => ("udp dport 53", 500, 2000),
         Service::Web => ("tcp dport 80 tcp flags syn / syn,ack", 50, 300),
     };
@@ -236,7 +236,7 @@ fn meter(flood: &Flood) -> String {
   set sources {{ type {kind}; size 1048576; flags dynamic,timeout; timeout 10s; }}
   chain ingress {{
     type filter hook ingress device {SERVER_INTERFACE} priority 0;
-    {what} update @sources {{ {key} limit rate over {rate}/second burst {burst} packets }} drop
+    {matching} update @sources {{ {key} limit rate over {rate}/second burst {burst} packets }} drop
   }}
 }}
 "
@@ -272,7 +272,7 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
 }
 
 /// Attaches the program that passes the planned clients, except clients with forged addresses.
-fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
+fn ideal(pair: &Pair, flood: &Flood, planned: &[PlannedQuestion]) -> Result<ActiveDefence> {
     let mut good = planned.to_vec();
     good.retain(|planned| !flood.forges(planned.group, planned.member));
     let mut ebpf = load_ideal(flood.is_v6(), &good)?;
@@ -282,12 +282,12 @@ fn ideal(pair: &Pair, flood: &Flood, planned: &[Planned]) -> Result<AtWork> {
         program.attach_to_if_index(index, XdpMode::Driver)?;
         Ok(())
     })?;
-    Ok(AtWork::Program {
+    Ok(ActiveDefence::Program {
         _object: Box::new(ebpf),
     })
 }
 
-fn load_ideal(is_v6: bool, planned: &[Planned]) -> Result<Ebpf> {
+fn load_ideal(is_v6: bool, planned: &[PlannedQuestion]) -> Result<Ebpf> {
     let room = u32::try_from(planned.len())? + 1;
     let mut ebpf = EbpfLoader::new()
         .map_max_entries("GOOD", room)

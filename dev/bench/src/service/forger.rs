@@ -56,13 +56,13 @@ pub(super) struct Forger {
 growing! {
     /// The number of frames sent, and the time taken.
     #[derive(Clone, Copy, Debug)]
-    pub(super) struct Sent {
+    pub(super) struct SendCounts {
         pub(super) frames: u64,
         time: Duration,
     }
 }
 
-impl Sent {
+impl SendCounts {
     /// Returns frames per second.
     pub(super) fn rate(&self) -> f64 {
         to_f64(self.frames) / self.time.as_secs_f64()
@@ -116,10 +116,10 @@ impl Forger {
     }
 
     /// Returns the frames sent so far; fails if the flood has ended.
-    pub(super) fn sent(&self) -> Result<Sent> {
+    pub(super) fn sent(&self) -> Result<SendCounts> {
         let is_over = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         ensure!(!is_over, "the flood ended early");
-        Ok(Sent {
+        Ok(SendCounts {
             frames: self.words.get(&0, 0)?[FORGE_SENT],
             time: self.started.elapsed(),
         })

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 /// Counters that only grow.
-pub(super) trait Grows {
+pub(super) trait MonotonicCounter {
     /// Returns the growth since `before`.
     fn since(&self, before: &Self) -> Self;
 }
 
-impl Grows for u64 {
+impl MonotonicCounter for u64 {
     fn since(&self, before: &Self) -> Self {
         self.saturating_sub(*before)
     }
 }
 
-impl Grows for Duration {
+impl MonotonicCounter for Duration {
     fn since(&self, before: &Self) -> Self {
         self.saturating_sub(*before)
     }
 }
 
-/// Defines a struct that [`Grows`], as each of its fields does.
+/// Defines a struct that implements [`MonotonicCounter`], as each of its fields does.
 macro_rules! growing {
     (
         $(#[$meta:meta])*
@@ -33,10 +33,10 @@ macro_rules! growing {
             $($(#[$about])* $field_visibility $field: $Counter,)+
         }
 
-        impl $crate::service::growth::Grows for $Counters {
+        impl $crate::service::growth::MonotonicCounter for $Counters {
             fn since(&self, before: &Self) -> Self {
                 Self {
-                    $($field: $crate::service::growth::Grows::since(&self.$field, &before.$field),)+
+                    $($field: $crate::service::growth::MonotonicCounter::since(&self.$field, &before.$field),)+
                 }
             }
         }

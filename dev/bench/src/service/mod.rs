@@ -4,12 +4,12 @@
 //! server answers, so a slow defence does not slow the flood down. Questions are asked by the clock
 //! as well, whether or not earlier ones are answered.
 
-mod awake;
 mod clients;
-mod configured;
 mod counters;
 pub(crate) mod course;
+mod cpu_spinner;
 mod defence;
+mod defence_settings;
 mod dns;
 mod flood;
 mod forger;
@@ -30,22 +30,22 @@ use bench_common::{BOTS, Group};
 use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
-use self::{
-    awake::Awake,
-    clients::{Planned, Questions, Tally, ask, shake_hands, visits, working_day},
-    counters::{Counters, Turns, Way},
-    defence::AtWork,
-    flood::SENIOR,
-    forger::Forger,
-    growth::Grows as _,
-    rates::{Follower, RateAt},
-    server::Server,
-};
 pub(crate) use self::{
     clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
     defence::{ANSWERS, AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, SYNPROXY},
     flood::{Attack, FLOODS, Flood, Rate},
     server::Service,
+};
+use self::{
+    clients::{PlannedQuestion, Questions, Tally, ask, shake_hands, visits, working_day},
+    counters::{Counters, Turns, Way},
+    cpu_spinner::CpuSpinner,
+    defence::ActiveDefence,
+    flood::SENIOR,
+    forger::Forger,
+    growth::MonotonicCounter as _,
+    rates::{Follower, RateSample},
+    server::Server,
 };
 use crate::{
     cpu::{self, HurryingSession},
@@ -82,7 +82,7 @@ pub(crate) struct Measurement {
 
 /// The results of all defences under one flood.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Under {
+pub(crate) struct FloodResults {
     pub(crate) flood: Flood,
     /// Whether the offered rates were nearly the same.
     pub(crate) is_comparable: bool,
@@ -156,7 +156,7 @@ pub(crate) struct Run {
     /// The longest delay of a question after it was due, in milliseconds.
     asked_late_ms: f64,
     /// The automatic rates from the flood's beginning on.
-    rates: Vec<RateAt>,
+    rates: Vec<RateSample>,
 }
 
 impl Measurement {
@@ -179,7 +179,7 @@ impl Measurement {
         &self,
         interrupt: &Interrupt,
         mut progress: impl FnMut(&str),
-    ) -> Result<Vec<Under>> {
+    ) -> Result<Vec<FloodResults>> {
         if self.runs() == 0 {
             return Ok(Vec::new());
         }
@@ -198,7 +198,7 @@ impl Measurement {
         flood: &Flood,
         interrupt: &Interrupt,
         progress: &mut impl FnMut(&str),
-    ) -> Result<Under> {
+    ) -> Result<FloodResults> {
         let per_second = match flood.rate {
             Rate::Most => Some(most(flood, interrupt)?),
             Rate::None | Rate::PerSecond(_) => None,
@@ -220,7 +220,7 @@ impl Measurement {
             .map(|(defence, runs)| Outcome::new(defence.name, runs))
             .collect::<Result<Vec<_>>>()?;
         let offered = outcomes.iter().map(|outcome| outcome.offered.median);
-        Ok(Under {
+        Ok(FloodResults {
             flood: *flood,
             is_comparable: are_comparable(&offered.collect::<Vec<_>>()),
             outcomes,
@@ -242,16 +242,16 @@ impl Measurement {
 
 /// Keeps the machine ready for measurements until both values are dropped; fails if it is too
 /// small.
-fn hold() -> Result<(Option<HurryingSession>, Awake)> {
+fn hold() -> Result<(Option<HurryingSession>, CpuSpinner)> {
     place::check()?;
     let hurry = HurryingSession::of(process::id())?;
-    Ok((hurry, Awake::on(place::SERVER_CPU)?))
+    Ok((hurry, CpuSpinner::on(place::SERVER_CPU)?))
 }
 
 /// A server behind its defence. All of it is removed on drop.
 struct Site {
     // In the order of removal.
-    at_work: AtWork,
+    at_work: ActiveDefence,
     server: Server,
     receiver: i32,
     /// The thread that receives packets sent back by the defence's program, if any.
@@ -265,7 +265,7 @@ impl Site {
     fn new(
         flood: &Flood,
         defence: &Defence,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         limiter: Option<&Path>,
         interrupt: &Interrupt,
     ) -> Result<Self> {
@@ -287,7 +287,7 @@ impl Site {
     fn run(
         mut self,
         flood: &Flood,
-        planned: &[Planned],
+        planned: &[PlannedQuestion],
         per_second: Option<u64>,
         interrupt: &Interrupt,
     ) -> Result<Run> {
@@ -462,7 +462,7 @@ impl Outcome {
     }
 }
 
-impl Under {
+impl FloodResults {
     pub(crate) fn of(&self, defence: &str) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
         outcomes.find(|outcome| outcome.defence == defence)

@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(250);
 
 /// An automatic rate and its overload signals at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct RateAt {
+pub(crate) struct RateSample {
     /// After the flood began.
     milliseconds: u128,
     limit: String,
@@ -35,7 +35,7 @@ pub(crate) struct RateAt {
 /// A thread that polls the rates until the value is dropped.
 pub(super) struct Follower {
     ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Vec<RateAt>>>>,
+    thread: Option<JoinHandle<Result<Vec<RateSample>>>>,
 }
 
 impl Follower {
@@ -63,7 +63,7 @@ impl Follower {
     }
 
     /// Returns the rates seen.
-    pub(super) fn finish(mut self) -> Result<Vec<RateAt>> {
+    pub(super) fn finish(mut self) -> Result<Vec<RateSample>> {
         self.ends.store(true, Relaxed);
         let Some(thread) = self.thread.take() else {
             return Ok(Vec::new());
@@ -83,7 +83,7 @@ impl Drop for Follower {
 }
 
 /// Returns the automatic rates in a status.
-fn read(status: &Value, after: Duration) -> Result<Vec<RateAt>> {
+fn read(status: &Value, after: Duration) -> Result<Vec<RateSample>> {
     let limits = status["limits"].as_object().context("no limits")?;
     let automatic = limits
         .iter()
@@ -97,7 +97,7 @@ fn read(status: &Value, after: Duration) -> Result<Vec<RateAt>> {
             };
             let distress = told["distress"].as_array().context("no distress")?;
             let distress: Option<_> = distress.iter().map(of_kind).collect();
-            Ok(RateAt {
+            Ok(RateSample {
                 milliseconds: after.as_millis(),
                 limit: limit.clone(),
                 rate: told["rate"].as_u64().context("no rate")?,
@@ -123,7 +123,7 @@ mod tests {
             }},
         }});
         let found = read(&status, Duration::from_millis(1500)).unwrap();
-        let expected = RateAt {
+        let expected = RateSample {
             milliseconds: 1500,
             limit: "Queries".to_owned(),
             rate: 20_000,

@@ -255,12 +255,16 @@ impl Server {
                 let ended = self.child.try_wait()?;
                 if ended.is_some() || Instant::now() > deadline {
                     let log = fs::read_to_string(self.directory.path().join("log"))?;
-                    let what = if ended.is_some() {
+                    let failure = if ended.is_some() {
                         "ended"
                     } else {
                         "does not answer"
                     };
-                    bail!("{} {what} at {address}:\n{}", program.command(), log.trim());
+                    bail!(
+                        "{} {failure} at {address}:\n{}",
+                        program.command(),
+                        log.trim()
+                    );
                 }
                 thread::sleep(PACE);
             }

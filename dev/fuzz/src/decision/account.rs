@@ -2,7 +2,7 @@
 
 use limiter_common::strategy::Strategy;
 
-use super::{admitted::Admitted, wanted::Wanted};
+use super::{admitted::Admissions, wanted::LimitCharge};
 
 /// The tokens that a bucket has admitted.
 pub(super) struct Account {
@@ -10,23 +10,23 @@ pub(super) struct Account {
     first: u64,
     /// All tokens admitted, in the same ticks.
     ticks: u128,
-    admitted: Admitted,
+    admitted: Admissions,
     /// The furthest that a packet was behind the latest one, in nanoseconds.
     behind: u64,
 }
 
 impl Account {
-    pub(super) fn new(charge: &Wanted, now: u64) -> Self {
+    pub(super) fn new(charge: &LimitCharge, now: u64) -> Self {
         Self {
             first: charge.parameters.gcra.ticks(now),
             ticks: 0,
-            admitted: Admitted::default(),
+            admitted: Admissions::default(),
             behind: 0,
         }
     }
 
     /// Adds a packet; `latest` is the highest time so far.
-    pub(super) fn charge(&mut self, charge: &Wanted, now: u64, latest: u64) {
+    pub(super) fn charge(&mut self, charge: &LimitCharge, now: u64, latest: u64) {
         self.admitted.add(now, charge.cost);
         self.behind = self.behind.max(latest - now);
         let parameters = &charge.parameters;
@@ -49,7 +49,7 @@ impl Account {
 
     /// Checks the bound: burst + interval / emission interval, times the emission interval. It also
     /// holds for clocks that go back, and for intervals that end before they begin.
-    fn charge_gcra(&mut self, charge: &Wanted, now: u64) {
+    fn charge_gcra(&mut self, charge: &LimitCharge, now: u64) {
         let gcra = &charge.parameters.gcra;
         self.ticks += u128::from(charge.cost) * u128::from(gcra.emission_interval);
         let room = u128::from(gcra.burst_offset) + u128::from(gcra.ticks(now));

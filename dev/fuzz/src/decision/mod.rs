@@ -36,7 +36,7 @@ use self::{
     account::Account,
     input::Input,
     question::Question,
-    wanted::{Wanted, wanted},
+    wanted::{LimitCharge, wanted},
 };
 
 /// The number of CPUs for which policies are compiled: fixed, so that machines reproduce each
@@ -81,12 +81,12 @@ pub fn run(data: &[u8]) {
         } else {
             assert_eq!(verdict.would_drop, 0);
         }
-        let has_tokens = |limit: &&Wanted| verdict.would_drop & (1 << limit.limit_index) == 0;
+        let has_tokens = |limit: &&LimitCharge| verdict.would_drop & (1 << limit.limit_index) == 0;
         let charges: Vec<_> = wanted
             .iter()
             .filter(|limit| passed && has_tokens(limit))
             .collect();
-        let asked = |limit: &&Wanted| passed || !limit.observes;
+        let asked = |limit: &&LimitCharge| passed || !limit.observes;
         let refused: Vec<_> = wanted
             .iter()
             .filter(asked)
@@ -108,7 +108,7 @@ fn states(buckets: &MemoryBuckets) -> States {
 }
 
 /// Checks that the reason, the matching limits and the denying limit are consistent and right.
-fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
+fn check_reason(verdict: &Verdict, wanted: &[LimitCharge], before: &States, now: u64) {
     let matched = wanted
         .iter()
         .fold(0, |bits, limit| bits | 1 << limit.limit_index);
@@ -118,7 +118,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
         limit.expect("a limit that matched")
     });
     let enforcing = || wanted.iter().filter(|limit| !limit.observes);
-    let never_passes = enforcing().any(Wanted::is_larger_than_burst);
+    let never_passes = enforcing().any(LimitCharge::is_larger_than_burst);
     assert!(denied_by.is_none_or(|limit| !limit.observes));
     match (verdict.reason, denied_by) {
         (Reason::LargerThanBurst, Some(limit)) => assert!(limit.is_larger_than_burst()),
@@ -136,7 +136,7 @@ fn check_reason(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64)
 }
 
 /// Checks that the verdict reports exactly the observing limits that lack tokens for the packet.
-fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u64) {
+fn check_observers(verdict: &Verdict, wanted: &[LimitCharge], before: &States, now: u64) {
     for limit in wanted {
         let would_drop =
             limit.observes && (limit.is_larger_than_burst() || lacks_tokens(limit, before, now));
@@ -145,7 +145,7 @@ fn check_observers(verdict: &Verdict, wanted: &[Wanted], before: &States, now: u
     }
 }
 
-fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
+fn lacks_tokens(limit: &LimitCharge, before: &States, now: u64) -> bool {
     let log = limit.parameters.log(|number| {
         let stamp = before.get(&limit.key.of_part(number));
         Ok::<_, Infallible>(stamp.copied().unwrap_or(0))
@@ -159,7 +159,7 @@ fn lacks_tokens(limit: &Wanted, before: &States, now: u64) -> bool {
 
 /// Checks that the charged limits have changed their buckets, and no other limits have, except
 /// fixed windows that counted the `refused` packet.
-fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, after: &States) {
+fn check_charges(charges: &[&LimitCharge], refused: &[&LimitCharge], before: &States, after: &States) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);
@@ -180,6 +180,6 @@ fn check_charges(charges: &[&Wanted], refused: &[&Wanted], before: &States, afte
     );
 }
 
-fn is_stamp_of(limit: &Wanted, key: &BucketKey) -> bool {
+fn is_stamp_of(limit: &LimitCharge, key: &BucketKey) -> bool {
     (0..STAMPS).any(|number| limit.key.of_part(number) == *key)
 }

@@ -11,14 +11,14 @@ use limiter_datapath::native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
 use super::{
-    model::{self, Wish},
+    model::{self, PacketNames},
     question::Question,
-    server_name::Known,
+    server_name::ConnectionName,
 };
 
 /// One limit's demand on a packet.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct LimitCharge {
     pub(super) limit_index: u32,
     pub(super) observes: bool,
     pub(super) key: BucketKey,
@@ -26,7 +26,7 @@ pub(super) struct Wanted {
     pub(super) parameters: Parameters,
 }
 
-impl Wanted {
+impl LimitCharge {
     pub(super) fn is_larger_than_burst(&self) -> bool {
         self.cost > self.parameters.when_full()
     }
@@ -34,7 +34,7 @@ impl Wanted {
 
 /// Returns the demands of all limits that count the frame, by limit index; empty if it is no
 /// packet.
-pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<Wanted> {
+pub(super) fn wanted(policy: &Policy, frame: &[u8]) -> Vec<LimitCharge> {
     let mut facts = Facts::NONE;
     if packet::parse(&BytesFrame(frame), &mut facts).is_err() {
         return Vec::new();
@@ -55,10 +55,10 @@ fn of_limit(
     limit: &Limit,
     facts: &Facts,
     question: Option<&Question>,
-) -> Option<Wanted> {
-    let wish = Wish {
+) -> Option<LimitCharge> {
+    let wish = PacketNames {
         question,
-        server_name: &Known::Nothing,
+        server_name: &ConnectionName::Nothing,
     };
     let rate = model::rate(policy, limit, facts, wish)?;
     let key = match limit.id_format {
@@ -79,7 +79,7 @@ fn of_limit(
             BucketKey::of_source(limit.id, facts.source, prefix_length)
         }
     };
-    Some(Wanted {
+    Some(LimitCharge {
         limit_index,
         observes: limit.mode == Mode::Observe,
         key,

@@ -14,19 +14,19 @@ use super::{
     },
 };
 use crate::answer::{
-    Answer, AssumedSocket, Cookie, Exchange, Heard, InlineLoops, Kept, NativeResponder, Part,
-    Responder, Response, Written, parts, write, write_syn_ack,
+    Answer, AssumedSocket, Cookie, Exchange, InlineLoops, ListenerReply, NativeResponder, Part,
+    Responder, Response, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
 };
 
 /// A network stack that gives the test's reply.
-struct Stack(Heard);
+struct Stack(ListenerReply);
 
 impl Responder for Stack {
-    fn write(&self, exchange: &mut Exchange, answer: Answer) -> Written {
+    fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome {
         write(exchange, answer, &InlineLoops)
     }
 
-    fn ask(&self, _: &Exchange) -> Heard {
+    fn ask(&self, _: &Exchange) -> ListenerReply {
         self.0
     }
 
@@ -38,7 +38,7 @@ impl Responder for Stack {
 const COOKIE: Cookie = Cookie {
     number: 0x89ab_cdef,
     mss: 1300,
-    kept: Kept::NOTHING,
+    kept: ServerOptions::NOTHING,
 };
 
 /// Its low six bits are 21.
@@ -48,8 +48,11 @@ const CLOCK_MS: u32 = 0x1234_5655;
 fn a_syn_is_answered_with_the_cookie() {
     for family in BOTH {
         let asked = syn(family);
-        let (response, answer) =
-            response_to(&Stack(Heard::Cookie(COOKIE)), &asked, Answer::SynCookie);
+        let (response, answer) = response_to(
+            &Stack(ListenerReply::Cookie(COOKIE)),
+            &asked,
+            Answer::SynCookie,
+        );
         let answer = answer.unwrap();
         assert_eq!(
             response,
@@ -77,8 +80,8 @@ fn a_syn_is_answered_with_the_cookie() {
 }
 
 /// Returns the options of the answer to a SYN with these options, in the order in which they are sent.
-fn options(family: Ip, offered: &[u8], kept: Kept) -> Vec<Element> {
-    let stack = Stack(Heard::Cookie(Cookie { kept, ..COOKIE }));
+fn options(family: Ip, offered: &[u8], kept: ServerOptions) -> Vec<Element> {
+    let stack = Stack(ListenerReply::Cookie(Cookie { kept, ..COOKIE }));
     let asked = syn_with(family, offered);
     let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
     // At most 8 bytes longer than the SYN.
@@ -102,7 +105,7 @@ const SCALE: [u8; 3] = [3, 3, 9];
 /// options.
 #[test]
 fn options_are_offered_if_they_can_be_kept() {
-    let everything = Kept::new(true, Some(10));
+    let everything = ServerOptions::new(true, Some(10));
     let all = [&MSS[..], &SACK, &TIMESTAMPS, &[1], &SCALE].concat();
     let other_order = [&MSS[..], &[1], &SCALE, &[1, 1], &TIMESTAMPS, &SACK, &[0, 0]].concat();
     let mss = Element::MaximumSegmentSize(1300);
@@ -121,15 +124,15 @@ fn options_are_offered_if_they_can_be_kept() {
             );
         }
         for (offered, kept, wanted) in [
-            (all.clone(), Kept::NOTHING, vec![mss.clone()]),
+            (all.clone(), ServerOptions::NOTHING, vec![mss.clone()]),
             (
                 all.clone(),
-                Kept::new(false, Some(10)),
+                ServerOptions::new(false, Some(10)),
                 vec![mss.clone(), stamp(9), scale.clone()],
             ),
             (
                 all.clone(),
-                Kept::new(true, None),
+                ServerOptions::new(true, None),
                 vec![mss.clone(), sack.clone(), stamp(16 + 15)],
             ),
             // Without timestamps nothing can be kept.
@@ -163,7 +166,7 @@ fn options_are_offered_if_they_can_be_kept() {
 /// Options behind a broken one are not offered.
 #[test]
 fn broken_options_are_not_read() {
-    let everything = Kept::new(true, Some(10));
+    let everything = ServerOptions::new(true, Some(10));
     for family in BOTH {
         for broken in [
             &[0][..],
@@ -225,15 +228,15 @@ fn a_socket_with_room_gets_the_syn() {
 fn the_network_stack_gets_what_its_socket_wants() {
     for family in BOTH {
         for (heard, asked, response) in [
-            (Heard::Room, syn(family), Response::ListenerHasRoom),
-            (Heard::Nothing, syn(family), Response::Nothing),
+            (ListenerReply::Room, syn(family), Response::ListenerHasRoom),
+            (ListenerReply::Nothing, syn(family), Response::Nothing),
             (
-                Heard::Valid,
+                ListenerReply::Valid,
                 acknowledgement(family, 5),
                 Response::ValidSynCookie,
             ),
             (
-                Heard::Nothing,
+                ListenerReply::Nothing,
                 acknowledgement(family, 5),
                 Response::Nothing,
             ),
@@ -257,7 +260,7 @@ fn it_is_asked_about_nothing_else() {
             broken,
             answer_to(&syn(family), Answer::SynCookie).unwrap(),
         ] {
-            let (got, answer) = response_to(&Stack(Heard::Room), &asked, Answer::SynCookie);
+            let (got, answer) = response_to(&Stack(ListenerReply::Room), &asked, Answer::SynCookie);
             assert_eq!((got, answer), (Response::Nothing, None));
         }
     }

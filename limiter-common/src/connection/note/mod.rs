@@ -17,8 +17,8 @@ mod word;
 
 pub use self::{
     settle::{close, settle},
-    table::{Inserted, Notes, find, insert, look},
-    word::{Counted, NOTE_LINES, Name, cookie_of, limit_of},
+    table::{NoteInsertion, Notes, find, insert, search},
+    word::{CountedConnection, NOTE_LINES, Name, cookie_of, limit_of},
 };
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Counts a connection as the policy says, and subtracts it at its end.
 
 use super::{
-    table::{Inserted, Notes},
-    word::{Counted, VALID, count_of, is_of},
+    table::{NoteInsertion, Notes},
+    word::{CountedConnection, VALID, count_of, is_of},
 };
 use crate::connection::{count::Counts, line::line_of, place::Place};
 
@@ -12,7 +12,12 @@ const LOOKS: u32 = 4;
 /// Makes a limit count a connection at a place, and nowhere else; place 0: nowhere. Returns false if there is
 /// no room: then it is counted nowhere.
 #[inline(always)]
-pub fn settle<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, place: Place) -> bool {
+pub fn settle<N: Notes, C: Counts>(
+    notes: &N,
+    counts: &C,
+    counted: CountedConnection,
+    place: Place,
+) -> bool {
     let Some(at) = notes.find(counted) else {
         return place.0 == 0 || open(notes, counts, counted, place);
     };
@@ -50,20 +55,25 @@ fn is_at<C: Counts>(counts: &C, at: u32, place: Place) -> bool {
 /// Counts a connection at a place, unless another CPU does so at the same moment; returns false if there is
 /// no room.
 #[inline(always)]
-fn open<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted, place: Place) -> bool {
+fn open<N: Notes, C: Counts>(
+    notes: &N,
+    counts: &C,
+    counted: CountedConnection,
+    place: Place,
+) -> bool {
     let Some(count) = counts.add(place) else {
         return false;
     };
     let inserted = notes.insert(counted, count);
-    if inserted != Inserted::Valid {
+    if inserted != NoteInsertion::Valid {
         counts.take_off(count);
     }
-    inserted != Inserted::NoRoom
+    inserted != NoteInsertion::NoRoom
 }
 
 /// Subtracts a connection where a limit counts it, unless another CPU does so.
 #[inline(always)]
-pub fn close<N: Notes, C: Counts>(notes: &N, counts: &C, counted: Counted) {
+pub fn close<N: Notes, C: Counts>(notes: &N, counts: &C, counted: CountedConnection) {
     for _ in 0..LOOKS {
         let Some(at) = notes.find(counted) else {
             return;

@@ -1,7 +1,7 @@
 //! The table of notes, and their insertion.
 
-use super::word::{BEGUN, Counted, IN_SECOND, NAME, VALID, begun, is_of};
-use crate::connection::line::{Both, SLOTS, Seen, Slots, first_of, line_of, slot_of};
+use super::word::{BEGUN, CountedConnection, IN_SECOND, NAME, VALID, begun, is_of};
+use crate::connection::line::{KeyMatches, SLOTS, SlotMatches, Slots, first_of, line_of, slot_of};
 
 /// The number of attempts to begin a note while other CPUs change the same lines.
 const TRIES: u32 = 16;
@@ -11,8 +11,8 @@ const ROUNDS: u32 = 8;
 
 /// The table of notes.
 pub trait Notes {
-    /// Calls [`look`] on a line.
-    fn look(&self, line: u32, sought: u64) -> Seen;
+    /// Calls [`search`] on a line.
+    fn search(&self, line: u32, sought: u64) -> SlotMatches;
 
     /// The word at an index.
     fn get(&self, at: u32) -> u64;
@@ -21,7 +21,7 @@ pub trait Notes {
     fn compare_and_swap(&self, at: u32, seen: u64, wanted: u64) -> bool;
 
     /// Calls [`find`].
-    fn find(&self, counted: Counted) -> Option<u32>
+    fn find(&self, counted: CountedConnection) -> Option<u32>
     where
         Self: Sized,
     {
@@ -29,7 +29,7 @@ pub trait Notes {
     }
 
     /// Calls [`insert`].
-    fn insert(&self, counted: Counted, count: u32) -> Inserted
+    fn insert(&self, counted: CountedConnection, count: u32) -> NoteInsertion
     where
         Self: Sized,
     {
@@ -40,7 +40,7 @@ pub trait Notes {
 /// The result of inserting a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Inserted {
+pub enum NoteInsertion {
     /// The note is in the table.
     Valid = 0,
     /// Another CPU has noted the same.
@@ -49,7 +49,7 @@ pub enum Inserted {
     NoRoom = 2,
 }
 
-impl Inserted {
+impl NoteInsertion {
     /// The result with that number.
     #[must_use]
     #[inline(always)]
@@ -64,41 +64,41 @@ impl Inserted {
 
 /// Finds the words of a line with the same [`NAME`] as `sought`.
 #[inline(always)]
-pub fn look<S: Slots>(slots: &S, sought: u64) -> Seen {
-    Seen::of(slots, |word| (word ^ sought) & NAME)
+pub fn search<S: Slots>(slots: &S, sought: u64) -> SlotMatches {
+    SlotMatches::of(slots, |word| (word ^ sought) & NAME)
 }
 
 #[inline(always)]
-fn look_in_both<N: Notes>(notes: &N, counted: Counted) -> Both {
+fn search_both<N: Notes>(notes: &N, counted: CountedConnection) -> KeyMatches {
     let [first, second] = counted.lines();
     let sought = counted.in_first();
-    Both::new(
-        notes.look(first, sought),
-        notes.look(second, sought | IN_SECOND),
+    KeyMatches::new(
+        notes.search(first, sought),
+        notes.search(second, sought | IN_SECOND),
     )
 }
 
 /// Returns the index of the note of a connection by a limit.
 #[inline(always)]
-pub fn find<N: Notes>(notes: &N, counted: Counted) -> Option<u32> {
-    let found = look_in_both(notes, counted).found;
+pub fn find<N: Notes>(notes: &N, counted: CountedConnection) -> Option<u32> {
+    let found = search_both(notes, counted).found;
     (found != 0).then(|| first_of(found, counted.lines()))
 }
 
 /// Notes that a limit counts a connection in the word at the index `count`.
 #[inline(always)]
-pub fn insert<N: Notes>(notes: &N, counted: Counted, count: u32) -> Inserted {
+pub fn insert<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> NoteInsertion {
     match begin(notes, counted, count) {
         Some(at) => confirm(notes, counted, count, at),
-        None => Inserted::NoRoom,
+        None => NoteInsertion::NoRoom,
     }
 }
 
 #[inline(always)]
-fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
+fn begin<N: Notes>(notes: &N, counted: CountedConnection, count: u32) -> Option<u32> {
     let lines = counted.lines();
     for _ in 0..TRIES {
-        let free = look_in_both(notes, counted).free;
+        let free = search_both(notes, counted).free;
         if free == 0 {
             return None;
         }
@@ -112,18 +112,18 @@ fn begin<N: Notes>(notes: &N, counted: Counted, count: u32) -> Option<u32> {
 
 /// Makes a begun note valid, unless there is another.
 #[inline(always)]
-fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Inserted {
+fn confirm<N: Notes>(notes: &N, counted: CountedConnection, count: u32, at: u32) -> NoteInsertion {
     let lines = counted.lines();
     let mine = begun(counted, count, at);
     for _ in 0..ROUNDS {
-        let others = others(look_in_both(notes, counted).found, lines, at);
+        let others = others(search_both(notes, counted).found, lines, at);
         if others == 0 {
             let valid = mine ^ BEGUN ^ VALID;
             // This fails if the connection is closed by now, or an earlier note has replaced this one.
             if notes.compare_and_swap(at, mine, valid) {
-                return Inserted::Valid;
+                return NoteInsertion::Valid;
             }
-            return Inserted::Twice;
+            return NoteInsertion::Twice;
         }
         let other_at = first_of(others, lines);
         let other = notes.get(other_at);
@@ -136,7 +136,7 @@ fn confirm<N: Notes>(notes: &N, counted: Counted, count: u32, at: u32) -> Insert
         notes.compare_and_swap(other_at, other, 0);
     }
     notes.compare_and_swap(at, mine, 0);
-    Inserted::Twice
+    NoteInsertion::Twice
 }
 
 /// Removes the word at an index from a set.

@@ -8,7 +8,7 @@ use crate::{
     connection::{
         Place,
         count::{self, Counts, LINES, MOST_OPEN},
-        line::{SLOTS, Seen, Slots, word_at},
+        line::{SLOTS, SlotMatches, Slots, word_at},
     },
     table::HashKey,
 };
@@ -64,8 +64,8 @@ struct TheNotes<'t>(&'t Words);
 struct TheCounts<'t>(&'t Words);
 
 impl Notes for TheNotes<'_> {
-    fn look(&self, line: u32, sought: u64) -> Seen {
-        look(&self.0.line(line), sought)
+    fn search(&self, line: u32, sought: u64) -> SlotMatches {
+        search(&self.0.line(line), sought)
     }
 
     fn get(&self, at: u32) -> u64 {
@@ -78,8 +78,8 @@ impl Notes for TheNotes<'_> {
 }
 
 impl Counts for TheCounts<'_> {
-    fn look(&self, line: u32, place: Place) -> Seen {
-        count::look(&self.0.line(line), place)
+    fn search(&self, line: u32, place: Place) -> SlotMatches {
+        count::search(&self.0.line(line), place)
     }
 
     fn get(&self, at: u32) -> u64 {
@@ -132,8 +132,8 @@ impl Tables {
     }
 }
 
-fn counted(cookie: u64, limit: u32) -> Counted {
-    Counted {
+fn counted(cookie: u64, limit: u32) -> CountedConnection {
+    CountedConnection {
         name: Name::new(&KEY, cookie),
         limit,
     }

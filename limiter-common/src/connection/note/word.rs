@@ -45,7 +45,7 @@ pub struct Name(pub u64);
 
 /// A connection and the position of a limit among the limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedConnection {
     /// The connection.
     pub name: Name,
     /// The position, below [`MOST_LIMITS`].
@@ -94,7 +94,7 @@ const fn mixed(hash_key: &HashKey, round: u64, half: u64) -> u64 {
     hash_key.word_hash(half | (round + 1) << 60) & HALF_MASK
 }
 
-impl Counted {
+impl CountedConnection {
     /// Returns its two lines in the table of notes.
     #[inline(always)]
     pub(super) const fn lines(self) -> [u32; 2] {
@@ -151,13 +151,13 @@ const fn low(word: u64, bits: u32) -> u32 {
 
 /// Whether a word from an earlier search still has the same name, in either line.
 #[inline(always)]
-pub(super) const fn is_of(word: u64, counted: Counted) -> bool {
+pub(super) const fn is_of(word: u64, counted: CountedConnection) -> bool {
     word != 0 && (word ^ counted.in_first()) & NAME & !IN_SECOND == 0
 }
 
 /// Makes a begun note for that index.
 #[inline(always)]
-pub(super) const fn begun(counted: Counted, count: u32, at: u32) -> u64 {
+pub(super) const fn begun(counted: CountedConnection, count: u32, at: u32) -> u64 {
     let is_first = line_of(at) == counted.lines()[0];
     let in_line = if is_first { 0 } else { IN_SECOND };
     counted.in_first() | in_line | count as u64 | BEGUN
@@ -176,5 +176,5 @@ pub const fn limit_of(word: u64) -> Option<u32> {
 /// Returns the socket's cookie of the connection noted in the word at an index.
 #[must_use]
 pub fn cookie_of(hash_key: &HashKey, at: u32, word: u64) -> Option<u64> {
-    Counted::of_note(at, word).map(|counted| counted.name.cookie(hash_key))
+    CountedConnection::of_note(at, word).map(|counted| counted.name.cookie(hash_key))
 }

@@ -1,7 +1,7 @@
 //! Gives tokens back to one bucket.
 
 use limiter_common::{
-    bucket::{ATTEMPTS, Updated},
+    bucket::{ATTEMPTS, UpdateOutcome},
     owner::BucketKey,
     strategy::{
         Parameters,
@@ -11,7 +11,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::Units;
 
-use super::{BucketMaps, DatapathError, lines::UnitsAt};
+use super::{BucketMaps, DatapathError, lines::TimedUnits};
 
 impl BucketMaps {
     /// Gives `cost` tokens back to a bucket with these parameters, at most its debt; `None`: the
@@ -30,7 +30,7 @@ impl BucketMaps {
         units: &Units,
         now_ns: u64,
     ) -> Result<(), DatapathError> {
-        let at = &UnitsAt { units, now_ns };
+        let at = &TimedUnits { units, now_ns };
         let location = self.location(key, parameters.unit);
         let has_log = parameters.strategy().has_log();
         if has_log {
@@ -53,7 +53,7 @@ impl BucketMaps {
         key: &BucketKey,
         parameters: &Parameters,
         count: u64,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
     ) -> Result<(), DatapathError> {
         let location = self.location(key, parameters.unit);
         for _ in 0..ATTEMPTS {
@@ -67,7 +67,7 @@ impl BucketMaps {
                 self.state(&self.location(&stamp, parameters.stamp_unit), at)
             })?;
             let left = cursor.without_last(count, &log, at.now_ns).state();
-            if self.swap(&location, at, seen, left)?.updated == Updated::Stored {
+            if self.swap(&location, at, seen, left)?.updated == UpdateOutcome::Stored {
                 let taken = if left == 0 { STAMPS } else { count };
                 return self.clear_stamps(
                     key,
@@ -88,7 +88,7 @@ impl BucketMaps {
         &self,
         key: &BucketKey,
         parameters: &Parameters,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         stamps: impl Iterator<Item = (u64, u64)>,
     ) -> Result<(), DatapathError> {
         for (number, stamp) in stamps.filter(|(_, stamp)| *stamp > at.now_ns) {

@@ -3,7 +3,7 @@
 use std::hint;
 
 use limiter_common::{
-    bucket::{self, Bucket, Updated},
+    bucket::{self, Bucket, UpdateOutcome},
     limit::LimitId,
     owner::BucketKey,
     strategy::Spend,
@@ -12,7 +12,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketMaps, DatapathError, location::BucketLocation, orders::Ended};
+use super::{BucketMaps, DatapathError, location::BucketLocation, orders::OrderOutcome};
 
 /// The maximum number of attempts to change a bucket that packets keep changing. Many more than a
 /// packet makes: an operator can wait.
@@ -73,7 +73,7 @@ impl BucketMaps {
     pub(super) fn state(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
     ) -> Result<u64, DatapathError> {
         let unit = table::unit_of(location.fingerprint);
         let stored = self.stored(location)?;
@@ -85,9 +85,9 @@ impl BucketMaps {
     pub(super) fn alter(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         wanted: impl Fn(u64) -> u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| {
             let seen = self.state(location, at)?;
             // The order may be declined because the bucket counts in another unit; it counts in
@@ -101,10 +101,10 @@ impl BucketMaps {
     pub(super) fn swap(
         &self,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         seen: u64,
         wanted: u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         self.carry_out(&Order {
             kind: OrderKind::Swap as u32,
             seen,
@@ -119,21 +119,21 @@ impl BucketMaps {
         &self,
         kind: OrderKind,
         location: &BucketLocation,
-        at: &UnitsAt<'_>,
+        at: &TimedUnits<'_>,
         spend: Spend,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         repeat(|| self.order(kind, location, spend, at.now_ns))
     }
 
     /// Fills a bucket, regardless of its unit.
-    pub(super) fn clear(&self, location: &BucketLocation) -> Result<Ended, DatapathError> {
+    pub(super) fn clear(&self, location: &BucketLocation) -> Result<OrderOutcome, DatapathError> {
         repeat(|| match self.stored(location)? {
             Some(bucket) => {
                 let found = location.in_unit(bucket.unit);
                 self.order(OrderKind::Clear, &found, Spend::NONE, 0)
             }
-            None => Ok(Ended {
-                updated: Updated::Stored,
+            None => Ok(OrderOutcome {
+                updated: UpdateOutcome::Stored,
                 evicted: false,
             }),
         })
@@ -141,10 +141,15 @@ impl BucketMaps {
 }
 
 /// Repeats an order until no packet interferes.
-fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<Ended, DatapathError> {
+fn repeat(
+    mut order: impl FnMut() -> Result<OrderOutcome, DatapathError>,
+) -> Result<OrderOutcome, DatapathError> {
     for _ in 0..ATTEMPTS {
         let ended = order()?;
-        if !matches!(ended.updated, Updated::Declined | Updated::Contended) {
+        if !matches!(
+            ended.updated,
+            UpdateOutcome::Declined | UpdateOutcome::Contended
+        ) {
             return Ok(ended);
         }
     }
@@ -154,12 +159,12 @@ fn repeat(mut order: impl FnMut() -> Result<Ended, DatapathError>) -> Result<End
 /// The state of a bucket that is full at any time.
 pub(super) const FULL: u64 = 0;
 
-pub(super) struct UnitsAt<'a> {
+pub(super) struct TimedUnits<'a> {
     pub(super) units: &'a Units,
     pub(super) now_ns: u64,
 }
 
-impl UnitsAt<'_> {
+impl TimedUnits<'_> {
     pub(super) fn is_of_stamps(&self, unit: u32) -> bool {
         self.units.unit(unit).is_some_and(Unit::is_of_stamps)
     }

@@ -27,10 +27,11 @@ use limiter_common::{
 };
 use limiter_policy::config::Store;
 
-pub use self::restore::Restored;
+pub use self::restore::RestoreCounts;
 pub(super) use self::sizes::BucketSizes;
 use super::{
-    DatapathError, Settings, hash, map::error, mapped::Mapped, pod::InMap, program::Program,
+    DatapathError, Settings, hash, map::error, mapped_array::MappedArray, pod::InMap,
+    program::Program,
 };
 use crate::native::bucket_in;
 
@@ -44,7 +45,7 @@ pub struct BucketMaps {
     settings: Settings,
     hash: HashMap<MapData, InMap<BucketKey>, InMap<Element>>,
     /// Mapped read-only.
-    table: Mapped<AtomicLine>,
+    table: MappedArray<AtomicLine>,
     /// Indexed by unit number.
     units: Array<MapData, InMap<Unit>>,
     store_counts: PerCpuArray<MapData, u64>,
@@ -72,7 +73,7 @@ impl BucketMaps {
         Ok(Self {
             settings,
             hash: open(BUCKETS)?.try_into().map_err(error(BUCKETS))?,
-            table: Mapped::read_only(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
+            table: MappedArray::read_only(open(TABLE)?.try_into().map_err(error(TABLE))?)?,
             units: open(UNITS)?.try_into().map_err(error(UNITS))?,
             store_counts: open(STORE_COUNTS)?
                 .try_into()

@@ -1,14 +1,14 @@
 //! Moves tokens into and out of a bucket when its rate changes.
 
 use limiter_common::{
-    bucket::Updated,
+    bucket::UpdateOutcome,
     owner::BucketKey,
     strategy::{Parameters, Spend},
     table::OrderKind,
 };
 use limiter_policy::policy::Units;
 
-use super::{BucketMaps, DatapathError, lines::UnitsAt};
+use super::{BucketMaps, DatapathError, lines::TimedUnits};
 
 impl BucketMaps {
     /// The state of a bucket with these parameters; 0, a full bucket, if it is missing.
@@ -20,7 +20,7 @@ impl BucketMaps {
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
         let location = self.location(key, parameters.unit);
-        self.state(&location, &UnitsAt { units, now_ns })
+        self.state(&location, &TimedUnits { units, now_ns })
     }
 
     /// Takes `ticks` from a GCRA bucket with these parameters, and may leave it in debt; or gives `ticks`
@@ -33,7 +33,7 @@ impl BucketMaps {
         (parameters, units, now_ns): (&Parameters, &Units, u64),
     ) -> Result<(), DatapathError> {
         let location = self.location(key, parameters.unit);
-        let at = &UnitsAt { units, now_ns };
+        let at = &TimedUnits { units, now_ns };
         let spend = Spend::unbounded(parameters.gcra.ticks(now_ns), ticks);
         if is_given {
             // A missing bucket is full.
@@ -43,7 +43,7 @@ impl BucketMaps {
         }
         let ended = self.repeat_order(OrderKind::Spend, &location, at, spend)?;
         match ended.updated {
-            Updated::Stored => Ok(()),
+            UpdateOutcome::Stored => Ok(()),
             _ => Err(DatapathError::NoRoomForBucket),
         }
     }

@@ -2,7 +2,7 @@
 
 use aya::EbpfLoader;
 use limiter_common::{
-    bucket::Updated,
+    bucket::UpdateOutcome,
     policy::Shape,
     strategy::Spend,
     table::{EVICTED, Order, OrderKind},
@@ -18,8 +18,8 @@ use crate::kernel::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
-    pub(super) updated: Updated,
+pub(super) struct OrderOutcome {
+    pub(super) updated: UpdateOutcome,
     /// Whether the order evicted a bucket in debt.
     pub(super) evicted: bool,
 }
@@ -32,7 +32,7 @@ impl BucketMaps {
         location: &BucketLocation,
         spend: Spend,
         now_ns: u64,
-    ) -> Result<Ended, DatapathError> {
+    ) -> Result<OrderOutcome, DatapathError> {
         self.carry_out(&Order {
             kind: kind as u32,
             spend,
@@ -41,11 +41,11 @@ impl BucketMaps {
         })
     }
 
-    pub(super) fn carry_out(&self, order: &Order) -> Result<Ended, DatapathError> {
+    pub(super) fn carry_out(&self, order: &Order) -> Result<OrderOutcome, DatapathError> {
         let returned = self.program()?.run_on(order);
         let returned = returned.map_err(DatapathError::Order)?;
-        Ok(Ended {
-            updated: Updated::of_number(returned & !EVICTED),
+        Ok(OrderOutcome {
+            updated: UpdateOutcome::of_number(returned & !EVICTED),
             evicted: returned & EVICTED != 0,
         })
     }

@@ -10,7 +10,7 @@ use limiter_policy::{config::Store, policy::Units};
 
 use super::{
     BucketMaps, DatapathError, bucket_of,
-    lines::{FULL, UnitsAt},
+    lines::{FULL, TimedUnits},
     location::BucketLocation,
 };
 
@@ -71,7 +71,7 @@ impl BucketMaps {
         units: &Units,
         now_ns: u64,
     ) -> Result<u64, DatapathError> {
-        let at = UnitsAt { units, now_ns };
+        let at = TimedUnits { units, now_ns };
         // Find all buckets before the first change. Stamps go last, and only unchanged ones: stamps
         // that packets write after the cursor is gone must count.
         let (stamps, buckets): (Vec<_>, Vec<_>) = buckets

@@ -14,7 +14,7 @@ use limiter_common::{
 };
 use limiter_policy::{config::Store, policy::Units};
 
-use super::{BucketMaps, DatapathError, lines::UnitsAt, location::BucketLocation};
+use super::{BucketMaps, DatapathError, lines::TimedUnits, location::BucketLocation};
 use crate::state::{Debts, HashDebt, StoredDebts, TableDebts};
 
 /// The maximum number of lines for one bucket, and so the largest factor by which a table may have
@@ -24,7 +24,7 @@ const MOST_COPIES: u32 = 16;
 /// The outcome for the buckets in debt. A moving window counts as one bucket; if it is evicted,
 /// each of its parts counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreCounts {
     /// The number of buckets that owe their saved debt, less the tokens returned since.
     pub restored: u64,
     /// The number of buckets that have become full since.
@@ -33,7 +33,7 @@ pub struct Restored {
     pub lost: u64,
 }
 
-impl AddAssign for Restored {
+impl AddAssign for RestoreCounts {
     fn add_assign(&mut self, other: Self) {
         self.restored += other.restored;
         self.full += other.full;
@@ -42,7 +42,7 @@ impl AddAssign for Restored {
 }
 
 /// A bucket that is still in debt.
-struct Owing<'a, T> {
+struct IndebtedBucket<'a, T> {
     bucket: T,
     /// The number of its unit.
     number: u32,
@@ -65,8 +65,8 @@ impl BucketMaps {
         units: &Units,
         now_ns: u64,
         passed_ns: u64,
-    ) -> Result<Restored, DatapathError> {
-        let back = Back {
+    ) -> Result<RestoreCounts, DatapathError> {
+        let back = RestoreContext {
             units,
             kept: &debts.units,
             now_ns,
@@ -99,10 +99,10 @@ impl BucketMaps {
 
     fn lines_to_lines(
         &self,
-        back: &Back<'_>,
+        back: &RestoreContext<'_>,
         table: &TableDebts,
         copies: u32,
-    ) -> Result<Restored, DatapathError> {
+    ) -> Result<RestoreCounts, DatapathError> {
         let (old, new) = (table.lines, self.table.count());
         // In a smaller table, the copies made when the table grew merge again. For every strategy,
         // the debt that lasts longer is the larger number.
@@ -122,7 +122,11 @@ impl BucketMaps {
         })
     }
 
-    fn keys_to_keys(&self, back: &Back<'_>, debts: &[HashDebt]) -> Result<Restored, DatapathError> {
+    fn keys_to_keys(
+        &self,
+        back: &RestoreContext<'_>,
+        debts: &[HashDebt],
+    ) -> Result<RestoreCounts, DatapathError> {
         let (mut owing, mut restored) = back.owing(of_keys(debts));
         let room = self.settings.buckets.capacity as usize;
         let forgotten = owing.len().saturating_sub(room);
@@ -138,12 +142,12 @@ impl BucketMaps {
     /// Adds each bucket's debt at the locations that `locations` returns.
     fn add<T, S: Iterator<Item = BucketLocation>>(
         &self,
-        back: &Back<'_>,
-        owing: Vec<Owing<'_, T>>,
-        mut restored: Restored,
+        back: &RestoreContext<'_>,
+        owing: Vec<IndebtedBucket<'_, T>>,
+        mut restored: RestoreCounts,
         locations: impl Fn(T, u32) -> S,
-    ) -> Result<Restored, DatapathError> {
-        let at = UnitsAt {
+    ) -> Result<RestoreCounts, DatapathError> {
+        let at = TimedUnits {
             units: back.units,
             now_ns: back.now_ns,
         };
@@ -176,8 +180,8 @@ fn of_keys(debts: &[HashDebt]) -> impl Iterator<Item = (BucketKey, u32, u64)> {
     debts.map(|debt| (debt.key, debt.unit, debt.owed))
 }
 
-fn all_lost(debts: &Debts) -> Restored {
-    Restored {
+fn all_lost(debts: &Debts) -> RestoreCounts {
+    RestoreCounts {
         restored: 0,
         full: 0,
         lost: debts.count(),
@@ -185,21 +189,21 @@ fn all_lost(debts: &Debts) -> Restored {
 }
 
 /// The parameters of a restore.
-struct Back<'a> {
+struct RestoreContext<'a> {
     units: &'a Units,
     kept: &'a Units,
     now_ns: u64,
     passed_ns: u64,
 }
 
-impl Back<'_> {
+impl RestoreContext<'_> {
     /// The buckets still in debt, in the order in which they become full. The longest debts come
     /// last, so an insertion cannot evict them for shorter ones.
     fn owing<T>(
         &self,
         debts: impl Iterator<Item = (T, u32, u64)>,
-    ) -> (Vec<Owing<'_, T>>, Restored) {
-        let mut restored = Restored::default();
+    ) -> (Vec<IndebtedBucket<'_, T>>, RestoreCounts) {
+        let mut restored = RestoreCounts::default();
         let mut owing = Vec::new();
         for (bucket, number, owed) in debts {
             let kept = self.kept.unit(number);
@@ -213,7 +217,7 @@ impl Back<'_> {
                 continue;
             };
             restored.restored += count;
-            owing.push(Owing {
+            owing.push(IndebtedBucket {
                 bucket,
                 number,
                 unit,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use limiter_common::{
-    bucket::Updated,
+    bucket::UpdateOutcome,
     strategy::Spend,
     table::{self, OrderKind},
     unit::{MAX_UNITS, Unit},
@@ -69,8 +69,8 @@ impl BucketMaps {
             let now_ns = monotonic_now();
             let ended = self.order(OrderKind::Clear, &location, Spend::NONE, now_ns)?;
             match ended.updated {
-                Updated::Stored => cleared += 1,
-                Updated::Contended => return Err(DatapathError::Contended),
+                UpdateOutcome::Stored => cleared += 1,
+                UpdateOutcome::Contended => return Err(DatapathError::Contended),
                 // The bucket counts in another unit now.
                 _ => {}
             }

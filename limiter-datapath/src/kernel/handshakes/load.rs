@@ -3,7 +3,7 @@
 use aya::{Ebpf, EbpfLoader, programs::SockOps};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{HandshakesError, OfPolicy};
+use super::{HandshakesError, PolicyProgram};
 use crate::kernel::{
     BucketMaps, DatapathError, Manifest, Pins, ReputationMaps, Settings,
     object::{OBJECT, PROGRAM_HANDSHAKES},
@@ -24,7 +24,7 @@ pub(in crate::kernel) fn load(
     buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
-) -> OfPolicy {
+) -> PolicyProgram {
     let shape = &policy.shape;
     let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
     let do_count =
@@ -83,7 +83,7 @@ pub(in crate::kernel) fn load_pinned(
     manifest: &Manifest,
     policy: &CompiledPolicy,
     pins: &Pins,
-) -> OfPolicy {
+) -> PolicyProgram {
     let program = load(maps, buckets, manifest.settings, policy)?;
     if let Some(program) = &program {
         pins.add_handshakes_of(manifest.generation, program)?;

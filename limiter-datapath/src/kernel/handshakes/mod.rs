@@ -19,7 +19,7 @@ use super::{
 
 /// A policy's program for handshakes; `None`: the policy needs none. The error: the policy needs a
 /// program, but there is none.
-pub(super) type OfPolicy = Result<Option<Program>, HandshakesError>;
+pub(super) type PolicyProgram = Result<Option<Program>, HandshakesError>;
 
 /// The program of the policy in force, on the root cgroup. Dropping it detaches the program, unless
 /// the link is pinned.
@@ -27,7 +27,7 @@ pub(super) type OfPolicy = Result<Option<Program>, HandshakesError>;
 pub(super) struct Handshakes {
     // Declared first: the link is dropped before its program.
     link: Option<Link>,
-    program: OfPolicy,
+    program: PolicyProgram,
 }
 
 impl Handshakes {
@@ -44,7 +44,7 @@ impl Handshakes {
 
     /// Takes over the pins of a policy in force: its program, and the link, which may still hold
     /// another policy's program.
-    pub(super) fn adopt(program: OfPolicy, pins: &Pins) -> Result<Self, PinsError> {
+    pub(super) fn adopt(program: PolicyProgram, pins: &Pins) -> Result<Self, PinsError> {
         let mut adopted = Self::of_link(pins.handshakes()?);
         if pins.are_taken() {
             drop(adopted.switch(program, Some(pins)));
@@ -63,7 +63,7 @@ impl Handshakes {
     }
 
     /// Whether handshakes prove sources.
-    pub(super) fn are_noted(&self) -> Result<bool, &HandshakesError> {
+    pub(super) fn status(&self) -> Result<bool, &HandshakesError> {
         match &self.program {
             Ok(Some(program)) if self.holds(program) => Ok(true),
             // Another process may have detached it, or may be about to replace it.
@@ -80,7 +80,7 @@ impl Handshakes {
 
     /// Replaces the present program by another policy's in one step; returns the old program. On
     /// failure the program is detached, and no handshake counts.
-    pub(super) fn switch(&mut self, program: OfPolicy, pins: Option<&Pins>) -> OfPolicy {
+    pub(super) fn switch(&mut self, program: PolicyProgram, pins: Option<&Pins>) -> PolicyProgram {
         let program = match program {
             Ok(Some(program)) => self.attach(&program, pins).map(|()| Some(program)),
             other => other,

@@ -10,7 +10,7 @@ use aya::{
 use limiter_common::{decide::Stage, policy::Shape};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{Clocking, Constants, Device, Instance};
+use super::{ClockSource, Constants, Device, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
@@ -62,7 +62,7 @@ impl Instance {
     ) -> Result<Vec<VerifierCost>, DatapathError> {
         let object = settings.log.object();
         let device = Device::default();
-        let constants = Constants::new(policy, settings, Clocking::Kernel);
+        let constants = Constants::new(policy, settings, ClockSource::Kernel);
         let mut instance = Self::prepare_alone(object, &constants, device, None)?;
         let cost = |name: &String| verifier_cost(&mut instance.ebpf, name);
         programs.iter().map(cost).collect()
@@ -74,7 +74,7 @@ impl Instance {
         policy: &CompiledPolicy,
         interface_number: u32,
         settings: Settings,
-        clocking: Clocking,
+        clocking: ClockSource,
     ) -> Result<Self, DatapathError> {
         Self::load_build(
             settings.log.object(),
@@ -91,7 +91,7 @@ impl Instance {
         policy: &CompiledPolicy,
         interface_number: u32,
         settings: Settings,
-        clocking: Clocking,
+        clocking: ClockSource,
     ) -> Result<Self, DatapathError> {
         let device = Device {
             number: interface_number,

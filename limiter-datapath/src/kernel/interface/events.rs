@@ -133,7 +133,7 @@ impl KnownInterfaces {
     fn update(&mut self, message: &RouteNetlinkMessage) -> Option<LinkEvent> {
         match message {
             RouteNetlinkMessage::NewLink(link) if is_of_interface(link) => {
-                self.is_there(Interface::described_by(link)?)
+                self.insert(Interface::described_by(link)?)
             }
             RouteNetlinkMessage::DelLink(link) if is_of_interface(link) => {
                 let Interface { index, name, .. } = self.0.remove(&link.header.index)?;
@@ -143,7 +143,7 @@ impl KnownInterfaces {
         }
     }
 
-    fn is_there(&mut self, interface: Interface) -> Option<LinkEvent> {
+    fn insert(&mut self, interface: Interface) -> Option<LinkEvent> {
         match self.0.insert(interface.index, interface.clone()) {
             None => Some(LinkEvent::Appeared(interface)),
             Some(before) if before.name != interface.name => Some(LinkEvent::Renamed {

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 pub use self::{
     events::{Events, LinkEvent},
-    sent_back::{SentBack, sent_back},
+    sent_back::{ReturnPath, sent_back},
 };
 use super::{DatapathError, ProgramHolder, stages::is_entry};
 
@@ -165,7 +165,7 @@ pub fn list_now() -> Result<Vec<Interface>, InterfaceError> {
 }
 
 /// Looks for interfaces by names and patterns. Fails if they cannot be limited together.
-pub async fn look(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceError> {
+pub async fn find(names: &[InterfaceName]) -> Result<InterfaceLookup, InterfaceError> {
     let count = interface::names(names).count();
     if count > MAX_INTERFACES as usize {
         return Err(DatapathError::TooManyInterfaces(count).into());

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The fate of frames that a native program sends back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SentBack {
+pub enum ReturnPath {
     /// The frames leave.
     Leave,
     /// The frames are lost: the other end of the veth pair, named here, has no native program.
@@ -31,7 +31,7 @@ pub enum SentBack {
 
 /// The reason why the fate of the frames is unknown.
 #[derive(Debug, Error)]
-enum Unknown {
+enum ReturnPathError {
     #[error("only a frame from outside can try a driver")]
     OfDriver,
     #[error("the kernel does not tell what is at the other end of the veth pair: {0}")]
@@ -49,22 +49,24 @@ enum Unknown {
 }
 
 /// The fate of frames that a native program on the interface with the index `index` sends back.
-pub async fn sent_back(index: u32) -> SentBack {
-    let found = match timeout(PATIENCE, look(index)).await {
+pub async fn sent_back(index: u32) -> ReturnPath {
+    let found = match timeout(PATIENCE, query(index)).await {
         Ok(found) => found,
-        Err(_) => Err(Unknown::Late),
+        Err(_) => Err(ReturnPathError::Late),
     };
-    found.unwrap_or_else(|unknown| SentBack::Unknown(unknown.to_string()))
+    found.unwrap_or_else(|unknown| ReturnPath::Unknown(unknown.to_string()))
 }
 
-async fn look(index: u32) -> Result<SentBack, Unknown> {
+async fn query(index: u32) -> Result<ReturnPath, ReturnPathError> {
     let (connection, handle, _) = rtnetlink::new_connection()?;
     // The connection ends when the handle is dropped.
     tokio::spawn(connection);
     let link = link(&handle, index, None).await;
-    let link = link.map_err(Unknown::Interface)?.ok_or(Unknown::Gone)?;
+    let link = link
+        .map_err(ReturnPathError::Interface)?
+        .ok_or(ReturnPathError::Gone)?;
     if !is_veth(&link) {
-        return Err(Unknown::OfDriver);
+        return Err(ReturnPathError::OfDriver);
     }
     let attributes = || link.attributes.iter();
     let peer = attributes().find_map(|attribute| match attribute {
@@ -76,13 +78,15 @@ async fn look(index: u32) -> Result<SentBack, Unknown> {
         LinkAttribute::LinkNetNsId(id) => Some(*id),
         _ => None,
     });
-    let peer = peer.ok_or(Unknown::NoPeer)?;
+    let peer = peer.ok_or(ReturnPathError::NoPeer)?;
     let peer = self::link(&handle, peer, namespace).await;
-    let peer = peer.map_err(Unknown::Peer)?.ok_or(Unknown::NoPeer)?;
+    let peer = peer
+        .map_err(ReturnPathError::Peer)?
+        .ok_or(ReturnPathError::NoPeer)?;
     Ok(if has_native_program(&peer) {
-        SentBack::Leave
+        ReturnPath::Leave
     } else {
-        SentBack::LostAtPeer(name(&peer))
+        ReturnPath::LostAtPeer(name(&peer))
     })
 }
 
@@ -132,7 +136,7 @@ mod tests {
     use crate::kernel::interface;
 
     /// The fate of frames sent back on an interface of a namespace.
-    fn of(namespace: &Namespace, name: &str) -> Result<SentBack> {
+    fn of(namespace: &Namespace, name: &str) -> Result<ReturnPath> {
         namespace.enter(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -149,10 +153,13 @@ mod tests {
     fn veth_pairs_without_a_program_lose_them() -> Result<()> {
         let namespace = Namespace::new()?;
         namespace.ip(&["link", "add", "a0", "type", "veth", "peer", "name", "b0"])?;
-        assert_eq!(of(&namespace, "a0")?, SentBack::LostAtPeer("b0".to_owned()));
+        assert_eq!(
+            of(&namespace, "a0")?,
+            ReturnPath::LostAtPeer("b0".to_owned())
+        );
         // The other end is in another namespace.
         let pair = Pair::new(&[], &[])?;
-        let lost = SentBack::LostAtPeer(testbed::CLIENT_INTERFACE.to_owned());
+        let lost = ReturnPath::LostAtPeer(testbed::CLIENT_INTERFACE.to_owned());
         assert_eq!(of(&pair.server, SERVER_INTERFACE)?, lost);
         Ok(())
     }
@@ -161,14 +168,14 @@ mod tests {
     fn nobody_knows_of_other_drivers() -> Result<()> {
         let namespace = Namespace::new()?;
         namespace.ip(&["link", "add", "bridge0", "type", "bridge"])?;
-        let of_driver = SentBack::Unknown(Unknown::OfDriver.to_string());
+        let of_driver = ReturnPath::Unknown(ReturnPathError::OfDriver.to_string());
         assert_eq!(of(&namespace, "bridge0")?, of_driver);
         namespace.enter(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
             let gone = runtime.block_on(sent_back(77));
-            assert!(matches!(gone, SentBack::Unknown(_)), "{gone:?}");
+            assert!(matches!(gone, ReturnPath::Unknown(_)), "{gone:?}");
             Ok(())
         })
     }

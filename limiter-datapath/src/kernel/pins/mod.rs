@@ -24,7 +24,7 @@ mod directory;
 mod document;
 mod error;
 mod facts;
-mod look;
+mod find;
 mod lost;
 mod manifest;
 mod namespace;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{Adopted, Previous, names_by_link};
+use super::{Adoption, PreviousPolicy, names_by_link};
 use crate::kernel::{
     Attachment, Datapath, DatapathError,
-    connections::Recounting,
+    connections::RecountProgram,
     handshakes::{self, Handshakes},
     kept::KeptMaps,
     pins::{Manifest, PinnedPolicy, Pins},
@@ -17,7 +17,7 @@ use crate::kernel::{
 
 impl Datapath {
     /// Takes over the pinned objects, and the previous policy if the one in force was not settled.
-    pub fn adopt(pins: Pins) -> Result<Adopted, DatapathError> {
+    pub fn adopt(pins: Pins) -> Result<Adoption, DatapathError> {
         let mut policies = pins.policies()?;
         let interfaces = pins.interfaces()?;
         let held: Vec<_> = interfaces
@@ -33,7 +33,7 @@ impl Datapath {
             let interfaces = interfaces.into_iter();
             let attachments = interfaces.map(|found| Attachment::of_pinned(found, None));
             let attachments = attachments.collect();
-            return Ok(Adopted::Links(pins, attachments));
+            return Ok(Adoption::Links(pins, attachments));
         };
         let PinnedPolicy {
             manifest,
@@ -67,7 +67,7 @@ impl Datapath {
                 manifest: before,
                 programs,
                 handshakes,
-            }) => Some(Previous {
+            }) => Some(PreviousPolicy {
                 policy: compiled(&before)?,
                 kept: (before.kept != manifest.kept)
                     .then(|| KeptMaps::open(&pins, &before))
@@ -97,7 +97,7 @@ impl Datapath {
             attachments,
             held: Vec::new(),
             handshakes: Handshakes::adopt(handshakes, &pins)?,
-            recounting: Recounting::default(),
+            recounting: RecountProgram::default(),
             pins: Some(pins),
         };
         datapath.learn_units()?;
@@ -106,7 +106,7 @@ impl Datapath {
         if datapath.pins.as_ref().is_some_and(Pins::are_taken) {
             datapath.clean_up(previous.as_ref(), &later)?;
         }
-        Ok(Adopted::Datapath(
+        Ok(Adoption::Datapath(
             Box::new(datapath),
             previous.map(Box::new),
         ))
@@ -115,11 +115,11 @@ impl Datapath {
     /// Finishes the interrupted work of killed daemons.
     fn clean_up(
         &mut self,
-        previous: Option<&Previous>,
+        previous: Option<&PreviousPolicy>,
         later: &[PinnedPolicy],
     ) -> Result<(), DatapathError> {
         self.kept.clean_up(&self.manifest.units)?;
-        if let Some(Previous {
+        if let Some(PreviousPolicy {
             kept: Some(kept),
             manifest,
             ..

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, mem};
 use limiter_common::counters::MAX_INTERFACES;
 use limiter_policy::config::Scope;
 
-use super::Made;
+use super::InterfaceProgram;
 use crate::kernel::{Attachment, Datapath, DatapathError, Manifest, NameChange, program::Program};
 
 /// The replaced programs and the removed attachments after a switch.
-pub(super) struct Superseded {
+pub(super) struct ReplacedPrograms {
     pub(super) programs: BTreeMap<u32, Program>,
     pub(super) removed: Vec<Attachment>,
 }
@@ -59,7 +59,7 @@ impl Datapath {
 
     /// Releases attachments at the indices of the interfaces in `made`, because pins are named by index.
     /// The former interfaces have vanished, or have moved to another network namespace.
-    pub(super) fn make_way(&mut self, made: &[Made]) -> Result<(), DatapathError> {
+    pub(super) fn make_way(&mut self, made: &[InterfaceProgram]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
             let mut made = made.iter().map(|made| &made.interface);
             made.any(|interface| interface.index == found.index && !found.is_on(interface))
@@ -88,9 +88,9 @@ impl Datapath {
     /// Puts all programs in force, or none.
     pub(super) fn switch(
         &mut self,
-        made: Vec<Made>,
+        made: Vec<InterfaceProgram>,
         manifest: &Manifest,
-    ) -> Result<Superseded, DatapathError> {
+    ) -> Result<ReplacedPrograms, DatapathError> {
         self.make_way(&made)?;
         // Attach first: an interface may refuse it.
         let mut successors = BTreeMap::new();
@@ -135,7 +135,7 @@ impl Datapath {
             self.attachments[index].set_interface(name);
         }
         self.keep(new)?;
-        Ok(Superseded { programs, removed })
+        Ok(ReplacedPrograms { programs, removed })
     }
 
     /// Puts the older programs back in force.

@@ -41,33 +41,37 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, Restored, Settings,
-    handshakes, instance::Device, interface::Interface, kept::KeptMaps, log::Forwarding,
-    pins::Pins, program::Program,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, RestoreCounts,
+    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps,
+    log::LogForwarder, pins::Pins, program::Program,
 };
 use crate::state::SetDebts;
 
 /// A policy with verified programs, not yet in force.
-pub struct Prepared {
+pub struct PreparedPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The new sets of maps; all sets if the present ones do not fit.
     kept: KeptMaps,
     replaces_kept: bool,
-    made: Vec<Made>,
-    handshakes: handshakes::OfPolicy,
+    made: Vec<InterfaceProgram>,
+    handshakes: handshakes::PolicyProgram,
 }
 
-struct Made {
+struct InterfaceProgram {
     interface: Interface,
     device: Device,
     program: Program,
-    forwarding: Option<Forwarding>,
+    forwarding: Option<LogForwarder>,
 }
 
-impl Prepared {
+impl PreparedPolicy {
     /// Restores debts from `passed_ns` ago into the new buckets.
-    pub fn restore(&self, sets: &[SetDebts], passed_ns: u64) -> Result<Restored, DatapathError> {
+    pub fn restore(
+        &self,
+        sets: &[SetDebts],
+        passed_ns: u64,
+    ) -> Result<RestoreCounts, DatapathError> {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
         let (kept, units) = (&self.kept, &self.policy.units);
         Datapath::restore_into(kept, units, name_of, sets, passed_ns)
@@ -89,24 +93,24 @@ impl Prepared {
 }
 
 /// The result of [`Datapath::adopt`].
-pub enum Adopted {
+pub enum Adoption {
     /// A policy in force, and the previous one if it was not settled.
-    Datapath(Box<Datapath>, Option<Box<Previous>>),
+    Datapath(Box<Datapath>, Option<Box<PreviousPolicy>>),
     /// No policy that this version can read. There may be links with programs of another version.
     Links(Pins, Vec<Attachment>),
 }
 
 /// The previous policy, to be settled or reverted.
-pub struct Previous {
+pub struct PreviousPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The policy's kept maps, if the new policy has others.
     kept: Option<KeptMaps>,
     /// The outcome for debts, if the buckets are new.
-    carried: Option<Restored>,
+    carried: Option<RestoreCounts>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
-    handshakes: handshakes::OfPolicy,
+    handshakes: handshakes::PolicyProgram,
     /// Attachments to interfaces that the new policy does not limit. They stay until the change is
     /// settled.
     removed: Vec<Attachment>,
@@ -115,7 +119,7 @@ pub struct Previous {
     attached: BTreeMap<u32, String>,
 }
 
-impl Previous {
+impl PreviousPolicy {
     /// The previous policy's manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
@@ -124,7 +128,7 @@ impl Previous {
 
     /// The outcome for debts; `None`: the buckets are the same.
     #[must_use]
-    pub const fn carried(&self) -> Option<Restored> {
+    pub const fn carried(&self) -> Option<RestoreCounts> {
         self.carried
     }
 
@@ -138,7 +142,7 @@ impl Previous {
 impl Datapath {
     /// Puts a policy in force on all its interfaces or, with an error, on none. Interfaces that it
     /// does not limit keep the old policy until the change is settled.
-    pub fn apply(&mut self, mut prepared: Prepared) -> Result<Previous, DatapathError> {
+    pub fn apply(&mut self, mut prepared: PreparedPolicy) -> Result<PreviousPolicy, DatapathError> {
         // First, because without room for all bans it fails, and then nothing may have changed.
         prepared.kept.carry_reputation(&self.kept)?;
         for limit in prepared
@@ -158,7 +162,7 @@ impl Datapath {
             None
         };
         self.carry_sieves(&mut prepared)?;
-        let Prepared {
+        let PreparedPolicy {
             manifest,
             policy,
             kept,
@@ -223,7 +227,7 @@ impl Datapath {
             }
             _ => None,
         };
-        Ok(Previous {
+        Ok(PreviousPolicy {
             manifest: old_manifest,
             policy: old_policy,
             kept,
@@ -237,8 +241,11 @@ impl Datapath {
 
     /// Attaches the programs of [`Self::prepare_more`], unless another policy has come into force
     /// since. Returns the former interfaces of the same names, which have lost the program.
-    pub fn attach_more(&mut self, prepared: Prepared) -> Result<Vec<NameChange>, DatapathError> {
-        let Prepared {
+    pub fn attach_more(
+        &mut self,
+        prepared: PreparedPolicy,
+    ) -> Result<Vec<NameChange>, DatapathError> {
+        let PreparedPolicy {
             kept,
             made,
             manifest,

@@ -18,9 +18,9 @@ use limiter_policy::{
     policy::CompiledPolicy,
 };
 
-use super::{Made, Prepared};
+use super::{InterfaceProgram, PreparedPolicy};
 use crate::kernel::{
-    Attachment, Clocking, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
+    Attachment, ClockSource, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
     Settings, handshakes,
     instance::{Constants, Device},
     interface::Interface,
@@ -42,7 +42,7 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
         expected: &[String],
-    ) -> Result<Prepared, DatapathError> {
+    ) -> Result<PreparedPolicy, DatapathError> {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
         let reputation = prepared.kept.reputation();
         if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
@@ -60,7 +60,7 @@ impl Datapath {
         policy: CompiledPolicy,
         interfaces: &[Interface],
         expected: &[String],
-    ) -> Result<Prepared, DatapathError> {
+    ) -> Result<PreparedPolicy, DatapathError> {
         // This must precede the new units in the kernel: by the new units, these buckets would be misread.
         self.kept
             .clear_taken_over(&self.policy.units, &policy.units)?;
@@ -74,7 +74,7 @@ impl Datapath {
         } else {
             self.kept.generation()
         };
-        let mut prepared = Prepared {
+        let mut prepared = PreparedPolicy {
             replaces_kept,
             kept: KeptMaps::new(began_with, manifest.settings),
             manifest: Manifest {
@@ -98,7 +98,7 @@ impl Datapath {
 
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing in
     /// force.
-    pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<Prepared, DatapathError> {
+    pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<PreparedPolicy, DatapathError> {
         self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces, &[])
     }
 
@@ -176,18 +176,18 @@ impl Datapath {
     /// and holds no lock meanwhile.
     fn make(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedPolicy,
         interfaces: &[Interface],
         interface_numbers: &BTreeMap<String, u32>,
-    ) -> Result<Vec<Made>, DatapathError> {
-        let Prepared { kept, policy, .. } = prepared;
+    ) -> Result<Vec<InterfaceProgram>, DatapathError> {
+        let PreparedPolicy { kept, policy, .. } = prepared;
         let settings = prepared.manifest.settings;
         let reputation = kept.reputation().or_else(|| self.kept.reputation());
         let places = interfaces.iter().map(|interface| {
             let interface_number = interface_numbers.get(&interface.name).copied();
             let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
             let maps = kept.of(number).or_else(|| self.kept.of(number));
-            Ok(Place {
+            Ok(ProgramSite {
                 interface,
                 device: Device {
                     number,
@@ -206,10 +206,10 @@ impl Datapath {
 
     fn finish(
         &self,
-        place: &Place<'_>,
+        place: &ProgramSite<'_>,
         mut instance: Instance,
         log: LogLevel,
-    ) -> Result<Made, DatapathError> {
+    ) -> Result<InterfaceProgram, DatapathError> {
         let interface = place.interface;
         let forwarding = match log {
             LogLevel::Off => None,
@@ -218,7 +218,7 @@ impl Datapath {
         // Pins are named by the interface's index at the time of attaching.
         let mut attachments = self.attachments.iter();
         let attached = attachments.find(|found| found.is_on(interface));
-        Ok(Made {
+        Ok(InterfaceProgram {
             interface: Interface {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
@@ -236,7 +236,7 @@ fn no_room(interface: &str) -> DatapathError {
     }
 }
 
-impl Made {
+impl InterfaceProgram {
     pub(super) fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
         Ok(Attachment {
             forwarding: self.forwarding,
@@ -247,11 +247,11 @@ impl Made {
 
 /// Makes and verifies an instance at each place.
 fn instances_at(
-    places: &[Place<'_>],
+    places: &[ProgramSite<'_>],
     policy: &CompiledPolicy,
     settings: Settings,
 ) -> Result<Vec<Instance>, DatapathError> {
-    let constants = Constants::new(policy, settings, Clocking::Kernel);
+    let constants = Constants::new(policy, settings, ClockSource::Kernel);
     let shapes = places.iter().map(|place| constants.shape(place.device));
     let shapes: Vec<_> = shapes.collect();
     let next = AtomicUsize::new(0);
@@ -283,14 +283,14 @@ fn instances_at(
 }
 
 /// An interface and the maps of its program.
-struct Place<'p> {
+struct ProgramSite<'p> {
     interface: &'p Interface,
     device: Device,
     maps: &'p SharedMaps,
     reputation: &'p ReputationMaps,
 }
 
-impl Place<'_> {
+impl ProgramSite<'_> {
     fn instance<'c>(
         &self,
         constants: &Constants<'_>,

@@ -4,14 +4,14 @@ use std::mem;
 
 use tracing::warn;
 
-use super::{Previous, sieves::bring_back_counters};
+use super::{PreviousPolicy, sieves::bring_back_counters};
 use crate::kernel::{
     Attachment, Datapath, DatapathError, Manifest, Pins, handshakes::Handshakes, program::Program,
 };
 
 impl Datapath {
     /// Keeps the policy in force and forgets the previous one.
-    pub fn settle(&mut self, previous: Previous) -> Result<(), DatapathError> {
+    pub fn settle(&mut self, previous: PreviousPolicy) -> Result<(), DatapathError> {
         Program::retire(previous.programs.into_values());
         self.held.clear();
         self.let_go(previous.removed)?;
@@ -32,8 +32,8 @@ impl Datapath {
     }
 
     /// Puts the previous policy back in force, and detaches from interfaces that it was not on.
-    pub fn revert(&mut self, previous: Previous) -> Result<(), DatapathError> {
-        let Previous {
+    pub fn revert(&mut self, previous: PreviousPolicy) -> Result<(), DatapathError> {
+        let PreviousPolicy {
             manifest,
             policy,
             mut kept,

@@ -8,7 +8,7 @@ use limiter_common::{
 use limiter_policy::policy::{CompiledPolicy, Policy, Sieve};
 use tracing::info;
 
-use super::Prepared;
+use super::PreparedPolicy;
 use crate::{
     kernel::{
         Datapath, DatapathError, Manifest, Settings, SieveMaps, kept::KeptMaps, monotonic_now,
@@ -32,7 +32,7 @@ impl Datapath {
     }
 
     /// Copies the addresses of the sieves in force to a policy's sieves that have their own maps.
-    pub(super) fn carry_sieves(&self, prepared: &mut Prepared) -> Result<(), DatapathError> {
+    pub(super) fn carry_sieves(&self, prepared: &mut PreparedPolicy) -> Result<(), DatapathError> {
         let settings = prepared.manifest.settings;
         if settings.sieves_since == self.settings().sieves_since {
             return Ok(());
@@ -99,7 +99,7 @@ pub(super) fn bring_back_counters(
     }
 }
 
-impl Prepared {
+impl PreparedPolicy {
     /// Restores sieves saved `passed_ns` ago into sieves with the same name and lists; the others
     /// start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {

@@ -6,18 +6,18 @@ use limiter_common::{
     sieve::Word,
 };
 
-use crate::kernel::{DatapathError, mapped::Mapped};
+use crate::kernel::{DatapathError, mapped_array::MappedArray};
 
 /// The filter's map. No other process writes to it.
 pub(super) struct BanFilter {
-    words: Mapped<Word>,
+    words: MappedArray<Word>,
     filter: Filter,
 }
 
 impl BanFilter {
     /// Opens the map; a new map gets a secret.
     pub(super) fn new(map: Array<MapData, u64>) -> Result<Self, DatapathError> {
-        let words = Mapped::<Word>::new(map)?;
+        let words = MappedArray::<Word>::new(map)?;
         let filter = match words.all() {
             [first, second, mask, ..] => {
                 if mask.get() == 0 {

@@ -23,7 +23,7 @@ use super::queues::{self, QueueMaps, QueueSizes};
 use crate::kernel::{
     DatapathError,
     map::{again, error},
-    mapped::Mapped,
+    mapped_array::MappedArray,
 };
 
 pub(in crate::kernel) const CONNECTIONS: &str = "CONNECTIONS";
@@ -62,7 +62,7 @@ impl ConnectionSizes {
 /// Reads the maps of connections.
 pub struct ConnectionMaps {
     /// A note for each counted connection, mapped read-only.
-    notes: Mapped<AtomicLine>,
+    notes: MappedArray<AtomicLine>,
     hash_key: HashKey,
     counts: OpenCounts,
     uncounted: Array<MapData, u64>,
@@ -121,7 +121,7 @@ impl ConnectionMaps {
     ) -> Result<Self, DatapathError> {
         let notes = open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?;
         Ok(Self {
-            notes: Mapped::read_only(notes)?,
+            notes: MappedArray::read_only(notes)?,
             hash_key,
             counts: OpenCounts::new(open(CONNECTION_COUNTS)?, sizes)?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,

@@ -3,7 +3,7 @@
 use aya::maps::{Map, MapData};
 use limiter_common::{known_names::NameLine, policy::Shape};
 
-use crate::kernel::{DatapathError, map::error, mapped::Mapped, monotonic_now};
+use crate::kernel::{DatapathError, map::error, mapped_array::MappedArray, monotonic_now};
 
 pub(in crate::kernel) const KNOWN_NAMES: &str = "KNOWN_NAMES";
 
@@ -13,7 +13,7 @@ pub(in crate::kernel) fn lines(shape: &Shape) -> u32 {
 }
 
 /// Reads the hashes of the names in recent queries.
-pub struct KnownNameMap(Mapped<NameLine>);
+pub struct KnownNameMap(MappedArray<NameLine>);
 
 impl KnownNameMap {
     pub(super) fn new(
@@ -21,7 +21,7 @@ impl KnownNameMap {
     ) -> Result<Self, DatapathError> {
         let lines = open(KNOWN_NAMES)?.try_into();
         let lines = lines.map_err(error(KNOWN_NAMES))?;
-        Ok(Self(Mapped::read_only(lines)?))
+        Ok(Self(MappedArray::read_only(lines)?))
     }
 
     pub(super) fn map(&self) -> (&'static str, &MapData) {

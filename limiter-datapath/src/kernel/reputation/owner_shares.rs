@@ -27,7 +27,7 @@ use crate::kernel::{
     grace::wait_for_running_programs,
     hash,
     map::error,
-    mapped::{Mapped, Shared},
+    mapped_array::{MappedArray, SharedElement},
     pod::InMap,
 };
 
@@ -56,7 +56,7 @@ struct SharedShare {
 }
 
 // SAFETY: the type has exactly three such words.
-unsafe impl Shared for SharedShare {
+unsafe impl SharedElement for SharedShare {
     type Value = [u64; 3];
 }
 
@@ -103,7 +103,7 @@ impl Numbers {
 /// Reads and changes the shares of owners.
 pub struct OwnerShareMaps {
     owners: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
-    shares: Mapped<SharedShare>,
+    shares: MappedArray<SharedShare>,
     wanting: KernelHashMap<MapData, InMap<BucketKey>, InMap<u64>>,
     /// `None`: must be read from the map.
     numbers: Mutex<Option<Numbers>>,
@@ -118,7 +118,7 @@ impl OwnerShareMaps {
         let wanting = open(WANTING)?.try_into().map_err(error(WANTING))?;
         Ok(Self {
             owners,
-            shares: Mapped::new(shares.map_err(error(OWNER_SHARES))?)?,
+            shares: MappedArray::new(shares.map_err(error(OWNER_SHARES))?)?,
             wanting,
             numbers: Mutex::new(None),
         })

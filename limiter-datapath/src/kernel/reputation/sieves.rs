@@ -16,7 +16,7 @@ use crate::{
     kernel::{
         DatapathError, batch,
         map::{again, error, set_sum, sum},
-        mapped::Mapped,
+        mapped_array::MappedArray,
         pod::InMap,
     },
     native::SieveMemory,
@@ -38,9 +38,9 @@ pub(super) const NAMES: [&str; 5] = [
 
 /// Reads the maps of sieves.
 pub struct SieveMaps {
-    entries: Mapped<Entry>,
-    heads: Mapped<Word>,
-    shards: Mapped<Shard>,
+    entries: MappedArray<Entry>,
+    heads: MappedArray<Word>,
+    shards: MappedArray<Shard>,
     traffic: PerCpuArray<MapData, InMap<SieveTraffic>>,
     pressures: Arc<PressureMaps>,
     /// The generation of policies that the maps were made for.
@@ -103,9 +103,9 @@ impl SieveMaps {
             hash_key,
         };
         Ok(Self {
-            entries: Mapped::new(entries.try_into().map_err(of_entries)?)?,
-            heads: Mapped::new(heads.try_into().map_err(of_heads)?)?,
-            shards: Mapped::new(shards.try_into().map_err(of_shards)?)?,
+            entries: MappedArray::new(entries.try_into().map_err(of_entries)?)?,
+            heads: MappedArray::new(heads.try_into().map_err(of_heads)?)?,
+            shards: MappedArray::new(shards.try_into().map_err(of_shards)?)?,
             traffic,
             pressures: Arc::new(pressures),
             since,

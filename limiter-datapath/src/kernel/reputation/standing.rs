@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::orders::Orders;
 use crate::{
-    kernel::{DatapathError, map::error, mapped::Mapped},
+    kernel::{DatapathError, map::error, mapped_array::MappedArray},
     native::known_in,
 };
 
@@ -53,7 +53,7 @@ impl StandingSizes {
 /// Reads the maps of standings.
 pub struct StandingMaps {
     /// Mapped read-only.
-    known: Mapped<AtomicLine>,
+    known: MappedArray<AtomicLine>,
     first_tries: Array<MapData, Line>,
     shortage: Array<MapData, u64>,
     sizes: StandingSizes,
@@ -68,7 +68,7 @@ impl StandingMaps {
         sizes: StandingSizes,
     ) -> Result<Self, DatapathError> {
         Ok(Self {
-            known: Mapped::read_only(open(KNOWN)?.try_into().map_err(error(KNOWN))?)?,
+            known: MappedArray::read_only(open(KNOWN)?.try_into().map_err(error(KNOWN))?)?,
             first_tries: open(FIRST_TRIES)?.try_into().map_err(error(FIRST_TRIES))?,
             shortage: open(SHORTAGE)?.try_into().map_err(error(SHORTAGE))?,
             sizes,

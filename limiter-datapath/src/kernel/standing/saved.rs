@@ -3,7 +3,7 @@
 use limiter_common::standing::{Moment, Shortage, Tick};
 
 use crate::{
-    kernel::{Datapath, DatapathError, monotonic_now, replace::Prepared},
+    kernel::{Datapath, DatapathError, monotonic_now, replace::PreparedPolicy},
     state::SavedSources,
 };
 
@@ -19,7 +19,7 @@ impl Datapath {
     }
 }
 
-impl Prepared {
+impl PreparedPolicy {
     /// Restores sources saved `passed_ns` ago into new maps, as far as there is room. Returns the
     /// number of sources that are still known; 0 if the policy uses no standing.
     pub fn restore_saved_sources(

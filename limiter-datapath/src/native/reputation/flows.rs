@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use limiter_common::{
     connection::Ends,
-    server_name::{FirstBytes, Flow, Followed, Meaning, QuicFlow},
+    server_name::{FirstBytes, Flow, Meaning, QuicFlow, SegmentFate},
 };
 
 /// The connections and the QUIC flows; by default none.
@@ -41,7 +41,7 @@ impl MemoryFlows {
 
     pub(super) fn hold(&self, ends: &Ends, (sequence, length): (u32, u32), now_ns: u64) -> bool {
         let held = change(&self.connections, ends, |flow| {
-            let is_told = flow.tell(sequence, length);
+            let is_told = flow.should_report(sequence, length);
             flow.hold(now_ns, is_told)
         });
         held.unwrap_or_default()
@@ -52,7 +52,7 @@ impl MemoryFlows {
         ends: &Ends,
         segment: (u32, u32),
         load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Option<Followed> {
+    ) -> Option<SegmentFate> {
         change(&self.first_bytes, ends, |first| {
             change(&self.connections, ends, |flow| {
                 flow.follow(first, segment, load)

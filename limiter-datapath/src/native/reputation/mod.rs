@@ -13,7 +13,7 @@ mod sieves;
 use limiter_common::{
     address::Address,
     answer,
-    ban::{self, BanKey, BannedAs},
+    ban::{self, BanKey, BanMatch},
     clock::Clock,
     connection::{
         Ends, Place,
@@ -67,11 +67,11 @@ impl Reputation for MemoryReputation {
         &self.standing
     }
 
-    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs {
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch {
         if ban::any(&self.bans, source.family) {
             ban::banned_as(&self.bans, source, || clock.now())
         } else {
-            BannedAs::NOT
+            BanMatch::NOT
         }
     }
 
@@ -143,7 +143,7 @@ impl Reputation for MemoryReputation {
         ends: &Ends,
         segment: (u32, u32),
         load: impl Fn(u32, u32) -> Option<u64>,
-    ) -> Option<server_name::Followed> {
+    ) -> Option<server_name::SegmentFate> {
         self.flows.follow(ends, segment, load)
     }
 

@@ -73,7 +73,7 @@ impl SieveMemory<'_> {
 
 /// A copy of an entry.
 #[derive(Clone, Copy)]
-struct Copied {
+struct EntryCopy {
     held: HeldSource,
     next: u32,
 }
@@ -85,14 +85,19 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
         let before = shard.sequence.atomic().load(Acquire);
         let used = (sieve.geometry.first_entry() + shard.used()) as usize;
         copied.clear();
-        copied.extend((0..).zip(entries).take(used).map(|(number, entry)| Copied {
-            held: HeldSource {
-                key: entry.key(),
-                count: entry.count(),
-                added_ns: entry.added_ns(),
-            },
-            next: entry.next(number),
-        }));
+        copied.extend(
+            (0..)
+                .zip(entries)
+                .take(used)
+                .map(|(number, entry)| EntryCopy {
+                    held: HeldSource {
+                        key: entry.key(),
+                        count: entry.count(),
+                        added_ns: entry.added_ns(),
+                    },
+                    next: entry.next(number),
+                }),
+        );
         fence(Acquire);
         is_exact = before & 1 == 0 && shard.sequence.atomic().load(Acquire) == before;
         if is_exact {

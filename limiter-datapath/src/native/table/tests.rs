@@ -2,7 +2,7 @@ use std::{cell::Cell, collections::HashMap, net::Ipv4Addr, sync::atomic::AtomicU
 
 use limiter_common::{
     address::Address,
-    bucket::{Decide, Decided, Ending, Updated},
+    bucket::{Decide, Ending, Transition, UpdateOutcome},
     limit::{Cost, LimitId},
     strategy::{Parameters, Spend, Strategy, moving_window::Log},
     table::{LOCKED, Line as _, OwnerHash, WAYS},
@@ -59,7 +59,7 @@ fn token<'a>(
 
 impl Token<'_> {
     /// Changes the bucket as a packet does: swaps the state that it has seen, or decides again.
-    fn update(&self, is_refund: bool) -> Updated {
+    fn update(&self, is_refund: bool) -> UpdateOutcome {
         let mut location = TableLocation::default();
         let search = &mut { Search::SINGLE };
         let seen = self.table.find(&self.key, self.unit, search, &mut location);
@@ -72,11 +72,11 @@ impl Token<'_> {
         ended.unwrap_or_else(|| self.table.update(&mut location, self.now, &mut change))
     }
 
-    fn spend(&self) -> Updated {
+    fn spend(&self) -> UpdateOutcome {
         self.update(false)
     }
 
-    fn refund(&self) -> Updated {
+    fn refund(&self) -> UpdateOutcome {
         self.update(true)
     }
 }
@@ -87,15 +87,15 @@ struct Change<'a> {
 }
 
 impl Decide<TableLocation> for Change<'_> {
-    fn decide(&mut self, _: &TableLocation, state: u64) -> Decided {
+    fn decide(&mut self, _: &TableLocation, state: u64) -> Transition {
         let decision = self.spend.apply(state);
         match self.is_refund {
-            true if state == 0 => Decided::leave(state, Ending::Stored),
-            true => Decided {
+            true if state == 0 => Transition::leave(state, Ending::Stored),
+            true => Transition {
                 state: self.spend.undo(state),
                 ending: Ending::GivenBack,
             },
-            false => Decided {
+            false => Transition {
                 state: decision.state,
                 ending: if decision.passes() {
                     Ending::Stored
@@ -126,7 +126,7 @@ fn a_flood_forgets_nobody_while_its_own_buckets_refill() {
             // The debtor's clock stands still, so it never gets a token.
             assert_eq!(
                 token(&table, &debtor, 1, 1, NOW + 1).spend(),
-                Updated::Declined
+                UpdateOutcome::Declined
             );
         }
         token(&table, &flood, 2, 1_000 + number, now.max(NOW + 1)).spend();
@@ -151,10 +151,10 @@ fn a_flood_of_windows_forgets_its_own_and_not_who_is_at_the_limit() {
             now,
         };
         let at_limit = counts(1, 100, NOW);
-        assert_eq!(at_limit.spend(), Updated::Stored);
+        assert_eq!(at_limit.spend(), UpdateOutcome::Stored);
         for source in 2..1_000 {
             let now = NOW + u64::from(source) * 5_000_000;
-            assert_eq!(counts(source, 1, now).spend(), Updated::Stored);
+            assert_eq!(counts(source, 1, now).spend(), UpdateOutcome::Stored);
         }
         assert!(table.lossy_evictions() > 900, "{strategy:?}");
         assert!(table.bucket(&at_limit.key).is_some(), "{strategy:?}");
@@ -165,9 +165,9 @@ fn a_flood_of_windows_forgets_its_own_and_not_who_is_at_the_limit() {
 fn what_happens_when_all_are_in_debt_is_configured() {
     let gcra = gcra(5);
     for (when_full, ended, lossy) in [
-        (WhenFull::Evict, Updated::Stored, 1),
-        (WhenFull::DenyNew, Updated::Unavailable, 0),
-        (WhenFull::PassNew, Updated::Untracked, 0),
+        (WhenFull::Evict, UpdateOutcome::Stored, 1),
+        (WhenFull::DenyNew, UpdateOutcome::Unavailable, 0),
+        (WhenFull::PassNew, UpdateOutcome::Untracked, 0),
     ] {
         let table = table(1, when_full);
         for source in 1..=4 {
@@ -185,7 +185,10 @@ fn what_happens_when_all_are_in_debt_is_configured() {
             assert!(state(&table, &other.key).is_some(), "{source}");
         }
         // Existing buckets still work.
-        assert_eq!(token(&table, &gcra, 1, 4, NOW).spend(), Updated::Stored);
+        assert_eq!(
+            token(&table, &gcra, 1, 4, NOW).spend(),
+            UpdateOutcome::Stored
+        );
     }
 }
 
@@ -193,7 +196,7 @@ fn what_happens_when_all_are_in_debt_is_configured() {
 fn refunds_make_no_bucket() {
     let (table, gcra) = (table(4, WhenFull::Evict), gcra(5));
     let refunded = token(&table, &gcra, 1, 1, NOW);
-    assert_eq!(refunded.refund(), Updated::Stored);
+    assert_eq!(refunded.refund(), UpdateOutcome::Stored);
     assert_eq!(state(&table, &refunded.key), None);
     refunded.spend();
     refunded.spend();
@@ -249,10 +252,10 @@ proptest! {
                 let spent = one.spend();
                 let decision = one.spend.apply(known.unwrap_or(0));
                 if decision.passes() {
-                    prop_assert_eq!(spent, Updated::Stored);
+                    prop_assert_eq!(spent, UpdateOutcome::Stored);
                     model.insert((limit, source), decision.state);
                 } else {
-                    prop_assert_eq!(spent, Updated::Declined);
+                    prop_assert_eq!(spent, UpdateOutcome::Declined);
                 }
             }
         }
@@ -268,7 +271,7 @@ proptest! {
 
 /// A line of one way. Another thread exchanges its bucket to another unit after the state was read, and back
 /// before the bucket is locked.
-struct Exchanged<'a> {
+struct ExchangeRace<'a> {
     line: &'a AtomicLine,
     units: &'a Units,
     /// The bucket's fingerprints in its own unit and in the other.
@@ -276,7 +279,7 @@ struct Exchanged<'a> {
     exchanges: Cell<usize>,
 }
 
-impl Exchanged<'_> {
+impl ExchangeRace<'_> {
     fn exchange_for(&self, turn: usize) {
         if self.exchanges.get() == turn {
             self.exchanges.set(turn + 1);
@@ -286,7 +289,7 @@ impl Exchanged<'_> {
     }
 }
 
-impl table::Line for Exchanged<'_> {
+impl table::Line for ExchangeRace<'_> {
     const WAYS: usize = 1;
 
     fn fingerprint(&self, way: usize) -> u64 {
@@ -323,7 +326,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     let fingerprints =
         [numbers[0], numbers[1]].map(|unit| table::fingerprint(kept, LimitId(1), unit));
     let state = NOW + 50 * SECOND;
-    let line = Exchanged {
+    let line = ExchangeRace {
         line: &table.lines[0],
         units: &table.units,
         fingerprints,
@@ -331,7 +334,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     };
     line.set_fingerprint(0, fingerprints[0]);
     line.set_state(0, state);
-    let store = TableAt {
+    let store = TimedTable {
         table: &table,
         now_ns: NOW,
     };
@@ -342,7 +345,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
         NOW,
     );
     assert_eq!(line.exchanges.get(), 2);
-    assert_eq!(inserted, Inserted::Changed);
+    assert_eq!(inserted, InsertOutcome::Changed);
     assert_eq!(table.lines[0].words()[..2], [fingerprints[0], state]);
 }
 
@@ -365,7 +368,7 @@ fn threads_never_admit_too_much() {
                             // Each thread has its own order.
                             let source = (source * 7 + turn + thread) % SOURCES;
                             let one = token(table, gcra, 1, source + round, NOW);
-                            if one.spend() == Updated::Stored {
+                            if one.spend() == UpdateOutcome::Stored {
                                 admitted[source as usize].fetch_add(1, SeqCst);
                             }
                         }
@@ -412,7 +415,7 @@ fn threads_of_two_policies_never_admit_too_much() {
                             for source in 0..SOURCES {
                                 let source = (source * 7 + turn + thread) % SOURCES;
                                 let one = token(table, gcra, 1, source + round, NOW);
-                                let spent = one.spend() == Updated::Stored;
+                                let spent = one.spend() == UpdateOutcome::Stored;
                                 if spent && turn % 3 == 0 {
                                     one.refund();
                                 } else if spent {

@@ -2,9 +2,9 @@
 
 /// The packets that one bucket admitted: times in nanoseconds, and costs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Admitted(Vec<(u64, u64)>);
+pub(crate) struct Admissions(Vec<(u64, u64)>);
 
-impl Admitted {
+impl Admissions {
     pub(crate) fn add(&mut self, now: u64, cost: u64) {
         self.0.push((now, cost));
     }

@@ -4,7 +4,7 @@ use limiter_common::strategy::Strategy;
 
 /// A window strategy's bucket in unbounded numbers, with a clock that never goes back.
 #[derive(Clone, Debug)]
-pub(crate) struct Exact {
+pub(crate) struct ExactWindow {
     strategy: Strategy,
     count: u64,
     period: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Exact {
     log: Vec<u64>,
 }
 
-impl Exact {
+impl ExactWindow {
     pub(crate) const fn new(strategy: Strategy, count: u64, period: u64) -> Self {
         Self {
             strategy,

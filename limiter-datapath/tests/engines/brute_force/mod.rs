@@ -3,4 +3,4 @@
 mod admitted;
 mod exact;
 
-pub(crate) use self::{admitted::Admitted, exact::Exact};
+pub(crate) use self::{admitted::Admissions, exact::ExactWindow};

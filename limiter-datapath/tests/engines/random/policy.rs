@@ -17,7 +17,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{
     Deny, DnsCookies, DnsMatch, DomainLabels, Fragments, IcmpTypes, Limit, Match, Mode,
-    OverriddenName, Override, OverrideId, Policy, PortRange, Rate, Reserve, Reserved, TcpFlags,
+    OverriddenName, Override, OverrideId, Policy, PortRange, Rate, Reserve, ReserveSize, TcpFlags,
     automatic::at_floor,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -223,7 +223,7 @@ fn deny() -> impl Strategy<Value = Deny> {
 
 /// Shares of a bucket, which hold at every rate.
 fn shares() -> Reserve {
-    let share = |text: &str| Reserved::Share(text.parse().expect("a percentage"));
+    let share = |text: &str| ReserveSize::Share(text.parse().expect("a percentage"));
     Reserve {
         familiar: share("10%"),
         fresh: share("20%"),
@@ -237,7 +237,7 @@ fn reserve() -> impl Strategy<Value = Reserve> {
     // At most the smallest burst.
     prop::array::uniform4(0u64..40).prop_map(|mut tokens| {
         tokens.sort_unstable();
-        let [familiar, fresh, retried, unknown] = tokens.map(Reserved::Tokens);
+        let [familiar, fresh, retried, unknown] = tokens.map(ReserveSize::Tokens);
         Reserve {
             familiar,
             fresh,

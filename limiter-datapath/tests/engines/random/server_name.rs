@@ -5,23 +5,23 @@ use limiter_policy::policy::{DnsName, NamePattern};
 use proptest::{prelude::*, sample::subsequence};
 
 use super::question::{NAMES, name_of, names_of};
-use crate::server_name::Known;
+use crate::server_name::ConnectionName;
 
 /// The known name of a segment's connection.
-pub(crate) fn server_name(facts: &Facts) -> Known {
+pub(crate) fn server_name(facts: &Facts) -> ConnectionName {
     let ports = [facts.source_port, facts.destination_port];
     // No connection has port 0, but the ports read from a later fragment may be 0.
     if facts.transport != Transport::Tcp || ports.contains(&0) {
-        return Known::Nothing;
+        return ConnectionName::Nothing;
     }
     let named = &NAMES[1..];
     let number = u64::from(ports[0] ^ ports[1]) + facts.source.low;
     match number % (named.len() as u64 + 2) {
-        0 => Known::Nothing,
-        1 => Known::Nameless,
+        0 => ConnectionName::Nothing,
+        1 => ConnectionName::Nameless,
         other => {
             let name = usize::try_from(other - 2).expect("a few names");
-            Known::Name(name_of(named[name]))
+            ConnectionName::Name(name_of(named[name]))
         }
     }
 }

@@ -8,7 +8,7 @@ use limiter_common::{
     reason::Reason::{self, Iprep, IprepPerma, OverLimit},
     sieve::{Geometry, HeldSource, Pressure, pressure_of_limit},
 };
-use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, possible_cpus};
+use limiter_datapath::kernel::{ClockSource, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::{CompiledPolicy, PermaBlock, Sieve, SieveSizes},
@@ -40,7 +40,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         };
         let mut settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?;
         settings.sieves = SieveSizes::of(&tables.sieves);
-        let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+        let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let maps = instance.take_maps(settings)?;
         let reputation = instance.take_reputation(settings)?;
         let index = pressure_of_limit(LimitId(20));
@@ -53,8 +53,8 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         let instance = &instance;
         let hammer = |seed: u32| {
             (0..ROUNDS).try_for_each(|round| {
-                let who = (round.wrapping_mul(seed)) % 100;
-                instance.hammer(&from(who), TIMES).map(drop)
+                let source = (round.wrapping_mul(seed)) % 100;
+                instance.hammer(&from(source), TIMES).map(drop)
             })
         };
         thread::scope(|scope| {

@@ -16,7 +16,7 @@ use crate::{differential::generate, engine::Engines};
 #[derive(Clone, Debug)]
 enum Event {
     Packet {
-        who: u32,
+        source: u32,
         port: u16,
         step: u64,
     },
@@ -28,12 +28,9 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let who = prop_oneof![0..6_u32, 0..40_u32, 0..1_000_u32];
-    let packet = (who, 53..55_u16, 0..2_000_000_u64).prop_map(|(who, port, step)| Event::Packet {
-        who,
-        port,
-        step,
-    });
+    let source = prop_oneof![0..6_u32, 0..40_u32, 0..1_000_u32];
+    let packet = (source, 53..55_u16, 0..2_000_000_u64)
+        .prop_map(|(source, port, step)| Event::Packet { source, port, step });
     let pressure =
         (0..4_usize, 0..6_u32, 0..SECOND).prop_map(|(of, pressure, lasts)| Event::Pressure {
             of,
@@ -93,9 +90,9 @@ fn kernel_and_native_agree_on_any_packets() -> Result<()> {
     let mut reasons = Vec::new();
     for event in generate(&events, &mut TestRunner::default()) {
         match event {
-            Event::Packet { who, port, step } => {
+            Event::Packet { source, port, step } => {
                 now += step;
-                reasons.push(engines.judge(now, &udp(who, port)));
+                reasons.push(engines.judge(now, &udp(source, port)));
             }
             Event::Pressure {
                 of,

@@ -91,9 +91,9 @@ fn udp(number: u32, port: u16) -> Vec<u8> {
 fn one_in_each(engines: &mut Engines, index: u32) -> Result<()> {
     engines.press(index, 0, LONG)?;
     // Each hit moves an address one list down; at the fifth it goes from list 1 to list 0.
-    for (who, hits) in [(3, 1), (2, 2), (1, 3), (0, 5)] {
+    for (source, hits) in [(3, 1), (2, 2), (1, 3), (0, 5)] {
         for _ in 0..hits {
-            engines.judge(0, &from(who));
+            engines.judge(0, &from(source));
         }
     }
     let there = engines.in_sieve(0);
@@ -139,16 +139,16 @@ fn sources_in_too_low_a_list_are_dropped() -> Result<()> {
         let mut engines = Engines::new(&policy([total(20, "main")], [blocking("main")]))?;
         one_in_each(&mut engines, index)?;
         engines.press(index, pressure, LONG)?;
-        for ((who, list), reason) in (0..).zip(lists).zip(reasons) {
+        for ((source, list), reason) in (0..).zip(lists).zip(reasons) {
             let before = engines.sieve_traffic(index)?;
-            let verdict = engines.verdict(0, &from(who));
-            assert_eq!(verdict.reason, reason, "{who} under {pressure}");
+            let verdict = engines.verdict(0, &from(source));
+            assert_eq!(verdict.reason, reason, "{source} under {pressure}");
             let is_dropped = matches!(reason, Iprep | IprepPerma);
             assert_eq!(verdict.denied_by(), is_dropped.then_some(0));
             // Each number of hits occurs only once.
-            let hits = [6, 4, 3, 2, 1][who as usize];
+            let hits = [6, 4, 3, 2, 1][source as usize];
             let there = engines.in_sieve(0);
-            assert!(there.list(list).any(|one| one.count == hits), "{who}");
+            assert!(there.list(list).any(|one| one.count == hits), "{source}");
             let after = engines.sieve_traffic(index)?;
             assert_eq!(after.arrived.packets, before.arrived.packets + 1);
             assert_eq!((after.scored, after.contended), (before.scored + 1, 0));

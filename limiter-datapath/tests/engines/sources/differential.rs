@@ -105,7 +105,7 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         assert!(engines.assert_same_standing()? > 10);
         engines.assert_same_state();
     }
-    for what in [
+    for outcome in [
         "proven",
         "familiar",
         "fresh",
@@ -115,8 +115,8 @@ standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apar
         "for a reserve",
     ] {
         assert!(
-            seen.get(what).is_some_and(|times| *times > 50),
-            "{what}: {seen:?}"
+            seen.get(outcome).is_some_and(|times| *times > 50),
+            "{outcome}: {seen:?}"
         );
     }
     Ok(())

@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow, bail};
 use limiter_common::standing::{Record, Standing};
 use limiter_datapath::{
     kernel::{
-        Adopted, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, Prepared, Previous,
-        Settings, possible_cpus,
+        Adoption, Datapath, KnownSources, LogLevel, Manifest, Pins, PinsError, PreparedPolicy,
+        PreviousPolicy, Settings, possible_cpus,
     },
     state::SavedSources,
 };
@@ -68,14 +68,14 @@ impl Scene {
     pub(super) fn adopt(
         namespace: &Namespace,
         directory: &PinDirectory,
-    ) -> Result<(Self, Option<Previous>)> {
+    ) -> Result<(Self, Option<PreviousPolicy>)> {
         // A command that another test starts at this moment has the lock until it runs.
         let pins = wait_for(|| match Pins::take(&directory.path()) {
             Err(PinsError::InUse(_)) => Ok(None),
             pins => Ok(Some(pins?)),
         })?;
         let adopted = namespace.enter(|| Ok(Datapath::adopt(pins)?))?;
-        let Adopted::Datapath(datapath, previous) = adopted else {
+        let Adoption::Datapath(datapath, previous) = adopted else {
             bail!("no policy is pinned");
         };
         let scene = Self {
@@ -116,15 +116,15 @@ impl Scene {
     }
 
     /// Does the same as [`Self::replace`], but does not settle it.
-    pub(super) fn apply(&mut self, standing: &str) -> Result<Previous> {
+    pub(super) fn apply(&mut self, standing: &str) -> Result<PreviousPolicy> {
         self.apply_by(&text(standing), |_| Ok(()))
     }
 
     fn apply_by(
         &mut self,
         text: &str,
-        fill: impl FnOnce(&Prepared) -> Result<()> + Send,
-    ) -> Result<Previous> {
+        fill: impl FnOnce(&PreparedPolicy) -> Result<()> + Send,
+    ) -> Result<PreviousPolicy> {
         let config = config::parse(text, "test").map_err(|errors| anyhow!("{errors}"))?;
         let policy = CompiledPolicy::new(&config.policy, possible_cpus())?;
         let present = self.datapath.manifest();
@@ -145,7 +145,7 @@ impl Scene {
 
     /// Whether handshakes are noted.
     pub(super) fn notes_handshakes(&self) -> Result<bool> {
-        let noted = self.datapath.are_handshakes_noted();
+        let noted = self.datapath.handshake_status();
         noted.map_err(|error| anyhow!("{error}"))
     }
 

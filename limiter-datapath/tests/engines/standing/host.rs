@@ -20,12 +20,12 @@ use crate::engine::START;
 
 /// Counts the look-ups of buckets.
 #[derive(Default)]
-pub(super) struct Counting {
+pub(super) struct CountingStore {
     buckets: MemoryBuckets,
     pub(super) finds: Cell<u32>,
 }
 
-impl BucketStore for Counting {
+impl BucketStore for CountingStore {
     type Location = BucketLocation;
 
     fn find(
@@ -58,12 +58,12 @@ impl BucketStore for Counting {
     }
 }
 
-impl Outline for Counting {}
+impl Outline for CountingStore {}
 
 /// The native engine over one policy.
 pub(super) struct Host {
     pub(super) tables: CompiledPolicy,
-    pub(super) buckets: Counting,
+    pub(super) buckets: CountingStore,
     pub(super) offenders: MemoryOffenders,
     reputation: MemoryReputation,
 }
@@ -76,7 +76,7 @@ impl Host {
         };
         Self {
             tables,
-            buckets: Counting::default(),
+            buckets: CountingStore::default(),
             offenders: MemoryOffenders::default(),
             reputation,
         }

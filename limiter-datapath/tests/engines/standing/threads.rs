@@ -8,7 +8,7 @@ use std::{
 use limiter_common::{
     address::Address,
     answer::Exchange,
-    ban::{BanKey, BannedAs},
+    ban::{BanKey, BanMatch},
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
@@ -16,7 +16,7 @@ use limiter_common::{
     judged::Packet,
     limit::IdFormat,
     policy::Tables,
-    reason::Reason::{Contended, OverLimit, Reserved, WithinLimits},
+    reason::Reason::{Contended, OverLimit, ReserveSize, WithinLimits},
     reputation::Reputation,
     sources::StandingStore,
     standing::Standing,
@@ -32,14 +32,14 @@ use crate::engine::{START, policy};
 const TIMES: u64 = 20_000;
 
 /// Known sources, without bans and sieves, for several threads.
-struct Known(MemoryStanding);
+struct KnownReputation(MemoryStanding);
 
-impl Reputation for Known {
+impl Reputation for KnownReputation {
     fn sources(&self) -> &impl StandingStore {
         &self.0
     }
 
-    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BannedAs {
+    fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch {
         ().banned_as(source, clock)
     }
 
@@ -71,7 +71,7 @@ impl Reputation for Known {
 struct Race {
     tables: CompiledPolicy,
     buckets: MemoryTable,
-    known: Known,
+    known: KnownReputation,
 }
 
 impl Race {
@@ -88,7 +88,7 @@ impl Race {
         }
         Self {
             buckets: MemoryTable::new(64, key, tables.units.clone(), WhenFull::Evict),
-            known: Known(known),
+            known: KnownReputation(known),
             tables,
         }
     }
@@ -118,7 +118,7 @@ impl Race {
                             WithinLimits => {
                                 passed.fetch_add(1, SeqCst);
                             }
-                            Reserved | OverLimit => {}
+                            ReserveSize | OverLimit => {}
                             // On one CPU, the other thread may be interrupted at the bucket.
                             Contended => continue,
                             other => panic!("{other:?}"),

@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 use super::{SECOND, STORES, address, frame, frame_to, limit};
 use crate::{
-    brute_force::Exact,
+    brute_force::ExactWindow,
     engine::{Engines, START, policy, stay_on_one_cpu},
 };
 
@@ -75,22 +75,22 @@ fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
         for store in STORES {
             let mut engines = Engines::with(&pairs(&all), store)?;
             for (port, pair) in (0..).zip(&all) {
-                let what = format!("{store:?}: {pair:?}");
+                let case = format!("{store:?}: {pair:?}");
                 let frame = frame_to(1, port)?;
                 let first_id = FIRST_CUSTOM_ID + 2 * port;
                 let other_id = first_id + u16::from(is_strict_first);
                 for _ in 0..2 {
-                    assert_eq!(engines.judge(0, &frame), WithinLimits, "{what}");
+                    assert_eq!(engines.judge(0, &frame), WithinLimits, "{case}");
                 }
                 let before = bucket(&engines, other_id)?;
-                assert!(before.is_some(), "{what}");
+                assert!(before.is_some(), "{case}");
                 for _ in 0..3 {
                     let verdict = engines.verdict(SECOND, &frame);
-                    assert_eq!(verdict.reason, OverLimit, "{what}");
+                    assert_eq!(verdict.reason, OverLimit, "{case}");
                     let denied_by = 2 * port + u16::from(!is_strict_first);
-                    assert_eq!(verdict.denied_by(), Some(denied_by.into()), "{what}");
+                    assert_eq!(verdict.denied_by(), Some(denied_by.into()), "{case}");
                 }
-                assert_eq!(bucket(&engines, other_id)?, before, "{what}");
+                assert_eq!(bucket(&engines, other_id)?, before, "{case}");
             }
             engines.assert_same_state();
         }
@@ -149,7 +149,9 @@ proptest! {
         let tables = CompiledPolicy::new(&policy(limits(&numbers)), possible_cpus()).expect("it compiles");
         let ticks = tables.rates.iter().map(|parameters| parameters.window.layout.ns(1));
         prop_assert!(ticks.into_iter().all(|tick| tick == 1));
-        let exact = |(strategy, count): &(Strategy, u64)| Exact::new(*strategy, *count, 100 * SECOND);
+        let exact = |(strategy, count): &(Strategy, u64)| {
+            ExactWindow::new(*strategy, *count, 100 * SECOND)
+        };
         let mut exact: Vec<_> = numbers.iter().map(exact).collect();
         let (buckets, frame) = (MemoryBuckets::default(), frame(1).expect("a frame"));
         let mut now = START;

@@ -17,7 +17,7 @@ use testbed::Frame;
 
 use super::SECOND;
 use crate::{
-    brute_force::{Admitted, Exact},
+    brute_force::{Admissions, ExactWindow},
     engine::START,
 };
 
@@ -33,12 +33,12 @@ const KEY: HashKey = HashKey {
 type Packet = (u64, Vec<u8>);
 
 /// One limit, in memory.
-struct Native {
+struct NativeLimit {
     tables: CompiledPolicy,
     cost: Cost,
 }
 
-impl Native {
+impl NativeLimit {
     fn new(strategy: Strategy, cost: Cost, rate: Rate) -> Self {
         let built_in = BUILT_IN.iter().find(|limit| limit.cost == cost);
         let limit = Limit::of_built_in(built_in.expect("one of each cost"), Some(rate));
@@ -88,8 +88,8 @@ impl Native {
     }
 
     /// The admitted packets.
-    fn admitted(&self, packets: &[Packet]) -> Admitted {
-        let mut admitted = Admitted::default();
+    fn admitted(&self, packets: &[Packet]) -> Admissions {
+        let mut admitted = Admissions::default();
         for ((now, frame), passes) in packets.iter().zip(self.send(packets)) {
             if passes {
                 admitted.add(*now, self.cost_of(frame));
@@ -125,8 +125,8 @@ struct Case {
 }
 
 impl Case {
-    fn native(&self) -> Native {
-        Native::new(self.strategy, self.cost, self.rate)
+    fn native(&self) -> NativeLimit {
+        NativeLimit::new(self.strategy, self.cost, self.rate)
     }
 }
 
@@ -196,7 +196,7 @@ proptest! {
         prop_assume!(case.strategy != Strategy::Gcra);
         let native = case.native();
         prop_assume!(native.tick() == 1);
-        let mut exact = Exact::new(case.strategy, case.rate.count, case.rate.period_ns);
+        let mut exact = ExactWindow::new(case.strategy, case.rate.count, case.rate.period_ns);
         let passed = native.send(&case.packets);
         for (number, ((now, frame), passed)) in case.packets.iter().zip(passed).enumerate() {
             let cost = native.cost_of(frame);
@@ -219,7 +219,7 @@ proptest! {
         } else {
             Strategy::FixedWindow
         };
-        let native = Native::new(strategy, Cost::Packets, rate(count, count, period));
+        let native = NativeLimit::new(strategy, Cost::Packets, rate(count, count, period));
         let buckets = MemoryBuckets::default();
         for _ in 0..count {
             prop_assert!(native.passes(&buckets, start, &of_length(42)));
@@ -277,7 +277,7 @@ fn as_much_as_the_strategy_says_at_worst() {
         ),
         (Strategy::SlidingWindowCounter, COUNT, while_it_falls),
     ] {
-        let native = Native::new(strategy, Cost::Packets, rate(burst, COUNT, SECOND));
+        let native = NativeLimit::new(strategy, Cost::Packets, rate(burst, COUNT, SECOND));
         let admitted = native.admitted(&bursts(&traffic));
         let most = strategy.most_in_a_period(burst, COUNT);
         assert_eq!(admitted.most_in(SECOND), most, "{strategy:?}");

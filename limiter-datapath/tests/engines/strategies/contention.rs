@@ -4,7 +4,9 @@ use std::thread;
 
 use anyhow::Result;
 use limiter_common::{reason::Reason, strategy::Strategy};
-use limiter_datapath::kernel::{Clocking, Instance, LogLevel, Settings, SharedMaps, possible_cpus};
+use limiter_datapath::kernel::{
+    ClockSource, Instance, LogLevel, Settings, SharedMaps, possible_cpus,
+};
 use limiter_policy::{
     config::{Buckets, Offenders, Store},
     policy::{CompiledPolicy, Policy},
@@ -68,7 +70,7 @@ fn exactly_as_many_pass_as_the_limit_says() -> Result<()> {
             let policy = Policy::from(vec![limit(strategy, count, SECONDS)]);
             let settings = settings(store)?;
             let tables = CompiledPolicy::new(&policy, possible_cpus())?;
-            let mut instance = Instance::load(&tables, 0, settings, Clocking::Test)?;
+            let mut instance = Instance::load(&tables, 0, settings, ClockSource::Test)?;
             let maps = instance.take_maps(settings)?;
             let mut passed = 0;
             // In a sliding window counter, a bucket counts for two periods, and the ticks of its
@@ -111,7 +113,7 @@ fn no_period_admits_too_many() -> Result<()> {
             limit.default.as_mut().expect("it has one").period_ns = PERIOD;
             let settings = settings(store)?;
             let tables = CompiledPolicy::new(&Policy::from(vec![limit]), possible_cpus())?;
-            let mut instance = Instance::load(&tables, 0, settings, Clocking::Kernel)?;
+            let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
             let maps = instance.take_maps(settings)?;
             let start = monotonic_ns();
             hammer(&instance, TIMES)?;

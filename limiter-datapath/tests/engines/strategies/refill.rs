@@ -29,65 +29,65 @@ fn each(mut check: impl FnMut(&mut Kernel, Strategy, &str) -> Result<()>) -> Res
     for store in STORES {
         let mut kernel = Kernel::new(limits.clone(), store, CAPACITY)?;
         for (limit_index, strategy) in (0..).zip(Strategy::ALL) {
-            let what = format!("{strategy:?} {store:?}");
-            check(kernel.trying(limit_index), strategy, &what)?;
+            let case = format!("{strategy:?} {store:?}");
+            check(kernel.trying(limit_index), strategy, &case)?;
         }
     }
     Ok(())
 }
 
 /// Checks that exactly `left` packets pass from now on.
-fn assert_left(kernel: &mut Kernel, left: u64, now: u64, what: &str) -> Result<()> {
-    assert_eq!(kernel.remaining(1, now)?, left, "{what}");
+fn assert_left(kernel: &mut Kernel, left: u64, now: u64, case: &str) -> Result<()> {
+    assert_eq!(kernel.remaining(1, now)?, left, "{case}");
     for number in 0..left {
-        assert!(kernel.passes(1, now)?, "{what}: {number}");
+        assert!(kernel.passes(1, now)?, "{case}: {number}");
     }
-    assert!(!kernel.passes(1, now)?, "{what}: no more");
+    assert!(!kernel.passes(1, now)?, "{case}: no more");
     Ok(())
 }
 
 #[test]
 fn so_many_packets_pass_again_as_are_given_back() -> Result<()> {
-    each(|kernel, _, what| {
+    each(|kernel, _, case| {
         // There is nothing to give back.
         kernel.give_back(1, Some(1), 0)?;
-        assert_eq!(kernel.trial.maps().bucket(&kernel.key(1))?, None, "{what}");
+        assert_eq!(kernel.trial.maps().bucket(&kernel.key(1))?, None, "{case}");
         // Two more than can pass.
         for second in 0..12 {
             kernel.passes(1, second * SECOND)?;
         }
         let now = 20 * SECOND;
         for tokens in [3, 1, 7] {
-            assert_left(kernel, 0, now, what)?;
+            assert_left(kernel, 0, now, case)?;
             kernel.give_back(1, Some(tokens), now)?;
-            assert_left(kernel, tokens, now, what)?;
+            assert_left(kernel, tokens, now, case)?;
         }
         // Never more than was spent.
         kernel.give_back(1, Some(u64::MAX), now)?;
-        assert_left(kernel, 10, now, what)?;
+        assert_left(kernel, 10, now, case)?;
         kernel.give_back(1, None, now)?;
-        assert_eq!(kernel.level(1, now)?.reset_in_ns, 0, "{what}");
-        assert_left(kernel, 10, now, what)
+        assert_eq!(kernel.level(1, now)?.reset_in_ns, 0, "{case}");
+        assert_left(kernel, 10, now, case)
     })
 }
 
 /// The last packets are given back: the older ones of the log still count, and end first.
 #[test]
 fn the_last_packets_of_a_log_are_given_back() -> Result<()> {
-    each(|kernel, strategy, what| {
+    each(|kernel, strategy, case| {
         if strategy != Strategy::MovingWindow {
             return Ok(());
         }
         for second in 0..10 {
-            assert!(kernel.passes(1, second * SECOND)?, "{what}");
+            assert!(kernel.passes(1, second * SECOND)?, "{case}");
         }
         let now = 20 * SECOND;
         kernel.give_back(1, Some(4), now)?;
         let level = kernel.level(1, now)?;
         // The end of the sixth packet, which came after 5 s.
-        assert_eq!(level.reset_in_ns, 985 * SECOND, "{what}");
-        assert_left(kernel, 4, now, what)?;
-        assert_eq!(kernel.level(1, now)?.retry_in_ns, 980 * SECOND, "{what}");
+        assert_eq!(level.reset_in_ns, 985 * SECOND, "{case}");
+        assert_left(kernel, 4, now, case)?;
+        assert_eq!(kernel.level(1, now)?.retry_in_ns, 980 * SECOND, "{case}");
         Ok(())
     })
 }
@@ -102,13 +102,13 @@ fn a_log_that_was_cleared_begins_anew() -> Result<()> {
         for (limit_index, count) in (0..).zip(counts) {
             let kernel = kernel.trying(limit_index);
             for round in 0..3 {
-                let what = format!("{count} {store:?} {round}");
+                let case = format!("{count} {store:?} {round}");
                 let now = round * SECOND;
-                assert_left(kernel, count, now, &what)?;
+                assert_left(kernel, count, now, &case)?;
                 kernel.give_back(1, Some(count.div_ceil(2)), now)?;
-                assert_left(kernel, count.div_ceil(2), now, &what)?;
+                assert_left(kernel, count.div_ceil(2), now, &case)?;
                 if round == 1 {
-                    assert_eq!(kernel.reset_all(now)?, 1, "{what}");
+                    assert_eq!(kernel.reset_all(now)?, 1, "{case}");
                 } else {
                     kernel.give_back(1, None, now)?;
                 }
@@ -120,17 +120,17 @@ fn a_log_that_was_cleared_begins_anew() -> Result<()> {
 
 #[test]
 fn all_are_filled_and_counted() -> Result<()> {
-    each(|kernel, _, what| {
+    each(|kernel, _, case| {
         for source in 1..=5 {
             kernel.spend(source, 4, 0)?;
         }
-        assert_eq!(kernel.reset_all(SECOND)?, 5, "{what}");
-        assert_eq!(kernel.reset_all(SECOND)?, 0, "{what}");
+        assert_eq!(kernel.reset_all(SECOND)?, 5, "{case}");
+        assert_eq!(kernel.reset_all(SECOND)?, 0, "{case}");
         for source in 1..=5 {
-            assert_eq!(kernel.remaining(source, SECOND)?, 10, "{what}");
+            assert_eq!(kernel.remaining(source, SECOND)?, 10, "{case}");
         }
         // Old stamps do not count either.
-        assert_left(kernel, 10, 2 * SECOND, what)
+        assert_left(kernel, 10, 2 * SECOND, case)
     })
 }
 
@@ -147,11 +147,11 @@ fn tokens_are_given_back_in_whatever_unit() -> Result<()> {
         kernel.tables = CompiledPolicy::with_units(&policy, &kernel.tables.units, possible_cpus())?;
         kernel.trial.replace(&kernel.tables)?;
         for (limit_index, strategy) in (0..).zip(Strategy::ALL) {
-            let what = format!("{strategy:?} {store:?}");
+            let case = format!("{strategy:?} {store:?}");
             let kernel = kernel.trying(limit_index);
-            assert_eq!(kernel.remaining(1, SECOND)?, 2, "{what}");
+            assert_eq!(kernel.remaining(1, SECOND)?, 2, "{case}");
             kernel.give_back(1, Some(3), SECOND)?;
-            assert_left(kernel, 5, SECOND, &what)?;
+            assert_left(kernel, 5, SECOND, &case)?;
         }
     }
     Ok(())

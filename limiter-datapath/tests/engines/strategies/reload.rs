@@ -49,22 +49,22 @@ fn check(changes: &[Change]) -> Result<()> {
         engines.replace(&apart(changes.iter().map(|(_, after, _)| after.clone())))?;
         let now = 5 * SECOND;
         for ((limit_index, frame), (before, after, left)) in each() {
-            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let case = format!("{store:?}: {before:?}, then {after:?}");
             let owed = level(&engines, *limit_index, now)?;
-            assert_eq!(owed.remaining, *left, "{what}");
+            assert_eq!(owed.remaining, *left, "{case}");
             for number in 0..*left {
                 let reason = engines.judge(now, frame);
-                assert_eq!(reason, WithinLimits, "{number} {what}");
+                assert_eq!(reason, WithinLimits, "{number} {case}");
             }
-            assert_eq!(engines.judge(now, frame), OverLimit, "{what}");
+            assert_eq!(engines.judge(now, frame), OverLimit, "{case}");
         }
         engines.assert_same_state();
         for ((limit_index, frame), (before, after, _)) in each() {
-            let what = format!("{store:?}: {before:?}, then {after:?}");
+            let case = format!("{store:?}: {before:?}, then {after:?}");
             let wait = level(&engines, *limit_index, now)?.retry_in_ns;
             let early = engines.judge(now + wait / 2, frame);
-            assert_eq!(early, OverLimit, "{what}");
-            assert_eq!(engines.judge(now + wait, frame), WithinLimits, "{what}");
+            assert_eq!(early, OverLimit, "{case}");
+            assert_eq!(engines.judge(now + wait, frame), WithinLimits, "{case}");
         }
         engines.assert_same_state();
     }

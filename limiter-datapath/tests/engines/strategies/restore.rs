@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use limiter_common::strategy::{Level, Strategy};
-use limiter_datapath::{kernel::Restored, state::Debts};
+use limiter_datapath::{kernel::RestoreCounts, state::Debts};
 use limiter_policy::config::Store;
 
 use super::{Kernel, SECOND, STORES};
@@ -40,19 +40,24 @@ fn capture(kernel: &Kernel, offset_ns: u64) -> Result<Debts> {
     Ok(buckets.capture(&kernel.tables.units, START + offset_ns)?)
 }
 
-fn restore(kernel: &Kernel, debts: &Debts, offset_ns: u64, passed_ns: u64) -> Result<Restored> {
+fn restore(
+    kernel: &Kernel,
+    debts: &Debts,
+    offset_ns: u64,
+    passed_ns: u64,
+) -> Result<RestoreCounts> {
     let units = &kernel.tables.units;
     Ok(kernel
         .buckets()
         .restore(debts, units, START + offset_ns, passed_ns)?)
 }
 
-fn assert_about_the_same(found: Level, expected: Level, what: &str) {
+fn assert_about_the_same(found: Level, expected: Level, case: &str) {
     let is_near = |one: u64, other: u64| one.abs_diff(other) <= 5;
-    assert_eq!(found.remaining, expected.remaining, "{what}");
+    assert_eq!(found.remaining, expected.remaining, "{case}");
     // A tick of such a window is less than a nanosecond long.
-    assert!(is_near(found.retry_in_ns, expected.retry_in_ns), "{what}");
-    assert!(is_near(found.reset_in_ns, expected.reset_in_ns), "{what}");
+    assert!(is_near(found.retry_in_ns, expected.retry_in_ns), "{case}");
+    assert!(is_near(found.reset_in_ns, expected.reset_in_ns), "{case}");
 }
 
 #[test]
@@ -74,19 +79,19 @@ fn a_restored_bucket_owes_what_it_would() -> Result<()> {
             for limit_index in LIMITS {
                 let (before, after) = (before.trying(limit_index), after.trying(limit_index));
                 for (source, _) in SPENT {
-                    let what = format!("{limit_index} {from:?} {to:?} {seconds} s {source}");
+                    let case = format!("{limit_index} {from:?} {to:?} {seconds} s {source}");
                     let expected = before.level(source, THEN + passed)?;
                     owing += u64::from(expected.reset_in_ns > 0);
                     let found = after.level(source, AFTER)?;
-                    assert_about_the_same(found, expected, &what);
+                    assert_about_the_same(found, expected, &case);
                     // The kernel sees it as well.
                     for _ in 0..found.remaining {
-                        assert!(after.passes(source, AFTER)?, "{what}");
+                        assert!(after.passes(source, AFTER)?, "{case}");
                     }
-                    assert!(!after.passes(source, AFTER)?, "{what}");
+                    assert!(!after.passes(source, AFTER)?, "{case}");
                 }
             }
-            let expected = Restored {
+            let expected = RestoreCounts {
                 restored: owing,
                 full: debts.count() - owing,
                 lost: 0,
@@ -129,8 +134,8 @@ fn what_was_spent_meanwhile_is_added() -> Result<()> {
             let (old, new) = (old.trying(limit_index), new.trying(limit_index));
             for source in 1..=5 {
                 let (found, expected) = (new.level(source, later)?, old.level(source, later)?);
-                let what = format!("{limit_index} {store:?} {source}");
-                assert_about_the_same(found, expected, &what);
+                let case = format!("{limit_index} {store:?} {source}");
+                assert_about_the_same(found, expected, &case);
             }
         }
     }
@@ -154,8 +159,8 @@ fn tables_of_other_sizes() -> Result<()> {
             let (before, kernel) = (before.trying(limit_index), kernel.trying(limit_index));
             for (source, _) in SPENT {
                 let (found, expected) = (kernel.level(source, THEN)?, before.level(source, THEN)?);
-                let what = format!("{limit_index} {source}");
-                assert_about_the_same(found, expected, &what);
+                let case = format!("{limit_index} {source}");
+                assert_about_the_same(found, expected, &case);
             }
         }
     }
@@ -167,9 +172,9 @@ fn tables_of_other_sizes() -> Result<()> {
 fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
     let debts = capture(&spent(Store::Table, CAPACITY)?, THEN)?;
     let after = Kernel::of_all(Store::Hash, CAPACITY)?;
-    let lost = Restored {
+    let lost = RestoreCounts {
         lost: BUCKETS,
-        ..Restored::default()
+        ..RestoreCounts::default()
     };
     assert_eq!(restore(&after, &debts, THEN, 0)?, lost);
     assert_eq!(after.trial.maps().bucket_count()?, 0);

@@ -18,7 +18,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{SECOND, frame, limit};
 use crate::{
-    brute_force::Admitted,
+    brute_force::Admissions,
     engine::{START, policy},
 };
 
@@ -49,7 +49,7 @@ const STEPS: [u64; 8] = [
 
 /// The result of all threads together.
 struct Total {
-    admitted: Admitted,
+    admitted: Admissions,
     contended: u64,
 }
 
@@ -60,7 +60,7 @@ fn run(strategy: Strategy, count: u64) -> Total {
     let table = MemoryTable::new(1 << 14, KEY, tables.units.clone(), WhenFull::DenyNew);
     let frame = frame(1).expect("a frame");
     let total = Mutex::new(Total {
-        admitted: Admitted::default(),
+        admitted: Admissions::default(),
         contended: 0,
     });
     let rounds = Barrier::new(THREADS as usize);

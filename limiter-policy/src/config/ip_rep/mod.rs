@@ -8,7 +8,7 @@ use super::{
     diagnostics::FilePosition,
     max_age,
     node::Node,
-    reader::{Fields, Name, Reader, Seen},
+    reader::{Fields, FirstPositions, Name, Reader},
     spelling,
 };
 use crate::policy::Sieve;
@@ -84,7 +84,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         reader.error(node.at, message);
     }
     let mut ip_rep = IpRep::default();
-    let mut seen = Seen::default();
+    let mut seen = FirstPositions::default();
     for item in items {
         match read_sieve(reader, item, &mut seen) {
             Some(definition) => ip_rep.definitions.push(definition),
@@ -114,7 +114,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
 fn read_sieve<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    seen: &mut Seen<&'n str>,
+    seen: &mut FirstPositions<&'n str>,
 ) -> Option<Definition> {
     let fields = reader.fields(node, "a sieve: a map with 'name' and 'size'", &FIELDS)?;
     let name = read_name(reader, node, &fields);

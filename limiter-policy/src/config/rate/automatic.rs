@@ -30,7 +30,7 @@ const DEFAULT_FLOOR: u64 = 10_000;
 const DEFAULT_CEILING: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Automatic {
+pub(in super::super) struct AutomaticBounds {
     /// The terms at the floor.
     pub(in super::super) floor: Rate,
     /// The highest rate, in tokens a second.
@@ -77,7 +77,7 @@ pub(in super::super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     kind: Kind,
-) -> Option<Automatic> {
+) -> Option<AutomaticBounds> {
     let mut fits = true;
     let mut refuse = |reader: &mut Reader<'n, '_>, at, message: String| {
         reader.error(at, message);
@@ -119,7 +119,7 @@ pub(in super::super) fn read<'n>(
         }
         return None;
     }
-    fits.then(|| Automatic {
+    fits.then(|| AutomaticBounds {
         floor: at_floor(floor),
         ceiling,
     })

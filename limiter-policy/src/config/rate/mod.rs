@@ -246,7 +246,7 @@ fn short<'n>(
 
 /// Returns the default burst of a rate in bits: half a second of traffic, and at least the longest frame. TCP
 /// sends a window at once: with a burst of a few frames, it reaches only half of the rate.
-fn half_a_second(rate: &text::Written<'_>) -> u64 {
+fn half_a_second(rate: &text::WrittenRate<'_>) -> u64 {
     const HALF_A_SECOND_NS: u128 = 500_000_000;
     let period_ns = u128::from(rate.period_ns.max(1));
     let bytes = u128::from(rate.count) * HALF_A_SECOND_NS / period_ns;

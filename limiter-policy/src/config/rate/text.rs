@@ -52,7 +52,7 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
 /// One rate of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written<'t> {
+pub(super) struct WrittenRate<'t> {
     /// The rate as written.
     pub(super) text: &'t str,
     /// The offset in the whole text, in bytes, where it begins.
@@ -81,7 +81,7 @@ pub(in super::super) fn is_valid(text: &str) -> bool {
 }
 
 /// Parses a text into its rates, at least one.
-pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
+pub(super) fn parse(text: &str) -> Result<Vec<WrittenRate<'_>>, InvalidRate<'_>> {
     let several = text.contains(SEPARATORS);
     text.split(SEPARATORS)
         .map(|part| {
@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Written<'_>>, InvalidRate<'_>> {
                 scanner.rate()
             };
             match rate {
-                Ok((count, in_bits, period_ns)) => Ok(Written {
+                Ok((count, in_bits, period_ns)) => Ok(WrittenRate {
                     text: part,
                     offset,
                     count,
@@ -144,11 +144,11 @@ struct Scanner<'t> {
 }
 
 /// The offset of the error, and its message.
-type Wrong = (usize, String);
+type ScanError = (usize, String);
 
 impl<'t> Scanner<'t> {
     /// Reads the rate's count, whether it is in bits, and its period.
-    fn rate(&mut self) -> Result<(u64, bool, u64), Wrong> {
+    fn rate(&mut self) -> Result<(u64, bool, u64), ScanError> {
         let (count, in_bits) = self.count()?;
         self.blanks();
         if !self.take("/") && !self.take("per") {
@@ -166,7 +166,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Reads a count, and whether it is in bits. Bits become bytes, rounded down.
-    fn count(&mut self) -> Result<(u64, bool), Wrong> {
+    fn count(&mut self) -> Result<(u64, bool), ScanError> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
             return self.wrong("expected a rate, such as '10/minute' or '100 per 2 hours'");
@@ -218,7 +218,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Reads the period's number of units.
-    fn multiple(&mut self) -> Result<u64, Wrong> {
+    fn multiple(&mut self) -> Result<u64, ScanError> {
         let (at, number) = (self.offset, self.number());
         if number.is_empty() {
             return Ok(1);
@@ -226,7 +226,7 @@ impl<'t> Scanner<'t> {
         digits(number).map_err(|why| (at, format!("the number of units '{number}' {why}")))
     }
 
-    fn unit(&mut self) -> Result<u64, Wrong> {
+    fn unit(&mut self) -> Result<u64, ScanError> {
         let at = self.offset;
         let word = self.while_of(char::is_alphanumeric);
         let singular = word.strip_suffix(['s', 'S']).unwrap_or(word);
@@ -281,7 +281,7 @@ impl<'t> Scanner<'t> {
         true
     }
 
-    fn wrong<T>(&self, why: &str) -> Result<T, Wrong> {
+    fn wrong<T>(&self, why: &str) -> Result<T, ScanError> {
         Err((self.offset, why.to_owned()))
     }
 }

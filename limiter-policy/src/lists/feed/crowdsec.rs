@@ -120,7 +120,7 @@ fn add(raw: &RawValue, bytes: &[u8], entries: &mut Entries) -> Result<(), ParseE
     if let Err(message) = added {
         let offset = raw.get().as_ptr().addr() - bytes.as_ptr().addr();
         let line = || bytes[..offset].split(|byte| *byte == b'\n').count() as u64;
-        entries.note(line, message);
+        entries.add_bad(line, message);
     }
     entries.room()
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     lists::{Format, report::BadLine},
-    prefix::{Invalid, Written, meant},
+    prefix::{AddressOrPrefix, PrefixError, meant},
 };
 
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
@@ -82,7 +82,7 @@ impl Entries {
     }
 
     /// Counts a bad entry; lines count from 1.
-    pub(super) fn note(&mut self, line: impl FnOnce() -> u64, message: String) {
+    pub(super) fn add_bad(&mut self, line: impl FnOnce() -> u64, message: String) {
         self.bad += 1;
         if self.first_bad.len() < MOST_KEPT {
             let line = line();
@@ -112,11 +112,11 @@ fn prefix(text: &str) -> Result<IpNet, String> {
 
 fn range(first: &str, last: &str) -> Result<Span, String> {
     let address = |text| match written(text)? {
-        Written {
+        AddressOrPrefix {
             address,
             length: None,
         } => Ok(address),
-        Written { .. } => Err("a range must go from one address to another".to_owned()),
+        AddressOrPrefix { .. } => Err("a range must go from one address to another".to_owned()),
     };
     let (first, last) = (address(first)?, address(last)?);
     if first > last {
@@ -137,8 +137,8 @@ fn range(first: &str, last: &str) -> Result<Span, String> {
     }
 }
 
-fn written(text: &str) -> Result<Written, String> {
-    Written::parse(text).map_err(why)
+fn written(text: &str) -> Result<AddressOrPrefix, String> {
+    AddressOrPrefix::parse(text).map_err(why)
 }
 
 /// Returns the error for an entry that would exclude or block all addresses. Only a list in the configuration
@@ -148,9 +148,9 @@ fn every_address() -> String {
 }
 
 /// Describes the fault of an address, without quoting it.
-fn why(error: Invalid) -> String {
+fn why(error: PrefixError) -> String {
     match error {
-        Invalid::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),
+        PrefixError::Ipv4Mapped(_) => "it stands for an IPv4 address: write that".to_owned(),
         other => other.why(EXPECTED),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn read(
             return Err(ParseError::LongLine(number));
         }
         if let Err(message) = read(line.trim_ascii(), entries) {
-            entries.note(|| number, message);
+            entries.add_bad(|| number, message);
         }
         entries.room()?;
     }

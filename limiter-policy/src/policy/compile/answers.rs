@@ -111,8 +111,8 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
         ..Match::default()
     };
     let rates = [answers.per_prefix, answers.per_prefix, answers.total];
-    let whose = owners().into_iter().zip(rates).cycle();
-    let of_answers = ids(policy).into_iter().zip(whose);
+    let owners_with_rates = owners().into_iter().zip(rates).cycle();
+    let of_answers = ids(policy).into_iter().zip(owners_with_rates);
     limits.extend(of_answers.map(|(id, (id_format, rate))| {
         // Limits of answers count no packet, and must not widen the set of fields that the datapath reads.
         let (matching, mode) = if COOKIE_LIMITS.contains(&id) {

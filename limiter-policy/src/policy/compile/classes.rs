@@ -10,7 +10,7 @@ use limiter_common::{
 
 use super::{
     limit_sets::{LimitSets, bit},
-    listed::Listed,
+    list_effect::ListEffect,
     masks::Sets,
     number::index,
 };
@@ -22,7 +22,7 @@ pub(super) struct Settings {
     pub(super) subscriber: Option<SubscriberNumber>,
     /// The indices of limits and their parameters, sorted by limit index.
     pub(super) overrides: Vec<(u32, Parameters)>,
-    pub(super) listed: Listed,
+    pub(super) listed: ListEffect,
 }
 
 impl Settings {
@@ -114,7 +114,7 @@ impl Classes {
         &mut self.sets
     }
 
-    fn listing(&mut self, listed: Listed, blocking: u64) -> u32 {
+    fn listing(&mut self, listed: ListEffect, blocking: u64) -> u32 {
         if listed.is_excluded() {
             return Class::EXCLUDED;
         } else if listed.is_blocked() {

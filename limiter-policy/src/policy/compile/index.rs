@@ -6,7 +6,7 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use limiter_common::policy::{Child, Node, Stretch};
 
-use self::grid::{Grid, Started};
+use self::grid::{Grid, StartCell};
 use super::number::index;
 
 /// A range of values. It ends where the dimension's next one starts.
@@ -23,7 +23,7 @@ const NOWHERE: Child = Child::value(0);
 
 /// The tables of all dimensions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Indexed {
+pub(super) struct IndexTables {
     pub(super) nodes: Vec<Node>,
     pub(super) stretches: Vec<Stretch>,
     pub(super) children: Vec<Child>,
@@ -32,7 +32,7 @@ pub(super) struct Indexed {
     known: HashMap<Vec<Child>, u32>,
 }
 
-impl Indexed {
+impl IndexTables {
     /// Adds the ranges of a dimension, starting at 0. Returns the start of its look-up.
     pub(super) fn add(&mut self, ranges: &[Range]) -> Child {
         if ranges.is_empty() {
@@ -86,7 +86,7 @@ impl Indexed {
         }
         let mut children = Vec::with_capacity(2 * started.len() + 1);
         let mut from = *values.start();
-        for Started { cell, .. } in &started {
+        for StartCell { cell, .. } in &started {
             let (first, last) = grid.values(*cell).into_inner();
             children.push(self.child(from..=first.saturating_sub(1), ranges));
             children.push(self.child(first.max(from)..=last.min(*values.end()), ranges));
@@ -116,9 +116,9 @@ fn within<'a>(ranges: &'a [Range], values: &RangeInclusive<u128>) -> &'a [Range]
 }
 
 /// Selects cells so that at most `most` ranges start between any two of them.
-fn dividing(started: Vec<Started>, most: usize) -> Vec<Started> {
+fn dividing(started: Vec<StartCell>, most: usize) -> Vec<StartCell> {
     let mut between = 0;
-    let divides = |one: &Started| {
+    let divides = |one: &StartCell| {
         between += one.starts;
         let divides = between > most;
         if divides {

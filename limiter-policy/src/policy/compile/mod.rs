@@ -9,12 +9,12 @@ mod error;
 mod in_common;
 mod index;
 mod limit_sets;
-mod listed;
+mod list_effect;
 mod masks;
 mod names;
 mod number;
 mod otherwise;
-mod overridden;
+mod overrides_by_name;
 mod owner_shares;
 mod rates;
 mod server_names;
@@ -32,11 +32,11 @@ use self::{
     answers::{AnswerLimits, with_limits_of_answers},
     classes::Classes,
     error::{MOST_NAMES, MOST_RANGES},
-    index::Indexed,
+    index::IndexTables,
     limit_sets::LimitSets,
     masks::Sets,
     number::index,
-    overridden::Overridden,
+    overrides_by_name::OverridesByName,
     rates::Rates,
 };
 pub use self::{
@@ -131,8 +131,8 @@ impl CompiledPolicy {
         let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
         let mut classes = Classes::new(limit_sets, Sets::new(&counting), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
-        let mut indexed = Indexed::default();
-        let overridden = Overridden::new(policy, &mut rates)?;
+        let mut indexed = IndexTables::default();
+        let overridden = OverridesByName::new(policy, &mut rates)?;
         let (names, mut ranges) = NameTable::new(policy, overridden, &mut classes, &mut indexed);
         if names.len() > MOST_NAMES {
             return Err(CompileError::TooManyNames(names.len()));

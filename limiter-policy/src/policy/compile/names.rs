@@ -12,10 +12,10 @@ use limiter_common::{
 
 use super::{
     classes::Classes,
-    index::Indexed,
+    index::IndexTables,
     limit_sets::set_of,
     number::index,
-    overridden::{NamedOwner, Overridden},
+    overrides_by_name::{NamedOwner, OverridesByName},
 };
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};
 
@@ -26,19 +26,19 @@ const MOST_LABELS: u64 = 127;
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
     /// The slots without their hashes.
-    names: Vec<(Hashed, NameSlot)>,
+    names: Vec<(HashSource, NameSlot)>,
 }
 
 /// The source of a slot's hash; names are as on the wire.
 #[derive(Clone, Debug)]
-enum Hashed {
+enum HashSource {
     Name(Vec<u8>),
     /// A name, a type and a class.
     Question(Vec<u8>, (u16, u16)),
     ServerName(Vec<u8>),
 }
 
-impl Hashed {
+impl HashSource {
     fn hash(&self, keys: &NameKeys) -> u64 {
         let hash = match self {
             Self::Name(wire) => hash_of_name(keys, wire),
@@ -56,9 +56,9 @@ impl NameTable {
     /// of source ranges that the overrides take.
     pub(super) fn new(
         policy: &Policy,
-        mut overridden: Overridden<'_>,
+        mut overridden: OverridesByName<'_>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> (Self, usize) {
         let limits = &policy.limits;
         let zones = match set_of(limits, is_of_zones) {
@@ -66,7 +66,7 @@ impl NameTable {
             _ => &policy.zones[..],
         };
         let patterns = limits.iter().flat_map(|limit| &limit.matching.dns.names);
-        let mut names: BTreeMap<&DnsName, Said> = BTreeMap::new();
+        let mut names: BTreeMap<&DnsName, NameSettings> = BTreeMap::new();
         for zone in zones {
             names.entry(zone).or_default().is_zone = true;
         }
@@ -111,7 +111,7 @@ impl NameTable {
         };
         let mut slots = Vec::with_capacity(names.len());
         for (name, said) in &names {
-            let above: Vec<(DnsName, Said)> = name
+            let above: Vec<(DnsName, NameSettings)> = name
                 .ancestors()
                 .filter_map(|one| names.get(&one).map(|said| (one, *said)))
                 .collect();
@@ -133,7 +133,7 @@ impl NameTable {
                 overrides: overridden.of(owners_of(name, None), classes, indexed),
                 hash: 0,
             };
-            slots.push((Hashed::Name(name.wire()), slot));
+            slots.push((HashSource::Name(name.wire()), slot));
         }
         let questions = overridden.names(NamedBy::Question);
         let server_names = overridden.names(NamedBy::ServerName);
@@ -141,12 +141,12 @@ impl NameTable {
             .iter()
             .filter_map(|one| Some((one, one.question?)));
         let questions = questions.map(|(one, question)| {
-            let hashed = Hashed::Question(one.name.wire(), question);
+            let hashed = HashSource::Question(one.name.wire(), question);
             (hashed, owners_of(&one.name, Some(one)))
         });
         let server_names = server_names.iter().map(|one| {
             let owner = (NamedBy::ServerName, one.clone());
-            (Hashed::ServerName(one.name.wire()), vec![owner])
+            (HashSource::ServerName(one.name.wire()), vec![owner])
         });
         for (hashed, owners) in questions.chain(server_names) {
             let overrides = overridden.of(owners, classes, indexed);
@@ -196,8 +196,8 @@ impl NameTable {
     /// Returns the shape with the fields about these names; the rest is copied from `other`.
     pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
         let counts = self.names.iter().filter_map(|(hashed, _)| match hashed {
-            Hashed::Name(wire) => Some(label_count(wire)),
-            Hashed::Question(..) | Hashed::ServerName(_) => None,
+            HashSource::Name(wire) => Some(label_count(wire)),
+            HashSource::Question(..) | HashSource::ServerName(_) => None,
         });
         let counts: BTreeSet<u64> = counts.collect();
         let mut from_fewest = counts.iter().copied();
@@ -273,13 +273,13 @@ pub(super) fn by_number(names: &[DnsName]) -> HashMap<u64, DnsName> {
 
 /// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct NameSettings {
     is_zone: bool,
     of_name: u64,
     below: u64,
 }
 
-impl Said {
+impl NameSettings {
     /// Notes the limits that count questions for the name, and for the names below it.
     fn note_limits(&mut self, name: &DnsName, limits: &[Limit]) {
         let with = |below| {
@@ -315,7 +315,7 @@ fn between<'n>(names: impl Iterator<Item = &'n DnsName> + Clone) -> BTreeSet<Dns
 }
 
 /// Returns, for each name with names below it, the number of labels of the shortest one.
-fn next_labels<'n>(names: &BTreeMap<&'n DnsName, Said>) -> HashMap<&'n DnsName, u16> {
+fn next_labels<'n>(names: &BTreeMap<&'n DnsName, NameSettings>) -> HashMap<&'n DnsName, u16> {
     let mut next = HashMap::new();
     for name in names.keys() {
         // A name has at most 63 labels.

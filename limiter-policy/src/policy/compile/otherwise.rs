@@ -1,13 +1,13 @@
 //! Compiles limits with `otherwise`, which count the packets that no other limit of their kind counts.
 
-use limiter_common::policy::{MOST_OTHERWISE, Otherwise};
+use limiter_common::policy::{FallbackLimits, MOST_OTHERWISE};
 
 use super::limit_sets::set_of;
 use crate::policy::{Limit, Mode};
 
 /// Returns the kinds with such limits.
-pub(super) fn kinds(limits: &[Limit]) -> [Otherwise; MOST_OTHERWISE] {
-    let mut kinds = [Otherwise::NONE; MOST_OTHERWISE];
+pub(super) fn kinds(limits: &[Limit]) -> [FallbackLimits; MOST_OTHERWISE] {
+    let mut kinds = [FallbackLimits::NONE; MOST_OTHERWISE];
     let mut known = 0;
     let mut free = kinds.iter_mut();
     for limit in limits {
@@ -29,7 +29,7 @@ pub(super) fn kinds(limits: &[Limit]) -> [Otherwise; MOST_OTHERWISE] {
                 let is_other = !other.matching.otherwise && !is_by_name;
                 is_other && has_effect && other.is_of_kind(limit)
             });
-            *kind = Otherwise {
+            *kind = FallbackLimits {
                 limits: alike,
                 others,
             };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use limiter_common::{
     limit::NamedBy,
     name_hash::{unkeyed_hash, zone_number},
-    packet::{Asked, PROTOCOL_TCP, PROTOCOL_UDP},
+    packet::{NameMatch, PROTOCOL_TCP, PROTOCOL_UDP},
     policy::Shape,
     table::HashKey,
 };
@@ -17,7 +17,7 @@ use crate::policy::{DnsName, Limit, Mode, Policy, UntilKnown};
 /// The policy's settings for the server names that clients ask for.
 #[derive(Clone, Debug, Default)]
 pub struct ServerNames {
-    names: HashMap<DnsName, Said>,
+    names: HashMap<DnsName, NameSettings>,
     /// The limits that count by name.
     all: u64,
     /// Limits that count TCP connections, and limits that count QUIC flows.
@@ -39,7 +39,7 @@ pub struct ServerNames {
 
 /// The settings of a name, without its ancestors' settings.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct NameSettings {
     /// Whether it is in the section `server-names`.
     is_owner: bool,
     /// The limits on this very name.
@@ -57,7 +57,7 @@ impl ServerNames {
         if all == 0 {
             return Self::default();
         }
-        let mut names: HashMap<DnsName, Said> = HashMap::new();
+        let mut names: HashMap<DnsName, NameSettings> = HashMap::new();
         let by_owner = set_of(limits, is_of_server_names);
         if by_owner != 0 {
             for name in &policy.server_names {
@@ -113,25 +113,25 @@ impl ServerNames {
     /// Returns the limits that count a name in any protocol, and the number of the longest name in the
     /// section `server-names` that is the name or an ancestor.
     #[must_use]
-    pub fn asked(&self, name: &DnsName) -> Asked {
+    pub fn asked(&self, name: &DnsName) -> NameMatch {
         self.asked_among(self.all, Some(name))
     }
 
     /// Returns the settings for the name of a TCP connection. `None`: the connection has no name, so only
     /// `'*'` counts it.
     #[must_use]
-    pub fn asked_by_tcp(&self, name: Option<&DnsName>) -> Asked {
+    pub fn asked_by_tcp(&self, name: Option<&DnsName>) -> NameMatch {
         self.asked_among(self.of_tcp, name)
     }
 
     /// Returns the settings for the name of a QUIC flow.
     #[must_use]
-    pub fn asked_by_quic(&self, name: Option<&DnsName>) -> Asked {
+    pub fn asked_by_quic(&self, name: Option<&DnsName>) -> NameMatch {
         self.asked_among(self.of_quic, name)
     }
 
     /// Returns the settings for a name, restricted to the limits in `these`.
-    fn asked_among(&self, these: u64, name: Option<&DnsName>) -> Asked {
+    fn asked_among(&self, these: u64, name: Option<&DnsName>) -> NameMatch {
         let mut limits = name.map_or(0, |_| self.of_any);
         let mut owner = None;
         // All names are below the root.
@@ -161,10 +161,10 @@ impl ServerNames {
                 limits &= !these;
             }
         }
-        Asked {
+        NameMatch {
             limits,
             zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
-            ..Asked::NOTHING
+            ..NameMatch::NOTHING
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     CompileError,
     classes::{Classes, Numbering, Settings},
     index::Range,
-    listed::Listed,
+    list_effect::ListEffect,
     rates::Rates,
 };
 use crate::policy::{OverrideId, Policy, SubscriberNumber};
@@ -47,7 +47,7 @@ const V4_SHIFT: u32 = 96;
 pub(super) enum PrefixSetting {
     Subscriber(SubscriberNumber),
     Override(u32, Parameters),
-    Listed(Listed),
+    Listed(ListEffect),
 }
 
 /// Returns the ranges of sources of both families, starting at address 0; empty for a family without
@@ -83,7 +83,7 @@ pub(super) fn compile(
         prefix_settings.extend(blocks.map(|block| (block, PrefixSetting::Subscriber(*number))));
     }
     for list in &policy.lists {
-        if let Some(listed) = Listed::of(policy, &list.name) {
+        if let Some(listed) = ListEffect::of(policy, &list.name) {
             let blocks = list.prefixes.iter().map(|prefix| Block::of(*prefix));
             prefix_settings.extend(blocks.map(|block| (block, PrefixSetting::Listed(listed))));
         }

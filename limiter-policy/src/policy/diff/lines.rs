@@ -4,8 +4,8 @@ use std::fmt::{self, Formatter};
 
 use super::change::Change;
 
-pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, what: &str) -> fmt::Result {
-    writeln!(formatter, "{:7}  {what}", change.name())
+pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, subject: &str) -> fmt::Result {
+    writeln!(formatter, "{:7}  {subject}", change.name())
 }
 
 pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {

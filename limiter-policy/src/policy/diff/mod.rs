@@ -1,8 +1,8 @@
 //! The differences between two policies, and their effect on the buckets.
 
-mod anew;
 mod answers;
 mod change;
+mod discarded_state;
 mod dns_cookies;
 mod dns_names;
 mod lines;
@@ -25,9 +25,9 @@ use serde::Serialize;
 
 use self::change::joined;
 pub use self::{
-    anew::{BegunAnew, begun_anew},
     answers::AnswersDiff,
     change::Change,
+    discarded_state::{DiscardedState, discarded_state},
     dns_cookies::DnsCookiesDiff,
     dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},

@@ -15,17 +15,17 @@ const FORGIVEN_NS: u64 = 1_000_000_000;
 
 /// A limit that few known sources can exhaust.
 #[derive(Clone, Copy, Debug)]
-pub struct TakenByFew<'a> {
+pub struct ExhaustibleLimit<'a> {
     /// The limit, which several sources share.
     pub limit: &'a Limit,
     /// The tightest limit on each source. It is too high for [`FORGED_SOURCES`] of them. `None`: there is
     /// none.
-    pub by: Option<TakenBy<'a>>,
+    pub by: Option<SourceBound<'a>>,
 }
 
 /// A bound on each source's part of a shared limit.
 #[derive(Clone, Copy, Debug)]
-pub struct TakenBy<'a> {
+pub struct SourceBound<'a> {
     /// The limit on each source.
     pub limit: &'a Limit,
     /// The time that [`FORGED_SOURCES`] exhaust the shared limit if each begins with its burst, in
@@ -36,7 +36,7 @@ pub struct TakenBy<'a> {
 impl Policy {
     /// Returns the limits with a reserve, in buckets that sources of that family share, that
     /// [`FORGED_SOURCES`] can exhaust. Limits with several rates count once.
-    pub fn taken_by_few(&self, family: Family) -> impl Iterator<Item = TakenByFew<'_>> {
+    pub fn taken_by_few(&self, family: Family) -> impl Iterator<Item = ExhaustibleLimit<'_>> {
         let source = self.standing_in_use().unwrap_or_default().prefix(family);
         let shared = self.limits.iter().filter(move |limit| {
             // Open connections and handshakes cannot be forged, so only packets matter.
@@ -50,13 +50,13 @@ impl Policy {
         shared.filter_map(move |limit| {
             let bounds = self.limits.iter();
             let bounds = bounds.filter(|own| bounds_sources(family, own, limit, source));
-            let bounds = bounds.map(|own| TakenBy {
+            let bounds = bounds.map(|own| SourceBound {
                 limit: own,
                 for_ns: taken_for(own, limit),
             });
             let by = bounds.min_by_key(|bound| bound.for_ns);
             let is_bounded = by.is_some_and(|bound| bound.for_ns <= FORGIVEN_NS);
-            (!is_bounded).then_some(TakenByFew { limit, by })
+            (!is_bounded).then_some(ExhaustibleLimit { limit, by })
         })
     }
 }

@@ -13,8 +13,8 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    forged::{FORGED_SOURCES, TakenBy, TakenByFew},
-    reserve::{Reserve, Reserved, Step},
+    forged::{ExhaustibleLimit, FORGED_SOURCES, SourceBound},
+    reserve::{Reserve, ReserveSize, Step},
 };
 use super::{Limit, Mode};
 use crate::text;

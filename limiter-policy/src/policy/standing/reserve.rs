@@ -15,19 +15,19 @@ use crate::share::Share;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
     /// The reserve against familiar sources.
-    pub familiar: Reserved,
+    pub familiar: ReserveSize,
     /// The reserve against fresh sources, at least as much.
-    pub fresh: Reserved,
+    pub fresh: ReserveSize,
     /// The reserve against retried sources, at least as much.
-    pub retried: Reserved,
+    pub retried: ReserveSize,
     /// The reserve against unknown sources, at least as much.
-    pub unknown: Reserved,
+    pub unknown: ReserveSize,
 }
 
 /// A part of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Reserved {
+pub enum ReserveSize {
     /// A share of the burst.
     Share(Share),
     /// Tokens.
@@ -45,7 +45,7 @@ pub struct Step {
     pub tokens: u64,
 }
 
-impl Reserved {
+impl ReserveSize {
     /// Nothing.
     pub const NOTHING: Self = Self::Tokens(0);
 
@@ -64,7 +64,7 @@ impl Reserved {
 }
 
 /// Formats the value as in a configuration file: `10%`, `500`.
-impl fmt::Display for Reserved {
+impl fmt::Display for ReserveSize {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Share(share) => share.fmt(formatter),
@@ -76,9 +76,9 @@ impl fmt::Display for Reserved {
 impl Reserve {
     /// Returns the reserve against sources of a standing.
     #[must_use]
-    pub const fn from(&self, standing: Standing) -> Reserved {
+    pub const fn from(&self, standing: Standing) -> ReserveSize {
         match standing {
-            Standing::Proven => Reserved::NOTHING,
+            Standing::Proven => ReserveSize::NOTHING,
             Standing::Familiar => self.familiar,
             Standing::Fresh => self.fresh,
             Standing::Retried => self.retried,
@@ -115,7 +115,7 @@ impl Reserve {
 /// higher one.
 impl fmt::Display for Reserve {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut above = Reserved::NOTHING;
+        let mut above = ReserveSize::NOTHING;
         let mut separator = "";
         formatter.write_str("{")?;
         for standing in Standing::ALL {
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    fn share(text: &str) -> Reserved {
-        Reserved::Share(text.parse().unwrap())
+    fn share(text: &str) -> ReserveSize {
+        ReserveSize::Share(text.parse().unwrap())
     }
 
     fn usual() -> Reserve {
@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(tokens(usual(), 11), [0, 2, 3, 4, 6]);
         assert_eq!(share("100%").tokens(u64::MAX), u64::MAX);
         let mixed = Reserve {
-            familiar: Reserved::NOTHING,
-            fresh: Reserved::NOTHING,
-            retried: Reserved::Tokens(700),
+            familiar: ReserveSize::NOTHING,
+            fresh: ReserveSize::NOTHING,
+            retried: ReserveSize::Tokens(700),
             unknown: share("50%"),
         };
         assert_eq!(tokens(mixed, 2_000), [0, 0, 0, 700, 1_000]);
@@ -174,9 +174,9 @@ mod tests {
         };
         assert_eq!(step(usual(), 1_000), Some(("proven", "familiar", 100)));
         let late = Reserve {
-            familiar: Reserved::Tokens(500),
-            fresh: Reserved::Tokens(500),
-            retried: Reserved::Tokens(510),
+            familiar: ReserveSize::Tokens(500),
+            fresh: ReserveSize::Tokens(500),
+            retried: ReserveSize::Tokens(510),
             ..usual()
         };
         assert_eq!(step(late, 2_000), Some(("fresh", "retried", 10)));
@@ -196,9 +196,9 @@ mod tests {
         );
         check(
             Reserve {
-                familiar: Reserved::NOTHING,
-                fresh: Reserved::Tokens(200),
-                retried: Reserved::Tokens(200),
+                familiar: ReserveSize::NOTHING,
+                fresh: ReserveSize::Tokens(200),
+                retried: ReserveSize::Tokens(200),
                 unknown: share("12.5%"),
             },
             "{fresh: 200, unknown: 12.5%}",
@@ -219,7 +219,7 @@ mod tests {
             let gcra = Gcra::new(burst, count, seconds * 1_000_000_000).unwrap();
             let reserve = Reserve {
                 unknown: share(&format!("{percent}%")),
-                retried: Reserved::Tokens(tokens),
+                retried: ReserveSize::Tokens(tokens),
                 ..usual()
             };
             let compiled = reserve.compiled(&gcra);

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use limiter_common::{answer::Answer, standing::Standing};
-use limiter_policy::policy::{Deny, Forgeable, Limit, Policy, configured_name};
+use limiter_policy::policy::{Deny, ForgeryReason, Limit, Policy, configured_name};
 
 use crate::cli::output;
 
@@ -41,7 +41,7 @@ fn backscatter(limit: &Limit) -> Option<String> {
         .into_iter()
         .find(|answer| reaches_strangers(limit, &deny, *answer))?;
     let (name, answer) = (configured_name(&limit.name), answer.name());
-    let why = Forgeable::of(&limit.matching).why();
+    let why = ForgeryReason::of(&limit.matching).why();
     Some(format!(
         "limit {name} sends '{answer}' to the named source, also if that is forged \
          ({why}), up to the rates of `answers`; `deny: {{unknown: drop, retried: drop, else: \

@@ -29,7 +29,7 @@ pub(super) fn inspect<'p>(
         .enable_all()
         .build()?;
     if !interfaces.is_empty() {
-        let lookup = runtime.block_on(interface::look(interfaces))?;
+        let lookup = runtime.block_on(interface::find(interfaces))?;
         let named: Vec<_> = lookup.named.iter().collect();
         for interface in &named {
             fit::check(policy, interface, &named, &lookup.all)?;

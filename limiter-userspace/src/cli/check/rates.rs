@@ -2,7 +2,7 @@
 
 use limiter_policy::{
     config::rate::text::written,
-    policy::{Implied, Policy, Rate, configured_name},
+    policy::{Policy, Rate, RedundantLimit, configured_name},
 };
 
 use crate::cli::output;
@@ -12,7 +12,7 @@ pub(super) fn warn(policy: &Policy) {
         let rate = rate.map(|rate| written(rate.count, rate.period_ns));
         rate.unwrap_or_default()
     };
-    for Implied { limit, by } in policy.implied() {
+    for RedundantLimit { limit, by } in policy.redundant_limits() {
         let (rate, other) = (text(limit.default), text(by.default));
         let name = configured_name(&limit.name);
         output::warn(&format!(

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use limiter_common::limit::Cost;
-use limiter_policy::policy::{Forgeable, Limit, Mode, PermaBlock, Policy, PressureOf};
+use limiter_policy::policy::{ForgeryReason, Limit, Mode, PermaBlock, Policy, PressureOf};
 use serde::Serialize;
 
 use crate::{
@@ -105,7 +105,7 @@ fn warnings(policy: &Policy) -> Vec<String> {
             ),
             Some(limit) => (
                 format!("what limit {} counts", limit.name),
-                Forgeable::of(&limit.matching).why(),
+                ForgeryReason::of(&limit.matching).why(),
             ),
         };
         Some(format!(

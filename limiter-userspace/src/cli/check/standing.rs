@@ -9,7 +9,7 @@ use limiter_common::{
     standing::Standing,
 };
 use limiter_policy::policy::{
-    FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, TakenByFew, configured_name,
+    ExhaustibleLimit, FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, configured_name,
 };
 
 use crate::cli::{
@@ -120,8 +120,8 @@ fn too_small(limit: &Limit) -> Option<String> {
 
 /// Warns of a limit that a forger can use up with few known sources of a family. `prefix`: the length of a
 /// source.
-fn forgeable_by_few(taken_by_few: TakenByFew, family: Family, prefix: u8) -> String {
-    let TakenByFew { limit, by } = taken_by_few;
+fn forgeable_by_few(taken_by_few: ExhaustibleLimit, family: Family, prefix: u8) -> String {
+    let ExhaustibleLimit { limit, by } = taken_by_few;
     if let Some(by) = by {
         let (how_long, too_high) = match by.for_ns {
             u64::MAX => (

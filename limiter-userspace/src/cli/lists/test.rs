@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use ipnet::IpNet;
-use limiter_policy::lists::{Extent, Findings, ListFinding, UsedBy};
+use limiter_policy::lists::{Extent, Findings, ListFinding, UseFinding};
 use serde::Serialize;
 
 use super::{source::SourceArgs, words::consequences};
@@ -78,7 +78,7 @@ fn row(found: &ListFinding) -> [String; 3] {
 }
 
 /// Names the uses of a list: `block, limits.Web.exclude`.
-pub(super) fn uses(uses: &[UsedBy]) -> String {
+pub(super) fn uses(uses: &[UseFinding]) -> String {
     if uses.is_empty() {
         return "nothing".to_owned();
     }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use limiter_common::ban::Ban;
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
-    policy::{NeverBanned, Policy, bans::Origin},
+    policy::{BanExemption, Policy, bans::Origin},
     text::short,
 };
 use tokio::task::spawn_blocking;
@@ -48,7 +48,7 @@ enum ChangeError {
 enum ForceReason {
     /// A list under `never-ban` has some of its addresses.
     #[error("{0}; --force bans it all the same")]
-    NeverBanned(NeverBanned),
+    NeverBanned(BanExemption),
     /// The guard protects some of its addresses.
     #[error("{0}; --force bans it all the same")]
     Protected(Refusal),

@@ -2,7 +2,7 @@
 
 use limiter_common::ban::Hits;
 use limiter_datapath::{
-    kernel::{Datapath, DatapathError, Prepared, monotonic_now, wall_clock_now},
+    kernel::{Datapath, DatapathError, PreparedPolicy, monotonic_now, wall_clock_now},
     state::{Moment, SavedBan, SavedHits},
 };
 use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
@@ -59,7 +59,7 @@ pub(in crate::daemon) fn save_hits(datapath: &Datapath) -> Result<Vec<SavedHits>
 
 /// Restores bans and their hits before the policy is in force, except bans that would be forgotten by now.
 pub(in crate::daemon) fn restore(
-    prepared: &Prepared,
+    prepared: &PreparedPolicy,
     saved: &[SavedBan],
     hits: &[SavedHits],
 ) -> Result<(), DatapathError> {

@@ -65,7 +65,7 @@ impl CountSettings {
         Self {
             generation: manifest.generation,
             counts: datapath.counts_connections(),
-            charges: datapath.limits_handshakes() && datapath.are_handshakes_noted().is_err(),
+            charges: datapath.limits_handshakes() && datapath.handshake_status().is_err(),
             which: manifest.policy.connections,
             renamed: 0,
         }
@@ -238,7 +238,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
         counted: counted.len() as u64,
         tracked: CountSettings::of(datapath).are_tracked().then_some(tracked),
         uncounted: maps.uncounted()?,
-        error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+        error: (datapath.handshake_status().err()).map(ToString::to_string),
     }))
 }
 

@@ -74,7 +74,7 @@ impl Sockets {
         if wanted.charges {
             self.known.charge(daemon, wanted.generation, &ends).await?;
         }
-        let are_told = daemon.datapath().are_handshakes_noted().is_ok();
+        let are_told = daemon.datapath().handshake_status().is_ok();
         let known = &mut self.known;
         known
             .settle(daemon, wanted.generation, counted, &ends, are_told)

@@ -12,7 +12,7 @@ use limiter_common::{
     limit::LimitId,
     offender::{Dropper, Offender, OffenderKey},
 };
-use limiter_datapath::kernel::Recorded;
+use limiter_datapath::kernel::OffenderRecords;
 
 use super::{
     event::{Event, Source, Subject},
@@ -103,7 +103,7 @@ impl Incidents {
         &mut self,
         now_ns: u64,
         dropped: &[(LimitId, u64)],
-        recorded: Option<&Recorded>,
+        recorded: Option<&OffenderRecords>,
     ) -> Vec<Event> {
         let mut beginnings = match recorded {
             Some(recorded) => self.add_offenders(now_ns, recorded),
@@ -119,7 +119,7 @@ impl Incidents {
 
     /// Adds offenders' drops since the last look to the incidents of the offenders and of the names they ask for.
     /// Returns beginning incidents.
-    fn add_offenders(&mut self, now_ns: u64, recorded: &Recorded) -> Vec<NewIncident> {
+    fn add_offenders(&mut self, now_ns: u64, recorded: &OffenderRecords) -> Vec<NewIncident> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         // An offender that the last look did not read was not busy.
         let was_read = read_ns == self.looked_ns;

@@ -46,7 +46,7 @@ pub(in crate::daemon) fn list(
             .collect(),
         vouched,
         shortage: shortage(at.shortage, at.now),
-        handshakes_error: (datapath.are_handshakes_noted().err()).map(ToString::to_string),
+        handshakes_error: (datapath.handshake_status().err()).map(ToString::to_string),
         newest: told.collect(),
     })
 }

@@ -5,10 +5,10 @@ mod prefix;
 use std::net::IpAddr;
 
 use limiter_common::limit::LimitId;
-use limiter_datapath::kernel::{Datapath, DatapathError, Refilled};
+use limiter_datapath::kernel::{Datapath, DatapathError, LevelChange};
 use limiter_policy::{
     config::nearest::UnknownName,
-    policy::{AskedFor, QuestionNames},
+    policy::{QuestionNames, RequestedName},
 };
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ pub(super) enum RefillError {
     #[error(
         "no such limit has a bucket of {0} for all sources together: add an address, if it has one for each"
     )]
-    NotOfName(AskedFor),
+    NotOfName(RequestedName),
     /// Neither an address nor a name was given.
     #[error("no bucket is named: give an address, --dns-name or --server-name")]
     Nobody,
@@ -94,7 +94,7 @@ pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<RefillL
 /// Fills the buckets that a name has for all sources together, or gives tokens back in them.
 fn of_name(
     datapath: &Datapath,
-    asked_for: Option<&AskedFor>,
+    asked_for: Option<&RequestedName>,
     limit: Option<LimitId>,
     cost: Option<u64>,
 ) -> Result<RefillList, RefillError> {
@@ -108,8 +108,8 @@ fn of_name(
 /// Describes the filled buckets, or why there were none.
 fn refill_list(
     datapath: &Datapath,
-    refilled: &[Refilled],
-    (address, asked_for): (Option<IpAddr>, Option<&AskedFor>),
+    refilled: &[LevelChange],
+    (address, asked_for): (Option<IpAddr>, Option<&RequestedName>),
     limit: Option<LimitId>,
 ) -> Result<RefillList, RefillError> {
     if refilled.is_empty() {
@@ -150,7 +150,7 @@ fn refill_list(
 
 fn refill_of(
     datapath: &Datapath,
-    bucket: &Refilled,
+    bucket: &LevelChange,
     asked: Option<&QuestionNames>,
 ) -> Option<Refill> {
     let limit_bucket = &bucket.before;

@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
-    Change, Flow, Followed, Follower, FollowerSettings, Name, NoName, Protocol, Segment,
+    Change, Flow, Follower, FollowerSettings, Name, NoName, PieceCounts, Protocol, Segment,
 };
 use limiter_policy::policy::{DnsName, ServerNames};
 
@@ -27,8 +27,8 @@ const AT_ONCE: usize = 4096;
 /// The outcomes of connections and of QUIC flows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcomes {
-    pub(super) tcp: Followed,
-    pub(super) quic: Followed,
+    pub(super) tcp: PieceCounts,
+    pub(super) quic: PieceCounts,
 }
 
 /// Names connections and QUIC flows.
@@ -235,13 +235,13 @@ impl ConnectionNamer {
             current.namer.set(&piece.ends, noted.contradictory())?;
             return Ok(true);
         }
-        let bytes = follower.heard(&flow);
+        let bytes = follower.first_bytes(&flow);
         let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if noted.is_read() {
             // The bytes were evicted, or the segment was under way while they were read.
             if !current.namer.knows_first_bytes(&piece.ends)? {
                 current.namer.set_first_bytes(&piece.ends, bytes)?;
-                let known = noted.heard(heard, noted.records());
+                let known = noted.with_first_bytes(heard, noted.records());
                 current.namer.set(&piece.ends, known)?;
             }
         } else if let Some(read) = read {
@@ -257,7 +257,7 @@ impl ConnectionNamer {
                 Records::Read
             };
             let meaning = current.meaning(found.map(|found| &found.name));
-            let mut named = noted.read(meaning).heard(heard, records);
+            let mut named = noted.read(meaning).with_first_bytes(heard, records);
             if read.map_or_else(NoName::may_hide_one, |found| !found.is_binding) {
                 named = named.hidden();
             }
@@ -291,7 +291,9 @@ fn read_second_hello(
     };
     // Store the bytes before the programs learn that there are more to compare with.
     if current.namer.add_first_bytes(ends, place, bytes)? {
-        current.namer.set(ends, noted.heard(end, Records::Read))?;
+        current
+            .namer
+            .set(ends, noted.with_first_bytes(end, Records::Read))?;
     }
     Ok(())
 }

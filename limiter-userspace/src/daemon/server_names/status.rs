@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use limiter_common::server_name::Loss;
 use limiter_datapath::kernel::{Datapath, DatapathError, ReputationMaps, ServerNameMaps};
-use limiter_names::{Followed, NoName};
+use limiter_names::{NoName, PieceCounts};
 
 use super::{NamerHandle, Outcomes};
 use crate::protocol::{QuicNamesStatus, ServerNamesStatus};
@@ -37,7 +37,7 @@ pub(in crate::daemon) fn status(
 }
 
 /// Returns the number of connections or flows without a name, by reason.
-fn nameless(followed: &Followed) -> BTreeMap<String, u64> {
+fn nameless(followed: &PieceCounts) -> BTreeMap<String, u64> {
     let reasons = NoName::ALL.into_iter().zip(followed.nameless);
     reasons
         .map(|(reason, count)| (reason.name().to_owned(), count))
@@ -48,7 +48,7 @@ fn nameless(followed: &Followed) -> BTreeMap<String, u64> {
 fn lost(
     maps: &ServerNameMaps,
     losses: &[Loss],
-    followed: &Followed,
+    followed: &PieceCounts,
 ) -> Result<BTreeMap<String, u64>, DatapathError> {
     let of_programs = losses
         .iter()

@@ -2,7 +2,7 @@
 //! known sources.
 
 use limiter_datapath::{
-    kernel::{DatapathError, Prepared, Settings, wall_clock_now},
+    kernel::{DatapathError, PreparedPolicy, Settings, wall_clock_now},
     state::{Reason, Snapshot},
 };
 use tracing::info;
@@ -51,7 +51,10 @@ impl ResumeState {
     }
 
     /// Restores bucket debts, less the refill of the time since, bans and known sources.
-    pub(in crate::daemon) fn restore(&self, prepared: &Prepared) -> Result<(), DatapathError> {
+    pub(in crate::daemon) fn restore(
+        &self,
+        prepared: &PreparedPolicy,
+    ) -> Result<(), DatapathError> {
         let Self(snapshot) = self;
         let restored = prepared.restore(&snapshot.sets, snapshot.age_ns(wall_clock_now()))?;
         info!(

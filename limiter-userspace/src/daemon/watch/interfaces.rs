@@ -8,7 +8,7 @@ use std::{
 };
 
 use limiter_datapath::kernel::{
-    Datapath, DatapathError, NameChange, Present,
+    Datapath, DatapathError, InterfacePresence, NameChange,
     interface::{self, Events, Interface},
 };
 use thiserror::Error;
@@ -191,14 +191,14 @@ fn log_name_change(name_change: &NameChange) {
         return;
     }
     match present {
-        Present::Named => info!(interface, "{interface} has its name again"),
-        Present::Renamed(name) => warn!(
+        InterfacePresence::Named => info!(interface, "{interface} has its name again"),
+        InterfacePresence::Renamed(name) => warn!(
             interface,
             now = name.as_str(),
             "{interface} is called {name} now: it stays limited until another interface is called \
              {interface}"
         ),
-        Present::Elsewhere => warn!(
+        InterfacePresence::Elsewhere => warn!(
             interface,
             "{interface} is in another network namespace now: it stays limited there until another \
              interface is called {interface}"
@@ -315,12 +315,12 @@ fn detach_replaced(daemon: &Daemon) {
 pub(in crate::daemon) fn log_detached(former: &NameChange) {
     let interface = former.interface.as_str();
     match &former.present {
-        Present::Named => {}
-        Present::Renamed(name) => info!(
+        InterfacePresence::Named => {}
+        InterfacePresence::Renamed(name) => info!(
             interface = name.as_str(),
             "detached from {name}, which had the name {interface} before"
         ),
-        Present::Elsewhere => info!(
+        InterfacePresence::Elsewhere => info!(
             interface,
             "detached from the interface in another network namespace that had the name {interface} \
              before"

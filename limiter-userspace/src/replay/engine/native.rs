@@ -12,7 +12,7 @@ use limiter_common::{
     decide::{AssumedStack, Pipeline, Verdict, Workspace},
     offender::{Offender, OffenderKey},
     owner::BucketKey,
-    packet::{Asked, TcpState},
+    packet::{NameMatch, TcpState},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
     table::HashKey,
@@ -198,6 +198,6 @@ impl Engine for NativeEngine {
 fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
     let mut places = Places::NONE;
     // A replay reads no server names, so limits by name have no place.
-    find_places(policy, ends, &Asked::NOTHING, &mut places);
+    find_places(policy, ends, &NameMatch::NOTHING, &mut places);
     places.0.into_iter().filter(|place| *place != 0).map(Place)
 }

@@ -1,6 +1,6 @@
 //! The field `reserve` of limits.
 
-use limiter_policy::policy::{Reserve, Reserved};
+use limiter_policy::policy::{Reserve, ReserveSize};
 
 use super::total;
 use crate::harness::{LIMIT, check, read};
@@ -11,7 +11,7 @@ fn reserves() {
         let policy = read(&total(&format!("reserve: {reserve}")));
         policy.limits[0].reserve.unwrap()
     };
-    let share = |text: &str| Reserved::Share(text.parse().unwrap());
+    let share = |text: &str| ReserveSize::Share(text.parse().unwrap());
     let whole = "{familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}";
     let expected = Reserve {
         familiar: share("10%"),
@@ -23,9 +23,9 @@ fn reserves() {
     assert_eq!(expected.to_string(), whole);
     // A missing key takes the value of the next higher standing.
     let expected = Reserve {
-        familiar: Reserved::NOTHING,
-        fresh: Reserved::Tokens(500),
-        retried: Reserved::Tokens(500),
+        familiar: ReserveSize::NOTHING,
+        fresh: ReserveSize::Tokens(500),
+        retried: ReserveSize::Tokens(500),
         unknown: share("99.9%"),
     };
     assert_eq!(read("{familiar: 0%, fresh: 500, unknown: 99.9%}"), expected);

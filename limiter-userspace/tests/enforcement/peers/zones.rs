@@ -12,7 +12,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use testbed::{
-    CLIENT_INTERFACE, Frame, Limiter, Load, Pair, PinDirectory, RawSender, SERVER_INTERFACE, Sent,
+    CLIENT_INTERFACE, Frame, Limiter, Load, Pair, PinDirectory, RawSender, SERVER_INTERFACE,
+    SendReport,
 };
 
 use super::{binary, server::Server};
@@ -111,7 +112,7 @@ fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
 
 /// Sends the attacker's frames and asks for names meanwhile; returns the frames sent, and the positions of the names
 /// answered at the first try.
-fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(Sent, BTreeSet<u16>)> {
+fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(SendReport, BTreeSet<u16>)> {
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let load = Load::steady(ATTACK_RATE, ATTACK);

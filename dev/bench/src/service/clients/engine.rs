@@ -19,7 +19,7 @@ use nix::{
 };
 use testbed::{Interrupt, Namespace};
 
-use super::{Attempt, Connections, Planned, Questions, address};
+use super::{Attempt, Connections, PlannedQuestion, Questions, address};
 use crate::{
     cpu,
     service::{
@@ -45,7 +45,7 @@ const BY_TCP: u64 = 1 << 32;
 /// Asks the planned questions in order, on the clients' CPU; returns once all are answered or given
 /// up.
 pub(in crate::service) fn ask(
-    planned: &[Planned],
+    planned: &[PlannedQuestion],
     flood: &Flood,
     namespace: &Namespace,
     interrupt: &Interrupt,
@@ -92,7 +92,7 @@ impl Engine {
         })
     }
 
-    fn run(mut self, planned: &[Planned], interrupt: &Interrupt) -> Result<Questions> {
+    fn run(mut self, planned: &[PlannedQuestion], interrupt: &Interrupt) -> Result<Questions> {
         let start = Instant::now();
         let end = planned.last().map_or(Duration::ZERO, |last| last.at) + PATIENCE;
         let mut planned = planned.iter().peekable();
@@ -108,16 +108,16 @@ impl Engine {
                 ready => ready?,
             };
             for event in &events[..ready] {
-                self.hear(event.data())?;
+                self.receive(event.data())?;
             }
         }
         Ok(self.questions)
     }
 
-    fn ask(&mut self, planned: &Planned, late: Duration) -> Result<()> {
+    fn ask(&mut self, planned: &PlannedQuestion, late: Duration) -> Result<()> {
         let now = Instant::now();
-        let who = (planned.group, planned.member);
-        let number = self.questions.ask(who, now, late);
+        let asker = (planned.group, planned.member);
+        let number = self.questions.ask(asker, now, late);
         let from = address(planned.group, planned.member, self.is_v6);
         if self.service == Service::Web {
             let attempt = Attempt {
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// Reads the answers for a token.
-    fn hear(&mut self, token: u64) -> Result<()> {
+    fn receive(&mut self, token: u64) -> Result<()> {
         if token & BY_TCP != 0 {
             if let Some(tries) = self.connections.advance(token) {
                 // An answer over TCP to a question that began as a datagram counts for the

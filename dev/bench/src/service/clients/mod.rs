@@ -13,7 +13,7 @@ use self::connections::{Attempt, Connections};
 pub(super) use self::{
     engine::{ask, shake_hands},
     questions::Questions,
-    schedule::{Planned, visits, working_day},
+    schedule::{PlannedQuestion, visits, working_day},
 };
 pub(crate) use self::{
     questions::{TRIES, Tally},

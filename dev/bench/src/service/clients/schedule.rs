@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_common::{Group, KNOWN};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Planned {
+pub(in crate::service) struct PlannedQuestion {
     /// The time after the start.
     pub(in crate::service) at: Duration,
     pub(in crate::service) group: Group,
@@ -19,12 +19,12 @@ pub(crate) const KNOWN_PER_SECOND: u32 = 10;
 pub(crate) const NEW_PER_SECOND: u32 = 100;
 
 /// Returns visits of all known clients: each comes `count` times, with a pause of `apart`.
-pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
+pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<PlannedQuestion> {
     /// Between two clients.
     const PAUSE: Duration = Duration::from_millis(5);
     (0..count)
         .flat_map(|visit| {
-            (0..KNOWN).map(move |member| Planned {
+            (0..KNOWN).map(move |member| PlannedQuestion {
                 at: apart * visit + PAUSE * member,
                 group: Group::Known,
                 member,
@@ -34,19 +34,21 @@ pub(in crate::service) fn visits(count: u32, apart: Duration) -> Vec<Planned> {
 }
 
 /// Returns the questions of known and new clients, evenly spaced.
-pub(in crate::service) fn working_day(time: Duration) -> Vec<Planned> {
+pub(in crate::service) fn working_day(time: Duration) -> Vec<PlannedQuestion> {
     let known = KNOWN * KNOWN_PER_SECOND;
     let mut planned: Vec<_> = times(known, time)
-        .map(|(number, at)| Planned {
+        .map(|(number, at)| PlannedQuestion {
             at,
             group: Group::Known,
             member: number % KNOWN,
         })
-        .chain(times(NEW_PER_SECOND, time).map(|(member, at)| Planned {
-            at,
-            group: Group::New,
-            member,
-        }))
+        .chain(
+            times(NEW_PER_SECOND, time).map(|(member, at)| PlannedQuestion {
+                at,
+                group: Group::New,
+                member,
+            }),
+        )
         .collect();
     planned.sort_by_key(|planned| planned.at);
     planned
@@ -68,7 +70,9 @@ mod tests {
         let planned = working_day(Duration::from_secs(2));
         assert!(planned.is_sorted_by_key(|planned| planned.at));
         let of = |group, member| {
-            let same = move |planned: &&Planned| (planned.group, planned.member) == (group, member);
+            let same = move |planned: &&PlannedQuestion| {
+                (planned.group, planned.member) == (group, member)
+            };
             planned
                 .iter()
                 .filter(same)

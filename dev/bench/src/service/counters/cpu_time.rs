@@ -35,7 +35,7 @@ impl CpuTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::growth::Grows as _;
+    use crate::service::growth::MonotonicCounter as _;
 
     #[test]
     fn reads_how_a_cpu_spent_its_time() {

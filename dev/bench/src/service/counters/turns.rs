@@ -64,7 +64,7 @@ fn read(schedstat: &str) -> Option<Turns> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::growth::Grows as _;
+    use crate::service::growth::MonotonicCounter as _;
 
     #[test]
     fn reads_what_the_kernel_counts() {

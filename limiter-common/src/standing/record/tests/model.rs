@@ -8,14 +8,14 @@ use crate::standing::{Event, Record, Standing};
 /// One source and the shortage.
 #[derive(Clone, Debug, Default)]
 struct Model {
-    known: Known,
+    known: SourceState,
     last: u64,
     /// The ticks at which the shortage began and was last renewed.
     shortage: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Known {
+enum SourceState {
     #[default]
     Nothing,
     Visited {
@@ -56,26 +56,26 @@ impl Model {
 
     fn ages(&mut self, now: u64) {
         let is_over = match self.known {
-            Known::Nothing => return,
-            Known::Vouched { until } => now >= until,
+            SourceState::Nothing => return,
+            SourceState::Vouched { until } => now >= until,
             _ => now - self.last > REMEMBERED,
         };
         if is_over {
-            self.known = Known::Nothing;
-        } else if let Known::Retried { occasions, until } = self.known
+            self.known = SourceState::Nothing;
+        } else if let SourceState::Retried { occasions, until } = self.known
             && now >= until
         {
             let latest = self.last;
-            self.known = Known::Visited { occasions, latest };
+            self.known = SourceState::Visited { occasions, latest };
         }
     }
 
     fn standing(&self, now: u64) -> Standing {
         match self.known {
-            Known::Nothing | Known::Visited { .. } => Standing::Unknown,
-            Known::Retried { .. } => Standing::Retried,
-            Known::Vouched { .. } => Standing::Proven,
-            Known::Gained {
+            SourceState::Nothing | SourceState::Visited { .. } => Standing::Unknown,
+            SourceState::Retried { .. } => Standing::Retried,
+            SourceState::Vouched { .. } => Standing::Proven,
+            SourceState::Gained {
                 proven,
                 since,
                 fresh,
@@ -97,13 +97,13 @@ impl Model {
         let counts_as_fresh = self.standing(now) == Standing::Fresh;
         let mut occasion = None;
         match &mut self.known {
-            Known::Nothing if is_short => return,
-            Known::Nothing => occasion = Some(1),
+            SourceState::Nothing if is_short => return,
+            SourceState::Nothing => occasion = Some(1),
             _ if self.last == now => return,
-            Known::Visited { occasions, latest } if !is_short && now - *latest >= MINUTE => {
+            SourceState::Visited { occasions, latest } if !is_short && now - *latest >= MINUTE => {
                 occasion = Some(*occasions + 1);
             }
-            Known::Gained { fresh, since, .. } => {
+            SourceState::Gained { fresh, since, .. } => {
                 if is_short {
                     *fresh = counts_as_fresh;
                 } else if *fresh && now - *since >= FRESH {
@@ -115,13 +115,13 @@ impl Model {
         self.last = now;
         match occasion {
             Some(occasions @ ..3) => {
-                self.known = Known::Visited {
+                self.known = SourceState::Visited {
                     occasions,
                     latest: now,
                 }
             }
             Some(_) => {
-                self.known = Known::Gained {
+                self.known = SourceState::Gained {
                     proven: false,
                     since: now,
                     fresh: false,
@@ -136,19 +136,19 @@ impl Model {
         let is_short = self.short_since(now).is_some();
         let is_familiar = self.standing(now) == Standing::Familiar;
         match &mut self.known {
-            Known::Nothing | Known::Visited { .. } | Known::Retried { .. } => {
-                self.known = Known::Gained {
+            SourceState::Nothing | SourceState::Visited { .. } | SourceState::Retried { .. } => {
+                self.known = SourceState::Gained {
                     proven: true,
                     since: now,
                     fresh: is_short,
                 };
                 self.last = now;
             }
-            Known::Gained { proven, .. } => {
+            SourceState::Gained { proven, .. } => {
                 *proven |= !(is_short && is_familiar);
                 self.visit(now);
             }
-            Known::Vouched { .. } => self.visit(now),
+            SourceState::Vouched { .. } => self.visit(now),
         }
     }
 
@@ -160,21 +160,22 @@ impl Model {
             Action::Retry => {
                 let until = now + u64::from(Record::RETRIED);
                 let occasions = match self.known {
-                    Known::Nothing => 0,
-                    Known::Visited { occasions, .. } | Known::Retried { occasions, .. } => {
-                        occasions
+                    SourceState::Nothing => 0,
+                    SourceState::Visited { occasions, .. }
+                    | SourceState::Retried { occasions, .. } => occasions,
+                    SourceState::Gained { .. } | SourceState::Vouched { .. } => {
+                        return self.visit(now);
                     }
-                    Known::Gained { .. } | Known::Vouched { .. } => return self.visit(now),
                 };
-                self.known = Known::Retried { occasions, until };
+                self.known = SourceState::Retried { occasions, until };
                 self.last = now;
             }
             Action::Vouch(ticks) if ticks > 0 => {
-                self.known = Known::Vouched { until: now + ticks };
+                self.known = SourceState::Vouched { until: now + ticks };
                 self.last = now;
             }
             Action::Vouch(_) => {}
-            Action::Forget => self.known = Known::Nothing,
+            Action::Forget => self.known = SourceState::Nothing,
             Action::Refuse => {
                 let began = self.short_since(now).unwrap_or(now);
                 self.shortage = Some((began, now));

@@ -10,19 +10,19 @@ use aya::maps::{Array, MapData};
 use limiter_common::connection::{
     Place,
     count::{self, Counts},
-    line::{SLOTS, Seen, Slots as _, line_of, slot_of, word_at},
+    line::{SLOTS, SlotMatches, Slots as _, line_of, slot_of, word_at},
 };
 
 use super::{CONNECTION_COUNTS, ConnectionMaps, Line};
 use crate::kernel::{DatapathError, map::error};
 
 /// The counts, with no concurrent writer.
-struct Alone<'m> {
+struct ExclusiveCounts<'m> {
     map: RefCell<&'m mut Array<MapData, [u64; SLOTS]>>,
     failed: RefCell<Option<DatapathError>>,
 }
 
-impl Alone<'_> {
+impl ExclusiveCounts<'_> {
     fn line(&self, line: u32) -> Line {
         let read = self.map.borrow().get(&line, 0);
         let read = read.map_err(error(CONNECTION_COUNTS));
@@ -43,9 +43,9 @@ impl Alone<'_> {
     }
 }
 
-impl Counts for Alone<'_> {
-    fn look(&self, line: u32, place: Place) -> Seen {
-        count::look(&self.line(line), place)
+impl Counts for ExclusiveCounts<'_> {
+    fn search(&self, line: u32, place: Place) -> SlotMatches {
+        count::search(&self.line(line), place)
     }
 
     fn get(&self, at: u32) -> u64 {
@@ -79,7 +79,7 @@ impl ConnectionMaps {
     pub fn take_off(&mut self, place: Place) -> Result<(), DatapathError> {
         self.change(|counts| {
             for line in place.lines() {
-                let found = counts.look(line, place).found;
+                let found = counts.search(line, place).found;
                 if found != 0 {
                     return counts.take_off(word_at(line, found.trailing_zeros()));
                 }
@@ -87,8 +87,8 @@ impl ConnectionMaps {
         })
     }
 
-    fn change(&mut self, change: impl FnOnce(&Alone<'_>)) -> Result<(), DatapathError> {
-        let counts = Alone {
+    fn change(&mut self, change: impl FnOnce(&ExclusiveCounts<'_>)) -> Result<(), DatapathError> {
+        let counts = ExclusiveCounts {
             map: RefCell::new(&mut self.counts.map),
             failed: RefCell::new(None),
         };

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use aya::EbpfLoader;
 use limiter_common::{
     policy::Shape,
-    standing::{Event, KnowOrder, Settings, SourceId, Standing},
+    standing::{Event, EventOrder, Settings, SourceId, Standing},
 };
 
 use super::StandingMaps;
@@ -47,7 +47,7 @@ impl StandingMaps {
             _ => self.load(shape)?,
         };
         let (_, program) = loaded.insert((shape.standing, program));
-        let order = KnowOrder::new(source, event, now_ns);
+        let order = EventOrder::new(source, event, now_ns);
         let returned = program.run_on(&order).map_err(DatapathError::Order)?;
         Ok(Standing::of_number(returned))
     }

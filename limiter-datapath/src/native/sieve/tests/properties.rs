@@ -26,8 +26,8 @@ fn any_sieve() -> impl Strategy<Value = Sieve> {
 /// The number of the arriving source, and the time since the previous arrival. Some sources are
 /// much busier than others.
 fn arrivals() -> impl Strategy<Value = Vec<(u32, u64)>> {
-    let who = prop_oneof![0..4_u32, 0..20_u32, 0..300_u32];
-    prop::collection::vec((who, 0..4_u64), 0..400)
+    let number = prop_oneof![0..4_u32, 0..20_u32, 0..300_u32];
+    prop::collection::vec((number, 0..4_u64), 0..400)
 }
 
 proptest! {
@@ -37,9 +37,9 @@ proptest! {
         let shards = 0..sieve.geometry.shards();
         let mut models: Vec<_> = shards.map(|_| Model::new(sieve)).collect();
         let mut now = 0;
-        for (who, step) in arrivals {
+        for (number, step) in arrivals {
             now += step;
-            let key = address(who);
+            let key = address(number);
             let expected = models[memory.shard(&key)].hit(key, now);
             prop_assert_eq!(memory.score(&key, now), expected);
         }
@@ -52,16 +52,16 @@ proptest! {
     #[test]
     fn what_is_put_back_is_the_same(sieve in any_sieve(), arrivals in arrivals()) {
         let memory = InMemory::new(sieve);
-        for (now, (who, _)) in (0..).zip(arrivals) {
-            memory.score(&address(who), now);
+        for (now, (number, _)) in (0..).zip(arrivals) {
+            memory.score(&address(number), now);
         }
         let mut again = InMemory::new(sieve);
         let left_out = again.sieves.memory().restore(&sieve, &HASH_KEY, &memory.snapshot());
         prop_assert_eq!(left_out, 0);
         prop_assert_eq!(again.lists(), memory.lists());
         // The restored sieve also continues in the same way.
-        for who in 0..50 {
-            let (key, now) = (address(who), 10_000);
+        for number in 0..50 {
+            let (key, now) = (address(number), 10_000);
             prop_assert_eq!(again.score(&key, now), memory.score(&key, now));
         }
         prop_assert_eq!(again.lists(), memory.lists());

@@ -13,16 +13,16 @@ const SECOND: u64 = 1_000_000_000;
 type Arrivals<'a> = &'a [(u32, u64, u32)];
 
 /// The lists that are not empty at the end, with each source and its count.
-type Left<'a> = &'a [(usize, &'a [(u32, u32)])];
+type RemainingSources<'a> = &'a [(usize, &'a [(u32, u32)])];
 
-fn check(sieve: Sieve, arrivals: Arrivals<'_>, left: Left<'_>) {
+fn check(sieve: Sieve, arrivals: Arrivals<'_>, left: RemainingSources<'_>) {
     check_in(&InMemory::new(sieve), arrivals, left);
 }
 
-fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: Left<'_>) {
-    for (step, (who, second, list)) in arrivals.iter().enumerate() {
-        let score = memory.score(&address(*who), second * SECOND);
-        assert_eq!(score, *list, "step {step}: {who} at {second} s");
+fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: RemainingSources<'_>) {
+    for (step, (source, second, list)) in arrivals.iter().enumerate() {
+        let score = memory.score(&address(*source), second * SECOND);
+        assert_eq!(score, *list, "step {step}: {source} at {second} s");
     }
     let lists = &memory.lists()[0];
     for (number, list) in lists.iter().enumerate() {
@@ -30,7 +30,7 @@ fn check_in(memory: &InMemory, arrivals: Arrivals<'_>, left: Left<'_>) {
         let expected: Vec<(Address, u32)> = expected
             .map_or(&[][..], |(_, entries)| *entries)
             .iter()
-            .map(|(who, count)| (address(*who), *count))
+            .map(|(source, count)| (address(*source), *count))
             .collect();
         let found: Vec<_> = list.iter().map(|one| (one.key, one.count)).collect();
         assert_eq!(found, expected, "list {number}");
@@ -214,7 +214,7 @@ fn aging_into_a_full_entry_list_forgets_its_last() {
         max_age_ns: 10 * SECOND,
         ..sieve(2, 3)
     };
-    let others: Vec<_> = (11..19).map(|who| (who, 5, 2)).collect();
+    let others: Vec<_> = (11..19).map(|source| (source, 5, 2)).collect();
     let arrivals = [&[(1, 0, 2), (1, 0, 1)][..], &others, &[(1, 11, 2)]].concat();
     let left = [
         (1, 0),
@@ -228,7 +228,7 @@ fn aging_into_a_full_entry_list_forgets_its_last() {
     ];
     check(aging, &arrivals, &[(2, &left)]);
     // In the entry list itself no other source is forgotten for it.
-    let full: Vec<_> = (11..19).map(|who| (who, 0, 2)).collect();
+    let full: Vec<_> = (11..19).map(|source| (source, 0, 2)).collect();
     let left = [
         (11, 0),
         (18, 1),

@@ -42,8 +42,8 @@ fn assert_consistent(memory: &SieveMemory<'_>, sieve: &Sieve) -> u64 {
                     let location =
                         ChainLocation::new(&sieve.geometry, &sieve.region, &HASH_KEY, &key);
                     assert_eq!(location.entries, first, "it is in its shard");
-                    let found =
-                        SieveLists::new(memory, first).look(location.heads + location.chain, &key);
+                    let found = SieveLists::new(memory, first)
+                        .find_list(location.heads + location.chain, &key);
                     assert_eq!(found, Some(list));
                     counts += u64::from(entry(number).count());
                 }
@@ -75,12 +75,12 @@ fn threads_leave_a_consistent_sieve() {
             let mut counted = 0_u64;
             for now in 0..ARRIVALS {
                 // Some sources are much busier than others.
-                let who = random.u32(0..1_000) >> random.u32(0..9);
+                let source = random.u32(0..1_000) >> random.u32(0..9);
                 let score = limiter_common::sieve::score(
                     &memory,
                     &sieve,
                     &HASH_KEY,
-                    &address(who),
+                    &address(source),
                     now.into(),
                 );
                 counted += u64::from(score & CONTENDED == 0);

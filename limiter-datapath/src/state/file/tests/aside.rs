@@ -10,19 +10,19 @@ use super::{StateFile, names, snapshots::of_table, state_file};
 fn other_kinds_of_files_are_left_alone() {
     let (directory, file) = state_file();
     let path = file.path().display().to_string();
-    let refuse = |what: &str, hindrance: &str| {
+    let refuse = |form: &str, hindrance: &str| {
         let error = file.load().unwrap_err().to_string();
         assert_eq!(
             error,
             format!(
-                "the state file {path} can be neither used (it cannot be read: it is {what}, not a file) \
+                "the state file {path} can be neither used (it cannot be read: it is {form}, not a file) \
                  nor set aside ({hindrance}): it stays as it is, and no state is saved"
             )
         );
         let error = file.save(&of_table()).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("cannot write the state file {path}: it is {what}, not a file")
+            format!("cannot write the state file {path}: it is {form}, not a file")
         );
         assert_eq!(names(&directory), ["state"], "nothing unfinished stays");
     };

@@ -23,7 +23,7 @@ pub(super) struct Grid {
 
 /// A cell in which ranges start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Started {
+pub(super) struct StartCell {
     /// Its number.
     pub(super) cell: u64,
     /// The number of ranges that start in it. A range that starts at the cell's end counts, too.
@@ -142,15 +142,15 @@ impl Grid {
     }
 
     /// Returns the cells with starts. A range that starts at the end of such a cell needs no cell of its own.
-    pub(super) fn started(&self, starts: &[Range]) -> Vec<Started> {
-        let mut started: Vec<Started> = Vec::new();
+    pub(super) fn started(&self, starts: &[Range]) -> Vec<StartCell> {
+        let mut started: Vec<StartCell> = Vec::new();
         for in_cell in starts.chunk_by(|one, other| self.cell(one.start) == self.cell(other.start))
         {
             let (cell, starts) = (self.cell(in_cell[0].start), in_cell.len());
             let with_the_cell = starts == 1 && in_cell[0].start == *self.values(cell).start();
             match started.last_mut() {
                 Some(last) if with_the_cell && last.cell + 1 == cell => last.starts += 1,
-                _ => started.push(Started { cell, starts }),
+                _ => started.push(StartCell { cell, starts }),
             }
         }
         started

@@ -53,12 +53,12 @@ impl Dimension {
 }
 
 /// Tables with only nodes, which count the steps of each look-up.
-struct Counting {
-    indexed: Indexed,
+struct CountingTables {
+    indexed: IndexTables,
     steps: Cell<u32>,
 }
 
-impl Tables for Counting {
+impl Tables for CountingTables {
     fn shape(&self) -> &Shape {
         &Shape::EMPTY
     }
@@ -127,7 +127,7 @@ impl Tables for Counting {
     }
 }
 
-impl Counting {
+impl CountingTables {
     /// Returns the value, and the number of steps of its look-up.
     fn look_up(&self, from: Child, value: u128) -> (u32, u32) {
         self.steps.set(0);
@@ -150,7 +150,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
     );
     // Ranges before and after, as from neighbouring dimensions.
     let others = [range(0, 7), range(1, 8), range(1 << 127, 9)];
-    let mut indexed = Indexed::default();
+    let mut indexed = IndexTables::default();
     indexed.add(&others);
     let from = indexed.add(&ranges);
     indexed.add(&others);
@@ -162,7 +162,7 @@ fn check(dimension: Dimension, starts: &BTreeSet<u128>) -> u32 {
         "{bytes} bytes for {} ranges",
         ranges.len()
     );
-    let tables = Counting {
+    let tables = CountingTables {
         indexed,
         steps: Cell::default(),
     };

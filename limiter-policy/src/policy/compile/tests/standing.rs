@@ -6,13 +6,13 @@ use limiter_common::{
 };
 
 use super::*;
-use crate::policy::{Mode, Reserve, Reserved, StandingSettings};
+use crate::policy::{Mode, Reserve, ReserveSize, StandingSettings};
 
-fn reserved() -> impl Strategy<Value = Reserved> {
+fn reserved() -> impl Strategy<Value = ReserveSize> {
     prop_oneof![
-        (0u64..20).prop_map(Reserved::Tokens),
+        (0u64..20).prop_map(ReserveSize::Tokens),
         (0u32..=100).prop_map(|percent| {
-            Reserved::Share(format!("{percent}%").parse().expect("a percentage"))
+            ReserveSize::Share(format!("{percent}%").parse().expect("a percentage"))
         }),
     ]
 }

@@ -120,10 +120,10 @@ fn another_strategy_begins_anew() {
     let old = Policy::from(vec![limit("Web"), limit("Dns"), limit("Gone")]);
     let mut new = Policy::from(vec![limit("Web"), limit("Dns"), limit("New")]);
     new.limits[0].default = None;
-    assert_eq!(begun_anew(&old, &new), BegunAnew::default());
+    assert_eq!(discarded_state(&old, &new), DiscardedState::default());
     new.limits[0].strategy = Strategy::MovingWindow;
     new.limits[2].strategy = Strategy::MovingWindow;
-    assert_eq!(begun_anew(&old, &new).limits, ["Web"]);
+    assert_eq!(discarded_state(&old, &new).limits, ["Web"]);
 }
 
 #[test]

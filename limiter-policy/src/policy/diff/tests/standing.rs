@@ -1,15 +1,15 @@
 //! Differences of reserves and standing, and the fate of known sources.
 
 use super::*;
-use crate::policy::{Reserved, StandingSettings};
+use crate::policy::{ReserveSize, StandingSettings};
 
 /// Returns a reserve of so many tokens for all but unknown sources.
 fn reserve(tokens: u64) -> Reserve {
     Reserve {
-        familiar: Reserved::NOTHING,
-        fresh: Reserved::NOTHING,
-        retried: Reserved::NOTHING,
-        unknown: Reserved::Tokens(tokens),
+        familiar: ReserveSize::NOTHING,
+        fresh: ReserveSize::NOTHING,
+        retried: ReserveSize::NOTHING,
+        unknown: ReserveSize::Tokens(tokens),
     }
 }
 
@@ -73,7 +73,7 @@ fn what_known_sources_outlive() {
         };
         let shown = Diff::between(&old, &new).to_string();
         assert_eq!(shown.lines().collect::<Vec<_>>(), expected, "\n{shown}");
-        assert_eq!(begun_anew(&old, &new).known_sources, fate);
+        assert_eq!(discarded_state(&old, &new).known_sources, fate);
     };
     // Absent fields have these values.
     check(|_| {}, &[], None);
@@ -120,7 +120,7 @@ fn what_known_sources_outlive() {
         ..old.clone()
     };
     let (short, long) = (longer(48), longer(49));
-    let fate = begun_anew(&short, &long).known_sources;
+    let fate = discarded_state(&short, &long).known_sources;
     assert_eq!(fate, Some(KnownFate::OnlyIpv4));
     let shown = Diff::between(&short, &long).to_string();
     let told =
@@ -132,6 +132,6 @@ fn what_known_sources_outlive() {
     let forgotten = "removed  standing\n         known        are forgotten: no limit uses standing any \
                      more\n";
     assert!(shown.ends_with(forgotten), "{shown}");
-    let anew = begun_anew(&old, &unused);
+    let anew = discarded_state(&old, &unused);
     assert_eq!(anew.known_sources, Some(KnownFate::Forgotten));
 }

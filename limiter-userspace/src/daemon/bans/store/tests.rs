@@ -5,7 +5,7 @@ use std::{
 };
 
 use limiter_common::{
-    ban::{self, BannedAs, FOREVER, LENGTH_WORDS},
+    ban::{self, BanMatch, FOREVER, LENGTH_WORDS},
     limit::LimitId,
 };
 use proptest::prelude::*;
@@ -251,7 +251,7 @@ proptest! {
                 let is_banned = holding.any(|(held, _)| held.contains(&prefix.network()));
                 let source = Address::from(prefix.network());
                 let banned_as = ban::banned_as(&table, &source, || now * SECOND);
-                prop_assert_eq!(banned_as != BannedAs::NOT, is_banned);
+                prop_assert_eq!(banned_as != BanMatch::NOT, is_banned);
             }
             // The lengths looked up are exactly the lengths in use.
             let mut lengths = [0; LENGTH_WORDS as usize];

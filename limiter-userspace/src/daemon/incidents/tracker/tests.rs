@@ -82,7 +82,7 @@ impl Scene {
         let dropped: Vec<_> = self.dropped.clone().into_iter().collect();
         let is_name = |(key, _): &(OffenderKey, Offender)| key.name().is_some();
         let (names, offenders) = self.offenders.clone().into_iter().partition(is_name);
-        let recorded = self.incidents.is_news(&dropped).then_some(Recorded {
+        let recorded = self.incidents.is_news(&dropped).then_some(OffenderRecords {
             offenders,
             names,
             counts: self.counts,
@@ -312,7 +312,7 @@ fn earlier_offenders_are_not_new() {
 }
 
 /// Returns sources, each in a range of its own, with enough drops for an incident.
-fn flood(sources: u32) -> Recorded {
+fn flood(sources: u32) -> OffenderRecords {
     let offenders = scattered(sources).map(|address| {
         let mut offender = Offender::new(START);
         offender.drops = LEAST_DROPS;
@@ -321,7 +321,7 @@ fn flood(sources: u32) -> Recorded {
             offender,
         )
     });
-    Recorded {
+    OffenderRecords {
         offenders: offenders.collect(),
         names: Vec::new(),
         counts: Counts {

@@ -28,7 +28,7 @@ pub struct Overlap {
 /// The result of comparing a segment with the bytes read at its places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Compared {
+pub enum Comparison {
     /// The same bytes.
     Same = 1,
     /// Other bytes: no honest sender changes them.

@@ -14,7 +14,7 @@ use crate::file;
 
 /// A pushed file.
 #[derive(Clone, Copy, Debug)]
-pub struct Pushed<'p> {
+pub struct PushedFile<'p> {
     /// The path of the file in the folder to replace, which need not exist.
     pub path: &'p Path,
     /// Its text.

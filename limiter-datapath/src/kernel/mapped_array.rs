@@ -26,44 +26,44 @@ use super::{DatapathError, batch};
 ///
 /// The type consists of words that are only accessed atomically, every bit pattern is valid, and it
 /// is as large as the map's element, `Value`.
-pub(super) unsafe trait Shared {
+pub(super) unsafe trait SharedElement {
     /// The element as aya sees it.
     type Value: Pod;
 }
 
 // SAFETY: eight such words.
-unsafe impl Shared for AtomicLine {
+unsafe impl SharedElement for AtomicLine {
     type Value = [u64; 8];
 }
 
 // SAFETY: eight such words.
-unsafe impl Shared for Entry {
+unsafe impl SharedElement for Entry {
     type Value = [u64; 8];
 }
 
 // SAFETY: two such words, and bytes that are never accessed.
-unsafe impl Shared for Shard {
+unsafe impl SharedElement for Shard {
     type Value = [u64; 8];
 }
 
 // SAFETY: eight such words.
-unsafe impl Shared for NameLine {
+unsafe impl SharedElement for NameLine {
     type Value = [u64; 8];
 }
 
 // SAFETY: one such word.
-unsafe impl Shared for Word {
+unsafe impl SharedElement for Word {
     type Value = u64;
 }
 
 /// An array that the kernel program uses at the same time. Unmapped when dropped.
-pub(super) struct Mapped<T: Shared> {
+pub(super) struct MappedArray<T: SharedElement> {
     array: Array<MapData, T::Value>,
     memory: MmapRaw,
     elements: PhantomData<T>,
 }
 
-impl<T: Shared> Mapped<T> {
+impl<T: SharedElement> MappedArray<T> {
     /// Maps a mappable array for reading and writing.
     pub(super) fn new(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
         Self::with(array, MmapOptions::map_raw)

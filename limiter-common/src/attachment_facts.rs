@@ -5,7 +5,7 @@ use crate::packet::superframe::SuperframeFields;
 /// The facts that a program receives at its attachment, after verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct AfterVerification {
+pub struct AttachmentFacts {
     /// Always 0.
     pub zero: u64,
     /// How superframes are counted.
@@ -25,7 +25,7 @@ pub const fn ethernet_number(address: [u8; 6]) -> u64 {
     u64::from_be_bytes([0, 0, first, second, third, fourth, fifth, sixth])
 }
 
-impl AfterVerification {
+impl AttachmentFacts {
     /// The facts of a program that is not attached.
     pub const NONE: Self = Self {
         zero: 0,

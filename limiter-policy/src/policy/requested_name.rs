@@ -9,14 +9,14 @@ use super::{DnsName, Question};
 /// A name that packets may ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AskedFor {
+pub enum RequestedName {
     /// The question of DNS queries.
     Question(Question),
     /// The name of the server, at the beginning of a connection.
     ServerName(DnsName),
 }
 
-impl AskedFor {
+impl RequestedName {
     /// Returns the question; `None`: a server name.
     #[must_use]
     pub const fn question(&self) -> Option<&Question> {
@@ -27,7 +27,7 @@ impl AskedFor {
     }
 }
 
-impl fmt::Display for AskedFor {
+impl fmt::Display for RequestedName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Question(question) => question.fmt(formatter),

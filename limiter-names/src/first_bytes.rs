@@ -4,7 +4,7 @@ use crate::{flow::Flow, table::Table};
 
 /// The bytes from which outcomes were read. The oldest connection's bytes are evicted first.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct FirstBytesCache {
     /// The most bytes of all connections.
     most: usize,
     kept: Table<FirstBytes>,
@@ -19,7 +19,7 @@ struct FirstBytes {
     bytes: Box<[u8]>,
 }
 
-impl Heard {
+impl FirstBytesCache {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn only_the_same_bytes_agree_wherever_a_segment_begins_and_ends() {
-        let mut heard = Heard::new(100);
+        let mut heard = FirstBytesCache::new(100);
         // The numbers wrap.
         let first = u32::MAX - 2;
         heard.keep(0, flow(1), first, b"0123456789");
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_gave_way_cannot_be_compared() {
-        let mut heard = Heard::new(25);
+        let mut heard = FirstBytesCache::new(25);
         for port in 1..=3 {
             heard.keep(0, flow(port), 7, b"0123456789");
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{float::to_f64, map_memory};
 
 /// The buckets and counters of a limiter.
-pub(crate) struct Kept {
+pub(crate) struct LimiterMemory {
     maps: SharedMaps,
     /// Kernel memory of a bucket, in bytes.
     bucket_bytes: f64,
@@ -18,14 +18,14 @@ pub(crate) struct Kept {
 
 /// The results.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct MemoryReport {
     /// Kernel memory of the existing buckets, in bytes, divided by the number of sources.
     pub(crate) bytes_a_source: f64,
     /// The share of packets that passed, in percent.
     pub(crate) passed_percent: f64,
 }
 
-impl Kept {
+impl LimiterMemory {
     /// Takes an instance's own buckets and counters.
     pub(super) fn take(instance: &mut Instance, settings: Settings) -> Result<Self> {
         let (name, buckets_in_entry) = match settings.buckets.store {
@@ -45,14 +45,14 @@ impl Kept {
     }
 
     /// Reads both after a flood from `sources` sources.
-    pub(crate) fn look(&self, sources: u64) -> Result<Found> {
+    pub(crate) fn measure(&self, sources: u64) -> Result<MemoryReport> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
         let mut judged = 0;
         for reason in Reason::ALL {
             judged += self.maps.reason_traffic(0, *reason)?.packets;
         }
         let passed = self.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
-        Ok(Found {
+        Ok(MemoryReport {
             bytes_a_source: to_f64(buckets) * self.bucket_bytes / to_f64(sources),
             passed_percent: to_f64(passed) * 100.0 / to_f64(judged.max(1)),
         })

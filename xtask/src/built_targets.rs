@@ -18,7 +18,7 @@ const BENCHMARK: &str = "bench";
 
 /// The targets that cargo built.
 #[derive(Debug)]
-pub(crate) struct Built(Vec<Artifact>);
+pub(crate) struct BuiltTargets(Vec<Artifact>);
 
 /// A message of cargo's about a target.
 #[derive(Debug, Deserialize)]
@@ -61,9 +61,9 @@ impl TestProgram {
     }
 }
 
-impl Built {
-    /// Runs `cargo build` with its progress on the terminal. Errors call the build `what`.
-    pub(crate) fn by(cargo: &mut Command, what: &str) -> Result<Self> {
+impl BuiltTargets {
+    /// Runs `cargo build` with its progress on the terminal. `product` names the build in errors.
+    pub(crate) fn by(cargo: &mut Command, product: &str) -> Result<Self> {
         cargo
             .arg("--message-format=json-render-diagnostics")
             .stderr(Stdio::inherit());
@@ -71,7 +71,7 @@ impl Built {
             .output()
             .with_context(|| format!("cannot run {}", shown(cargo)))?;
         if !output.status.success() {
-            bail!("{what} does not build: correct what cargo reports above");
+            bail!("{product} does not build: correct what cargo reports above");
         }
         Ok(Self::of_messages(&String::from_utf8_lossy(&output.stdout)))
     }
@@ -145,7 +145,7 @@ mod tests {
             artifact(benchmark, true, "[]", r#""/t/deps/core-01""#),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
-        let built = Built::of_messages(&messages.join("\n"));
+        let built = BuiltTargets::of_messages(&messages.join("\n"));
         assert_eq!(built.program("limiter").unwrap(), Path::new("/t/limiter"));
         let engines = Path::new("/t/deps/engines-01");
         assert_eq!(built.program("engines").unwrap(), engines);
@@ -156,6 +156,6 @@ mod tests {
         assert!(built.program("testbed").is_err());
         assert!(built.program("other").is_err());
         assert!(built.has_feature("two") && !built.has_feature("three"));
-        assert!(Built::of_messages("").program("limiter").is_err());
+        assert!(BuiltTargets::of_messages("").program("limiter").is_err());
     }
 }

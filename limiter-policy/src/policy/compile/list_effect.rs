@@ -7,7 +7,7 @@ use crate::policy::Policy;
 
 /// The effect of lists on an address. Effects of several lists add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Listed {
+pub(super) struct ListEffect {
     /// Never limited.
     excluded: bool,
     /// Always dropped, unless excluded.
@@ -20,7 +20,7 @@ pub(super) struct Listed {
     proven: bool,
 }
 
-impl Listed {
+impl ListEffect {
     /// Returns the effect of the list with this name; `None`: the list is unused.
     pub(super) fn of(policy: &Policy, name: &str) -> Option<Self> {
         let named = |names: &[String]| names.iter().any(|one| one == name);
@@ -66,7 +66,7 @@ impl Listed {
     }
 }
 
-impl BitOrAssign for Listed {
+impl BitOrAssign for ListEffect {
     fn bitor_assign(&mut self, other: Self) {
         self.excluded |= other.excluded;
         self.blocked |= other.blocked;

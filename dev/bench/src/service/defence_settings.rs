@@ -6,7 +6,7 @@ use super::{flood::Flood, server::Service};
 
 /// The configuration of one of the limiter's defences.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Configured {
+pub(super) struct DefenceSettings {
     dns: &'static str,
     web: &'static str,
     /// Whether the daemon finds the rates of limits that have a reserve.
@@ -16,7 +16,7 @@ pub(super) struct Configured {
 }
 
 /// The packaged configurations.
-pub(super) const PACKAGED: Configured = Configured {
+pub(super) const PACKAGED: DefenceSettings = DefenceSettings {
     dns: include_str!("../../../../configs/dns-server.yaml"),
     web: include_str!("../../../../configs/web-server.yaml"),
     is_automatic: false,
@@ -24,7 +24,7 @@ pub(super) const PACKAGED: Configured = Configured {
 };
 
 /// Configurations for rates that these servers sustain on one CPU.
-pub(super) const MEASURED: Configured = Configured {
+pub(super) const MEASURED: DefenceSettings = DefenceSettings {
     dns: include_str!("../../configs/known-dns.yaml"),
     web: include_str!("../../configs/known-web.yaml"),
     is_automatic: false,
@@ -32,13 +32,13 @@ pub(super) const MEASURED: Configured = Configured {
 };
 
 /// The same, with an answer for new clients.
-pub(super) const ANSWERING: Configured = Configured {
+pub(super) const ANSWERING: DefenceSettings = DefenceSettings {
     gains_answers: true,
     ..MEASURED
 };
 
 /// The same, with automatic rates.
-pub(super) const AUTOMATIC: Configured = Configured {
+pub(super) const AUTOMATIC: DefenceSettings = DefenceSettings {
     is_automatic: true,
     ..MEASURED
 };
@@ -77,7 +77,7 @@ const VISITS: &str = "  visits: {count: 3, apart: 2s}\n";
 /// For clients that visited a minute before the flood.
 const FRESH_FOR: &str = "  fresh-for: 1m\n";
 
-impl Configured {
+impl DefenceSettings {
     /// Returns the configuration in the form that users write.
     pub(super) fn text(&self, service: Service) -> String {
         let text = match service {

@@ -5,7 +5,7 @@
 /// name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Asked {
+pub struct NameMatch {
     /// The limits that count it, among the limits by name.
     pub limits: u64,
     /// The number of its zone, or of its server name in the policy; 0: it has none.
@@ -27,7 +27,7 @@ pub struct Asked {
     pub unreadable: u64,
 }
 
-impl Asked {
+impl NameMatch {
     /// The result for a packet without a name.
     pub const NOTHING: Self = Self {
         limits: 0,

@@ -17,13 +17,13 @@ use crate::command::shown;
 const GIVE_WAY: &str = r#"echo 19 2>/dev/null >/proc/self/autogroup || true; exec nice -n 19 "$@""#;
 
 /// A command that runs beside others.
-pub(crate) struct Beside {
+pub(crate) struct BackgroundCommand {
     name: String,
     child: Child,
     output: NamedTempFile,
 }
 
-impl Beside {
+impl BackgroundCommand {
     /// Starts a command. It gets SIGTERM when this process ends.
     pub(crate) fn start(command: &Command) -> Result<Self> {
         let name = shown(command);
@@ -77,7 +77,8 @@ mod tests {
 
     /// Returns the end and the output of a script that runs beside the test.
     fn run(script: &str) -> (Result<()>, String) {
-        let beside = Beside::start(Command::new("sh").args(["-c", script]).env("WORD", "word"));
+        let beside =
+            BackgroundCommand::start(Command::new("sh").args(["-c", script]).env("WORD", "word"));
         let mut beside = beside.unwrap();
         beside.child.wait().unwrap();
         let output = fs::read_to_string(beside.output.path()).unwrap();

@@ -22,7 +22,7 @@ const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"
 
 /// Packages that are unpacked together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unpacked {
+pub(crate) struct PackageSet {
     /// Their directory, below target/.
     pub(crate) directory: &'static str,
     /// Their names, separated by spaces. Dependencies are unpacked, too, unless they are installed.
@@ -31,7 +31,7 @@ pub(crate) struct Unpacked {
     pub(crate) architecture: Architecture,
 }
 
-impl Unpacked {
+impl PackageSet {
     fn directory(&self) -> PathBuf {
         workspace::target_dir().join(self.directory)
     }

@@ -4,7 +4,7 @@ use super::{Limit, Policy, configured_name};
 
 /// A redundant limit: another rate of the same limit denies all its packets, too. (Overrides may differ.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Implied<'p> {
+pub struct RedundantLimit<'p> {
     /// The redundant limit.
     pub limit: &'p Limit,
     /// The limit that already denies them.
@@ -13,11 +13,11 @@ pub struct Implied<'p> {
 
 impl Policy {
     /// Returns every limit that is redundant beside another rate of the same configured limit.
-    pub fn implied(&self) -> impl Iterator<Item = Implied<'_>> {
+    pub fn redundant_limits(&self) -> impl Iterator<Item = RedundantLimit<'_>> {
         self.limits.iter().filter_map(|limit| {
             let mut others = self.limits.iter();
             let by = others.find(|by| is_beside(limit, by) && is_implied(limit, by))?;
-            Some(Implied { limit, by })
+            Some(RedundantLimit { limit, by })
         })
     }
 }

@@ -7,7 +7,7 @@ use limiter_common::{address::Family, limit::NamedBy, policy::Child, strategy::P
 use super::{
     CompileError,
     classes::{Classes, Numbering, Settings},
-    index::{Indexed, Range},
+    index::{IndexTables, Range},
     rates::Rates,
     sources::{Block, PrefixSetting, ranges_of_families},
 };
@@ -16,9 +16,9 @@ use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
 pub(super) type NamedOwner = (NamedBy, OverriddenName);
 
 /// The overrides by name.
-pub(super) struct Overridden<'p> {
+pub(super) struct OverridesByName<'p> {
     policy: &'p Policy,
-    by_owner: HashMap<NamedOwner, Said>,
+    by_owner: HashMap<NamedOwner, OwnerOverrides>,
     /// The prefixes of subscribers, if any of these overrides needs them; outer prefixes before inner ones.
     subscribers: Vec<(Block, SubscriberNumber)>,
     /// The index of the compiled ranges, by owners.
@@ -28,16 +28,16 @@ pub(super) struct Overridden<'p> {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct OwnerOverrides {
     /// Overrides for all sources, by limit index.
     alone: Vec<(u32, Parameters)>,
     /// Overrides for some sources, with the limit index.
     of_sources: Vec<(OverrideId, u32, Parameters)>,
 }
 
-impl<'p> Overridden<'p> {
+impl<'p> OverridesByName<'p> {
     pub(super) fn new(policy: &'p Policy, rates: &mut Rates) -> Result<Self, CompileError> {
-        let mut by_owner: HashMap<NamedOwner, Said> = HashMap::new();
+        let mut by_owner: HashMap<NamedOwner, OwnerOverrides> = HashMap::new();
         let mut are_for_subscribers = false;
         let limits = (0..).zip(&policy.limits);
         for (limit_index, limit) in limits.filter(|(_, limit)| limit.mode != Mode::Off) {
@@ -88,7 +88,7 @@ impl<'p> Overridden<'p> {
         &mut self,
         owners: impl IntoIterator<Item = NamedOwner>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> u32 {
         let owners = owners.into_iter();
         let owners: Vec<NamedOwner> = owners
@@ -120,7 +120,7 @@ impl<'p> Overridden<'p> {
         alone: &Settings,
         of_sources: Vec<(OverrideId, u32, Parameters)>,
         classes: &mut Classes,
-        indexed: &mut Indexed,
+        indexed: &mut IndexTables,
     ) -> [Child; 2] {
         let mut of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>> =
             BTreeMap::new();
@@ -146,7 +146,7 @@ impl<'p> Overridden<'p> {
             let (block, number) = self.subscribers[at];
             (block, PrefixSetting::Subscriber(number))
         }));
-        let mut numbering = OfName {
+        let mut numbering = NameClasses {
             classes,
             of_subscribers,
         };
@@ -187,12 +187,12 @@ fn order(block: &Block) -> (u64, u128, u128) {
 }
 
 /// The classes of the sources that ask for one name.
-struct OfName<'c> {
+struct NameClasses<'c> {
     classes: &'c mut Classes,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
 }
 
-impl Numbering for OfName<'_> {
+impl Numbering for NameClasses<'_> {
     fn of(&mut self, _: Family, mut settings: Settings) -> u32 {
         let subscriber = settings.subscriber;
         let overrides = subscriber.and_then(|number| self.of_subscribers.get(&number));

@@ -15,12 +15,12 @@ use anyhow::{Result, anyhow};
 use crate::cpu;
 
 /// A thread that spins on a CPU while no other thread runs there, until the value is dropped.
-pub(super) struct Awake {
+pub(super) struct CpuSpinner {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Awake {
+impl CpuSpinner {
     /// Keeps the CPU with this number awake.
     pub(super) fn on(cpu: usize) -> Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
@@ -46,7 +46,7 @@ impl Awake {
     }
 }
 
-impl Drop for Awake {
+impl Drop for CpuSpinner {
     fn drop(&mut self) {
         self.ends.store(true, Relaxed);
         // A panic of the thread has been reported.

@@ -10,7 +10,7 @@ use super::{
 
 impl Pins {
     /// Opens a directory for reading, even if another process has taken it; `None`: it has no pins.
-    pub fn look(directory: &Path) -> Result<Option<Self>, PinsError> {
+    pub fn find(directory: &Path) -> Result<Option<Self>, PinsError> {
         let found = match fs::metadata(directory.join(INTERFACES)) {
             Ok(found) => found.is_dir(),
             Err(error) if is_absence(&error) => false,
