@@ -5,4 +5,5 @@ use limiter_common::{connection::Ends, server_name::Flow};
 
 /// The connections that limits may count by their names. The loader sets the capacity.
 #[btf_map]
-pub(super) static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+pub(super) static SERVER_FLOWS: HashMap<Ends, Flow, 1, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();

@@ -77,7 +77,10 @@ mod tests {
             backlog: 0x1b,
         };
         assert_eq!(found, expected);
-        assert_eq!(OverloadCounters::parse("", "", "", ""), OverloadCounters::default());
+        assert_eq!(
+            OverloadCounters::parse("", "", "", ""),
+            OverloadCounters::default()
+        );
     }
 
     /// An unread socket loses datagrams beyond its buffer, and the host counts them.

@@ -88,7 +88,10 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 
 /// Prints everything except the limits.
 fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result<()> {
-    for lines in [standing::explanation_lines(explanation), answers(explanation)] {
+    for lines in [
+        standing::explanation_lines(explanation),
+        answers(explanation),
+    ] {
         if !lines.is_empty() {
             writeln!(out)?;
         }

@@ -20,7 +20,9 @@ pub(super) fn refill(
     output: &OutputArgs,
     request: &Request,
 ) -> anyhow::Result<()> {
-    let answer = read.change(request, |pinned| Ok(daemon::query_datapath(pinned, request)))?;
+    let answer = read.change(request, |pinned| {
+        Ok(daemon::query_datapath(pinned, request))
+    })?;
     let Answer::Refilled(list) = answer else {
         bail!("the daemon gave an unexpected answer");
     };

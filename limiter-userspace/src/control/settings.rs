@@ -253,7 +253,10 @@ mod tests {
         let mut config = config::parse(text, "test").unwrap();
         let mut status = status();
         change(&mut config, &mut status);
-        let (reloaded, restarted) = (reload_diff(&config, &status), restart_diff(&config, &status));
+        let (reloaded, restarted) = (
+            reload_diff(&config, &status),
+            restart_diff(&config, &status),
+        );
         let found = reloaded.iter().chain(&restarted);
         let shown: Vec<String> = found.map(ToString::to_string).collect();
         assert_eq!(shown, expected);

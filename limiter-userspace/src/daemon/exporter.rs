@@ -19,7 +19,8 @@ pub struct Exporters {
     /// Binds the port of the metrics, for clients that ask for it by these names.
     pub metrics: fn(SocketAddr, hosts: &[String]) -> BindResult<SocketAddr>,
     /// Binds the page's port, for browsers that ask for it by these names, or its socket, for the members of a group.
-    pub page: fn(&ListenAddress, hosts: &[String], group: Option<&str>) -> BindResult<ListenAddress>,
+    pub page:
+        fn(&ListenAddress, hosts: &[String], group: Option<&str>) -> BindResult<ListenAddress>,
 }
 
 /// A port or socket that is bound, but not served yet.

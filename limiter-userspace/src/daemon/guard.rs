@@ -217,7 +217,9 @@ mod tests {
     fn while_an_answer_is_late_nobody_may_be_banned() {
         let (guard, mut answers) = (Guard::default(), Answers::default());
         // An answer that was good once does not serve.
-        answers.answered(&guard, Ok(ProtectedAddresses::default())).unwrap();
+        answers
+            .answered(&guard, Ok(ProtectedAddresses::default()))
+            .unwrap();
         let late = answers.answered(&guard, Err(ProbeError::Late("default gateways")));
         assert!(late.is_err());
         let (failed, _) = answers.failure.as_ref().unwrap();

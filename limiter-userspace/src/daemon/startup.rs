@@ -118,7 +118,14 @@ pub(super) async fn start(
         group,
     };
     let (fleet, keys) = read_fleet(&candidate)?.unzip();
-    let daemon = Arc::new(Daemon::new(options, read_access, state, fleet, reloads, datapath));
+    let daemon = Arc::new(Daemon::new(
+        options,
+        read_access,
+        state,
+        fleet,
+        reloads,
+        datapath,
+    ));
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
     let confirmation = Confirmation::of(&daemon.options);
@@ -212,11 +219,16 @@ impl InitialState {
         let read = LoadedConfig::load(&options.config, feeds, None, |config| {
             state = config.state.clone().map(StateKeeper::new);
             if let Some(pinned) = pinned {
-                state.as_ref().inspect(|state| ResumeState::pass_over(state));
+                state
+                    .as_ref()
+                    .inspect(|state| ResumeState::pass_over(state));
                 return pinned;
             }
             resumed = state.as_ref().and_then(ResumeState::load);
-            resumed.as_ref().map(ResumeState::inherited).unwrap_or_default()
+            resumed
+                .as_ref()
+                .map(ResumeState::inherited)
+                .unwrap_or_default()
         });
         let read = match (read, &state) {
             (Err(CandidateError::Compile(CompileError::TooManyUnits(error))), Some(state))

@@ -40,7 +40,9 @@ pub(super) fn warnings(
     let own = own
         .iter()
         .filter_map(|address| blocked_by_policy(policy, *address, AddressRole::Own));
-    let guarded = guarded.iter().flat_map(|guarded| block_warnings(policy, guarded));
+    let guarded = guarded
+        .iter()
+        .flat_map(|guarded| block_warnings(policy, guarded));
     for found in guarded.chain(own) {
         match warnings.iter_mut().find(|told| told.is_alike(&found)) {
             Some(told) if told.address == found.address => {}

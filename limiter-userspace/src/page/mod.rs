@@ -35,7 +35,11 @@ struct Listener {
 
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
-pub fn bind(place: &ListenAddress, hosts: &[String], group: Option<&str>) -> daemon::BindResult<ListenAddress> {
+pub fn bind(
+    place: &ListenAddress,
+    hosts: &[String],
+    group: Option<&str>,
+) -> daemon::BindResult<ListenAddress> {
     let (place, port, address) = match place {
         ListenAddress::Address(address) => {
             let (address, port) = Port::bind(*address)?;

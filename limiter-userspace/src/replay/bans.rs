@@ -140,7 +140,9 @@ impl AutomaticBans {
             let found = engine.standing_of(tables, prefix, now_ns);
             found.map(|found| found.is_proven)
         };
-        let found = self.decider.decide(now_ns, engine.offenders()?, is_proven)?;
+        let found = self
+            .decider
+            .decide(now_ns, engine.offenders()?, is_proven)?;
         let DueBans {
             offences,
             delayed: _,

@@ -149,7 +149,10 @@ impl Observer {
             return;
         }
         self.ways.to_services += 1;
-        let seen = self.services.entry(service).or_insert_with(ServiceTraffic::new);
+        let seen = self
+            .services
+            .entry(service)
+            .or_insert_with(ServiceTraffic::new);
         seen.packets += u64::from(sent.packets);
         seen.bytes += u64::from(sent.bytes);
         seen.connections += u64::from(sent.connections);

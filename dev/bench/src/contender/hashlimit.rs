@@ -26,7 +26,8 @@ pub(super) fn rules(terms: &Terms) -> Vec<String> {
         Layout::V4 => "iptables",
         Layout::V6Near | Layout::V6Far => "ip6tables",
     };
-    let rule = |options: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {options}");
+    let rule =
+        |options: &str| format!("{iptables} -t raw -A PREROUTING -i {SERVER_INTERFACE} {options}");
     // Nothing expires during the measurement, as with the other contenders.
     let limit = |name: &str, options: &str| {
         format!(

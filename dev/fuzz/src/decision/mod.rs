@@ -159,7 +159,12 @@ fn lacks_tokens(limit: &LimitCharge, before: &States, now: u64) -> bool {
 
 /// Checks that the charged limits have changed their buckets, and no other limits have, except
 /// fixed windows that counted the `refused` packet.
-fn check_charges(charges: &[&LimitCharge], refused: &[&LimitCharge], before: &States, after: &States) {
+fn check_charges(
+    charges: &[&LimitCharge],
+    refused: &[&LimitCharge],
+    before: &States,
+    after: &States,
+) {
     for (key, state) in after {
         let changed = before.get(key) != Some(state);
         let is_charged = charges.iter().any(|charge| charge.key == *key);

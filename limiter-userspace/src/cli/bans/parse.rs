@@ -87,7 +87,10 @@ mod tests {
             check(text, Err("it would ban everybody"));
         }
         // A query may be for all of IPv6.
-        assert_eq!(prefix("::/0"), Ok(ParsedValue::plain("::/0".parse().unwrap())));
+        assert_eq!(
+            prefix("::/0"),
+            Ok(ParsedValue::plain("::/0".parse().unwrap()))
+        );
         for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));

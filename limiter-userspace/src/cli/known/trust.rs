@@ -17,7 +17,7 @@ use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
-        parse::{ParsedValue, values_with_warnings, prefix},
+        parse::{ParsedValue, prefix, values_with_warnings},
         render::{count, duration},
     },
     protocol::known::{KnownChange, KnownChanges, KnownOutcome},
@@ -62,7 +62,10 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
     let for_ns = args.for_ns;
     let request = |prefix| KnownChange::Know { prefix, for_ns };
     let wanted = KnownChanges {
-        changes: values_with_warnings(&args.prefixes).into_iter().map(request).collect(),
+        changes: values_with_warnings(&args.prefixes)
+            .into_iter()
+            .map(request)
+            .collect(),
         together: true,
     };
     let changed = change(&args.read, &wanted)?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stderr, stdout},
-    parse::{ParsedValue, values_with_warnings, prefix},
+    parse::{ParsedValue, prefix, values_with_warnings},
 };
 use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 

@@ -267,7 +267,9 @@ mod tests {
         typed(&mut asked, &"0".repeat(99));
         asked.next_field();
         typed(&mut asked, &"é".repeat(99));
-        let PendingChange::Ban(ban) = &asked else { panic!() };
+        let PendingChange::Ban(ban) = &asked else {
+            panic!()
+        };
         assert_eq!((ban.length.len(), ban.reason.len()), (MAX_LENGTH, MAX_TEXT));
     }
 

@@ -177,7 +177,9 @@ impl Tracking {
             let received = timeout_at(end, events.next()).await;
             match received {
                 Ok(Ok(batch)) => {
-                    are_lost |= batch.iter().any(|event| matches!(event, ConntrackEvent::Lost));
+                    are_lost |= batch
+                        .iter()
+                        .any(|event| matches!(event, ConntrackEvent::Lost));
                     let orders = batch.iter().filter_map(|event| self.order(event));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {

@@ -159,7 +159,10 @@ mod tests {
         let new = there_and_back(ban(FOREVER, web, "automatic", "9 drops"));
         assert!(matches!(new.by, BanAuthor::Limit(LimitId(limit)) if limit == web));
         let unknown = there_and_back(ban(FOREVER, Ban::ELSEWHERE, "automatic", ""));
-        assert!(matches!(unknown.by, BanAuthor::Limit(LimitId(Ban::ELSEWHERE))));
+        assert!(matches!(
+            unknown.by,
+            BanAuthor::Limit(LimitId(Ban::ELSEWHERE))
+        ));
     }
 
     #[test]

@@ -16,7 +16,11 @@ use crate::{
 };
 
 pub(in crate::page) fn page(explanation: &Explanation) -> Markup {
-    let lines = [standing::explanation_lines(explanation), answers(explanation)].concat();
+    let lines = [
+        standing::explanation_lines(explanation),
+        answers(explanation),
+    ]
+    .concat();
     frame(
         &explanation.address.to_string(),
         &html! {

@@ -147,7 +147,9 @@ fn many_sockets_elsewhere_hold_nothing_up() -> Result<()> {
 fn many_sockets_on_the_ports_of_the_limit_hold_nothing_up() -> Result<()> {
     let pinned = crowd("1024-65535")?;
     let log = pinned.limiter.log()?;
-    let told = log.matches("automatic rates: there are more than 2000").count();
+    let told = log
+        .matches("automatic rates: there are more than 2000")
+        .count();
     ensure!(told == 1, "{log}");
     Ok(())
 }

@@ -112,7 +112,11 @@ fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
 
 /// Sends the attacker's frames and asks for names meanwhile; returns the frames sent, and the positions of the names
 /// answered at the first try.
-fn attack(pair: &Pair, frames: &[Vec<u8>], names: &[String]) -> Result<(SendReport, BTreeSet<u16>)> {
+fn attack(
+    pair: &Pair,
+    frames: &[Vec<u8>],
+    names: &[String],
+) -> Result<(SendReport, BTreeSet<u16>)> {
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let load = Load::steady(ATTACK_RATE, ATTACK);

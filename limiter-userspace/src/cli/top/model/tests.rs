@@ -201,12 +201,10 @@ fn what_stands_for_no_address_is_not_banned() {
     let mut model = model(&[]);
     model.take(snapshot(0, [0, 0], [offender("L", "subscriber 7", 3)]));
     apply(&mut model, &[Action::Ban]);
-    assert!(
-        matches!(
-            &model.page,
-            Page::Outcome(Err(why)) if why == "subscriber 7 stands for no address"
-        )
-    );
+    assert!(matches!(
+        &model.page,
+        Page::Outcome(Err(why)) if why == "subscriber 7 stands for no address"
+    ));
     apply(
         &mut model,
         &[Action::Back, Action::NextSubject, Action::Unban],

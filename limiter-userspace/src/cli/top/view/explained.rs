@@ -32,7 +32,11 @@ pub(super) fn lines<'e>(
     for said in summary(explanation) {
         lines.push(Line::raw(format!("{address}: {said}")));
     }
-    lines.extend(standing::explanation_lines(explanation).into_iter().map(Line::raw));
+    lines.extend(
+        standing::explanation_lines(explanation)
+            .into_iter()
+            .map(Line::raw),
+    );
     lines.extend(answers(explanation).into_iter().map(Line::raw));
     for limit in &explanation.limits {
         lines.extend(limit_lines(limit, palette));
