@@ -3,7 +3,7 @@
 use anyhow::Result;
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    reason::Reason::{OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
     strategy::{Strategy as Rule, gcra::CurrentRate},
 };
 use limiter_policy::{
@@ -128,13 +128,9 @@ fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, 60)?, 50);
-        assert_eq!(engines.judge(0, &frame()?), ReserveSize);
+        assert_eq!(engines.judge(0, &frame()?), Reserved);
         set_rate(&mut engines, interval_of(4_000), 30 * SECOND)?;
-        assert_eq!(
-            engines.judge(0, &frame()?),
-            ReserveSize,
-            "as full as before"
-        );
+        assert_eq!(engines.judge(0, &frame()?), Reserved, "as full as before");
         // Too late to count as a retry of the refused packets.
         assert_eq!(passing(&mut engines, 20 * SECOND, 250)?, 200);
         engines.assert_same_state();

@@ -7,7 +7,7 @@ use anyhow::Result;
 use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
     owner::BucketKey,
-    reason::Reason::{OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
     strategy::gcra::{OwnerShare, Parts, ShareWord},
 };
 use limiter_datapath::kernel::DatapathError;
@@ -273,7 +273,7 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, "192.0.2.1", 60)?, 50);
-        assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), ReserveSize);
+        assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), Reserved);
         // An owner also has demand if its source gives way.
         assert_eq!(engines.take_wanting().into_values().sum::<u64>(), 11);
         engines.set_share(ID, ShareWord::forever(percent(10)))?;

@@ -7,7 +7,7 @@
 //!
 //! * Each word has an end, and repetitions do not lengthen it ([`Word`]).
 //! * The latest of a node's letters wins, so a repeated letter cannot revive a word taken back
-//! ([`SourceMap`]).
+//!   ([`SourceMap`]).
 //! * [`Sayings`] holds a node's own words.
 //!
 //! Times are wall-clock times since 1970, since they travel between hosts.

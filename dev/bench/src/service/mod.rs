@@ -31,10 +31,9 @@ use serde::Serialize;
 use testbed::{Interrupt, Pair};
 
 pub(crate) use self::{
-    clients::{KNOWN_PER_SECOND, NEW_PER_SECOND, TRIES},
+    clients::TRIES,
     defence::{ANSWERS, AUTO, DEFENCES, Defence, IDEAL, KNOWN_FIRST, LIMITER, NOTHING, SYNPROXY},
     flood::{Attack, FLOODS, Flood, Rate},
-    server::Service,
 };
 use self::{
     clients::{PlannedQuestion, Questions, Tally, ask, shake_hands, visits, working_day},

@@ -45,14 +45,6 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Returns the name in readable form.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Dns => "DNS",
-            Self::Web => "web",
-        }
-    }
-
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Dns => 53,

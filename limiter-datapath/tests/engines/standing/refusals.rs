@@ -2,7 +2,7 @@
 
 use limiter_common::{
     limit::{Cost, IdFormat},
-    reason::Reason::{LargerThanBurst, OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{LargerThanBurst, OverLimit, Reserved, WithinLimits},
     standing::{Event, Standing, Tick},
 };
 use limiter_policy::policy::{Limit, Mode, Rate};
@@ -60,9 +60,9 @@ fn a_refusal_without_a_reserve_comes_first() {
     let unknown = |tokens| [0, 0, 0, 0, tokens];
     for (tokens, passed, reason, denied_by) in [
         // The second is as full as the first, and leaves less.
-        ([50, 40, 0], 50, ReserveSize, 0),
-        ([40, 50, 0], 50, ReserveSize, 1),
-        ([50, 50, 0], 50, ReserveSize, 0),
+        ([50, 40, 0], 50, Reserved, 0),
+        ([40, 50, 0], 50, Reserved, 1),
+        ([50, 50, 0], 50, Reserved, 0),
     ] {
         let reserves: Vec<_> = (0..).zip(tokens.map(unknown)).collect();
         let host = Host::new(reserving(&limits(), &reserves));

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     limit::IdFormat,
-    reason::Reason::{OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
     standing::Standing,
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -20,7 +20,7 @@ fn each_standing_leaves_its_reserve() {
         let source = host.know(source, standing);
         let (passed, last) = host.exhaust(source, standing);
         assert_eq!(passed, BURST - reserve, "{standing:?}");
-        let reason = if reserve == 0 { OverLimit } else { ReserveSize };
+        let reason = if reserve == 0 { OverLimit } else { Reserved };
         assert_eq!(
             (last.reason, last.denied_by()),
             (reason, Some(0)),
@@ -57,7 +57,7 @@ fn a_refusal_for_a_reserve_reads_one_bucket_and_changes_none() {
     let before = host.states();
     for source in ["198.51.100.8", "198.51.100.9"] {
         let finds = host.buckets.finds.get();
-        assert_eq!(host.verdict(0, source).reason, ReserveSize);
+        assert_eq!(host.verdict(0, source).reason, Reserved);
         assert_eq!(host.buckets.finds.get(), finds + 1);
     }
     assert_eq!(host.states(), before);

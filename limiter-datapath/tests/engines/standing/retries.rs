@@ -2,7 +2,7 @@
 
 use limiter_common::{
     limit::IdFormat,
-    reason::Reason::{ReserveSize, WithinLimits},
+    reason::Reason::{Reserved, WithinLimits},
     standing::Standing,
 };
 use limiter_policy::policy::{Limit, Mode};
@@ -33,20 +33,20 @@ fn a_source_that_comes_again_in_time_is_retried() {
             "at {at}"
         );
     };
-    check(0, ReserveSize, Standing::Unknown);
-    check(SECOND / 10, ReserveSize, Standing::Unknown);
+    check(0, Reserved, Standing::Unknown);
+    check(SECOND / 10, Reserved, Standing::Unknown);
     check(SECOND, WithinLimits, Standing::Retried);
     // It stays so for ten minutes.
     check(2 * SECOND, WithinLimits, Standing::Retried);
     check(599 * SECOND, WithinLimits, Standing::Retried);
     // The times of first tries repeat after 12.8 s: by them, this one is 11 s old.
-    check(612_600_000_000, ReserveSize, Standing::Unknown);
+    check(612_600_000_000, Reserved, Standing::Unknown);
 }
 
 #[test]
 fn a_retry_has_a_reserve_of_its_own() {
     let host = short(Host::new(all_and_each()));
-    assert_eq!(host.verdict(0, NEWCOMER).reason, ReserveSize);
+    assert_eq!(host.verdict(0, NEWCOMER).reason, Reserved);
     let mut passed = 0;
     let last = loop {
         let verdict = host.verdict(SECOND, NEWCOMER);
@@ -57,7 +57,7 @@ fn a_retry_has_a_reserve_of_its_own() {
         passed += 1;
     };
     assert_eq!(passed, TOKENS[4] - TOKENS[3]);
-    assert_eq!((last.reason, last.denied_by()), (ReserveSize, Some(0)));
+    assert_eq!((last.reason, last.denied_by()), (Reserved, Some(0)));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_source_that_comes_again_too_late_begins_anew() {
         let verdict = host.verdict(at, NEWCOMER);
         assert_eq!(
             (verdict.reason, verdict.standing()),
-            (ReserveSize, Some(Standing::Unknown))
+            (Reserved, Some(Standing::Unknown))
         );
     }
     assert_eq!(host.verdict(23 * SECOND, NEWCOMER).reason, WithinLimits);
@@ -80,7 +80,7 @@ fn the_limits_that_count_a_retry_are_those_of_its_standing() {
     tables.shape.of_standing[Standing::Retried as usize] = !0b10;
     let host = short(Host::new(tables));
     let first = host.verdict(0, NEWCOMER);
-    assert_eq!((first.reason, first.matched), (ReserveSize, 0b11));
+    assert_eq!((first.reason, first.matched), (Reserved, 0b11));
     let second = host.verdict(SECOND, NEWCOMER);
     assert_eq!((second.reason, second.matched), (WithinLimits, 0b01));
 }
@@ -97,7 +97,7 @@ fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     let host = short(Host::new(tables));
     assert_eq!(host.verdict(0, NEWCOMER).denied_by(), Some(0));
     let second = host.verdict(SECOND, NEWCOMER);
-    assert_eq!((second.reason, second.denied_by()), (ReserveSize, Some(1)));
+    assert_eq!((second.reason, second.denied_by()), (Reserved, Some(1)));
     assert_eq!(
         (second.matched, second.standing()),
         (0b11, Some(Standing::Retried))
@@ -143,6 +143,6 @@ fn a_packet_that_passes_is_no_first_try() {
     let verdict = host.verdict(SECOND, NEWCOMER);
     assert_eq!(
         (verdict.reason, verdict.standing()),
-        (ReserveSize, Some(Standing::Unknown))
+        (Reserved, Some(Standing::Unknown))
     );
 }

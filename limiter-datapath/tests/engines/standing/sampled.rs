@@ -9,7 +9,7 @@ use limiter_common::{
     decide::{Outline, Pipeline, Verdict, Workspace},
     limit::{IdFormat, LimitId},
     owner::BucketKey,
-    reason::Reason::{OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{OverLimit, Reserved, WithinLimits},
     standing::{Standing, VisitCount},
 };
 use limiter_datapath::{
@@ -105,7 +105,7 @@ fn each_standing_gets_its_share() {
             passed += 1;
         };
         assert_eq!(passed, BURST - left, "{source}");
-        let reason = if left == 0 { OverLimit } else { ReserveSize };
+        let reason = if left == 0 { OverLimit } else { Reserved };
         assert_eq!(last.reason, reason, "{source}");
         assert!(last.standing().is_some(), "{source}");
     }
@@ -178,7 +178,7 @@ fn another_cpu_may_be_faster() {
         };
         let verdict = cpu.verdict_over(&rivals, source);
         let reason = if standing == Standing::Unknown {
-            ReserveSize
+            Reserved
         } else {
             WithinLimits
         };

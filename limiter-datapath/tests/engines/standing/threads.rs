@@ -16,7 +16,7 @@ use limiter_common::{
     judged::Packet,
     limit::IdFormat,
     policy::Tables,
-    reason::Reason::{Contended, OverLimit, ReserveSize, WithinLimits},
+    reason::Reason::{Contended, OverLimit, Reserved, WithinLimits},
     reputation::Reputation,
     sources::StandingStore,
     standing::Standing,
@@ -118,7 +118,7 @@ impl Race {
                             WithinLimits => {
                                 passed.fetch_add(1, SeqCst);
                             }
-                            ReserveSize | OverLimit => {}
+                            Reserved | OverLimit => {}
                             // On one CPU, the other thread may be interrupted at the bucket.
                             Contended => continue,
                             other => panic!("{other:?}"),

@@ -179,7 +179,7 @@ impl Model {
             Action::Show(subject) => self.show(subject),
             Action::NextSubject => self.show(self.subject.next()),
             Action::Ban => {
-                self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper()))
+                self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper()));
             }
             Action::Unban => self.ask(|_, prefix| Ok(PendingChange::unban(prefix))),
             Action::Help => self.page = Page::Help,

@@ -10,14 +10,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bench_common::Group;
 
 use self::connections::{Attempt, Connections};
+pub(crate) use self::questions::{TRIES, Tally};
 pub(super) use self::{
     engine::{ask, shake_hands},
     questions::Questions,
     schedule::{PlannedQuestion, visits, working_day},
-};
-pub(crate) use self::{
-    questions::{TRIES, Tally},
-    schedule::{KNOWN_PER_SECOND, NEW_PER_SECOND},
 };
 
 /// Returns the address of a member of a group.
