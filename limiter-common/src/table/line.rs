@@ -260,7 +260,7 @@ pub fn insert_by<L: Line, E: Eviction>(
     wanted: u64,
 ) -> InsertOutcome {
     let mut victim = L::WAYS;
-    let mut evicted = (EMPTY, LOCKED);
+    let mut evicted = LOCKED;
     let mut least = u64::MAX;
     // The first free eviction will do: in a flood that is nearly always the first way.
     let mut way = 0;
@@ -275,7 +275,7 @@ pub fn insert_by<L: Line, E: Eviction>(
             if weight < least {
                 least = weight;
                 victim = way;
-                evicted = (other, seen);
+                evicted = seen;
             }
         }
         way += 1;
@@ -290,12 +290,12 @@ pub fn insert_by<L: Line, E: Eviction>(
             WhenFull::PassNew => return InsertOutcome::Untracked,
         }
     }
-    let (weighed, state) = evicted;
-    if !line.compare_and_swap_state(victim, state, LOCKED) {
+    if !line.compare_and_swap_state(victim, evicted, LOCKED) {
         return InsertOutcome::Changed;
     }
-    if line.fingerprint(victim) != weighed {
-        line.set_state(victim, state);
+    // The name may be another since the state was read.
+    if eviction.weight_of(line.fingerprint(victim), evicted) != least {
+        line.set_state(victim, evicted);
         return InsertOutcome::Changed;
     }
     if least > 0 {

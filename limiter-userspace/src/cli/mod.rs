@@ -55,9 +55,9 @@ enum Command {
     Run(run::RunArgs),
     /// Check a configuration and show its meaning; changes nothing
     Check(check::CheckArgs),
-    /// Show the enforced policy, where and since when, and the counters
+    /// Show the policy in force, its interfaces and its counters
     Status(status::StatusArgs),
-    /// Show which limits apply to an address and the levels of its buckets
+    /// Show the limits that apply to an address, and its buckets
     Explain(explain::ExplainArgs),
     /// Show the lists: their size, their age and their uses
     Lists(lists::ListsArgs),
@@ -69,7 +69,7 @@ enum Command {
     Ban(bans::ban::BanArgs),
     /// Lift bans, so that only the limits apply again
     Unban(bans::unban::UnbanArgs),
-    /// Show who is banned, by which origin, why, and until when
+    /// Show the bans: their origin, their reason and their end
     Bans(bans::list::BansArgs),
     /// Trust addresses: their sources are proven, 30 days by default
     #[command(alias = "know")]
@@ -90,7 +90,7 @@ enum Command {
     Reload(reload::ReloadArgs),
     /// Keep the policy that `run --confirm` would revert
     Confirm(confirm::ConfirmArgs),
-    /// Detach every program, remove the pins, and end the daemon
+    /// Detach every program, remove all pins and end the daemon
     Detach(detach::DetachArgs),
     /// Refill buckets, so that an address passes again; bans stay
     Reset(reset::ResetArgs),
@@ -98,9 +98,9 @@ enum Command {
     Refund(refund::RefundArgs),
     /// Show live the sources with the most drops
     Top(top::TopArgs),
-    /// Show the effect of a configuration on a capture; changes nothing
+    /// Show the effect of a configuration on a capture
     Replay(replay::ReplayArgs),
-    /// Suggest limits, in observe mode, from the packets that the sources of each service really send
+    /// Suggest limits from the traffic of each service
     Suggest(suggest::SuggestArgs),
     /// Show the names that the clients of a capture ask for
     Names(names::NamesArgs),
