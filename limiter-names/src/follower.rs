@@ -269,11 +269,11 @@ impl Side {
         let Some(outcome) = outcome else {
             return Ok(());
         };
-        let mut bytes_read = usize::MAX;
+        let mut hello = None;
         let (name, change) = match outcome {
             Outcome::Name(found) => {
                 self.followed.named += 1;
-                bytes_read = found.bytes;
+                hello = found.bytes;
                 (Some(found.name.clone()), Change::Named(flow, found))
             }
             Outcome::NoName(reason) => {
@@ -289,8 +289,8 @@ impl Side {
         } = segment
         {
             let last = self.reader.last();
-            let read = &last[..last.len().min(bytes_read)];
-            self.heard.keep(now_ns, flow, first, read);
+            let read = hello.and_then(|length| last.get(..length));
+            self.heard.keep(now_ns, flow, first, read.unwrap_or(last));
         }
         let bytes = length(name.as_ref());
         while let Some((oldest, _)) = self.kept.oldest() {
@@ -322,7 +322,7 @@ impl Side {
         self.followed.pieces += 1;
         let read = match self.reader.feed(now_ns, flow, segment)? {
             Outcome::Name(found) if found.is_binding && Some(&found.name) == name.as_ref() => {
-                Some(found.bytes)
+                found.bytes
             }
             _ => None,
         };

@@ -37,8 +37,8 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    /// The name in the hello; `bytes` is the number of the flow's first bytes that contain it.
-    pub(crate) fn found(self, how: NameSource, bytes: usize) -> FoundName {
+    /// The name in the hello. `bytes` is the hello's length with its records' headers, over TCP.
+    pub(crate) fn found(self, how: NameSource, bytes: Option<usize>) -> FoundName {
         FoundName {
             name: self.name,
             how,

@@ -32,8 +32,8 @@ pub struct FoundName {
     pub is_binding: bool,
     /// A second hello may come (RFC 8446, 4.1.4): the client speaks TLS 1.3.
     pub may_come_again: bool,
-    /// The number of the flow's first bytes that contain the name; 0 for QUIC.
-    pub bytes: usize,
+    /// The length of the hello with its records' headers; `None`: the name is not of TLS over TCP.
+    pub bytes: Option<usize>,
 }
 
 /// The message that contains a name.

@@ -41,6 +41,6 @@ fn of_kind(bytes: &[u8], is_all: bool, most: u16) -> Result<FoundName, Stop> {
         applications: Applications::default(),
         is_binding: true,
         may_come_again: false,
-        bytes: bytes.len(),
+        bytes: None,
     })
 }

@@ -62,7 +62,7 @@ pub(crate) fn read(bytes: &[u8], most: u16) -> Result<FoundName, Stop> {
             }
             read => {
                 let bytes = bytes.len() - after.len();
-                return read.map(|hello| hello.found(NameSource::Tls, bytes));
+                return read.map(|hello| hello.found(NameSource::Tls, Some(bytes)));
             }
         }
     }

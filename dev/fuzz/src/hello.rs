@@ -120,7 +120,11 @@ fn handshake(input: &Input<'_>, message: &[u8]) {
     });
     let over_quic = datagrams_read(&datagrams.collect::<Vec<_>>(), input);
     let how = |outcome: Option<Outcome>, how| match outcome {
-        Some(Outcome::Name(found)) => Some(Outcome::Name(FoundName { how, ..found })),
+        Some(Outcome::Name(found)) => Some(Outcome::Name(FoundName {
+            how,
+            bytes: None,
+            ..found
+        })),
         outcome => outcome,
     };
     // TCP adds the records' headers.

@@ -105,7 +105,7 @@ impl Quic {
         let opened = self.0.as_ref().ok_or(Stop::More)?;
         match hello::read(opened.pieces.beginning(room), most) {
             Err(Stop::More) if opened.pieces.is_full(most) => Err(Stop::No(NoName::TooLong)),
-            read => read.map(|hello| hello.found(NameSource::Quic, 0)),
+            read => read.map(|hello| hello.found(NameSource::Quic, None)),
         }
     }
 
