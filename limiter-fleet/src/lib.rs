@@ -11,7 +11,7 @@
 //!   fast. Clocks need not tell the same time.
 //!
 //! So no message makes a node exceed the budget, whether lost, late, repeated, reordered, or held back for
-//! a week in transit. A crash loses only the lent shares, until the loans are over. `docs/fleet.md` has the
+//! a week in transit. A crash loses only the lent shares, until the loans are over. `docs/fleet-bound.md` has the
 //! proof; `tests/simulation/` tries it.
 //!
 //! Loans between two nodes are renewed together, by one question for all of them ([`Renewal`]): so nodes

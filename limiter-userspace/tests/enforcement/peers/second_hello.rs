@@ -39,7 +39,7 @@ fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Sends a first hello, then each of the parts after the previous one is acknowledged. Returns whether the server asks
+/// Sends a first hello, and after its answer each part in a write of its own. Returns whether the server asks
 /// for a second hello, and whether it continues the handshake.
 fn answers(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
     let mut client = Connection::new(pair, By::Tls)?;
