@@ -23,6 +23,13 @@ pub(crate) fn run(json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Installs missing tools for eBPF, and runs clippy over every program.
+pub(crate) fn run_clippy() -> Result<ExitCode> {
+    setup::ensure()?;
+    Builder::new(workspace::root())?.clippy()?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Installs missing tools for eBPF, and builds both objects.
 pub(crate) fn build() -> Result<Objects> {
     setup::ensure()?;

@@ -51,6 +51,9 @@ enum Task {
         /// above the bounds (as root: it loads them, but does not attach them).
         #[arg(long)]
         budget: bool,
+        /// Instead run clippy over every program.
+        #[arg(long, conflicts_with_all = ["budget", "json"])]
+        clippy: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -77,11 +80,11 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Setup => setup::run(),
+        Task::BuildEbpf { clippy: true, .. } => build_ebpf::run_clippy(),
         Task::BuildEbpf {
-            budget: false,
-            json,
-        } => build_ebpf::run(json),
-        Task::BuildEbpf { budget: true, json } => budget::run(json),
+            budget: true, json, ..
+        } => budget::run(json),
+        Task::BuildEbpf { json, .. } => build_ebpf::run(json),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Test(arguments) => test::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
