@@ -160,10 +160,6 @@ extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
 /// Finds the policy's limits for the name of the packet's connection or flow, if they matter, and reports the packet to
 /// userspace if it may contain the name.
 #[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "these are the bits of each number"
-)]
 pub(crate) fn find<const FRAGS: bool>(
     context: &XdpContext,
     workspace: &mut Workspace<BucketLocation>,
