@@ -34,7 +34,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 const ANSWER: Duration = Duration::from_secs(90);
 
 /// The version of the control protocol; a daemon refuses another.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// A daemon in a namespace, enforcing a configuration. Killed on drop; its pins stay until its
 /// [`crate::PinDirectory`] is dropped.
@@ -120,7 +120,7 @@ impl Limiter {
 
     /// Returns `limiter status --json`, from the pins if the daemon has ended.
     pub fn status(&self) -> Result<Value> {
-        self.read(&json!("status"), &["status"])
+        self.read(&json!({"status": null}), &["status"])
     }
 
     /// Returns `limiter explain ADDRESS --json`, from the pins if the daemon has ended.

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
@@ -10,7 +9,7 @@ use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
 };
-use crate::protocol::{Answer, Request};
+use crate::protocol::{Confirm, Confirmed};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {
@@ -22,9 +21,7 @@ pub(super) struct ConfirmArgs {
 }
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
-    let Answer::Confirmed { generation } = args.read.ask_daemon(Request::Confirm)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let Confirmed { generation } = args.read.ask_daemon(Confirm)?;
     if args.output.json {
         return print_json(&json!({ "generation": generation }));
     }

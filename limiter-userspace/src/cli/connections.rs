@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 use clap::Args;
 
 use super::{
@@ -10,7 +9,7 @@ use super::{
     output::{print_json, stdout},
     render::{ago, count, counted, table_without},
 };
-use crate::protocol::{Answer, OwnerList, OwnerQuery, Request};
+use crate::protocol::{OwnerList, OwnerQuery};
 
 /// The most rows: the owners that the daemon keeps for the most limits on connections.
 const MOST_ROWS: i64 = 160;
@@ -46,18 +45,11 @@ pub(super) fn connections(args: ConnectionsArgs) -> anyhow::Result<()> {
         limit: args.limit,
         count: args.count,
     };
-    let list = fetch(&args.read, query)?;
+    let list = args.read.ask(&query)?;
     if args.output.json {
         return print_json(&list);
     }
     print(&mut stdout(), &list)
-}
-
-pub(super) fn fetch(read: &ReadArgs, query: OwnerQuery) -> anyhow::Result<OwnerList> {
-    let Answer::Connections(list) = read.ask(&Request::Connections(query))? else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    Ok(list)
 }
 
 fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {

@@ -8,14 +8,13 @@ use limiter_datapath::kernel::{Adoption, Datapath, interface, pins::Pins, prefli
 use super::args::ReadArgs;
 use crate::{
     control::client::{self, ClientError},
-    daemon,
-    protocol::{Answer, Request},
+    daemon::MapCall,
 };
 
 impl ReadArgs {
     /// Asks the daemon or, if none runs, answers from pinned maps.
-    pub(super) fn ask(&self, request: &Request) -> anyhow::Result<Answer> {
-        self.conversation().ask(request)
+    pub(super) fn ask<C: MapCall>(&self, call: &C) -> anyhow::Result<C::Response> {
+        self.conversation().ask(call)
     }
 
     pub(super) const fn conversation(&self) -> Conversation<'_> {
@@ -34,24 +33,27 @@ pub(super) struct Conversation<'r> {
 }
 
 impl Conversation<'_> {
-    pub(super) fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+    pub(super) fn ask<C: MapCall>(&mut self, call: &C) -> anyhow::Result<C::Response> {
         let datapath = match &self.pinned {
             Some(datapath) => datapath,
-            None => match client::ask(&self.with.control.socket, request.clone()) {
+            None => match client::ask(&self.with.control.socket, call.clone()) {
                 Err(not_running @ ClientError::NotRunning(_)) => {
                     let Some(pins) = self.with.pins()? else {
                         return Err(not_running.into());
                     };
                     self.pinned.insert(adopt(pins, not_running)?)
                 }
-                answer => return Ok(answer?),
+                response => return Ok(response?),
             },
         };
-        match daemon::query_datapath(datapath, request) {
-            Answer::Error(error) => Err(ClientError::Refused(error).into()),
-            answer => Ok(answer),
-        }
+        respond(datapath, call)
     }
+}
+
+/// Answers a request from maps without a daemon.
+pub(super) fn respond<C: MapCall>(datapath: &Datapath, call: &C) -> anyhow::Result<C::Response> {
+    let response = call.respond(datapath, None, &[]);
+    Ok(response.map_err(ClientError::from)?)
 }
 
 /// Links are pinned, but no policy.

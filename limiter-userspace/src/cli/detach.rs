@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     control::client::{ClientError, ask},
-    protocol::{Answer, Request},
+    protocol::Detach,
 };
 
 /// The timeout for the daemon's end, which covers a hanging disk with its state file.
@@ -44,12 +44,11 @@ enum DetachTarget {
 
 pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
     let directory = &args.read.pin;
-    let detached = match ask(&args.read.control.socket, Request::Detach) {
-        Ok(Answer::Detaching) => {
+    let detached = match ask(&args.read.control.socket, Detach) {
+        Ok(()) => {
             wait_for_end(&args.read.control.socket)?;
             DetachTarget::Daemon
         }
-        Ok(_) => bail!("the daemon gave an unexpected answer"),
         Err(ClientError::NotRunning(_)) => {
             if args.read.pins()?.is_some() {
                 Pins::take(directory)?.remove_all()?;

@@ -7,7 +7,6 @@ mod limits;
 
 use std::{io::Write, net::IpAddr};
 
-use anyhow::bail;
 use clap::Args;
 use limiter_policy::{lists::Extents, policy::RequestedName, text::short};
 
@@ -20,7 +19,7 @@ use super::{
     render::{ago, at_least, duration, hits},
     sieve, standing,
 };
-use crate::protocol::{Answer, Explanation, LastDrop, Request, dropper};
+use crate::protocol::{Explain, Explanation, LastDrop, dropper};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -44,29 +43,16 @@ pub(super) struct ExplainArgs {
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let address = args.address.value_with_warning();
     let to = args.to.of(address)?;
-    let explanation = fetch(&args.read, address, to, args.asked.of())?;
+    let explanation = args.read.ask(&Explain {
+        address,
+        to,
+        asked_for: args.asked.of(),
+    })?;
     if args.output.json {
         print_json(&explanation)
     } else {
         print(&explanation)
     }
-}
-
-pub(super) fn fetch(
-    read: &ReadArgs,
-    address: IpAddr,
-    to: Option<IpAddr>,
-    asked_for: Option<RequestedName>,
-) -> anyhow::Result<Explanation> {
-    let request = Request::Explain {
-        address,
-        to,
-        asked_for,
-    };
-    let Answer::Explanation(explanation) = read.ask(&request)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    Ok(*explanation)
 }
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {

@@ -2,7 +2,6 @@
 
 use std::{io::Write, time::Duration};
 
-use anyhow::bail;
 use clap::Args;
 
 use super::{
@@ -11,7 +10,7 @@ use super::{
     parse::interval,
     render::{ago, at_least, count, nanoseconds, table_without},
 };
-use crate::protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, Request};
+use crate::protocol::{Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery};
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {
@@ -58,19 +57,12 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
         by,
         count: args.count,
     };
-    let list = fetch(&args.read, query)?;
+    let list = args.read.ask(&query)?;
     if args.output.json {
         print_json(&list)
     } else {
         print(&list, by, args.within.is_some())
     }
-}
-
-pub(super) fn fetch(read: &ReadArgs, query: OffenderQuery) -> anyhow::Result<OffenderList> {
-    let Answer::Offenders(list) = read.ask(&Request::Offenders(query))? else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    Ok(list)
 }
 
 fn print(list: &OffenderList, by: Grouping, lately: bool) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ use limiter_datapath::kernel::{
 use super::{args::ReadArgs, conversation::adopt};
 use crate::{
     control::client::{self, ClientError},
-    protocol::{Answer, Request},
+    protocol::Call,
 };
 
 /// How long another process may hold the pins: a starting daemon takes them before it answers.
@@ -90,16 +90,16 @@ impl ReadArgs {
     }
 
     /// Sends a change to the daemon or, if none runs, makes it in the pinned maps.
-    pub(super) fn change(
+    pub(super) fn change<C: Call>(
         &self,
-        request: &Request,
-        pinned: impl Fn(&Datapath) -> anyhow::Result<Answer>,
-    ) -> anyhow::Result<Answer> {
+        call: &C,
+        pinned: impl Fn(&Datapath) -> anyhow::Result<C::Response>,
+    ) -> anyhow::Result<C::Response> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let not_running = match client::ask(&self.control.socket, request.clone()) {
+            let not_running = match client::ask(&self.control.socket, call.clone()) {
                 Err(error @ ClientError::NotRunning(_)) => error,
-                answer => return Ok(answer?),
+                response => return Ok(response?),
             };
             if self.pins()?.is_none() {
                 return Err(not_running.into());
@@ -113,20 +113,14 @@ impl ReadArgs {
                     directory.display()
                 ),
                 Err(error) => return Err(error.into()),
-                Ok(pins) => {
-                    let datapath = adopt(pins, not_running)?;
-                    return match pinned(&datapath)? {
-                        Answer::Error(error) => Err(ClientError::Refused(error).into()),
-                        answer => Ok(answer),
-                    };
-                }
+                Ok(pins) => return pinned(&adopt(pins, not_running)?),
             }
         }
     }
 
     /// Sends a request that only a daemon can answer.
-    pub(super) fn ask_daemon(&self, request: Request) -> anyhow::Result<Answer> {
-        match client::ask(&self.control.socket, request) {
+    pub(super) fn ask_daemon<C: Call>(&self, call: C) -> anyhow::Result<C::Response> {
+        match client::ask(&self.control.socket, call) {
             Err(error @ ClientError::NotRunning(_)) => match self.pins()? {
                 Some(pins) => bail!(
                     "no daemon is running, and this needs one: the pins in {} still enforce, and \
@@ -135,7 +129,7 @@ impl ReadArgs {
                 ),
                 None => Err(error.into()),
             },
-            answer => Ok(answer?),
+            response => Ok(response?),
         }
     }
 }

@@ -2,30 +2,22 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 
 use super::{
     args::{OutputArgs, ReadArgs},
+    conversation::respond,
     output::{print_json, stdout},
     render::{count, counted, table_without},
 };
-use crate::{
-    daemon,
-    protocol::{Answer, RefillList, Request},
-};
+use crate::{daemon::MapCall, protocol::RefillList};
 
 /// Refills buckets through the daemon or in the pinned maps, and prints the result.
-pub(super) fn refill(
+pub(super) fn refill<C: MapCall<Response = RefillList>>(
     read: &ReadArgs,
     output: &OutputArgs,
-    request: &Request,
+    call: &C,
 ) -> anyhow::Result<()> {
-    let answer = read.change(request, |pinned| {
-        Ok(daemon::query_datapath(pinned, request))
-    })?;
-    let Answer::Refilled(list) = answer else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let list = read.change(call, |pinned| respond(pinned, call))?;
     if output.json {
         print_json(&list)
     } else {

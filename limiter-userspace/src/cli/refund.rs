@@ -9,7 +9,7 @@ use super::{
     parse::{self, ParsedValue},
     refill::refill,
 };
-use crate::protocol::{RefundQuery, Request};
+use crate::protocol::RefundQuery;
 
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {
@@ -52,5 +52,5 @@ pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
         limit: args.limit,
         cost: args.cost,
     };
-    refill(&args.read, &args.output, &Request::Refund(query))
+    refill(&args.read, &args.output, &query)
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 
-use anyhow::bail;
 use clap::Args;
 
 use super::{
@@ -10,7 +9,7 @@ use super::{
     output::{print_json, stdout},
     render::{counted, duration},
 };
-use crate::protocol::{Answer, ReloadResult, Request, SettingDiff};
+use crate::protocol::{Reload, ReloadResult, SettingDiff};
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
@@ -22,9 +21,7 @@ pub(super) struct ReloadArgs {
 }
 
 pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
-    let Answer::Reloaded(reloaded) = args.read.ask_daemon(Request::Reload)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let reloaded = args.read.ask_daemon(Reload)?;
     if args.output.json {
         print_json(&reloaded)
     } else {

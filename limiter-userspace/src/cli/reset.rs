@@ -8,7 +8,7 @@ use super::{
     parse::{self, ParsedValue},
     refill::refill,
 };
-use crate::protocol::{BucketSelector, Request, ResetQuery};
+use crate::protocol::{BucketSelector, ResetQuery};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).multiple(true)
@@ -74,7 +74,7 @@ pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
         to,
         asked_for,
     };
-    refill(&args.read, &args.output, &Request::Reset(query))
+    refill(&args.read, &args.output, &query)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 use clap::Args;
 use limiter_common::reason::Reason;
 
@@ -12,7 +11,7 @@ use super::{
     render::{ago, count, counted, number, percent, table},
 };
 use crate::protocol::{
-    Answer, Request,
+    SievesQuery,
     sieves::{SieveBrief, SieveExplanation, SieveListStatus, SieveStatus, SieveUseStatus},
 };
 
@@ -35,12 +34,9 @@ pub(super) struct SieveArgs {
 }
 
 pub(super) fn sieve(args: &SieveArgs) -> anyhow::Result<()> {
-    let request = Request::Sieves {
+    let sieves = args.read.ask(&SievesQuery {
         name: args.name.clone(),
-    };
-    let Answer::Sieves(sieves) = args.read.ask(&request)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    })?;
     if args.output.json {
         return print_json(&sieves);
     }

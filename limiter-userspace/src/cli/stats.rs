@@ -7,10 +7,9 @@ use clap::Args;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
-    status,
 };
 use crate::protocol::{
-    LimitStatus, QueueStatus, Status,
+    LimitStatus, QueueStatus, Status, StatusQuery,
     sieves::{EVERYTHING, SieveBrief},
 };
 
@@ -28,7 +27,7 @@ pub(super) struct StatsArgs {
 }
 
 pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
-    let numbers = flat(&status::fetch(&args.read)?);
+    let numbers = flat(&*args.read.ask(&StatusQuery)?);
     if args.output.json {
         return print_json(&numbers);
     }

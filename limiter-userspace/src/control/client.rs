@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::protocol::{Answer, MAX_ANSWER, Request, VERSION, Version, Versioned};
+use crate::protocol::{Call, Failure, MAX_RESPONSE, Request, Response, VERSION, Version, Versioned};
 
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,10 +21,10 @@ const LONG_PATIENCE: Duration = Duration::from_mins(2);
 const fn patience(request: &Request) -> Duration {
     match request {
         // A long configuration on a slow machine, half a million bans, or as many sources take time.
-        Request::Reload
-        | Request::AcceptList { .. }
-        | Request::Confirm
-        | Request::LiftBans { .. }
+        Request::Reload(_)
+        | Request::AcceptList(_)
+        | Request::Confirm(_)
+        | Request::LiftBans(_)
         | Request::ChangeKnown(_) => LONG_PATIENCE,
         _ => PATIENCE,
     }
@@ -67,7 +68,7 @@ pub enum ClientError {
     Foreign {
         /// The socket.
         path: PathBuf,
-        /// The fault in the answer.
+        /// The fault in the response.
         reason: String,
     },
     /// The daemon refused, with this reason.
@@ -75,9 +76,16 @@ pub enum ClientError {
     Refused(String),
 }
 
-/// Sends a request to the daemon that listens at `socket`; returns its answer.
-pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
+impl From<Failure> for ClientError {
+    fn from(Failure(text): Failure) -> Self {
+        Self::Refused(text)
+    }
+}
+
+/// Sends a request to the daemon that listens at `socket`; returns its response.
+pub fn ask<C: Call>(socket: &Path, call: C) -> Result<C::Response, ClientError> {
     let stream = connect(socket)?;
+    let request = call.into();
     let patience = patience(&request);
     let line = match converse(&stream, request) {
         Ok(line) => line,
@@ -93,16 +101,16 @@ pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
         reason,
     };
     match parse(&line).map_err(foreign)? {
-        Answer::Error(text) => Err(ClientError::Refused(text)),
-        answer => Ok(answer),
+        Response::Ok(response) => Ok(response),
+        Response::Error(failure) => Err(failure.into()),
     }
 }
 
-/// Parses an answer, or returns why it is none.
-fn parse(line: &str) -> Result<Answer, String> {
-    let answer: Result<Versioned<Answer>, _> = serde_json::from_str(line);
-    let version = match &answer {
-        Ok(answer) => answer.version,
+/// Parses a response, or returns the fault in it.
+fn parse<T: DeserializeOwned>(line: &str) -> Result<Response<T>, String> {
+    let response: Result<Versioned<Response<T>>, _> = serde_json::from_str(line);
+    let version = match &response {
+        Ok(response) => response.version,
         // In another version the rest may mean anything.
         Err(error) => match serde_json::from_str(line) {
             Ok(Version { version }) => version,
@@ -112,8 +120,8 @@ fn parse(line: &str) -> Result<Answer, String> {
     if version != VERSION {
         return Err(format!("it answered in version {version}"));
     }
-    match answer {
-        Ok(answer) => Ok(answer.body),
+    match response {
+        Ok(response) => Ok(response.body),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -141,13 +149,13 @@ fn converse(mut stream: &UnixStream, request: Request) -> io::Result<String> {
     let mut line = serde_json::to_string(&Versioned::new(request))?;
     line.push('\n');
     stream.write_all(line.as_bytes())?;
-    let mut answer = String::new();
-    BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer)?;
-    if answer.is_empty() {
+    let mut response = String::new();
+    BufReader::new(stream.take(MAX_RESPONSE)).read_line(&mut response)?;
+    if response.is_empty() {
         let hung_up = "it closed the connection";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, hung_up));
     }
-    Ok(answer)
+    Ok(response)
 }
 
 fn broken(path: &Path, patience: Duration) -> impl Fn(io::Error) -> ClientError {
@@ -170,19 +178,19 @@ mod tests {
 
     #[test]
     fn answers_of_another_version_and_other_texts_are_told_apart() {
-        let is_read = |line: &str| matches!(parse(line), Ok(Answer::Detaching));
-        assert!(is_read(r#"{"version":3,"body":"detaching"}"#));
-        let refused = |line: &str| parse(line).unwrap_err();
+        let is_read = |line: &str| matches!(parse::<()>(line), Ok(Response::Ok(())));
+        assert!(is_read(r#"{"version":4,"body":{"ok":null}}"#));
+        let refused = |line: &str| parse::<()>(line).unwrap_err();
         for line in [
             r#"{"version":2,"answer":"error","content":"not a request"}"#,
-            r#"{"version":4,"body":"detaching"}"#,
+            r#"{"version":5,"body":"detaching"}"#,
         ] {
             assert!(
                 refused(line).starts_with("it answered in version "),
                 "{line}"
             );
         }
-        assert!(refused(r#"{"version":3,"body":"unheard-of"}"#).contains("unheard-of"));
+        assert!(refused(r#"{"version":4,"body":"unheard-of"}"#).contains("unheard-of"));
         assert!(refused("HTTP/1.1 400 Bad Request").contains("expected value"));
     }
 }

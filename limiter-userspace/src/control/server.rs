@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
 use thiserror::Error;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -25,10 +26,10 @@ use super::{
 };
 use crate::{
     connections::Connections,
-    protocol::{Answer, MAX_REQUEST, Request, VERSION, Version, Versioned},
+    protocol::{Call, Failure, MAX_REQUEST, Request, Response, VERSION, Version, Versioned},
 };
 
-/// How long a client may take to send its request and to read the answer.
+/// How long a client may take to send its request and to read the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The most requests of root, or of members of the operators' group, at once.
@@ -111,6 +112,28 @@ pub struct Server {
     _lock: Lock,
 }
 
+/// A response of any type, ready to be written.
+pub struct Reply(Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>);
+
+impl Reply {
+    /// Wraps the result of a request.
+    pub fn to<C: Call>(result: Result<C::Response, impl Into<Failure>>) -> Self {
+        Self::new(result.map_err(Into::into))
+    }
+
+    fn error(error: &RequestError) -> Self {
+        Self::new(Err::<(), _>(Failure(error.to_string())))
+    }
+
+    fn new<T: Serialize + Send + 'static>(result: Result<T, Failure>) -> Self {
+        Self(Box::new(|| {
+            let mut line = serde_json::to_vec(&Versioned::new(Response::from(result)))?;
+            line.push(b'\n');
+            Ok(line)
+        }))
+    }
+}
+
 /// A reserved path for a control socket. This value, and then the server made from it, exclude other daemons.
 pub struct ReservedSocket {
     path: PathBuf,
@@ -175,14 +198,14 @@ impl ReservedSocket {
 }
 
 impl Server {
-    /// Answers requests, one per connection, until it is dropped. A client that is silent or does not read its answer
-    /// does not delay others. Calls `detach` after it has answered that it will.
+    /// Answers requests, one per connection, until it is dropped. A client that is silent or does not read its response
+    /// does not delay others. Calls `detach` once the response to [`Request::Detach`] is sent.
     pub async fn serve<A>(
         &self,
         answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
         detach: impl Fn() + Clone + Send + Sync + 'static,
     ) where
-        A: Future<Output = Answer> + Send + 'static,
+        A: Future<Output = Reply> + Send + 'static,
     {
         let mut connections = Connections::with_reserve("the control socket", OF_ROOT.asking);
         let mut of_operators = Connections::new("the control socket", OF_OPERATORS.asking);
@@ -237,7 +260,7 @@ impl Server {
     }
 }
 
-/// The requests that wait for their answers.
+/// The requests that wait for their responses.
 #[derive(Clone)]
 struct Line {
     taken: Arc<Semaphore>,
@@ -259,18 +282,18 @@ impl Line {
 const fn takes_a_turn(request: &Request) -> bool {
     !matches!(
         request,
-        Request::Reload | Request::AcceptList { .. } | Request::Confirm | Request::Detach
+        Request::Reload(_) | Request::AcceptList(_) | Request::Confirm(_) | Request::Detach(_)
     )
 }
 
-async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
+async fn serve_one<A: Future<Output = Reply> + Send + 'static>(
     mut stream: UnixStream,
     asker: Asker,
     line: Line,
     answer: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    // Bytes, not text, so that invalid UTF-8 gets an answer too.
+    // Bytes, not text, so that invalid UTF-8 gets a response too.
     let mut bytes = Vec::new();
     timeout(
         PATIENCE,
@@ -281,12 +304,13 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
         Ok(request) if asker == Asker::Root || request.is_query() => request,
         refused => {
             let error = refused.err().unwrap_or(RequestError::OnlyRoot);
-            return send_answer(stream, Answer::Error(error.to_string())).await;
+            return send(stream, Reply::error(&error)).await;
         }
     };
     let place = line.taken.try_acquire_owned().ok();
-    if place.is_none() && !matches!(request, Request::Detach) {
-        return send_answer(stream, Answer::Error(RequestError::Busy.to_string())).await;
+    let is_to_detach = matches!(request, Request::Detach(_));
+    if place.is_none() && !is_to_detach {
+        return send(stream, Reply::error(&RequestError::Busy)).await;
     }
     // A task of its own, which from here on does not give way to other connections.
     tokio::spawn(async move {
@@ -296,9 +320,8 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
             None
         };
         // Without a timeout: a reload may take longer than `PATIENCE`.
-        let answer = answer(request).await;
-        let is_to_detach = matches!(answer, Answer::Detaching);
-        if let Err(error) = send_answer(stream, answer).await {
+        let reply = answer(request).await;
+        if let Err(error) = send(stream, reply).await {
             debug!("control connection: {error}");
         }
         if is_to_detach {
@@ -309,14 +332,9 @@ async fn serve_one<A: Future<Output = Answer> + Send + 'static>(
     Ok(())
 }
 
-async fn send_answer(mut stream: UnixStream, answer: Answer) -> io::Result<()> {
+async fn send(mut stream: UnixStream, reply: Reply) -> io::Result<()> {
     // A policy with a million overrides takes a second.
-    let line = spawn_blocking(move || {
-        let mut line = serde_json::to_vec(&Versioned::new(answer))?;
-        line.push(b'\n');
-        Ok::<_, serde_json::Error>(line)
-    });
-    let line = line.await??;
+    let line = spawn_blocking(reply.0).await??;
     timeout(PATIENCE, stream.write_all(&line)).await?
 }
 

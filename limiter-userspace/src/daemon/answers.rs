@@ -1,6 +1,6 @@
-//! Answers requests from the control channel.
+//! The status and the explanation of an address, from the maps and the daemon's state.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr};
 
 use limiter_common::{
     answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
@@ -16,148 +16,20 @@ use limiter_policy::{
         DomainLabels, Limit, Override, Policy, QuestionNames, RequestedName, automatic::in_force,
     },
 };
-use tokio::task::spawn_blocking;
-
 use super::{
     bans, capacity, confirm, connections,
-    fleet::{Fleet, NoFleet, PushingError},
-    known,
     named::{NamedBucket, bucket_named},
-    offenders, owners, queues, refill,
-    requests::Accept,
-    server_names,
+    offenders, queues, server_names,
     shared::Daemon,
     sieves, standing,
 };
 use crate::{
     protocol::{
-        Answer, AutomaticRate, BansStatus, BucketsStatus, Explanation, InterfaceStatus,
-        LimitExplanation, LimitStatus, PolicyStatus, PushStatus, Request, Status,
+        AutomaticRate, BansStatus, BucketsStatus, Explain, Explanation, InterfaceStatus,
+        LimitExplanation, LimitStatus, PolicyStatus, Status,
     },
     reputation::pressure::UsePressure,
 };
-
-/// The answer to a request for a daemon, where none runs.
-const NEEDS_DAEMON: &str = "only a daemon can do that: start one with `limiter run`";
-
-pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Answer {
-    match request {
-        Request::Reload => Answer::from_result(daemon.reloads.reload().await.map(Answer::Reloaded)),
-        Request::AcceptList { list, digests } => {
-            let accepted = daemon.reloads.accept(Accept { list, digests }).await;
-            Answer::from_result(accepted.map(|files| Answer::Accepted { files }))
-        }
-        Request::Confirm => {
-            let confirmed = confirm::confirm(&daemon).await;
-            Answer::from_result(confirmed.map(|generation| Answer::Confirmed { generation }))
-        }
-        Request::Push(query) => pushing(&daemon, |fleet| fleet.push(query)),
-        Request::PushStatus => pushing(&daemon, Fleet::push_status),
-        Request::EndPush { keep } => pushing(&daemon, |fleet| fleet.end_push(keep)),
-        // The daemon ends once the answer is sent.
-        Request::Detach => Answer::Detaching,
-        Request::ChangeBans(changes) => bans::change(&daemon, changes).await,
-        Request::LiftBans { origin } => bans::lift_all(&daemon, origin).await,
-        Request::ChangeKnown(changes) => known::change(&daemon, changes).await,
-        request => {
-            // Large maps take long to read, and a change of the policy may hold the lock.
-            let answer = spawn_blocking(move || {
-                let measured = daemon.pressures.measured();
-                read(&daemon.datapath(), &request, Some(&daemon), &measured)
-            });
-            let failed = |error| Answer::Error(format!("answering has failed: {error}"));
-            answer.await.unwrap_or_else(failed)
-        }
-    }
-}
-
-/// Answers a request about a rollout that begins here.
-fn pushing(
-    daemon: &Daemon,
-    ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
-) -> Answer {
-    match &daemon.fleet {
-        Some(fleet) => Answer::from_result(ask(fleet).map(Answer::Push)),
-        None => Answer::Error(NoFleet.to_string()),
-    }
-}
-
-/// Answers from the pinned maps, for requests that need no daemon.
-#[must_use]
-pub fn query_datapath(datapath: &Datapath, request: &Request) -> Answer {
-    read(datapath, request, None, &[])
-}
-
-pub(super) fn read(
-    datapath: &Datapath,
-    request: &Request,
-    daemon: Option<&Daemon>,
-    measured: &[UsePressure],
-) -> Answer {
-    match request {
-        Request::Status => {
-            let status = status(datapath, daemon, measured);
-            Answer::from_result(status.map(Box::new).map(Answer::Status))
-        }
-        Request::Explain {
-            address,
-            to,
-            asked_for,
-        } => {
-            let explanation = explain(datapath, *address, *to, asked_for.as_ref());
-            let explanation = explanation.map(Box::new);
-            Answer::from_result(explanation.map(Answer::Explanation))
-        }
-        Request::Lists => Answer::Lists(datapath.manifest().list_statuses(wall_clock_now())),
-        Request::TestLists { asked } => {
-            Answer::Findings(datapath.manifest().policy.findings(*asked))
-        }
-        Request::Offenders(query) => {
-            let texts = daemon.map(|daemon| &daemon.texts);
-            Answer::from_result(offenders::list(datapath, texts, query).map(Answer::Offenders))
-        }
-        Request::Connections(query) => {
-            let owners = daemon.map(|daemon| &daemon.owners);
-            Answer::from_result(owners::list(datapath, owners, query).map(Answer::Connections))
-        }
-        Request::Bans(query) => Answer::from_result(bans::page(datapath, query).map(Answer::Bans)),
-        Request::Known(query) => {
-            Answer::from_result(known::list(datapath, *query).map(Answer::Known))
-        }
-        Request::KnownSource { address } => {
-            let told = known::of_address(datapath, *address);
-            Answer::from_result(told.map(Answer::KnownSource))
-        }
-        Request::Sieves { name } => {
-            let list = sieves::list(datapath, name.as_deref(), measured);
-            Answer::from_result(list.map(Answer::Sieves))
-        }
-        Request::Fleet => match daemon {
-            Some(daemon) => {
-                let status = daemon.fleet_status().ok_or(NoFleet);
-                Answer::from_result(status.map(Box::new).map(Answer::Fleet))
-            }
-            None => Answer::Error(NEEDS_DAEMON.to_owned()),
-        },
-        Request::Policy => Answer::Policy(Box::new(datapath.manifest().policy.clone())),
-        Request::Reset(query) => {
-            Answer::from_result(refill::reset(datapath, query).map(Answer::Refilled))
-        }
-        Request::Refund(query) => {
-            Answer::from_result(refill::refund(datapath, query).map(Answer::Refilled))
-        }
-        Request::Reload
-        | Request::AcceptList { .. }
-        | Request::Push(_)
-        | Request::PushStatus
-        | Request::EndPush { .. }
-        | Request::Confirm
-        | Request::Detach
-        | Request::ChangeBans(_)
-        | Request::LiftBans { .. }
-        | Request::ChangeKnown(_) => Answer::Error(NEEDS_DAEMON.to_owned()),
-    }
-}
 
 /// Counts packets by reason, over all interfaces.
 pub(super) fn packets(datapath: &Datapath) -> Result<Vec<(Reason, u64)>, DatapathError> {
@@ -176,7 +48,7 @@ pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
     status(&daemon.datapath(), Some(daemon), &measured)
 }
 
-fn status(
+pub(super) fn status(
     datapath: &Datapath,
     daemon: Option<&Daemon>,
     measured: &[UsePressure],
@@ -310,16 +182,15 @@ fn limit_status(
     }
 }
 
-fn explain(
+pub(super) fn explain(
     datapath: &Datapath,
-    address: IpAddr,
-    to: Option<IpAddr>,
-    asked_for: Option<&RequestedName>,
+    query: &Explain,
 ) -> Result<Explanation, DatapathError> {
+    let (address, asked_for) = (query.address, query.asked_for.as_ref());
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address, to, asked_for)?)
+        (standing, datapath.limit_buckets(address, query.to, asked_for)?)
     } else {
         // An excluded or blocked address spends nothing, so its standing does not matter.
         (None, Vec::new())

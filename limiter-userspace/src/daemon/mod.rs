@@ -38,6 +38,7 @@ mod reload;
 mod replacement;
 mod requests;
 mod reread;
+mod respond;
 mod rmem_max;
 mod sent_back;
 mod server_names;
@@ -65,7 +66,6 @@ use tokio::{
 use tracing::info;
 
 pub use self::{
-    answers::query_datapath,
     bans::{BanCounts, BanTotals, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
@@ -75,6 +75,7 @@ pub use self::{
     options::Options,
     queries::Hold,
     queues::by_name as queues,
+    respond::MapCall,
     shared::Daemon,
     standing::{StandingCount, is_reserving, traffic_by_standing},
     worker::Worker,
@@ -147,7 +148,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     let daemon = started.daemon;
     let answer = {
         let daemon = Arc::clone(&daemon);
-        move |request| answers::answer(Arc::clone(&daemon), request)
+        move |request| respond::answer(Arc::clone(&daemon), request)
     };
     let detach = {
         let daemon = Arc::clone(&daemon);

@@ -1,4 +1,4 @@
-//! The page's view of the daemon: the control channel's answers, and some facts that no answer has.
+//! The page's view of the daemon: the control channel's responses, and some facts that no response has.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,12 +9,13 @@ use limiter_common::{
 use limiter_datapath::kernel::DatapathError;
 
 use super::{
-    answers::{explain_limit, packets, read},
+    answers::{explain_limit, packets},
     bans,
     named::bucket_named,
+    respond::MapCall,
     shared::Daemon,
 };
-use crate::protocol::{Answer, LimitExplanation, Request, bans::BanStatus};
+use crate::protocol::{Failure, LimitExplanation, bans::BanStatus};
 
 /// Why packets of a source do not pass now, and until when.
 pub struct Hold {
@@ -25,13 +26,10 @@ pub struct Hold {
 }
 
 impl Daemon {
-    /// Answers a read-only request, as over the control channel; refuses any other.
-    pub fn query(&self, request: &Request) -> Answer {
-        if !request.is_query() {
-            return Answer::Error("nothing is changed here: enter the command".to_owned());
-        }
+    /// Answers a request, as over the control channel.
+    pub fn query<C: MapCall>(&self, call: &C) -> Result<C::Response, Failure> {
         let measured = self.pressures.measured();
-        read(&self.datapath(), request, Some(self), &measured)
+        call.respond(&self.datapath(), Some(self), &measured)
     }
 
     /// The levels of the buckets of limits on all sources together.

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{AcceptError, PushError, ReloadError};
-use crate::protocol::ReloadResult;
+use crate::protocol::{AcceptList, ReloadResult};
 
 /// The most requests that share one reload; more wait.
 const MOST: usize = 1024;
@@ -37,7 +37,7 @@ type ReloadReply = Reply<ReloadResult, Arc<ReloadError>>;
 /// A request, and where its result goes.
 pub(super) enum PolicyRequest {
     /// Puts deferred feeds in force.
-    Accept(Accept, Reply<Vec<PathBuf>, AcceptError>),
+    Accept(AcceptList, Reply<Vec<PathBuf>, AcceptError>),
     /// Checks a policy that the fleet pushes, puts it in force, or keeps it.
     Push(Push, Reply<PushResult, PushError>),
 }
@@ -75,7 +75,7 @@ impl Requests {
     /// Requests that deferred feeds be put in force, and waits for the result: the files now in force.
     pub(super) async fn accept(
         &self,
-        accept: Accept,
+        accept: AcceptList,
     ) -> Result<Vec<PathBuf>, RequestError<AcceptError>> {
         Self::ask(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
     }
@@ -108,13 +108,6 @@ impl RequestQueue {
             else => None,
         }
     }
-}
-
-/// Feeds that an operator accepts after a look at them.
-pub(super) struct Accept {
-    pub(super) list: String,
-    /// The digests of its files' contents.
-    pub(super) digests: Vec<String>,
 }
 
 /// A step with a policy that the fleet pushes.

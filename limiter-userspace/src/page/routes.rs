@@ -26,7 +26,7 @@ use super::{
 use crate::{
     daemon::Daemon,
     http::Peer,
-    protocol::{Answer, Grouping, MAX_OFFENDERS, OffenderQuery, Request},
+    protocol::{Explain, Failure, Grouping, MAX_OFFENDERS, OffenderQuery},
     visitors::Visitors,
 };
 
@@ -97,7 +97,7 @@ async fn offenders(
         count: MAX_OFFENDERS,
     };
     let read = pages.turns.take(|| {
-        let mut list = snapshot::offenders(&pages.daemon, query)?;
+        let mut list = pages.daemon.query(&query)?;
         let selected = list.offenders.len();
         list.offenders = list
             .offenders
@@ -112,7 +112,7 @@ async fn offenders(
     });
     match read.await {
         Ok((offenders, next)) => html(view::offenders(&offenders, &asked, next)),
-        Err(ReadError::Refused(why)) => message_page(StatusCode::OK, &why),
+        Err(ReadError::Refused(Failure(why))) => message_page(StatusCode::OK, &why),
         Err(error) => error_page(&error),
     }
 }
@@ -126,13 +126,13 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -
         return message_page(StatusCode::BAD_REQUEST, text);
     };
     let read = pages.turns.take(|| {
-        let mut page = snapshot::bans(&pages.daemon, query.clone())?;
+        let mut page = pages.daemon.query(&query)?;
         for _ in 1..MOST_READS {
             if !page.bans.is_empty() || page.next.is_none() {
                 break;
             }
             query.position = page.next;
-            page = snapshot::bans(&pages.daemon, query.clone())?;
+            page = pages.daemon.query(&query)?;
         }
         let found = page.bans.len();
         page.bans = page.bans.into_iter().skip(asked.skip).take(ROWS).collect();
@@ -163,16 +163,15 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainPara
         let text = "Enter an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1.";
         return message_page(StatusCode::BAD_REQUEST, text);
     };
-    let request = Request::Explain {
+    let call = Explain {
         address,
         to: None,
         asked_for: None,
     };
-    let read = pages.turns.take(|| snapshot::ask(&pages.daemon, &request));
+    let read = pages.turns.take(|| pages.daemon.query(&call));
     match read.await {
-        Ok(Answer::Explanation(explanation)) => html(view::explanation(&explanation)),
-        Ok(_) => error_page(&snapshot::unexpected_answer()),
-        Err(error) => error_page(&error),
+        Ok(explanation) => html(view::explanation(&explanation)),
+        Err(failure) => error_page(&ReadError::from(failure)),
     }
 }
 

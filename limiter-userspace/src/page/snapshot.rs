@@ -19,9 +19,9 @@ use crate::{
     daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
     fresh::ShortCache,
     protocol::{
-        Answer, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
-        OffenderStatus, OwnerQuery, OwnerStatus, Request, Status,
-        bans::{BanStatus, BansPage, BansQuery},
+        Failure, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
+        OffenderStatus, OwnerQuery, OwnerStatus, Status, StatusQuery,
+        bans::{BanStatus, BansQuery},
     },
 };
 
@@ -42,10 +42,16 @@ const MOST_BANS: usize = 5_000;
 pub(super) enum ReadError {
     /// The daemon does not answer.
     #[error("cannot read the page's data: {0}")]
-    Refused(String),
+    Refused(Failure),
     /// The kernel does not answer.
     #[error("cannot read the page's data: {0}")]
     Datapath(#[from] DatapathError),
+}
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
 }
 
 pub(super) struct Snapshot {
@@ -109,19 +115,16 @@ impl Snapshots {
     }
 
     fn read(&self) -> Result<Snapshot, ReadError> {
-        let Answer::Status(status) = ask(&self.daemon, &Request::Status)? else {
-            return Err(unexpected_answer());
-        };
+        let status = self.daemon.query(&StatusQuery)?;
         let query = OffenderQuery {
             limit: None,
             within_ns: u64::try_from(NOW.as_nanos()).ok(),
             by: Grouping::Address,
             count: SHOWN,
         };
-        let offenders = match offenders(&self.daemon, query) {
-            Err(ReadError::Refused(why)) => Err(why),
-            offenders => {
-                let list = offenders?;
+        let offenders = match self.daemon.query(&query) {
+            Err(Failure(why)) => Err(why),
+            Ok(list) => {
                 let holds = holds(&self.daemon, &list.offenders)?;
                 Ok(Offenders { list, holds })
             }
@@ -209,25 +212,6 @@ fn describe_rate(limit: &Limit, rate: Rate) -> String {
     }
 }
 
-pub(super) fn ask(daemon: &Daemon, request: &Request) -> Result<Answer, ReadError> {
-    match daemon.query(request) {
-        Answer::Error(why) => Err(ReadError::Refused(why)),
-        answer => Ok(answer),
-    }
-}
-
-/// Returns an error for an answer of another request; it never happens.
-pub(super) fn unexpected_answer() -> ReadError {
-    ReadError::Refused("the daemon gave an unexpected answer".to_owned())
-}
-
-pub(super) fn offenders(daemon: &Daemon, query: OffenderQuery) -> Result<OffenderList, ReadError> {
-    match ask(daemon, &Request::Offenders(query))? {
-        Answer::Offenders(list) => Ok(list),
-        _ => Err(unexpected_answer()),
-    }
-}
-
 /// Lists the owners with the most open connections, if a limit counts connections.
 fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadError> {
     if status.connections.is_none() {
@@ -237,10 +221,7 @@ fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadErro
         limit: None,
         count: MOST_OWNERS_SHOWN,
     };
-    match ask(daemon, &Request::Connections(query))? {
-        Answer::Connections(list) => Ok(list.owners),
-        _ => Err(unexpected_answer()),
-    }
+    Ok(daemon.query(&query)?.owners)
 }
 
 /// Looks up until when offenders are dropped; `None` for a row that is not an address.
@@ -256,19 +237,12 @@ pub(super) fn holds(
     offenders.iter().map(hold).collect()
 }
 
-pub(super) fn bans(daemon: &Daemon, query: BansQuery) -> Result<BansPage, ReadError> {
-    match ask(daemon, &Request::Bans(query))? {
-        Answer::Bans(page) => Ok(page),
-        _ => Err(unexpected_answer()),
-    }
-}
-
 /// Returns the newest bans; if there are very many, the newest of a part of them.
 fn newest_bans(daemon: &Daemon) -> Result<Vec<BanStatus>, ReadError> {
     let mut found = Vec::new();
     let mut query = BansQuery::default();
     loop {
-        let page = bans(daemon, query.clone())?;
+        let page = daemon.query(&query)?;
         found.extend(page.bans);
         query.position = page.next;
         if query.position.is_none() || found.len() >= MOST_BANS {

@@ -84,7 +84,7 @@ impl Feeding {
 
     /// Returns the only list's status.
     pub(crate) fn list(&self) -> Result<Value> {
-        let request = json!("lists");
+        let request = json!({"lists": null});
         let lists = self.pinned.limiter.read(&request, &["lists"])?;
         Ok(lists[0].clone())
     }

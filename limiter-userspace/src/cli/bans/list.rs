@@ -6,7 +6,6 @@ use std::{
     io::{self, BufWriter, Write},
 };
 
-use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
 use limiter_policy::{policy::bans::Origin, text::short};
@@ -19,10 +18,7 @@ use crate::{
         parse::{self, ParsedValue},
         render::{GAP, count, counted, duration, terminal_width},
     },
-    protocol::{
-        Answer, Request,
-        bans::{BanStatus, BansQuery},
-    },
+    protocol::bans::{BanStatus, BansQuery},
 };
 
 #[derive(Debug, Args)]
@@ -92,16 +88,14 @@ pub(in crate::cli) fn fetch(
             origin: origin.cloned(),
             position,
         };
-        let Answer::Bans(page) = conversation.ask(&Request::Bans(query))? else {
-            bail!("the daemon gave an unexpected answer");
-        };
+        let page = conversation.ask(&query)?;
         all.extend(page.bans);
         position = page.next;
         if position.is_none() {
             break page.capacity;
         }
     };
-    // A ban that was renewed or moved between two answers is in both.
+    // A ban that was renewed or moved between two responses is in both.
     all.sort_unstable_by(|one: &BanStatus, other| {
         (one.prefix, &one.origin).cmp(&(other.prefix, &other.origin))
     });

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 use limiter_policy::{config::Config, policy::diff::Diff};
 use serde::Serialize;
 
@@ -12,7 +11,7 @@ use crate::{
         output::{print_json, stdout},
     },
     control::settings,
-    protocol::{Answer, Request, SettingDiff},
+    protocol::{PolicyQuery, SettingDiff, StatusQuery},
 };
 
 #[derive(Serialize)]
@@ -27,11 +26,7 @@ struct Differences {
 
 /// Shows the changes that loading `config` would make.
 pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
-    let (Answer::Policy(policy), Answer::Status(status)) =
-        (read.ask(&Request::Policy)?, read.ask(&Request::Status)?)
-    else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let (policy, status) = (read.ask(&PolicyQuery)?, read.ask(&StatusQuery)?);
     let differences = Differences {
         reload: Diff::between(&policy, &config.policy),
         settings: settings::reload_diff(config, &status),

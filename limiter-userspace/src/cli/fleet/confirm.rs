@@ -14,7 +14,7 @@ use crate::{
         args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
     },
-    protocol::{Answer, Request},
+    protocol::EndPush,
 };
 
 /// The interval between requests to another pushing node: a request holds only for a short time.
@@ -35,9 +35,7 @@ pub(super) struct EndArgs {
 pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
-        let Answer::Push(status) = args.read.ask_daemon(Request::EndPush { keep })? else {
-            bail!("the daemon gave an unexpected answer");
-        };
+        let status = args.read.ask_daemon(EndPush { keep })?;
         if status.stage != "asked" {
             break status;
         }

@@ -19,7 +19,7 @@ use crate::{
         render::nanoseconds,
         repeat::{self, EndSignals},
     },
-    protocol::{Answer, PushQuery, PushStatus, Request},
+    protocol::{Call, EndPush, PushProgress, PushQuery, PushStatus},
 };
 
 /// The interval between queries of the state.
@@ -126,7 +126,7 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
 /// Begins the push, and queries its state until it is over: without queries, the push is taken back.
 async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
-    let mut status = ask(args, Request::Push(query)).await?;
+    let mut status = ask(args, query).await?;
     let mut progress = Progress::new(args.yes);
     let mut question = Question::default();
     let is_quiet = args.output.json;
@@ -142,7 +142,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
         };
         status = match told {
             Some(keep) => end_push(args, keep).await?,
-            None => ask(args, Request::PushStatus).await?,
+            None => ask(args, PushProgress).await?,
         };
     }
     if is_quiet {
@@ -165,17 +165,13 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
 
 /// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.
 async fn end_push(args: &PushArgs, keep: bool) -> anyhow::Result<PushStatus> {
-    match ask(args, Request::EndPush { keep }).await {
+    match ask(args, EndPush { keep }).await {
         Ok(status) => Ok(status),
-        Err(_) => ask(args, Request::PushStatus).await,
+        Err(_) => ask(args, PushProgress).await,
     }
 }
 
-async fn ask(args: &PushArgs, request: Request) -> anyhow::Result<PushStatus> {
+async fn ask<C: Call>(args: &PushArgs, call: C) -> anyhow::Result<C::Response> {
     let read = args.read.clone();
-    let answer = spawn_blocking(move || read.ask_daemon(request)).await??;
-    let Answer::Push(status) = answer else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    Ok(status)
+    spawn_blocking(move || read.ask_daemon(call)).await?
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use anyhow::bail;
 use clap::Args;
 
 use super::lines;
@@ -12,7 +11,7 @@ use crate::{
         output::{print_json, stdout},
         render::{duration, table},
     },
-    protocol::{Answer, FleetStatus, Request},
+    protocol::{FleetQuery, FleetStatus},
 };
 
 #[derive(Debug, Args)]
@@ -25,9 +24,7 @@ pub(super) struct StatusArgs {
 }
 
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
-    let Answer::Fleet(status) = args.read.ask_daemon(Request::Fleet)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let status = args.read.ask_daemon(FleetQuery)?;
     if args.output.json {
         return print_json(&status);
     }

@@ -1,26 +1,19 @@
 //! Changes known sources through the daemon or, if none runs, in the pinned maps.
 
-use anyhow::bail;
-use limiter_datapath::kernel::Datapath;
 use limiter_policy::text::short;
 
 use crate::{
     cli::args::ReadArgs,
+    control::client::ClientError,
     daemon,
-    protocol::{
-        Answer, Request,
-        known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
-    },
+    protocol::known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
 };
 
 pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownResults> {
-    let pinned = |datapath: &Datapath| Ok(daemon::change_known_pinned(datapath, wanted));
-    match read.change(&Request::ChangeKnown(wanted.clone()), pinned)? {
-        Answer::KnownChanged(changed) if changed.outcomes.len() == wanted.changes.len() => {
-            Ok(changed)
-        }
-        _ => bail!("the daemon gave an unexpected answer"),
-    }
+    read.change(wanted, |datapath| {
+        let changed = daemon::change_known_pinned(datapath, wanted);
+        Ok(changed.map_err(ClientError::from)?)
+    })
 }
 
 /// Describes the part of a change that was not made; `None`: all of it was.

@@ -5,7 +5,6 @@ use std::{
     net::IpAddr,
 };
 
-use anyhow::bail;
 use clap::Args;
 
 use super::print;
@@ -16,7 +15,7 @@ use crate::{
         parse::{self, ParsedValue},
     },
     protocol::{
-        Answer, Request,
+        KnownSourceQuery,
         known::{KnownQuery, MAX_SHOWN},
     },
 };
@@ -47,19 +46,13 @@ fn shown(text: &str) -> Result<usize, String> {
 pub(in crate::cli) fn trusted(args: &TrustedArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
     if let Some(address) = args.address.as_ref().map(ParsedValue::value_with_warning) {
-        let request = Request::KnownSource { address };
-        let Answer::KnownSource(source) = args.read.ask(&request)? else {
-            bail!("the daemon gave an unexpected answer");
-        };
+        let source = args.read.ask(&KnownSourceQuery { address })?;
         if args.output.json {
             return print_json(&source);
         }
         print::source(&mut out, address, &source)?;
     } else {
-        let query = KnownQuery { limit: args.limit };
-        let Answer::Known(list) = args.read.ask(&Request::Known(query))? else {
-            bail!("the daemon gave an unexpected answer");
-        };
+        let list = args.read.ask(&KnownQuery { limit: args.limit })?;
         if args.output.json {
             return print_json(&list);
         }

@@ -13,7 +13,7 @@ use crate::{
         output::{print_json, stdout},
     },
     control::client::ask,
-    protocol::{Answer, Request},
+    protocol::{AcceptList, ListsQuery},
 };
 
 #[derive(Debug, Args)]
@@ -48,17 +48,12 @@ fn parse_digest(text: &str) -> Result<String, String> {
 
 pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
     let socket = &args.control.socket;
-    let Answer::Lists(lists) = ask(socket, Request::Lists)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
-    let digests = held(&lists, args)?;
-    let request = Request::AcceptList {
+    let lists = ask(socket, ListsQuery)?;
+    let accept = AcceptList {
         list: args.name.clone(),
-        digests,
+        digests: held(&lists, args)?,
     };
-    let Answer::Accepted { files } = ask(socket, request)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let files = ask(socket, accept)?.files;
     if args.output.json {
         return print_json(&json!({ "list": args.name, "files": files }));
     }

@@ -16,7 +16,7 @@ pub(crate) use self::print::list_warnings;
 use self::source::SourceArgs;
 pub(super) use self::words::consequences;
 use super::output::{print_json, stdout};
-use crate::protocol::{Answer, Request};
+use crate::protocol::ListsQuery;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -43,19 +43,12 @@ pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
         Some(ListsCommand::Accept(args)) => return accept::accept(args),
         None => {}
     }
-    let lists = args.source.ask(
-        &Request::Lists,
-        |config| {
-            let now = wall_clock_now();
-            let lists = ListRecord::all(&config.lists, &config.feeds);
-            let lists = lists.iter().map(|list| list.status(&config.policy, now));
-            lists.collect()
-        },
-        |answer| match answer {
-            Answer::Lists(lists) => Some(lists),
-            _ => None,
-        },
-    )?;
+    let lists = args.source.ask(&ListsQuery, |config| {
+        let now = wall_clock_now();
+        let lists = ListRecord::all(&config.lists, &config.feeds);
+        let lists = lists.iter().map(|list| list.status(&config.policy, now));
+        lists.collect()
+    })?;
     if args.source.output.json {
         return print_json(&lists);
     }

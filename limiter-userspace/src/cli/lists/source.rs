@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::Args;
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::config::{self, Config};
 
 use crate::{
     cli::args::{OutputArgs, ReadArgs},
-    protocol::{Answer, Request},
+    daemon::MapCall,
 };
 
 /// Where the lists are read from.
@@ -28,18 +27,14 @@ pub(super) struct SourceArgs {
 
 impl SourceArgs {
     /// Answers from the given configuration, otherwise from the policy in force.
-    pub(super) fn ask<T>(
+    pub(super) fn ask<C: MapCall>(
         &self,
-        request: &Request,
-        of_config: impl FnOnce(&Config) -> T,
-        of_answer: impl FnOnce(Answer) -> Option<T>,
-    ) -> anyhow::Result<T> {
+        call: &C,
+        of_config: impl FnOnce(&Config) -> C::Response,
+    ) -> anyhow::Result<C::Response> {
         if let Some(path) = &self.config {
             return Ok(of_config(&config::load(path, wall_clock_now())?));
         }
-        match of_answer(self.read.ask(request)?) {
-            Some(answer) => Ok(answer),
-            None => bail!("the daemon gave an unexpected answer"),
-        }
+        self.read.ask(call)
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         parse::{self, ParsedValue},
         render::{count, counted, table},
     },
-    protocol::{Answer, Request},
+    protocol::TestLists,
 };
 
 #[derive(Debug, Args)]
@@ -37,14 +37,9 @@ struct TestDocument<'f> {
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
     let asked = args.asked.value_with_warning();
-    let findings = args.source.ask(
-        &Request::TestLists { asked },
-        |config| config.policy.findings(asked),
-        |answer| match answer {
-            Answer::Findings(findings) => Some(findings),
-            _ => None,
-        },
-    )?;
+    let findings = args.source.ask(&TestLists { asked }, |config| {
+        config.policy.findings(asked)
+    })?;
     let shown = shown(asked);
     if args.source.output.json {
         return print_json(&TestDocument {

@@ -7,16 +7,15 @@ use limiter_policy::text::one_line;
 
 use super::{
     super::{args::ReadArgs, conversation::LostPolicy, output::stdout, render::counted},
-    ask::fetch,
     health::{self, Level},
 };
-use crate::{control::client::ClientError, protocol::Status};
+use crate::{control::client::ClientError, protocol::{Status, StatusQuery}};
 
 /// The exit code if the status is unknown.
 const UNKNOWN: u8 = 3;
 
 pub(super) fn check(read: &ReadArgs) -> ExitCode {
-    let (name, code, text) = match fetch(read) {
+    let (name, code, text) = match read.ask(&StatusQuery) {
         Ok(status) => {
             let (level, text) = line(&status);
             (level.name(), level as u8, text)

@@ -1,6 +1,5 @@
 //! `limiter status`.
 
-mod ask;
 mod check;
 pub(crate) mod health;
 mod print;
@@ -12,12 +11,12 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::bail;
 use clap::Args;
 
-pub(super) use self::ask::fetch;
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
     parse::interval,
 };
+use crate::protocol::StatusQuery;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
@@ -48,7 +47,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if let Some(every) = args.watch {
         return watch::watch(args, every);
     }
-    let status = fetch(&args.read)?;
+    let status = args.read.ask(&StatusQuery)?;
     if args.output.json {
         print_json(&status)?;
     } else {

@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use super::{StatusArgs, ask::fetch, print::print, screen::Screen};
+use super::{StatusArgs, print::print, screen::Screen};
 use crate::{
     cli::{
         output::{print_json, stdout},
         repeat::{self, EndSignals},
     },
-    protocol::Status,
+    protocol::{Status, StatusQuery},
 };
 
 /// Shows the status until the user ends it, or the daemon is gone.
@@ -20,8 +20,8 @@ pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
         let mut end = EndSignals::new()?;
         let mut output = Output::choose(args)?;
         let read = args.read.clone();
-        let show = |status| output.show(&status);
-        repeat::repeat(&mut end, every, move || fetch(&read), show).await
+        let show = |status: Box<Status>| output.show(&status);
+        repeat::repeat(&mut end, every, move || read.ask(&StatusQuery), show).await
     })
 }
 

@@ -3,7 +3,6 @@
 
 use std::io::Write as _;
 
-use anyhow::bail;
 
 use super::check::print;
 use crate::{
@@ -11,14 +10,12 @@ use crate::{
         args::ReadArgs,
         output::{print_json, stdout},
     },
-    protocol::{Answer, LimitStatus, Request},
+    protocol::{LimitStatus, StatusQuery},
     suggest::Judgement,
 };
 
 pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::Result<()> {
-    let Answer::Status(status) = read.ask(&Request::Status)? else {
-        bail!("the daemon gave an unexpected answer");
-    };
+    let status = read.ask(&StatusQuery)?;
     let limits: Vec<_> = (status.limits.into_iter())
         .map(|(name, limit)| judgement(name, &limit, most_dropped))
         .collect();

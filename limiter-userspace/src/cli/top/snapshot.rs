@@ -8,12 +8,10 @@ use std::{
 use ipnet::IpNet;
 
 use crate::{
-    cli::{
-        args::ReadArgs, bans::list, connections, explain, offenders, render::nanoseconds, status,
-    },
+    cli::{args::ReadArgs, bans::list, render::nanoseconds},
     protocol::{
-        Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OwnerQuery, OwnerStatus,
-        Status, bans::BanStatus,
+        Explain, Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OwnerQuery,
+        OwnerStatus, Status, StatusQuery, bans::BanStatus,
     },
 };
 
@@ -42,44 +40,46 @@ pub(super) struct Snapshot {
     pub(super) at: Instant,
     /// How the offenders are grouped.
     pub(super) by: Grouping,
-    pub(super) status: Status,
+    pub(super) status: Box<Status>,
     pub(super) list: OffenderList,
     /// The owners with the most open connections.
     pub(super) owners: Vec<OwnerStatus>,
     /// The explanation of the address in the query.
-    pub(super) explanation: Option<Explanation>,
+    pub(super) explanation: Option<Box<Explanation>>,
     /// The prefix in the query, and its bans.
     pub(super) bans: Option<(IpNet, Vec<BanStatus>)>,
 }
 
 /// Asks the daemon, or reads pinned maps; blocks until all answers are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
-    let explain = |address| explain::fetch(read, address, None, None);
+    let explain = |address| {
+        read.ask(&Explain {
+            address,
+            to: None,
+            asked_for: None,
+        })
+    };
     let explanation = query.explain.map(explain).transpose()?;
     let bans = |of| Ok::<_, anyhow::Error>((of, list::fetch(read, Some(of), None)?.1));
     let bans = query.bans_of.map(bans).transpose()?;
-    let status = status::fetch(read)?;
+    let status = read.ask(&StatusQuery)?;
     let owners = match status.connections {
         Some(_) => {
             let all = OwnerQuery {
                 limit: None,
                 count: u32::MAX,
             };
-            // A daemon of an earlier version does not know the request.
-            connections::fetch(read, all).map_or_else(|_| Vec::new(), |list| list.owners)
+            read.ask(&all)?.owners
         }
         None => Vec::new(),
     };
-    let list = offenders::fetch(
-        read,
-        OffenderQuery {
-            limit: query.limit,
-            within_ns: Some(nanoseconds(query.interval.max(RECENT))),
-            by: query.by,
-            // All of them: the sources dropped fastest now may not have the most drops so far.
-            count: MAX_OFFENDERS,
-        },
-    )?;
+    let list = read.ask(&OffenderQuery {
+        limit: query.limit,
+        within_ns: Some(nanoseconds(query.interval.max(RECENT))),
+        by: query.by,
+        // All of them: the sources dropped fastest now may not have the most drops so far.
+        count: MAX_OFFENDERS,
+    })?;
     Ok(Snapshot {
         at: Instant::now(),
         by: query.by,

@@ -3,21 +3,21 @@ use std::{future::pending, path::Path};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::*;
-use crate::protocol::bans::BanChanges;
+use crate::protocol::{BansLifted, Detach, LiftBans, Reload, StatusQuery, bans::BanChanges};
 
 #[test]
 fn requests_in_another_version_are_told_so() {
     assert!(matches!(
-        parse(r#"{"version":3,"body":"status"}"#),
-        Ok(Request::Status)
+        parse(r#"{"version":4,"body":{"status":null}}"#),
+        Ok(Request::Status(StatusQuery))
     ));
     assert!(matches!(
-        parse(r#"{"version":3,"body":{"explain":{"address":"::1"}}}"#),
-        Ok(Request::Explain { .. })
+        parse(r#"{"version":4,"body":{"explain":{"address":"::1"}}}"#),
+        Ok(Request::Explain(_))
     ));
     let refused = |line: &str| parse(line).unwrap_err().to_string();
-    assert!(refused(r#"{"version":4,"command":"unheard-of"}"#).contains("version 4"));
-    assert!(refused(r#"{"version":3,"body":"unheard-of"}"#).contains("not a request"));
+    assert!(refused(r#"{"version":5,"command":"unheard-of"}"#).contains("version 5"));
+    assert!(refused(r#"{"version":4,"body":"unheard-of"}"#).contains("not a request"));
     assert!(refused("GET / HTTP/1.1").contains("not a request"));
 }
 
@@ -32,11 +32,11 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
         let looks = Arc::clone(&looks);
         async move {
             match request {
-                Request::Reload => pending().await,
-                Request::Detach => Answer::Detaching,
+                Request::Reload(_) => pending().await,
+                Request::Detach(_) => Reply::to::<Detach>(Ok::<_, Failure>(())),
                 _ => {
                     let _look = looks.acquire().await;
-                    Answer::BansLifted { lifted: 1 }
+                    Reply::to::<LiftBans>(Ok::<_, Failure>(BansLifted { lifted: 1 }))
                 }
             }
         }
@@ -48,9 +48,9 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
 }
 
 /// Sends a request; its answer comes later.
-async fn send(path: &Path, request: Request) -> UnixStream {
+async fn request(path: &Path, request: impl Into<Request>) -> UnixStream {
     let mut stream = UnixStream::connect(path).await.unwrap();
-    let mut line = serde_json::to_vec(&Versioned::new(request)).unwrap();
+    let mut line = serde_json::to_vec(&Versioned::new(request.into())).unwrap();
     line.push(b'\n');
     stream.write_all(&line).await.unwrap();
     stream
@@ -63,20 +63,16 @@ async fn answer(mut stream: UnixStream) -> String {
     answer
 }
 
-fn ban() -> Request {
-    Request::ChangeBans(BanChanges::default())
-}
-
 #[tokio::test]
 async fn those_behind_reloads_are_answered() {
     let test = async |path: &Path| {
         let mut reloads = Vec::new();
         for _ in 0..100 {
-            reloads.push(send(path, Request::Reload).await);
+            reloads.push(request(path, Reload).await);
         }
         for _ in 0..60 {
-            let answer = answer(send(path, ban()).await).await;
-            assert!(answer.contains("bans-lifted"), "{answer}");
+            let answer = answer(request(path, BanChanges::default()).await).await;
+            assert!(answer.contains("lifted"), "{answer}");
         }
         for reload in reloads {
             let read = reload.try_read(&mut [0]).map_err(|error| error.kind());
@@ -95,17 +91,17 @@ async fn those_that_wait_are_answered_and_others_told_so() {
     let test = async |path: &Path| {
         let mut waiting = Vec::new();
         for _ in 0..OF_ROOT.taken {
-            waiting.push(send(path, ban()).await);
+            waiting.push(request(path, BanChanges::default()).await);
         }
-        let refused = answer(send(path, ban()).await).await;
+        let refused = answer(request(path, BanChanges::default()).await).await;
         assert!(refused.contains("too many requests"), "{refused}");
         // The last resort comes first.
-        let detached = answer(send(path, Request::Detach).await).await;
-        assert!(detached.contains("detaching"), "{detached}");
+        let detached = answer(request(path, Detach).await).await;
+        assert!(detached.contains(r#"{"ok":null}"#), "{detached}");
         looks.add_permits(1);
         for stream in waiting {
             let answer = answer(stream).await;
-            assert!(answer.contains("bans-lifted"), "{answer}");
+            assert!(answer.contains("lifted"), "{answer}");
         }
     };
     serve(&looks, test).await;

@@ -22,7 +22,7 @@ use crate::{
     daemon::{guard::GuardError, shared::Daemon},
     guard::{ProbeError, ProtectedAddresses, Refusal},
     protocol::{
-        Answer,
+        BansLifted, Failure,
         bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults, UnbanRequest},
     },
 };
@@ -77,7 +77,10 @@ fn lines(refused: &[(IpNet, ForceReason)], others: usize) -> String {
 type ProtectedResult = Result<ProtectedAddresses, GuardError>;
 
 /// Makes and lifts bans, except bans that the guard refuses.
-pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) -> Answer {
+pub(in crate::daemon) async fn change(
+    daemon: &Arc<Daemon>,
+    wanted: BanChanges,
+) -> Result<BanResults, Failure> {
     let protected = daemon.guard.by_hand(wanted.session).await;
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
@@ -95,13 +98,16 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: BanChanges) 
         })
     });
     match changed.await {
-        Ok(changed) => Answer::from_result(changed.map(Answer::BansChanged)),
-        Err(error) => Answer::Error(format!("changing bans has failed: {error}")),
+        Ok(changed) => Ok(changed?),
+        Err(error) => Err(Failure(format!("changing bans has failed: {error}"))),
     }
 }
 
 /// Lifts all bans, or all of an origin, some thousand at a time, so that other changes need not wait for all.
-pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Origin>) -> Answer {
+pub(in crate::daemon) async fn lift_all(
+    daemon: &Arc<Daemon>,
+    origin: Option<Origin>,
+) -> Result<BansLifted, Failure> {
     let daemon = Arc::clone(daemon);
     let lifted = spawn_blocking(move || {
         let (mut lifted, mut position) = (0, None);
@@ -127,39 +133,35 @@ pub(in crate::daemon) async fn lift_all(daemon: &Arc<Daemon>, origin: Option<Ori
         Ok::<_, DatapathError>(lifted)
     });
     match lifted.await {
-        Ok(lifted) => Answer::from_result(lifted.map(|lifted| Answer::BansLifted { lifted })),
-        Err(error) => Answer::Error(format!("lifting bans has failed: {error}")),
+        Ok(lifted) => Ok(BansLifted { lifted: lifted? }),
+        Err(error) => Err(Failure(format!("lifting bans has failed: {error}"))),
     }
 }
 
 /// Makes and lifts pinned bans while no daemon runs. `protected`: the addresses not to ban, or why they are unknown.
-#[must_use]
 pub fn change_pinned(
     datapath: &Datapath,
     protected: Result<ProtectedAddresses, ProbeError>,
     wanted: &BanChanges,
-) -> Answer {
+) -> Result<BanResults, Failure> {
     let protected = protected.map_err(GuardError::from);
-    let changed = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
+    let outcomes = with_bans_of(datapath, &mut BanStore::default(), |datapath, bans| {
         all(datapath, bans, &protected, wanted)
-    });
-    Answer::from_result(changed.map(|outcomes| {
-        Answer::BansChanged(BanResults {
-            outcomes,
-            ends_with_daemon: false,
-        })
-    }))
+    })?;
+    Ok(BanResults {
+        outcomes,
+        ends_with_daemon: false,
+    })
 }
 
 /// Lifts all pinned bans, or all of an origin, while no daemon runs.
-#[must_use]
-pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Answer {
+pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Result<BansLifted, Failure> {
     let lifted = with_bans_of(datapath, &mut BanStore::default(), |_, bans| {
         bans.unban_chosen(|_, ban| is_of(origin, ban))
-    });
-    Answer::from_result(lifted.map(|lifted| Answer::BansLifted {
+    })?;
+    Ok(BansLifted {
         lifted: lifted.into(),
-    }))
+    })
 }
 
 fn is_of(origin: Option<&Origin>, ban: &Ban) -> bool {

@@ -7,7 +7,10 @@ use limiter_policy::lists::FeedReport;
 use tracing::info;
 
 use super::FeedKeeper;
-use crate::daemon::{Daemon, error::AcceptError, requests::Accept};
+use crate::{
+    daemon::{Daemon, error::AcceptError},
+    protocol::AcceptList,
+};
 
 impl FeedKeeper {
     /// Puts these contents in force, unless the files have changed since. Returns the files, or why it failed; then
@@ -15,9 +18,9 @@ impl FeedKeeper {
     pub(in crate::daemon) async fn accept(
         &mut self,
         daemon: &Arc<Daemon>,
-        accept: Accept,
+        accept: AcceptList,
     ) -> Result<Vec<PathBuf>, AcceptError> {
-        let Accept { list, digests } = accept;
+        let AcceptList { list, digests } = accept;
         let _alone = daemon.changing.lock().await;
         if daemon.changes().deadline().is_some() {
             return Err(AcceptError::Unconfirmed);

@@ -13,12 +13,15 @@ use super::sources::Sources;
 use crate::{
     daemon::{listed::proven_by, shared::Daemon},
     protocol::{
-        Answer,
+        Failure,
         known::{KnownChange, KnownChanges, KnownOutcome, KnownResults, MAX_SOURCES},
     },
 };
 
-pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges) -> Answer {
+pub(in crate::daemon) async fn change(
+    daemon: &Arc<Daemon>,
+    wanted: KnownChanges,
+) -> Result<KnownResults, Failure> {
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
         let nothing_stays = daemon.state.is_none() && daemon.datapath().pins().is_none();
@@ -43,23 +46,22 @@ pub(in crate::daemon) async fn change(daemon: &Arc<Daemon>, wanted: KnownChanges
         })
     });
     match changed.await {
-        Ok(changed) => Answer::from_result(changed.map(Answer::KnownChanged)),
-        Err(error) => Answer::Error(format!("changing known sources has failed: {error}")),
+        Ok(changed) => Ok(changed?),
+        Err(error) => Err(Failure(format!("changing known sources has failed: {error}"))),
     }
 }
 
 /// Changes pinned known sources, while no daemon runs.
-#[must_use]
-pub fn change_known_pinned(datapath: &Datapath, wanted: &KnownChanges) -> Answer {
+pub fn change_known_pinned(
+    datapath: &Datapath,
+    wanted: &KnownChanges,
+) -> Result<KnownResults, Failure> {
     let changes = wanted.changes.iter();
     let outcomes = changes.map(|change| one(datapath, change));
-    let outcomes = outcomes.collect::<Result<Vec<_>, _>>();
-    Answer::from_result(outcomes.map(|outcomes| {
-        Answer::KnownChanged(KnownResults {
-            outcomes,
-            ends_with_daemon: false,
-        })
-    }))
+    Ok(KnownResults {
+        outcomes: outcomes.collect::<Result<_, _>>()?,
+        ends_with_daemon: false,
+    })
 }
 
 /// Logs changes made by hand; a stream would log too much.

@@ -35,10 +35,10 @@ fn silent_clients_of_the_control_socket_keep_nobody_waiting() -> Result<()> {
     allow(&pinned, 256)?;
     let _silent = say(&pinned, 300, b"")?;
     assert_answers(&pinned)?;
-    let _stuck = say(&pinned, 300, b"{\"version\":3,")?;
+    let _stuck = say(&pinned, 300, b"{\"version\":4,")?;
     assert_answers(&pinned)?;
     // As many as the daemon serves at once, none of which reads the response.
-    let _deaf = say(&pinned, 16, b"{\"version\":3,\"body\":\"policy\"}\n")?;
+    let _deaf = say(&pinned, 16, b"{\"version\":4,\"body\":{\"policy\":null}}\n")?;
     assert_answers(&pinned)
 }
 

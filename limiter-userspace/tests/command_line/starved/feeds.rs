@@ -62,7 +62,7 @@ impl Feeding {
 
     /// Returns why the feed's former content stays in use, or `None` if it does not.
     fn kept_old(&self) -> Result<Option<String>> {
-        let lists = self.pinned.limiter.ask(&json!("lists"))?;
+        let lists = self.pinned.limiter.ask(&json!({"lists": null}))?;
         Ok(lists[0]["files"][0]["kept_old"].as_str().map(str::to_owned))
     }
 }

@@ -20,7 +20,7 @@ use anyhow::{Result, bail, ensure};
 use ipnet::IpNet;
 use limiter_userspace::{
     control::client,
-    protocol::{Answer, Request, bans::BansQuery},
+    protocol::{FleetQuery, Request, bans::BansQuery},
 };
 use serde_json::Value;
 use testbed::Limiter;
@@ -120,13 +120,13 @@ fn configuration_at(
     )
 }
 
-fn ask(node: &Limiter, request: &Request) -> Result<Value> {
-    node.ask(&serde_json::to_value(request)?)
+fn ask(node: &Limiter, request: impl Into<Request>) -> Result<Value> {
+    node.ask(&serde_json::to_value(request.into())?)
 }
 
 /// Returns the output of `limiter fleet status --json`.
 fn status(node: &Limiter) -> Result<Value> {
-    ask(node, &Request::Fleet)
+    ask(node, FleetQuery)
 }
 
 /// Waits until a node's status is right.
@@ -157,9 +157,7 @@ fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
             origin: None,
             position,
         };
-        let Answer::Bans(page) = client::ask(&node.socket(), Request::Bans(query))? else {
-            bail!("no bans");
-        };
+        let page = client::ask(&node.socket(), query)?;
         // A ban that moves between two pages is in both.
         for ban in page.bans {
             let id = (ban.prefix, ban.origin.to_string());

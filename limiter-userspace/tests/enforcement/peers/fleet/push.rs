@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::protocol::Request;
+use limiter_userspace::protocol::PushProgress;
 use serde_json::Value;
 use testbed::{Limiter, Namespace};
 
@@ -82,7 +82,7 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
 /// Returns whether a node pushes a policy.
 fn is_pushing(node: &Limiter) -> bool {
     // Without any push, the request fails.
-    ask(node, &Request::PushStatus).is_ok_and(|status| status["over"] == false)
+    ask(node, PushProgress).is_ok_and(|status| status["over"] == false)
 }
 
 fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {

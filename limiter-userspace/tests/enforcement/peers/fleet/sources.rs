@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::protocol::Request;
+use limiter_userspace::protocol::KnownSourceQuery;
 use serde_json::Value;
 use testbed::{Connector, Frame, Limiter, Listener, Load};
 
@@ -91,7 +91,7 @@ fn client(last: u8) -> String {
 /// Returns a node's knowledge of an address.
 fn known(node: &Limiter, address: &str) -> Result<Value> {
     let address = address.parse()?;
-    ask(node, &Request::KnownSource { address })
+    ask(node, KnownSourceQuery { address })
 }
 
 /// Waits until a node knows an address for the reason `why`; returns how long that took.

@@ -1,0 +1,250 @@
+//! Answers the requests of the control channel.
+
+use std::sync::Arc;
+
+use limiter_datapath::kernel::{Datapath, wall_clock_now};
+use tokio::task::spawn_blocking;
+
+use super::{
+    answers::{explain, status},
+    bans, confirm,
+    fleet::{Fleet, NoFleet, PushingError},
+    known, offenders, owners, refill,
+    shared::Daemon,
+    sieves,
+};
+use crate::{
+    control::server::Reply,
+    protocol::{
+        AcceptList, AcceptedFiles, Call, Confirm, Confirmed, Detach, EndPush, Explain, Failure,
+        FleetQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery, OwnerQuery, PolicyQuery,
+        PushProgress, PushQuery, PushStatus, RefundQuery, Reload, Request, ResetQuery, SievesQuery,
+        StatusQuery, TestLists,
+        bans::{BanChanges, BansQuery},
+        known::{KnownChanges, KnownQuery},
+    },
+    reputation::pressure::UsePressure,
+};
+
+/// A request that needs only the maps, so that it is answered from pinned maps where no daemon runs.
+pub trait MapCall: Call {
+    /// Answers the request. `daemon`: `None` if none runs. `measured`: the pressures on sieves that the daemon measured.
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        daemon: Option<&Daemon>,
+        measured: &[UsePressure],
+    ) -> Result<Self::Response, Failure>;
+}
+
+pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
+    match request {
+        Request::Status(call) => from_maps(daemon, call).await,
+        Request::Explain(call) => from_maps(daemon, call).await,
+        Request::Offenders(call) => from_maps(daemon, call).await,
+        Request::Connections(call) => from_maps(daemon, call).await,
+        Request::Bans(call) => from_maps(daemon, call).await,
+        Request::Known(call) => from_maps(daemon, call).await,
+        Request::KnownSource(call) => from_maps(daemon, call).await,
+        Request::Lists(call) => from_maps(daemon, call).await,
+        Request::TestLists(call) => from_maps(daemon, call).await,
+        Request::Sieves(call) => from_maps(daemon, call).await,
+        Request::Policy(call) => from_maps(daemon, call).await,
+        Request::Reset(call) => from_maps(daemon, call).await,
+        Request::Refund(call) => from_maps(daemon, call).await,
+        Request::Fleet(FleetQuery) => {
+            let status = daemon.fleet_status().ok_or(NoFleet);
+            Reply::to::<FleetQuery>(status.map(Box::new))
+        }
+        Request::ChangeBans(changes) => {
+            Reply::to::<BanChanges>(bans::change(&daemon, changes).await)
+        }
+        Request::LiftBans(LiftBans { origin }) => {
+            Reply::to::<LiftBans>(bans::lift_all(&daemon, origin).await)
+        }
+        Request::ChangeKnown(changes) => {
+            Reply::to::<KnownChanges>(known::change(&daemon, changes).await)
+        }
+        Request::AcceptList(accept) => {
+            let accepted = daemon.reloads.accept(accept).await;
+            Reply::to::<AcceptList>(accepted.map(|files| AcceptedFiles { files }))
+        }
+        Request::Push(query) => {
+            Reply::to::<PushQuery>(pushing(&daemon, |fleet| fleet.push(query)))
+        }
+        Request::PushProgress(PushProgress) => {
+            Reply::to::<PushProgress>(pushing(&daemon, Fleet::push_status))
+        }
+        Request::EndPush(EndPush { keep }) => {
+            Reply::to::<EndPush>(pushing(&daemon, |fleet| fleet.end_push(keep)))
+        }
+        Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
+        Request::Confirm(Confirm) => {
+            let confirmed = confirm::confirm(&daemon).await;
+            Reply::to::<Confirm>(confirmed.map(|generation| Confirmed { generation }))
+        }
+        // The daemon ends once the response is sent.
+        Request::Detach(Detach) => Reply::to::<Detach>(Ok::<_, Failure>(())),
+    }
+}
+
+/// Answers on another thread: large maps take long to read, and a change of the policy may hold the lock.
+async fn from_maps<C: MapCall>(daemon: Arc<Daemon>, call: C) -> Reply {
+    let result = spawn_blocking(move || daemon.query(&call)).await;
+    let failed = |error| Err(Failure(format!("answering has failed: {error}")));
+    Reply::to::<C>(result.unwrap_or_else(failed))
+}
+
+/// Answers a request about a rollout that begins here.
+fn pushing(
+    daemon: &Daemon,
+    ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
+) -> Result<PushStatus, Failure> {
+    let fleet = daemon.fleet.as_ref().ok_or(NoFleet)?;
+    Ok(ask(fleet)?)
+}
+
+impl MapCall for StatusQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        daemon: Option<&Daemon>,
+        measured: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(Box::new(status(datapath, daemon, measured)?))
+    }
+}
+
+impl MapCall for Explain {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(Box::new(explain(datapath, self)?))
+    }
+}
+
+impl MapCall for OffenderQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        daemon: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        let texts = daemon.map(|daemon| &daemon.texts);
+        Ok(offenders::list(datapath, texts, self)?)
+    }
+}
+
+impl MapCall for OwnerQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        daemon: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        let owners = daemon.map(|daemon| &daemon.owners);
+        Ok(owners::list(datapath, owners, self)?)
+    }
+}
+
+impl MapCall for BansQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(bans::page(datapath, self)?)
+    }
+}
+
+impl MapCall for KnownQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(known::list(datapath, *self)?)
+    }
+}
+
+impl MapCall for KnownSourceQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(known::of_address(datapath, self.address)?)
+    }
+}
+
+impl MapCall for ListsQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(datapath.manifest().list_statuses(wall_clock_now()))
+    }
+}
+
+impl MapCall for TestLists {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(datapath.manifest().policy.findings(self.asked))
+    }
+}
+
+impl MapCall for SievesQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        measured: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(sieves::list(datapath, self.name.as_deref(), measured)?)
+    }
+}
+
+impl MapCall for PolicyQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(Box::new(datapath.manifest().policy.clone()))
+    }
+}
+
+impl MapCall for ResetQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(refill::reset(datapath, self)?)
+    }
+}
+
+impl MapCall for RefundQuery {
+    fn respond(
+        &self,
+        datapath: &Datapath,
+        _: Option<&Daemon>,
+        _: &[UsePressure],
+    ) -> Result<Self::Response, Failure> {
+        Ok(refill::refund(datapath, self)?)
+    }
+}
