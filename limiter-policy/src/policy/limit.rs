@@ -214,6 +214,14 @@ impl Limit {
             && self.per_name == other.per_name
     }
 
+    /// Returns the limit without its overrides, of which there may be a million.
+    pub(crate) fn without_overrides(&self) -> Self {
+        Self {
+            overrides: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the kind of name that identifies its owners, alone or beside a source; `None`: no name does.
     #[must_use]
     pub fn named_by(&self) -> Option<NamedBy> {

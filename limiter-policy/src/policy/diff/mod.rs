@@ -5,6 +5,7 @@ mod change;
 mod discarded_state;
 mod dns_cookies;
 mod dns_names;
+mod fields;
 mod lines;
 mod lists;
 mod show;
@@ -16,14 +17,10 @@ mod tests;
 use std::collections::BTreeSet;
 
 use ipnet::IpNet;
-use limiter_common::{
-    limit::{Cost, IdFormat, NameKind},
-    reason::Action,
-    strategy::Strategy,
-};
+use limiter_common::reason::Action;
 use serde::Serialize;
 
-use self::change::joined;
+use self::{change::joined, fields::{FIELDS, Field}};
 pub use self::{
     answers::AnswersDiff,
     change::Change,
@@ -35,9 +32,8 @@ pub use self::{
     standing::{KnownFate, StandingDiff},
 };
 use super::{
-    AutomaticBan, CountedConnections, Deny, DnsName, FlatMetrics, KnownNames, Limit, Match, Mode,
-    OverrideId, OwnConnections, Policy, Queue, Rate, Reserve, SubscriberNumber, SuffixRule,
-    UntilKnown, serial,
+    CountedConnections, DnsName, KnownNames, Limit, OverrideId, OwnConnections, Policy, Rate,
+    SubscriberNumber, SuffixRule, UntilKnown,
 };
 
 /// The differences that change decisions. Comments of overrides do not count.
@@ -90,124 +86,32 @@ pub struct LimitDiff {
     pub limit: String,
     /// The kind of change.
     pub change: Change,
-    /// The old terms; `None`: it was not there.
-    pub old: Option<Terms>,
-    /// The new terms; `None`: it is not there.
-    pub new: Option<Terms>,
-    /// The differing terms; empty if only overrides differ, or one policy lacks the limit.
-    pub parts: Vec<Part>,
+    /// The old limit without its overrides; `None`: it was not there.
+    pub old: Option<Limit>,
+    /// The new limit without its overrides; `None`: it is not there.
+    pub new: Option<Limit>,
+    /// The names of the differing fields; empty if only overrides differ, or one policy lacks the limit.
+    pub parts: Vec<&'static str>,
     /// The overrides that differ, sorted by id.
     pub overrides: Vec<OverrideDiff>,
     /// The fate of its buckets.
     pub buckets: BucketFate,
 }
 
-/// A limit's terms, without overrides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Terms {
-    /// The format of its owners' ids.
-    #[serde(rename = "id", with = "serial::id_format")]
-    pub id_format: IdFormat,
-    /// The part of a packet's DNS question that splits each owner's bucket; `None`: an owner has one bucket.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_name: Option<NameKind>,
-    /// Its cost: the unit that it counts.
-    pub cost: Cost,
-    /// The rule for decisions.
-    pub strategy: Strategy,
-    /// The packets that it counts.
-    #[serde(rename = "match")]
-    pub matching: Match,
-    /// The rate of ids without an override; `None`: unlimited.
-    pub rate: Option<Rate>,
-    /// The highest value of an automatic rate, in tokens a second; `rate` is the lowest. `None`: the rate is
-    /// fixed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<u64>,
-    /// The number of nodes that share the budget; `None`: each host has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fleet_nodes: Option<u32>,
-    /// Its effect on packets above the rate.
-    pub mode: Mode,
-    /// The tokens that sources must leave in its buckets, by standing; `None`: no reserve.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reserve: Option<Reserve>,
-    /// The answers to the senders of refused packets; `None`: it drops silently.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deny: Option<Deny>,
-    /// Its automatic bans; `None`: it never bans.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ban: Option<AutomaticBan>,
-    /// The queue of waiting clients; `None`: clients do not wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// The group of limits that share one count; `None`: it has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// The sieve that scores its sources; `None`: no sieve.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ip_rep: Option<String>,
-    /// The names of its metrics in Traffic Server; `None`: no such metrics.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<FlatMetrics>,
-    /// The lists with packets that it does not count.
-    pub exclude: Vec<String>,
-    /// The lists with packets that it drops.
-    pub block: Vec<String>,
-}
-
-/// One of the [`Terms`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// [`Terms::id_format`] and [`Terms::per_name`].
-    Id,
-    /// [`Terms::cost`].
-    Cost,
-    /// [`Terms::strategy`].
-    Strategy,
-    /// [`Terms::matching`].
-    Match,
-    /// [`Terms::rate`].
-    Rate,
-    /// A change between own and shared budgets: [`Terms::fleet_nodes`].
-    Scope,
-    /// The number of nodes that share the budget: [`Terms::fleet_nodes`].
-    Nodes,
-    /// [`Terms::mode`].
-    Mode,
-    /// [`Terms::reserve`].
-    Reserve,
-    /// [`Terms::deny`].
-    Deny,
-    /// [`Terms::ban`].
-    Ban,
-    /// [`Terms::queue`].
-    Queue,
-    /// [`Terms::group`].
-    Group,
-    /// [`Terms::ip_rep`].
-    IpRep,
-    /// [`Terms::metrics`].
-    Metrics,
-    /// [`Terms::exclude`].
-    Exclude,
-    /// [`Terms::block`].
-    Block,
-}
-
 /// The fate of a limit's buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+///
+/// Of several changed fields, the one with the greatest effect decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketFate {
     /// They stay as they are.
     Kept,
     /// They stay. If a rate differs, the debt in tokens stays.
     DebtInTokens,
-    /// They begin full: debts in another kind of token, or of other owners, are forgotten.
-    Full,
     /// They begin empty of history: the old strategy's counts are forgotten.
     Anew,
+    /// They begin full: debts in another kind of token, or of other owners, are forgotten.
+    Full,
     /// They begin full, unless an earlier policy had the limit.
     FullUnlessItWasThere,
     /// They are unused, but return with the limit's name.
@@ -387,103 +291,36 @@ impl LimitDiff {
     fn between(name: &str, old: Option<&Limit>, new: Option<&Limit>) -> Option<Self> {
         let change = Change::of(old, new);
         let overrides = OverrideDiff::all(old, new);
-        let (old, new) = (old.map(Terms::of), new.map(Terms::of));
-        let parts = match (&old, &new) {
-            (Some(old), Some(new)) => old.other_than(new),
+        let fields = match (old, new) {
+            (Some(old), Some(new)) => {
+                let fields = FIELDS.iter();
+                fields.filter(|field| (field.differs)(old, new)).collect()
+            }
             _ => Vec::new(),
         };
-        let differs = change != Change::Changed || !parts.is_empty() || !overrides.is_empty();
+        let differs = change != Change::Changed || !fields.is_empty() || !overrides.is_empty();
         differs.then(|| Self {
             limit: name.to_owned(),
             change,
-            old,
-            new,
-            buckets: BucketFate::of(change, &parts, &overrides),
-            parts,
+            old: old.map(Limit::without_overrides),
+            new: new.map(Limit::without_overrides),
+            buckets: BucketFate::of(change, &fields, &overrides),
+            parts: fields.into_iter().map(|field| field.name).collect(),
             overrides,
         })
     }
 }
 
-impl Terms {
-    fn of(limit: &Limit) -> Self {
-        Self {
-            id_format: limit.id_format,
-            per_name: limit.per_name,
-            cost: limit.cost,
-            strategy: limit.strategy,
-            matching: limit.matching.clone(),
-            rate: limit.default,
-            ceiling: limit.ceiling,
-            fleet_nodes: limit.fleet_nodes,
-            mode: limit.mode,
-            reserve: limit.reserve,
-            deny: limit.deny,
-            ban: limit.ban,
-            queue: limit.queue,
-            group: limit.group.clone(),
-            ip_rep: limit.ip_rep.clone(),
-            metrics: limit.metrics.clone(),
-            exclude: limit.exclude.clone(),
-            block: limit.block.clone(),
-        }
-    }
-
-    fn other_than(&self, other: &Self) -> Vec<Part> {
-        let parts = [
-            (
-                Part::Id,
-                (self.id_format, self.per_name) != (other.id_format, other.per_name),
-            ),
-            (Part::Cost, self.cost != other.cost),
-            (Part::Strategy, self.strategy != other.strategy),
-            (Part::Match, self.matching != other.matching),
-            (
-                Part::Rate,
-                (self.rate, self.ceiling) != (other.rate, other.ceiling),
-            ),
-            (
-                Part::Scope,
-                self.fleet_nodes.is_some() != other.fleet_nodes.is_some(),
-            ),
-            (
-                Part::Nodes,
-                self.fleet_nodes.is_some()
-                    && other.fleet_nodes.is_some()
-                    && self.fleet_nodes != other.fleet_nodes,
-            ),
-            (Part::Mode, self.mode != other.mode),
-            (Part::Reserve, self.reserve != other.reserve),
-            (Part::Deny, self.deny != other.deny),
-            (Part::Ban, self.ban != other.ban),
-            (Part::Queue, self.queue != other.queue),
-            (Part::Group, self.group != other.group),
-            (Part::IpRep, self.ip_rep != other.ip_rep),
-            (Part::Metrics, self.metrics != other.metrics),
-            (Part::Exclude, self.exclude != other.exclude),
-            (Part::Block, self.block != other.block),
-        ];
-        let differing = parts.into_iter().filter(|(_, differs)| *differs);
-        differing.map(|(part, _)| part).collect()
-    }
-}
-
 impl BucketFate {
-    fn of(change: Change, parts: &[Part], overrides: &[OverrideDiff]) -> Self {
-        let differs = |part| parts.contains(&part);
+    fn of(change: Change, fields: &[&Field], overrides: &[OverrideDiff]) -> Self {
         match change {
             Change::Added => Self::FullUnlessItWasThere,
             Change::Removed => Self::SetAside,
-            Change::Changed if differs(Part::Id) || differs(Part::Cost) || differs(Part::Scope) => {
-                Self::Full
+            Change::Changed => {
+                let of_overrides = (!overrides.is_empty()).then_some(Self::DebtInTokens);
+                let fates = fields.iter().map(|field| field.buckets);
+                fates.chain(of_overrides).max().unwrap_or(Self::Kept)
             }
-            Change::Changed if differs(Part::Strategy) => Self::Anew,
-            Change::Changed
-                if differs(Part::Rate) || differs(Part::Nodes) || !overrides.is_empty() =>
-            {
-                Self::DebtInTokens
-            }
-            Change::Changed => Self::Kept,
         }
     }
 }

@@ -2,17 +2,15 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use limiter_common::{limit::Cost, strategy::Strategy};
+use limiter_common::strategy::Strategy;
 
 use super::{
     BucketFate, Change, ConnectionsDiff, Diff, KnownNamesDiff, LimitDiff, ListDiff, ListNamesDiff,
-    MalformedDiff, OverrideDiff, OwnConnectionsDiff, Part, SubscriberDiff, Terms, UntilKnownDiff,
+    MalformedDiff, OverrideDiff, OwnConnectionsDiff, SubscriberDiff, UntilKnownDiff,
+    fields::{FIELDS, list_names, rate_text},
     lines::{detail, heading},
 };
-use crate::{
-    policy::{Rate, automatic, id_text},
-    text,
-};
+use crate::text;
 
 /// The most items shown of one list.
 const MOST: usize = 10;
@@ -83,60 +81,20 @@ impl Display for Diff {
     }
 }
 
-impl Part {
-    /// Returns its name in configuration files; `rate` stands for `burst`, `count` and `period`.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Id => "id",
-            Self::Cost => "cost",
-            Self::Strategy => "strategy",
-            Self::Match => "match",
-            Self::Rate => "rate",
-            Self::Scope => "scope",
-            Self::Nodes => "nodes",
-            Self::Mode => "mode",
-            Self::Reserve => "reserve",
-            Self::Deny => "deny",
-            Self::Ban => "ban",
-            Self::Queue => "queue",
-            Self::Group => "group",
-            Self::IpRep => "ip-rep",
-            Self::Metrics => "metrics",
-            Self::Exclude => "exclude",
-            Self::Block => "block",
-        }
-    }
-}
-
 impl Display for LimitDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         heading(formatter, self.change, &format!("limit {}", self.limit))?;
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
-                for part in &self.parts {
-                    let (old, new) = (old.part(*part), new.part(*part));
-                    detail(formatter, part.name(), &format!("{old} → {new}"))?;
+                let fields = FIELDS.iter();
+                for field in fields.filter(|field| self.parts.contains(&field.name)) {
+                    let (old, new) = ((field.text)(old), (field.text)(new));
+                    detail(formatter, field.name, &format!("{old} → {new}"))?;
                 }
             }
             (_, Some(new)) => {
-                for part in [Part::Id, Part::Cost, Part::Match, Part::Rate, Part::Mode] {
-                    detail(formatter, part.name(), &new.part(part))?;
-                }
-                for (part, is_there) in [
-                    (Part::Strategy, new.strategy != Strategy::default()),
-                    (Part::Exclude, !new.exclude.is_empty()),
-                    (Part::Block, !new.block.is_empty()),
-                    (Part::Reserve, new.reserve.is_some()),
-                    (Part::Deny, new.deny.is_some()),
-                    (Part::Ban, new.ban.is_some()),
-                    (Part::Queue, new.queue.is_some()),
-                    (Part::Group, new.group.is_some()),
-                    (Part::IpRep, new.ip_rep.is_some()),
-                    (Part::Metrics, new.metrics.is_some()),
-                ] {
-                    if is_there {
-                        detail(formatter, part.name(), &new.part(part))?;
-                    }
+                for field in FIELDS.iter().filter(|field| (field.is_shown)(new)) {
+                    detail(formatter, field.name, &(field.text)(new))?;
                 }
             }
             _ => {}
@@ -151,10 +109,9 @@ impl Display for LimitDiff {
 
 impl LimitDiff {
     fn fmt_overrides(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let strategies = [&self.old, &self.new].map(|terms| {
-            terms
-                .as_ref()
-                .map_or_else(Default::default, |terms| terms.strategy)
+        let strategies = [&self.old, &self.new].map(|limit| {
+            let limit = limit.as_ref();
+            limit.map_or_else(Default::default, |limit| limit.strategy)
         });
         let shown: Vec<_> = self
             .overrides
@@ -170,36 +127,6 @@ impl LimitDiff {
             detail(formatter, "override", &more)?;
         }
         Ok(())
-    }
-}
-
-impl Terms {
-    fn part(&self, part: Part) -> String {
-        match part {
-            Part::Id => id_text(self.id_format, self.per_name),
-            Part::Cost => self.cost.name().to_owned(),
-            Part::Strategy => self.strategy.name().to_owned(),
-            Part::Match if self.matching.is_everything() => "all".to_owned(),
-            Part::Match => self.matching.to_string(),
-            Part::Rate => match (self.rate, self.ceiling) {
-                (Some(floor), Some(ceiling)) => automatic::shown(&floor, ceiling),
-                (terms, _) if self.cost == Cost::Connections => connections(terms),
-                (terms, _) => rate(terms, self.strategy),
-            },
-            Part::Scope if self.fleet_nodes.is_some() => "fleet".to_owned(),
-            Part::Scope => "host".to_owned(),
-            Part::Nodes => (self.fleet_nodes).map_or_else(String::new, |nodes| nodes.to_string()),
-            Part::Mode => self.mode.name().to_owned(),
-            Part::Reserve => named(self.reserve.as_ref()),
-            Part::Deny => named(self.deny.as_ref()),
-            Part::Ban => (self.ban).map_or_else(|| "none".to_owned(), |ban| ban.to_string()),
-            Part::Queue => named(self.queue.as_ref()),
-            Part::Group => named(self.group.as_ref()),
-            Part::IpRep => named(self.ip_rep.as_ref()),
-            Part::Metrics => named(self.metrics.as_ref()),
-            Part::Exclude => list_names(&self.exclude),
-            Part::Block => list_names(&self.block),
-        }
     }
 }
 
@@ -219,7 +146,10 @@ impl BucketFate {
 impl OverrideDiff {
     /// Describes the change. `strategies` are the limit's old and new ones.
     fn change(&self, strategies: [Strategy; 2]) -> String {
-        let (old, new) = (rate(self.old, strategies[0]), rate(self.new, strategies[1]));
+        let (old, new) = (
+            rate_text(self.old, strategies[0]),
+            rate_text(self.new, strategies[1]),
+        );
         match (self.old, self.new) {
             (None, _) => format!("added: {new}"),
             (_, None) => format!("removed: {old}"),
@@ -288,29 +218,6 @@ impl Display for ConnectionsDiff {
         let values = format!("connections: {} → {}", self.old.name(), self.new.name());
         heading(formatter, Change::Changed, &values)
     }
-}
-
-fn named(value: Option<&impl Display>) -> String {
-    value.map_or_else(|| "none".to_owned(), ToString::to_string)
-}
-
-fn list_names(names: &[String]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
-}
-
-fn rate(rate: Option<Rate>, strategy: Strategy) -> String {
-    rate.map_or_else(|| "none".to_owned(), |rate| rate.shown(strategy))
-}
-
-fn connections(rate: Option<Rate>) -> String {
-    rate.map_or_else(
-        || "none".to_owned(),
-        |rate| format!("{{limit: {}}}", rate.burst),
-    )
 }
 
 /// Returns a line about the number of items left out, if any.

@@ -40,11 +40,10 @@ fn as_json() {
         &vec!["192.0.2.0/24".parse().unwrap()],
     )];
     new.block = vec!["us".to_owned()];
-    let terms = |mode| {
+    let limit = |mode| {
         serde_json::json!({
-            "id": "ipAddress", "cost": "packets", "strategy": "gcra", "match": Match::default(), "mode": mode,
-            "rate": {"burst": 20, "count": 10, "period_ns": 1_500_000_000},
-            "exclude": [], "block": [],
+            "name": "Web", "id": 32, "id_format": "ipAddress", "cost": "packets", "match": Match::default(), "mode": mode,
+            "default": {"burst": 20, "count": 10, "period_ns": 1_500_000_000}, "overrides": [],
         })
     };
     assert_eq!(
@@ -53,8 +52,8 @@ fn as_json() {
             "limits": [{
                 "limit": "Web",
                 "change": "changed",
-                "old": terms("enforce"),
-                "new": terms("off"),
+                "old": limit("enforce"),
+                "new": limit("off"),
                 "parts": ["mode"],
                 "overrides": [{"id": "192.0.2.2", "old": rate(2), "new": null}],
                 "buckets": "debt-in-tokens",
