@@ -202,11 +202,11 @@ fn a_budget_that_a_fleet_has_in_common() {
     let mut alone = alone.clone();
     alone.limits[0].overrides.clear();
     let diff = &Diff::between(&alone, &among(2)).limits[0];
-    assert_eq!(diff.parts, [Part::Scope]);
+    assert_eq!(diff.parts, ["scope"]);
     assert_eq!(diff.buckets, BucketFate::Full);
     assert!(diff.to_string().contains("host → fleet"), "{diff}");
     let diff = &Diff::between(&among(2), &among(3)).limits[0];
-    assert_eq!(diff.parts, [Part::Nodes]);
+    assert_eq!(diff.parts, ["nodes"]);
     assert_eq!(diff.buckets, BucketFate::DebtInTokens);
     assert!(diff.to_string().contains("2 → 3"), "{diff}");
 }
