@@ -129,7 +129,7 @@ pub(super) fn policy(
         .limits
         .into_iter()
         .flat_map(|(index, definition)| {
-            let fleet_nodes = parts.fleet_nodes.filter(|_| definition.fleet.is_some());
+            let fleet_nodes = parts.fleet_nodes.filter(|_| definition.fields.fleet.is_some());
             let mut limits = limits_of(index, &definition, &names, &mut overrides);
             for limit in &mut limits {
                 limit.fleet_nodes = fleet_nodes;
@@ -174,28 +174,14 @@ fn limits_of(
             Some(Limit {
                 id: names.id(&name)?,
                 name,
-                id_format: definition.id_format,
-                per_name: definition.per_name,
-                cost: definition.cost,
-                strategy: definition.strategy?,
-                matching: definition.matching.clone(),
-                mode: definition.mode,
-                reserve: definition.reserve,
-                deny: definition.deny,
-                ban: definition.ban.map(|(ban, _)| ban),
-                queue: definition.queue,
-                group: (definition.group.as_ref()).map(|(group, _)| group.clone()),
                 default: definition.rates.get(part).copied(),
-                ceiling: definition.ceiling,
-                fleet_nodes: None,
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
-                exclude: definition.exclude.to_names(),
-                block: definition.block.to_names(),
+                exclude: definition.exclude_lists.to_names(),
+                block: definition.block_lists.to_names(),
                 // A sieve scores each packet once.
-                ip_rep: (definition.ip_rep.as_ref())
-                    .filter(|_| part == 0)
-                    .map(|named| named.name.clone()),
-                metrics: (definition.metrics.as_ref()).map(|(metrics, _)| metrics.of_part(part)),
+                ip_rep: definition.ip_rep.clone().filter(|_| part == 0),
+                metrics: (definition.metrics.as_ref()).map(|metrics| metrics.of_part(part)),
+                ..definition.limit.clone()
             })
         })
         .collect()
@@ -209,8 +195,8 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     } else {
         "burst, count and period, or rate"
     };
-    parts.lists.check(&limit.exclude, problems);
-    parts.lists.check(&limit.block, problems);
+    parts.lists.check(&limit.exclude_lists, problems);
+    parts.lists.check(&limit.block_lists, problems);
     if limit.id_format.named_by() == Some(NamedBy::Subscriber) && parts.subscribers_missing {
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
@@ -284,7 +270,7 @@ pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Prob
 fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
     let mut seen = HashMap::<(String, String), String>::new();
     for (_, limit) in limits.iter() {
-        let Some((metrics, position)) = &limit.metrics else {
+        let (Some(metrics), Some(position)) = (&limit.metrics, limit.fields.metrics) else {
             continue;
         };
         for (part, name) in limit.part_names().enumerate() {
@@ -300,7 +286,7 @@ fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
                          another 'tag' or 'prefix'",
                         entry.get()
                     );
-                    problems.note_at(*position, message);
+                    problems.note_at(position, message);
                 }
             }
         }
@@ -317,7 +303,7 @@ pub(super) fn check_offenders_recorded(
         return;
     }
     for (_, limit) in limits.iter() {
-        if let Some((_, position)) = limit.ban {
+        if let Some(position) = limit.fields.ban {
             let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
                            raise the capacity, such as to 65536";
             problems.note_at(position, message.to_owned());

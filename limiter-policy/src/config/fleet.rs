@@ -216,7 +216,7 @@ pub(super) fn check_limits(
     problems: &mut Problems,
 ) {
     for (index, limit) in limits.iter() {
-        let Some(position) = limit.fleet else {
+        let Some(position) = limit.fields.fleet else {
             continue;
         };
         let needs = |what: &str| format!("'scope: fleet' needs {what}");

@@ -9,12 +9,12 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let of_groups = || {
         limits
             .iter()
-            .filter_map(|(_, limit)| Some((limit, limit.group.as_ref()?)))
+            .filter_map(|(_, limit)| Some((limit, limit.group.as_ref()?, limit.fields.group?)))
     };
-    for (limit, (group, position)) in of_groups() {
+    for (limit, group, position) in of_groups() {
         let others = |other: &Definition| !ptr::eq(other, limit);
-        let mut others = of_groups().filter(|(other, (name, _))| name == group && others(other));
-        let Some((other, _)) = others.next() else {
+        let mut others = of_groups().filter(|(other, name, _)| *name == group && others(other));
+        let Some((other, ..)) = others.next() else {
             if limits.are_incomplete() {
                 continue;
             }
@@ -22,7 +22,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                 "{} is alone in the group '{group}': give it to another limit, too, or leave it out",
                 limit.name
             );
-            problems.note_at(*position, message);
+            problems.note_at(position, message);
             continue;
         };
         if other.id_format != limit.id_format {
@@ -31,7 +31,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                  prefix-length",
                 limit.name, other.name
             );
-            problems.note_at(*position, message);
+            problems.note_at(position, message);
         }
     }
 }

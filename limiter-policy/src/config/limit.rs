@@ -1,16 +1,16 @@
 //! One limit of the section `limits`: built in, or defined by the file.
 
+use std::ops::Deref;
+
 use limiter_common::{
     answer::Answer,
     limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind},
-    strategy::Strategy,
 };
 
 use super::{
     automatic_ban, boulder, connections, contradictions, deny,
     diagnostics::FilePosition,
     flat_metrics, group,
-    ip_rep::NamedSieve,
     limit_id::{self, ID, LimitOwners},
     list_names::{self, ListNames},
     matching, nearest, new_names,
@@ -20,7 +20,7 @@ use super::{
     reader::{Fields, Name, Reader},
     reserve, scope, spelling, strategy,
 };
-use crate::policy::{self, AutomaticBan, Deny, FlatMetrics, Match, Mode, Queue, Rate, Reserve};
+use crate::policy::{self, Limit, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const COST: &str = "cost";
@@ -38,88 +38,68 @@ pub(super) const HTTPS_PORT: u16 = 443;
 /// The fields that a built-in limit already defines.
 const DEFINITION: [&str; 4] = [ID, COST, MATCH, otherwise::FIELD];
 
-/// A limit without its overrides.
+/// A limit of the file, with the facts that later checks need. It derefs to the limit, which lacks its interned id, its
+/// lists and overrides, and of several rates all but the first.
 pub(super) struct Definition {
-    pub(super) name: String,
+    pub(super) limit: Limit,
     /// The position of its first mention.
     pub(super) position: FilePosition,
-    pub(super) id_format: IdFormat,
-    /// The part of a packet's DNS question that splits each owner's bucket.
-    pub(super) per_name: Option<NameKind>,
-    pub(super) cost: Cost,
-    /// `None`: invalid.
-    pub(super) strategy: Option<Strategy>,
-    pub(super) matching: Match,
-    pub(super) mode: Mode,
-    /// The tokens that sources must leave in its buckets, by standing.
-    pub(super) reserve: Option<Reserve>,
-    /// The answers to the senders of refused packets.
-    pub(super) deny: Option<Deny>,
-    /// Its automatic bans, and the field's position.
-    pub(super) ban: Option<(AutomaticBan, FilePosition)>,
-    /// The queue of clients that wait for room.
-    pub(super) queue: Option<Queue>,
-    /// The group of limits that share one count, and the field's position.
-    pub(super) group: Option<(String, FilePosition)>,
-    /// The rates of owners without an override; empty: none, or invalid.
+    /// The positions of fields that later checks name.
+    pub(super) fields: FieldPositions,
+    pub(super) has_valid_strategy: bool,
+    /// The rates of owners without an override, each a limit of its own; empty: none, or invalid.
     pub(super) rates: Vec<Rate>,
-    /// The highest value of an automatic rate, in tokens a second.
-    pub(super) ceiling: Option<u64>,
-    /// The position of `scope: fleet`; `None`: each host has its own budget.
-    pub(super) fleet: Option<FilePosition>,
     /// Whether all fields of a rate are absent.
     pub(super) lacks_rate: bool,
     /// The lists with packets that it does not count.
-    pub(super) exclude: ListNames,
+    pub(super) exclude_lists: ListNames,
     /// The lists with packets that it drops.
-    pub(super) block: ListNames,
+    pub(super) block_lists: ListNames,
     /// Whether it has no effect without overrides.
     pub(super) needs_overrides: bool,
-    pub(super) ip_rep: Option<NamedSieve>,
-    pub(super) metrics: Option<(FlatMetrics, FilePosition)>,
+}
+
+/// The positions of a limit's fields; `None`: absent or invalid.
+#[derive(Default)]
+pub(super) struct FieldPositions {
+    pub(super) ban: Option<FilePosition>,
+    pub(super) group: Option<FilePosition>,
+    pub(super) ip_rep: Option<FilePosition>,
+    pub(super) metrics: Option<FilePosition>,
+    /// `scope: fleet`; `None`: each host has its own budget.
+    pub(super) fleet: Option<FilePosition>,
+}
+
+impl Deref for Definition {
+    type Target = Limit;
+
+    fn deref(&self) -> &Limit {
+        &self.limit
+    }
 }
 
 impl Definition {
+    /// Wraps a limit that has its rates, without the positions of fields.
+    pub(super) fn new(limit: Limit, position: FilePosition, rates: Vec<Rate>) -> Self {
+        Self {
+            limit,
+            position,
+            fields: FieldPositions::default(),
+            has_valid_strategy: true,
+            lacks_rate: rates.is_empty(),
+            rates,
+            exclude_lists: ListNames::default(),
+            block_lists: ListNames::default(),
+            needs_overrides: false,
+        }
+    }
+
     /// Returns a built-in limit that occurs only in overrides.
     pub(super) fn of(limit: &BuiltIn, position: FilePosition) -> Self {
         Self {
-            id_format: limit.id_format,
-            cost: limit.cost,
-            ..Self::named(limit.name, position)
-        }
-    }
-
-    /// Returns a limit with only its name known.
-    pub(super) fn named(name: &str, position: FilePosition) -> Self {
-        Self {
-            name: name.to_owned(),
-            position,
-            id_format: IdFormat::IpAddress,
-            per_name: None,
-            cost: Cost::Packets,
-            strategy: Some(Strategy::default()),
-            matching: Match::default(),
-            mode: Mode::default(),
-            reserve: None,
-            deny: None,
-            ban: None,
-            queue: None,
-            group: None,
-            rates: Vec::new(),
-            ceiling: None,
-            fleet: None,
-            lacks_rate: true,
-            exclude: ListNames::default(),
-            block: ListNames::default(),
             needs_overrides: true,
-            ip_rep: None,
-            metrics: None,
+            ..Self::new(Limit::of_built_in(limit, None), position, Vec::new())
         }
-    }
-
-    /// Returns the part of a packet's DNS question that names its buckets, alone or beside the source.
-    pub(super) fn name_kind(&self) -> Option<NameKind> {
-        self.per_name.or(self.id_format.name_kind())
     }
 
     pub(super) const fn owners(&self) -> LimitOwners {
@@ -162,7 +142,7 @@ impl Definition {
     pub(super) const fn context(&self) -> RateContext {
         RateContext {
             cost: Some(self.cost),
-            strategy: self.strategy,
+            strategy: self.has_valid_strategy.then_some(self.strategy),
         }
     }
 }
@@ -232,19 +212,20 @@ pub(super) fn read<'n>(
     {
         new_names::check_id(reader, &fields, id);
     }
+    let (metrics, of_metrics) = metrics.unzip();
     if cost == Some(Cost::Connections) {
-        let limit = Definition {
+        let limit = Limit {
+            per_name,
             matching,
             mode: mode.unwrap_or_default(),
-            exclude,
-            block,
             metrics,
-            id_format: id_format?,
-            per_name,
-            cost: Cost::Connections,
-            ..Definition::named(name.text, reader.position(name.at))
+            ..Limit::named(name.text, id_format?, Cost::Connections)
         };
-        return Some(of_connections(reader, &fields, limit));
+        let mut definition = of_connections(reader, name, &fields, limit);
+        definition.exclude_lists = exclude;
+        definition.block_lists = block;
+        definition.fields.metrics = of_metrics;
+        return Some(definition);
     }
     if cost.is_some() {
         connections::refuse(reader, &fields);
@@ -257,6 +238,7 @@ pub(super) fn read<'n>(
         automatic_ban::check_counted(reader, name, &ban, &matching.standing);
         Some((ban, reader.position(name.at)))
     });
+    let (ban, of_ban) = ban.unzip();
     let strategy = strategy::read(reader, &fields, cost);
     let has_rate = !rate::is_absent(&fields);
     let context = RateContext { cost, strategy };
@@ -280,29 +262,36 @@ pub(super) fn read<'n>(
         cost,
     };
     let deny = deny::read(reader, &fields, counted);
-    let ip_rep = read_sieve(reader, &fields);
-    Some(Definition {
-        id_format: id_format?,
+    let (ip_rep, of_ip_rep) = read_sieve(reader, &fields).unzip();
+    let limit = Limit {
         per_name,
-        cost: cost?,
-        strategy,
+        strategy: strategy.unwrap_or_default(),
         matching,
         mode: mode.unwrap_or_default(),
         reserve,
         deny,
         ban,
-        rates,
         ceiling,
-        fleet,
+        ip_rep,
+        metrics,
+        ..Limit::named(name.text, id_format?, cost?)
+    };
+    Some(Definition {
+        fields: FieldPositions {
+            ban: of_ban,
+            group: None,
+            ip_rep: of_ip_rep,
+            metrics: of_metrics,
+            fleet,
+        },
+        has_valid_strategy: strategy.is_some(),
         lacks_rate: !has_rate,
+        exclude_lists: exclude,
+        block_lists: block,
         needs_overrides: !has_rate
             && fields.get(BLOCK).is_none()
             && mode.is_some_and(|mode| mode != Mode::Off),
-        exclude,
-        block,
-        ip_rep,
-        metrics,
-        ..Definition::named(name.text, reader.position(name.at))
+        ..Definition::new(limit, reader.position(name.at), rates)
     })
 }
 
@@ -401,8 +390,9 @@ fn check_cost<'n>(
 /// Reads the rest of a limit on connections.
 fn of_connections<'n>(
     reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
     fields: &Fields<'n>,
-    limit: Definition,
+    limit: Limit,
 ) -> Definition {
     connections::refuse_spent(reader, fields, limit.cost, &[]);
     let rates: Vec<_> = connections::read(reader, fields).into_iter().collect();
@@ -412,37 +402,51 @@ fn of_connections<'n>(
         id_format: Some(limit.id_format),
         cost: Some(limit.cost),
     };
-    let group = group::read(reader, fields);
-    if let Some((_, position)) = &group
+    let (group, of_group) = group::read(reader, fields).unzip();
+    if let Some(position) = of_group
         && contradictions::counts_by_server_name(&limit.matching, Some(limit.id_format))
     {
         let message = "'group' is not for limits by server name: their connections begin to count later than \
                        others";
-        reader.problems().note_at(*position, message.to_owned());
+        reader.problems().note_at(position, message.to_owned());
     }
-    Definition {
-        queue: queue::read(reader, fields, limit.mode),
+    let context = RateContext {
+        cost: Some(limit.cost),
+        strategy: Some(limit.strategy),
+    };
+    let queue = queue::read(reader, fields, limit.mode);
+    let reserve = reserve::read(reader, fields, context, &rates);
+    let deny = deny::read(reader, fields, counted);
+    let (ip_rep, of_ip_rep) = read_sieve(reader, fields).unzip();
+    let needs_overrides = lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off;
+    let limit = Limit {
+        queue,
         group,
-        reserve: reserve::read(reader, fields, limit.context(), &rates),
-        deny: deny::read(reader, fields, counted),
-        ip_rep: read_sieve(reader, fields),
-        rates,
-        lacks_rate,
-        needs_overrides: lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off,
+        reserve,
+        deny,
+        ip_rep,
         ..limit
+    };
+    Definition {
+        fields: FieldPositions {
+            group: of_group,
+            ip_rep: of_ip_rep,
+            ..FieldPositions::default()
+        },
+        lacks_rate,
+        needs_overrides,
+        ..Definition::new(limit, reader.position(name.at), rates)
     }
 }
 
-/// Reads the name of the sieve that scores its sources.
+/// Reads the name of the sieve that scores its sources, with its position.
 pub(super) fn read_sieve<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-) -> Option<NamedSieve> {
+) -> Option<(String, FilePosition)> {
     let node = fields.get(IP_REP)?;
-    Some(NamedSieve {
-        name: reader.text(node, "a sieve's name")?.to_owned(),
-        position: reader.position(node.at),
-    })
+    let name = reader.text(node, "a sieve's name")?.to_owned();
+    Some((name, reader.position(node.at)))
 }
 
 /// Reads the rates of owners without an override (none if invalid), and the ceiling of an automatic rate.

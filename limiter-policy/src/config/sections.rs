@@ -166,7 +166,7 @@ pub(super) fn read(
     let named = [&exclude, &block, &never_ban].into_iter();
     named
         .chain(standing.iter().map(|standing| &standing.proven))
-        .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude, &limit.block]))
+        .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude_lists, &limit.block_lists]))
         .for_each(|named| lists.add_written(named));
     let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
     let (fleet, keys) = fleet(&mut reader, &fields, directory).unzip();

@@ -5,7 +5,7 @@ use limiter_common::limit::{Cost, IdFormat};
 
 use super::{
     connections, dns_name, flat_metrics,
-    limit::{self, Definition, EXCLUDE, HTTPS_PORT, IP_REP, METRICS},
+    limit::{self, Definition, EXCLUDE, FieldPositions, HTTPS_PORT, IP_REP, METRICS},
     limits::Limits,
     list_names,
     node::Node,
@@ -113,9 +113,9 @@ fn read_one<'n>(
     };
     let most = if most == 0 { connections::MOST } else { most };
     let mode = Mode::default();
-    let limit = Definition {
-        id_format: IdFormat::Total,
-        cost: Cost::Connections,
+    let (metrics, of_metrics) = metrics.unzip();
+    let (ip_rep, of_ip_rep) = limit::read_sieve(reader, fields).unzip();
+    let limit = Limit {
         matching: Match {
             protocols: vec![Match::TCP],
             destination_ports: vec![HTTPS_PORT..=HTTPS_PORT],
@@ -125,14 +125,19 @@ fn read_one<'n>(
             ..Match::default()
         },
         queue: queue::read(reader, fields, mode),
-        rates: vec![Rate::of_connections(most)],
-        lacks_rate: false,
-        needs_overrides: false,
-        exclude: list_names::read_field(reader, fields, EXCLUDE, Some(name.text)),
-        ip_rep: limit::read_sieve(reader, fields),
+        ip_rep,
         metrics,
         mode,
-        ..Definition::named(name.text, reader.position(name.at))
+        ..Limit::named(name.text, IdFormat::Total, Cost::Connections)
     };
-    is_right.then_some(limit)
+    let rates = vec![Rate::of_connections(most)];
+    is_right.then_some(Definition {
+        fields: FieldPositions {
+            ip_rep: of_ip_rep,
+            metrics: of_metrics,
+            ..FieldPositions::default()
+        },
+        exclude_lists: list_names::read_field(reader, fields, EXCLUDE, Some(name.text)),
+        ..Definition::new(limit, reader.position(name.at), rates)
+    })
 }

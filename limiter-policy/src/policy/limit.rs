@@ -265,11 +265,21 @@ impl Limit {
     #[must_use]
     pub fn of_built_in(built_in: &BuiltIn, default: Option<Rate>) -> Self {
         Self {
-            name: built_in.name.to_owned(),
             id: built_in.id,
-            id_format: built_in.id_format,
+            default,
+            ..Self::named(built_in.name, built_in.id_format, built_in.cost)
+        }
+    }
+
+    /// Returns a limit with the defaults of all other fields. Its interned id is 0.
+    #[must_use]
+    pub fn named(name: &str, id_format: IdFormat, cost: Cost) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: LimitId(0),
+            id_format,
             per_name: None,
-            cost: built_in.cost,
+            cost,
             strategy: Strategy::default(),
             matching: Match::default(),
             mode: Mode::default(),
@@ -278,7 +288,7 @@ impl Limit {
             ban: None,
             queue: None,
             group: None,
-            default,
+            default: None,
             ceiling: None,
             fleet_nodes: None,
             overrides: Vec::new(),

@@ -1,7 +1,6 @@
 //! The section `ip-rep`: sieves, in the vocabulary of Traffic Server's rate_limit plugin.
 
 mod fields;
-mod named;
 mod uses;
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::policy::Sieve;
 
-pub(super) use self::{named::NamedSieve, uses::check as check_uses};
+pub(super) use self::uses::check as check_uses;
 
 const NAME: &str = "name";
 const BUCKETS: &str = "buckets";

@@ -10,21 +10,20 @@ use super::{
         nearest,
     },
     IpRep,
-    named::NamedSieve,
 };
 use crate::policy::PressureOf;
 
 /// Notes unusable references, and sieves that nothing uses.
 pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {
     for (_, limit) in limits.iter() {
-        if let Some(named) = &limit.ip_rep {
-            check_use(ip_rep, limit, named, problems);
+        if let (Some(named), Some(position)) = (&limit.ip_rep, limit.fields.ip_rep) {
+            check_use(ip_rep, limit, (named, position), problems);
         }
     }
     let named = || limits.iter().filter_map(|(_, limit)| limit.ip_rep.as_ref());
-    let used = |name: &str| named().any(|named| named.name == name);
+    let used = |name: &str| named().any(|named| named == name);
     // A misspelt name may mean any sieve.
-    let all_are_known = named().all(|named| ip_rep.definition(&named.name).is_some());
+    let all_are_known = named().all(|named| ip_rep.definition(named).is_some());
     let uses_are_known = all_are_known && !limits.are_incomplete();
     for definition in &ip_rep.definitions {
         let sieve = &definition.sieve;
@@ -46,10 +45,15 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
     }
 }
 
-fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &mut Problems) {
-    let Some(definition) = ip_rep.definition(&named.name) else {
+fn check_use(
+    ip_rep: &IpRep,
+    limit: &Definition,
+    (named, position): (&str, FilePosition),
+    problems: &mut Problems,
+) {
+    let Some(definition) = ip_rep.definition(named) else {
         if !ip_rep.incomplete {
-            problems.note_at(named.position, unknown(ip_rep, &named.name));
+            problems.note_at(position, unknown(ip_rep, named));
         }
         return;
     };
@@ -57,7 +61,7 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
         return;
     }
     if limit.id_format.named_by() == Some(NamedBy::Interface) {
-        check_rate(limit, named.position, problems);
+        check_rate(limit, position, problems);
     } else {
         let message = format!(
             "{} has one budget per {}, so its total does not measure pressure: give the sieve '{}' \
@@ -65,9 +69,9 @@ fn check_use(ip_rep: &IpRep, limit: &Definition, named: &NamedSieve, problems: &
              with id total",
             limit.name,
             limit.id_format.name(),
-            named.name,
+            named,
         );
-        problems.note_at(named.position, message);
+        problems.note_at(position, message);
     }
 }
 
@@ -115,7 +119,7 @@ fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problem
         "cost handshakes, of which no packet is one, and no rate"
     } else if limit.ceiling.is_some() {
         "an automatic rate, and no rate that stays"
-    } else if limit.fleet.is_some() {
+    } else if limit.fields.fleet.is_some() {
         "a rate that a fleet has in common, and no rate that stays"
     } else if limit.lacks_rate && !limit.needs_overrides {
         "no rate"

@@ -86,6 +86,9 @@ struct InternedLimit<'a> {
     /// The settings of its queue; `None`: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<Queue>,
+    /// The group of limits on connections that share one count; `None`: it has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
     /// `None`: it has no rate, or it is a window, which admits `count`.
     burst: Option<u64>,
     count: Option<u64>,
@@ -180,38 +183,63 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
 
 impl<'a> InternedLimit<'a> {
     fn new(limit: &'a Limit) -> Self {
-        let connections = limit.default.filter(|_| limit.cost == Cost::Connections);
-        let rate = limit.default.filter(|_| limit.cost != Cost::Connections);
-        let refilled = rate.filter(|_| limit.strategy.has_burst());
+        // Each field by its name, so that no new one is forgotten.
+        let Limit {
+            name,
+            id,
+            id_format,
+            per_name,
+            cost,
+            strategy,
+            matching,
+            mode,
+            reserve,
+            deny,
+            ban,
+            queue,
+            group,
+            default,
+            ceiling,
+            fleet_nodes,
+            overrides,
+            exclude,
+            block,
+            ip_rep,
+            metrics,
+        } = limit;
+        let connections = default.filter(|_| *cost == Cost::Connections);
+        let rate = default.filter(|_| *cost != Cost::Connections);
+        let refilled = rate.filter(|_| strategy.has_burst());
         let gcra = refilled.and_then(|rate| Gcra::new(rate.burst, rate.count, rate.period_ns));
         Self {
-            id: limit.id.0,
-            limit: &limit.name,
-            mode: limit.mode.name(),
-            id_format: limit.id_format.name(),
-            prefix_length: limit.id_format.range().map(|range| range.prefix_length),
-            per_name: limit.per_name.map(NameKind::name),
-            owners: id_text(limit.id_format, limit.per_name),
-            cost: limit.cost.name(),
-            strategy: limit.strategy.name(),
-            matching: (!limit.matching.is_everything()).then_some(&limit.matching),
+            id: id.0,
+            limit: name,
+            mode: mode.name(),
+            id_format: id_format.name(),
+            prefix_length: id_format.range().map(|range| range.prefix_length),
+            per_name: per_name.map(NameKind::name),
+            owners: id_text(*id_format, *per_name),
+            cost: cost.name(),
+            strategy: strategy.name(),
+            matching: (!matching.is_everything()).then_some(matching),
             connections: connections.map(|rate| rate.burst),
-            queue: limit.queue,
+            queue: *queue,
+            group: group.as_deref(),
             burst: refilled.map(|rate| rate.burst),
             count: rate.map(|rate| rate.count),
             period_ns: rate.map(|rate| rate.period_ns),
             emission_interval_ns: gcra.map(|gcra| gcra.ns(gcra.emission_interval)),
-            at_worst: rate.map(|rate| limit.strategy.most_in_a_period(rate.burst, rate.count)),
-            ceiling: limit.ceiling,
-            fleet_nodes: limit.fleet_nodes,
-            overrides: limit.overrides.len(),
-            reserve: limit.reserve,
-            deny: limit.deny,
-            ban: limit.ban,
-            exclude: &limit.exclude,
-            block: &limit.block,
-            ip_rep: limit.ip_rep.as_deref(),
-            metrics: limit.metrics.as_ref(),
+            at_worst: rate.map(|rate| strategy.most_in_a_period(rate.burst, rate.count)),
+            ceiling: *ceiling,
+            fleet_nodes: *fleet_nodes,
+            overrides: overrides.len(),
+            reserve: *reserve,
+            deny: *deny,
+            ban: *ban,
+            exclude,
+            block,
+            ip_rep: ip_rep.as_deref(),
+            metrics: metrics.as_ref(),
         }
     }
 }
