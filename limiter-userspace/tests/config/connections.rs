@@ -3,7 +3,10 @@
 use limiter_common::limit::Cost;
 use limiter_policy::policy::Rate;
 
-use crate::harness::{check, overridden, read};
+use crate::{
+    harness::{check, overridden, read},
+    shown::check_text,
+};
 
 const WEB: &str = "id: ipAddress, cost: connections";
 
@@ -209,6 +212,9 @@ fn groups() {
     let policy = read(&format!("limits: {{{one}, {other}}}"));
     let groups = policy.limits.iter().map(|limit| limit.group.as_deref());
     assert_eq!(groups.collect::<Vec<_>>(), [Some("front"); 2]);
+    let shown = check_text(&format!("limits: {{{one}, {other}}}"), &["--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["limits"][0]["group"], "front", "{shown}");
     let text = |other: &str| format!("limits:\n  {one}\n  {other}\n");
     check(
         &format!("limits:\n  {one}\n"),

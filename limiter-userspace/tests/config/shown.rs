@@ -173,7 +173,7 @@ fn lists_as_json() {
 
 /// Returns the output of `limiter check` about the sieves of a configuration.
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
-fn check_text(yaml: &str, arguments: &[&str]) -> String {
+pub(crate) fn check_text(yaml: &str, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("limiter.yaml");
     fs::write(&file, yaml).unwrap();
