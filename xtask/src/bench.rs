@@ -27,8 +27,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<OsString>,
     /// Measure only this (rates, costs, clients, service, course); without it, the first three, which
-    /// together write docs/benchmarks.md. The service takes hours and writes
-    /// docs/benchmarks/service.json; the course of a flood takes a minute and draws docs/flood.svg.
+    /// together write docs/benchmarks.md and docs/benchmarks/raw.json. The service takes hours and
+    /// writes docs/benchmarks/service.json; the course of a flood takes a minute and draws
+    /// docs/flood.svg.
     #[arg(long, value_name = "WHAT", num_args = 1..)]
     measure: Vec<OsString>,
     /// Measure the service only under floods with one of these in their names; its document is not written.

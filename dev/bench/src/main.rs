@@ -122,6 +122,7 @@ fn run(arguments: Arguments, interrupt: &Interrupt) -> Result<()> {
     if let Some(directory) = arguments.docs {
         if plan.is_whole() {
             report::write(&results, &directory)?;
+            write_json(&results, &directory.join("benchmarks/raw.json"))?;
         }
         if service.is_whole {
             write_json(&results, &directory.join("benchmarks/service.json"))?;

@@ -30,7 +30,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
     vec![
         program(
             names::DROP,
-            "an XDP program that counts each packet and drops it: nothing is faster.",
+            "an XDP program that counts and drops each packet.",
         ),
         program(
             names::PARSE,
@@ -39,31 +39,33 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
         program(
             names::LINE,
             "the same, and it reads the source's line in a table as large as that of 1 limit, as \
-             any limiter with state for each source must.",
+             any\nlimiter with state for each source must.",
         ),
         ContenderDescription {
             name: "limiter",
             sentence: format!(
-                "this one, with room for 2^{room} buckets of each limit in the store of its name \
-                 (`buckets: {{store: table}}` or `hash`). With 4 limits as below; 1 limit is \
-                 PacketsPerIPAddress alone, 2 limits add BytesPerIPAddress, and address + range adds \
-                 PacketsPerIPv4Range and PacketsPerIPv6Range to it. 100 k overrides: 1 limit, and \
-                 another rate for each of {OVERRIDES} prefixes of 16 addresses. 100 k listed: 1 \
-                 limit, and as many such prefixes on a blocked list, which holds one in 168 of \
-                 the largest flood's sources. 500 k bans: 1 limit, and {BANS} banned addresses, \
-                 none of them a source of the flood. Sieve: 1 limit, and a sieve of 10 lists \
-                 with 2^15 addresses in the largest, under a pressure that scores every packet \
-                 and drops none. In common: 1 limit, which a fleet of two nodes has in common; each address \
-                 has its half. Address + total: 1 limit, and one on all sources together. \
-                 Standing: the same, and the second limit keeps a tenth of its burst for proven \
-                 sources and half of it for known ones; all sources visit, and there is enough for \
-                 all. Standing, known: in a shortage, all sources are familiar, and pass. Standing, \
-                 unknown refused: the second limit lets {SPENT_COUNT} packets an hour pass, and keeps \
-                 what is left for familiar sources; a retry counts only after 11.95 s, so hardly any \
-                 does. Each strategy: 1 limit, which refuses nothing either; a window is a second \
-                 long, and a moving window N × {FASTEST_PACKET_NS} ns for each source, so that its \
-                 log is not empty. Its stamps are buckets like others, in the same room. Refused: 1 \
-                 limit of {REFUSED_COUNT} packets an hour, with few sources."
+                "room for 2^{room} buckets of each limit, in the store of its name (`buckets: \
+                 {{store: table}}` or `hash`).\n\n\
+                 | row | setting |\n|---|---|\n\
+                 | 1 limit | `PacketsPerIPAddress` of the configuration below |\n\
+                 | 2 limits | and `BytesPerIPAddress` |\n\
+                 | address + range | the limits on packets, of an address and of its range |\n\
+                 | 4 limits | all below |\n\
+                 | 100 k overrides | 1 limit, and another rate for each of {OVERRIDES} prefixes of 16 \
+                 addresses |\n\
+                 | 100 k listed | 1 limit, and as many prefixes on a blocked list, with one in 168 of \
+                 16 M sources |\n\
+                 | 500 k bans | 1 limit, and {BANS} banned addresses outside the flood |\n\
+                 | sieve | 1 limit, and a sieve of 10 lists, 2^15 addresses in the largest, which \
+                 scores every packet and drops none |\n\
+                 | in common | 1 limit of a fleet of two nodes, with half of it for each |\n\
+                 | address + total | 1 limit, and one on all sources together |\n\
+                 | standing | the same, with reserves in the second; there is enough for all |\n\
+                 | standing, unknown refused | the second allows {SPENT_COUNT} packets an hour; unknown \
+                 sources are refused |\n\
+                 | a strategy | 1 limit of this strategy, which refuses none: a second, or a moving \
+                 window of N × {FASTEST_PACKET_NS} ns a source |\n\
+                 | refused | 1 limit of {REFUSED_COUNT} packets an hour |"
             ),
             told: Some(("yaml", Limits::Four.configuration(terms))),
         },
@@ -71,8 +73,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
             name: names::WINDOW,
             sentence: format!(
                 "an XDP limiter like the public ones: a second's count for each source, in the \
-                 kernel's LRU hash map with room for 2^{room}. One limit for all sources, without \
-                 overrides."
+                 kernel's LRU\nhash map with room for 2^{room}; no overrides."
             ),
             told: None,
         },
@@ -83,9 +84,8 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
         },
         ContenderDescription {
             name: names::HASHLIMIT,
-            sentence: "in raw PREROUTING, its first hook, with room for every source; but the \
-                       kernel gives it 2^20 at most, and once it is full it drops every new \
-                       source, clients among them."
+            sentence: "in raw PREROUTING, its first hook, with the kernel's maximum of 2^20 \
+                       sources; once full, it\ndrops every new one, clients among them."
                 .to_owned(),
             told: Some(("", hashlimit::rules(terms).join("\n") + "\n")),
         },

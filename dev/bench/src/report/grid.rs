@@ -4,7 +4,7 @@
 use bench_common::Layout;
 
 use crate::{
-    contender::{CONTENDERS, NFTABLES, PARSE},
+    contender::{CONTENDERS, NFTABLES},
     plan::SOURCES_LOG2,
     results::{Figure, find},
     scenario::{LARGE, SMALL, Scenario, layout_name},
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) enum Unit {
     /// Packets per second, in millions, and in brackets the multiple of nftables' rate.
     Rate,
-    /// Nanoseconds per packet, and in brackets the difference from parsing and reading the clock.
+    /// Nanoseconds per packet.
     Cost,
 }
 
@@ -101,17 +101,17 @@ fn grid(floods: &[Scenario], cell: impl Fn(&str, &Scenario) -> Option<String>) -
 /// Formats a cell: `10.51 ±3 % (2.5 ×)`.
 fn cell(figures: &[Figure], contender: &str, flood: &Scenario, unit: Unit) -> Option<String> {
     let spread = &find(figures, contender, flood)?.spread;
-    let base = |name: &str| find(figures, name, flood).map(|figure| figure.spread.median);
-    let (value, beside) = match unit {
-        Unit::Rate => (
-            format!("{:.2}", spread.median / 1e6),
-            base(NFTABLES).map(|nftables| format!(" ({:.1} ×)", spread.median / nftables)),
-        ),
-        Unit::Cost => (
-            format!("{:.0}", spread.median),
-            base(PARSE).map(|floor| format!(" ({:+.0})", spread.median - floor)),
-        ),
-    };
-    let beside = beside.unwrap_or_default();
-    Some(format!("{value} ±{:.0} %{beside}", spread.percent() / 2.0))
+    let around = spread.percent() / 2.0;
+    if unit == Unit::Cost {
+        return Some(format!("{:.0} ±{around:.0} %", spread.median));
+    }
+    let times = find(figures, NFTABLES, flood).map(|nftables| {
+        let times = spread.median / nftables.spread.median;
+        format!(" ({times:.1} ×)")
+    });
+    let rate = spread.median / 1e6;
+    Some(format!(
+        "{rate:.2} ±{around:.0} %{}",
+        times.unwrap_or_default()
+    ))
 }

@@ -7,11 +7,16 @@ use bench_common::Layout;
 
 use super::{
     chart,
-    grid::{self, Grid, Unit, grids},
+    grid::{Grid, Unit, grids},
     method, screen,
 };
 use crate::{
-    contender,
+    contender::{
+        self, DROP, HASH_1, HASHLIMIT, LINE, NFTABLES, PARSE, REFUSED_GCRA, REFUSED_UNKNOWN,
+        TABLE_1, TABLE_2, TABLE_4, TABLE_BANS, TABLE_FIXED, TABLE_FLEET, TABLE_LISTED, TABLE_LISTS,
+        TABLE_MOVING_10, TABLE_RANGE, TABLE_SIEVE, TABLE_SLIDING, TABLE_STANDING, TABLE_TOTAL,
+        WINDOW,
+    },
     machine::Machine,
     plan::LARGEST,
     quality,
@@ -31,7 +36,6 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<()> {
     text += &notes;
     text += &chapter(&RATES, &results.rates, &charts)?;
     text += &chapter(&COSTS, &results.costs, &charts)?;
-    text += &kept(results)?;
     text += &clients(results)?;
     text += &method::text(results);
     text += &contenders(results)?;
@@ -48,25 +52,25 @@ fn read_notes(file: &Path) -> Result<String> {
     }
 }
 
-/// Returns the machine, how to run the benchmark, and the targets.
+/// Returns how to run the benchmark, the machine, and the targets.
 fn head(results: &Results) -> Result<String> {
     let mut text = String::new();
     write!(
         text,
         "# Benchmarks\n\n\
-         The limiter compared with the alternatives, on one machine in one run. Written by the \
-         benchmark: do not edit, run it again. (The authors' notes come from \
-         `benchmarks/{NOTES}`.)\n\n\
+         limiter and its alternatives, measured on one machine in one run. The benchmark writes this \
+         page, and copies\n`benchmarks/{NOTES}` into it. [The service benchmark](benchmarks/service.md) \
+         measures clients of real servers.\n\n\
          ```\n\
-         cargo xtask bench             # as root, in half an hour, into this file\n\
-         cargo xtask bench --quick     # in under three minutes, on the screen alone\n\
+         cargo xtask bench             # as root, half an hour: writes this page, and benchmarks/raw.json\n\
+         cargo xtask bench --quick     # under three minutes, on the screen alone\n\
          cargo xtask bench --measure clients --only nftables table --json clients.json\n\
          ```\n\n\
-         It touches nothing but its own network namespaces. What clients get from real servers is a \
-         measurement of its own, [the service](benchmarks/service.md). This is \
-         `cargo xtask bench`:\n\n{}\n\
+         It touches only its own network namespaces. `raw.json` gets every run, also of IPv6, \
+         large frames and two CPUs, the\nother contenders, and the memory of buckets.\n\n\
+         {}\n\
          ## Targets\n\n\
-         Each is for one limit in the `table` store, unless it says otherwise.\n\n{}\n",
+         For one limit in the `table` store, unless a row says otherwise.\n\n{}\n",
         machine(&results.machine),
         table(&screen::targets(&results.targets)),
     )?;
@@ -97,38 +101,66 @@ struct Chapter {
     title: &'static str,
     legend: &'static str,
     chart: &'static str,
+    /// The contenders in the table.
+    contenders: &'static [&'static str],
 }
 
 const RATES: Chapter = Chapter {
     unit: Unit::Rate,
     title: "Packets a second",
-    legend: "In millions, over veth, on one CPU that both makes and receives them. In brackets, \
-             how many times nftables' rate. ± is half of the range of all runs, in percent of \
-             their median.",
+    legend: "In millions, over veth, on one CPU that makes and receives them. In brackets, times \
+             nftables' rate. ± is half of the\nrange of all runs, in percent of their median.",
     chart: "packets-per-second.svg",
+    contenders: &[
+        DROP, PARSE, LINE, TABLE_1, TABLE_4, HASH_1, WINDOW, NFTABLES, HASHLIMIT,
+    ],
 };
 
 const COSTS: Chapter = Chapter {
     unit: Unit::Cost,
     title: "Nanoseconds a packet",
-    legend: "For the program alone; lower is better. In brackets, how many more than to parse the \
-             packet and read the clock. ± is half of the range of all runs, in percent of their \
-             median.",
+    legend: "The program alone; lower is better.",
     chart: "nanoseconds-per-packet.svg",
+    contenders: &[
+        PARSE,
+        LINE,
+        TABLE_1,
+        TABLE_2,
+        TABLE_RANGE,
+        TABLE_4,
+        TABLE_LISTS,
+        TABLE_LISTED,
+        TABLE_BANS,
+        TABLE_SIEVE,
+        TABLE_FLEET,
+        TABLE_TOTAL,
+        TABLE_STANDING,
+        REFUSED_UNKNOWN,
+        TABLE_FIXED,
+        TABLE_SLIDING,
+        TABLE_MOVING_10,
+        REFUSED_GCRA,
+        HASH_1,
+        WINDOW,
+    ],
 };
 
-/// Returns a chapter with its chart and tables; empty without figures.
+/// Returns a chapter with its chart and the table of small IPv4 frames on one CPU; empty without
+/// figures.
 fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<String> {
-    let mut text = String::new();
-    if figures.is_empty() {
-        return Ok(text);
-    }
     let Chapter {
         unit,
         title,
         legend,
         chart,
+        contenders,
     } = *chapter;
+    let mut text = String::new();
+    let Some(mut grid) = grids(figures, unit).into_iter().next() else {
+        return Ok(text);
+    };
+    let is_shown = |name: &String| contenders.contains(&name.as_str());
+    grid.rows.retain(|row| row.first().is_some_and(is_shown));
     writeln!(text, "## {title}\n\n{legend}\n")?;
     if chart::draw(figures, Layout::V4, unit, &charts.join(chart))? {
         writeln!(
@@ -136,27 +168,7 @@ fn chapter(chapter: &Chapter, figures: &[Figure], charts: &Path) -> Result<Strin
             "![{title}, by the number of sources](benchmarks/{chart})\n"
         )?;
     }
-    for grid in grids(figures, unit) {
-        writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
-    }
-    Ok(text)
-}
-
-/// Returns the memory of buckets; empty if it was not measured.
-fn kept(results: &Results) -> Result<String> {
-    let mut text = String::new();
-    if let Some(kept) = grid::kept(&results.costs) {
-        writeln!(
-            text,
-            "## Bytes of buckets a source\n\n\
-             Kernel memory of the buckets in the store after the runs for nanoseconds a packet, \
-             divided by the number of sources; a full store has no more than its room. In \
-             brackets, the packets that had passed.\n\n\
-             ### {}\n\n{}",
-            kept.title,
-            table(&kept)
-        )?;
-    }
+    writeln!(text, "### {}\n\n{}", grid.title, table(&grid))?;
     Ok(text)
 }
 
@@ -168,12 +180,11 @@ fn clients(results: &Results) -> Result<String> {
     writeln!(
         text,
         "## Clients during the flood\n\n\
-         The flood comes from 16 M random sources at full speed. Every source may send {} packets \
-         a second, and as many in a burst. {} good clients send {} a second each, and should lose \
-         none; one sends {} a second, and should get what it may. The slow client may send {} a \
-         minute, one at a time, by an override for its address, and sends {}: a store that \
-         forgets it between two packets lets every one pass, and more than 100 % is admitted. – \
-         marks contenders without overrides.\n\n{}",
+         16 M random sources flood at full speed. Each source may send {} packets a second, and as \
+         many at once. {} good\nclients send {} a second each, and should lose none. One client \
+         sends {}, and should get its allowance. A slow client\nmay send {} a minute, one at a time, \
+         by an override (–: without overrides), and sends {}: above 100 %, the store forgot\nit in \
+         between.\n\n{}",
         quality::PER_SECOND,
         quality::GOOD_CLIENTS,
         quality::GOOD_PER_SECOND,
@@ -189,8 +200,7 @@ fn clients(results: &Results) -> Result<String> {
 fn contenders(results: &Results) -> Result<String> {
     let terms = quality::terms(&LARGEST)?;
     let mut text = "## Contenders\n\n\
-        As set up for clients during the flood. Elsewhere there is no override; and for \
-        nanoseconds a packet no limit is ever reached, so that every packet is charged to all.\n\n"
+        As set up for clients during the flood. Elsewhere there is no override.\n\n"
         .to_owned();
     for shown in contender::shown(&terms) {
         writeln!(text, "**{}**: {}\n", shown.name, shown.sentence)?;

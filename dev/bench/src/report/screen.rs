@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     results::Results,
-    stats::Spread,
     target::{Bound, Target},
 };
 
@@ -26,7 +25,7 @@ pub(crate) fn show(results: &Results) {
         }
     }
     if !results.costs.is_empty() {
-        println!("\nNanoseconds a packet (more than to parse and read the clock):");
+        println!("\nNanoseconds a packet:");
         for grid in grids(&results.costs, Unit::Cost) {
             println!("\n{}\n{}", grid.title, table(&grid));
         }
@@ -65,20 +64,15 @@ pub(crate) fn show(results: &Results) {
 /// Returns the results of the clients, for each contender.
 pub(super) fn quality(results: &Results) -> Grid {
     let rows = results.qualities.iter().map(|quality| {
-        let slow = |show: fn(&Spread) -> String| {
-            let slow = quality.slow.as_ref();
-            slow.map_or_else(|| "–".to_owned(), show)
-        };
+        let slow = quality.slow.as_ref();
+        let slow = slow.map(|slow| format!("{:.0} – {:.0} %", slow.min, slow.max));
         vec![
             quality.contender.to_owned(),
             format!("{:.3} %", quality.good_lost.median),
             format!("{:.3} %", quality.good_lost.max),
-            format!("{:.2} %", quality.over.median),
             format!("{:.2} – {:.2} %", quality.over.min, quality.over.max),
-            slow(|spread| format!("{:.0} %", spread.median)),
-            slow(|spread| format!("{:.0} – {:.0} %", spread.min, spread.max)),
+            slow.unwrap_or_else(|| "–".to_owned()),
             format!("{:.2} Mpps", quality.flood.median / 1e6),
-            format!("{:.0} ppm", quality.lost_ppm),
         ]
     });
     Grid {
@@ -88,11 +82,8 @@ pub(super) fn quality(results: &Results) -> Grid {
             "good packets lost",
             "at worst",
             "admitted of allowed",
-            "from – to",
-            "admitted of allowed (slow)",
-            "from – to",
+            "of the slow client",
             "flood",
-            "lost before",
         ]
         .map(str::to_owned)
         .into(),
