@@ -129,7 +129,9 @@ pub(super) fn policy(
         .limits
         .into_iter()
         .flat_map(|(index, definition)| {
-            let fleet_nodes = parts.fleet_nodes.filter(|_| definition.fields.fleet.is_some());
+            let fleet_nodes = parts
+                .fleet_nodes
+                .filter(|_| definition.fields.fleet.is_some());
             let mut limits = limits_of(index, &definition, &names, &mut overrides);
             for limit in &mut limits {
                 limit.fleet_nodes = fleet_nodes;

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use limiter_common::{
     answer::Answer,
     limit::{BUILT_IN, BuiltIn, Cost, IdFormat, NameKind},
+    strategy::Strategy,
 };
 
 use super::{
@@ -20,7 +21,7 @@ use super::{
     reader::{Fields, Name, Reader},
     reserve, scope, spelling, strategy,
 };
-use crate::policy::{self, Limit, Match, Mode, Rate};
+use crate::policy::{self, AutomaticBan, Limit, Match, Mode, Rate};
 
 const MODE: &str = "mode";
 const COST: &str = "cost";
@@ -102,7 +103,7 @@ impl Definition {
         }
     }
 
-    pub(super) const fn owners(&self) -> LimitOwners {
+    pub(super) fn owners(&self) -> LimitOwners {
         LimitOwners {
             format: self.id_format,
             per_name: self.per_name,
@@ -139,7 +140,7 @@ impl Definition {
     }
 
     /// Returns the constraints on its rates and on the rates of its overrides.
-    pub(super) const fn context(&self) -> RateContext {
+    pub(super) fn context(&self) -> RateContext {
         RateContext {
             cost: Some(self.cost),
             strategy: self.has_valid_strategy.then_some(self.strategy),
@@ -193,8 +194,6 @@ pub(super) fn read<'n>(
     let (id, cost) = owners_and_cost(reader, name, built_in, fields.as_ref());
     let fields = fields?;
     let id = limit_id::read_prefix_length(reader, &fields, id);
-    let id_format = id.map(|id| id.format);
-    let per_name = id.and_then(|id| id.per_name);
     let matching = match built_in {
         Some(_) => Match::default(),
         None => read_match(reader, &fields, id, cost),
@@ -212,87 +211,138 @@ pub(super) fn read<'n>(
     {
         new_names::check_id(reader, &fields, id);
     }
-    let (metrics, of_metrics) = metrics.unzip();
-    if cost == Some(Cost::Connections) {
-        let limit = Limit {
-            per_name,
-            matching,
-            mode: mode.unwrap_or_default(),
-            metrics,
-            ..Limit::named(name.text, id_format?, Cost::Connections)
-        };
-        let mut definition = of_connections(reader, name, &fields, limit);
-        definition.exclude_lists = exclude;
-        definition.block_lists = block;
-        definition.fields.metrics = of_metrics;
-        return Some(definition);
-    }
-    if cost.is_some() {
-        connections::refuse(reader, &fields);
-    }
-    if cost == Some(Cost::Handshakes) {
-        connections::refuse_spent(reader, &fields, Cost::Handshakes, &[IP_REP]);
-    }
-    let ban = fields.named(automatic_ban::FIELD).and_then(|(name, node)| {
-        let ban = automatic_ban::read(reader, name, node, id_format)?;
-        automatic_ban::check_counted(reader, name, &ban, &matching.standing);
-        Some((ban, reader.position(name.at)))
-    });
-    let (ban, of_ban) = ban.unzip();
-    let strategy = strategy::read(reader, &fields, cost);
-    let has_rate = !rate::is_absent(&fields);
-    let context = RateContext { cost, strategy };
-    let kind = automatic::Kind {
-        id_format,
-        context,
+    let common = CommonFields {
+        id,
+        cost,
+        matching,
         mode,
     };
-    let (rates, ceiling) = read_rates(reader, name, &fields, kind);
-    let fleet = scope::read(reader, &fields, kind);
-    let reserve = reserve::read(reader, &fields, context, &rates);
+    let definition = match cost {
+        Some(Cost::Connections) => of_connections(reader, name, &fields, common),
+        _ => of_tokens(reader, name, &fields, common),
+    };
+    let (metrics, of_metrics) = metrics.unzip();
+    let definition = definition?;
+    Some(Definition {
+        fields: FieldPositions {
+            metrics: of_metrics,
+            ..definition.fields
+        },
+        limit: Limit {
+            metrics,
+            ..definition.limit
+        },
+        needs_overrides: definition.lacks_rate
+            && fields.get(BLOCK).is_none()
+            && mode.is_some_and(|mode| mode != Mode::Off),
+        exclude_lists: exclude,
+        block_lists: block,
+        ..definition
+    })
+}
+
+/// The fields that limits of all costs have, and on which others depend. `None`: invalid.
+struct CommonFields {
+    id: Option<LimitOwners>,
+    cost: Option<Cost>,
+    matching: Match,
+    mode: Option<Mode>,
+}
+
+impl CommonFields {
+    fn id_format(&self) -> Option<IdFormat> {
+        self.id.map(|id| id.format)
+    }
+
+    const fn counted(&self) -> deny::CountedPackets<'_> {
+        deny::CountedPackets {
+            matching: &self.matching,
+            id_format: match self.id {
+                Some(id) => Some(id.format),
+                None => None,
+            },
+            cost: self.cost,
+        }
+    }
+
+    /// Returns a limit with these fields; `None`: one of them is invalid.
+    fn into_limit(self, name: &str) -> Option<Limit> {
+        let id = self.id?;
+        Some(Limit {
+            per_name: id.per_name,
+            matching: self.matching,
+            mode: self.mode.unwrap_or_default(),
+            ..Limit::named(name, id.format, self.cost?)
+        })
+    }
+}
+
+/// Reads the rest of a limit that charges tokens.
+fn of_tokens<'n>(
+    reader: &mut Reader<'n, '_>,
+    name: Name<'n>,
+    fields: &Fields<'n>,
+    common: CommonFields,
+) -> Option<Definition> {
+    let cost = common.cost;
+    if cost.is_some() {
+        connections::refuse(reader, fields);
+    }
+    if cost == Some(Cost::Handshakes) {
+        connections::refuse_spent(reader, fields, Cost::Handshakes, &[IP_REP]);
+    }
+    let ban = read_ban(reader, fields, &common);
+    let (ban, of_ban) = ban.unzip();
+    let strategy = strategy::read(reader, fields, cost);
+    let context = RateContext { cost, strategy };
+    let kind = automatic::Kind {
+        id_format: common.id_format(),
+        context,
+        mode: common.mode,
+    };
+    let (rates, ceiling) = read_rates(reader, name, fields, kind);
+    let fleet = scope::read(reader, fields, kind);
+    let reserve = reserve::read(reader, fields, context, &rates);
     if ceiling.is_some() {
-        reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "count: auto");
+        reserve::refuse_tokens(reader, fields, reserve.as_ref(), "count: auto");
     }
     if fleet.is_some() {
-        reserve::refuse_tokens(reader, &fields, reserve.as_ref(), "scope: fleet");
+        reserve::refuse_tokens(reader, fields, reserve.as_ref(), "scope: fleet");
     }
-    let counted = deny::CountedPackets {
-        matching: &matching,
-        id_format,
-        cost,
-    };
-    let deny = deny::read(reader, &fields, counted);
-    let (ip_rep, of_ip_rep) = read_sieve(reader, &fields).unzip();
+    let deny = deny::read(reader, fields, common.counted());
+    let (ip_rep, of_ip_rep) = read_sieve(reader, fields).unzip();
     let limit = Limit {
-        per_name,
         strategy: strategy.unwrap_or_default(),
-        matching,
-        mode: mode.unwrap_or_default(),
         reserve,
         deny,
         ban,
         ceiling,
         ip_rep,
-        metrics,
-        ..Limit::named(name.text, id_format?, cost?)
+        ..common.into_limit(name.text)?
     };
     Some(Definition {
         fields: FieldPositions {
             ban: of_ban,
-            group: None,
             ip_rep: of_ip_rep,
-            metrics: of_metrics,
             fleet,
+            ..FieldPositions::default()
         },
         has_valid_strategy: strategy.is_some(),
-        lacks_rate: !has_rate,
-        exclude_lists: exclude,
-        block_lists: block,
-        needs_overrides: !has_rate
-            && fields.get(BLOCK).is_none()
-            && mode.is_some_and(|mode| mode != Mode::Off),
+        lacks_rate: rate::is_absent(fields),
         ..Definition::new(limit, reader.position(name.at), rates)
     })
+}
+
+/// Reads the automatic bans of a limit, with the field's position.
+fn read_ban<'n>(
+    reader: &mut Reader<'n, '_>,
+    fields: &Fields<'n>,
+    common: &CommonFields,
+) -> Option<(AutomaticBan, FilePosition)> {
+    let (name, node) = fields.named(automatic_ban::FIELD)?;
+    let ban = automatic_ban::read(reader, name, node, common.id_format())?;
+    automatic_ban::check_counted(reader, name, &ban, &common.matching.standing);
+    Some((ban, reader.position(name.at)))
 }
 
 /// Returns its owners and its cost: fixed for a built-in limit, otherwise from the file.
@@ -392,51 +442,43 @@ fn of_connections<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
     fields: &Fields<'n>,
-    limit: Limit,
-) -> Definition {
-    connections::refuse_spent(reader, fields, limit.cost, &[]);
+    common: CommonFields,
+) -> Option<Definition> {
+    connections::refuse_spent(reader, fields, Cost::Connections, &[]);
     let rates: Vec<_> = connections::read(reader, fields).into_iter().collect();
-    let lacks_rate = fields.is_missing(connections::LIMIT);
-    let counted = deny::CountedPackets {
-        matching: &limit.matching,
-        id_format: Some(limit.id_format),
-        cost: Some(limit.cost),
-    };
     let (group, of_group) = group::read(reader, fields).unzip();
     if let Some(position) = of_group
-        && contradictions::counts_by_server_name(&limit.matching, Some(limit.id_format))
+        && contradictions::counts_by_server_name(&common.matching, common.id_format())
     {
         let message = "'group' is not for limits by server name: their connections begin to count later than \
                        others";
         reader.problems().note_at(position, message.to_owned());
     }
     let context = RateContext {
-        cost: Some(limit.cost),
-        strategy: Some(limit.strategy),
+        cost: common.cost,
+        strategy: Some(Strategy::default()),
     };
-    let queue = queue::read(reader, fields, limit.mode);
+    let queue = queue::read(reader, fields, common.mode.unwrap_or_default());
     let reserve = reserve::read(reader, fields, context, &rates);
-    let deny = deny::read(reader, fields, counted);
+    let deny = deny::read(reader, fields, common.counted());
     let (ip_rep, of_ip_rep) = read_sieve(reader, fields).unzip();
-    let needs_overrides = lacks_rate && fields.get(BLOCK).is_none() && limit.mode != Mode::Off;
     let limit = Limit {
-        queue,
-        group,
         reserve,
         deny,
+        queue,
+        group,
         ip_rep,
-        ..limit
+        ..common.into_limit(name.text)?
     };
-    Definition {
+    Some(Definition {
         fields: FieldPositions {
             group: of_group,
             ip_rep: of_ip_rep,
             ..FieldPositions::default()
         },
-        lacks_rate,
-        needs_overrides,
+        lacks_rate: fields.is_missing(connections::LIMIT),
         ..Definition::new(limit, reader.position(name.at), rates)
-    }
+    })
 }
 
 /// Reads the name of the sieve that scores its sources, with its position.

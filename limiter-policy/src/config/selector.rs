@@ -12,7 +12,7 @@ use super::{
     queue,
     reader::{Fields, FirstPositions, Name, Reader},
 };
-use crate::policy::{DnsName, Match, Mode, NamePattern, Rate};
+use crate::policy::{DnsName, Limit, Match, Mode, NamePattern, Rate};
 
 const SNI: &str = "sni";
 const ALIASES: &str = "aliases";

@@ -8,7 +8,7 @@ mod limits;
 use std::{io::Write, net::IpAddr};
 
 use clap::Args;
-use limiter_policy::{lists::Extents, policy::RequestedName, text::short};
+use limiter_policy::{lists::Extents, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-
 use super::{
     args::{OutputArgs, ReadArgs},
     conversation::respond,

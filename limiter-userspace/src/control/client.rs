@@ -10,7 +10,9 @@ use std::{
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::protocol::{Call, Failure, MAX_RESPONSE, Request, Response, VERSION, Version, Versioned};
+use crate::protocol::{
+    Call, Failure, MAX_RESPONSE, Request, Response, VERSION, Version, Versioned,
+};
 
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

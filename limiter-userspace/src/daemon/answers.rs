@@ -2,6 +2,20 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use super::{
+    bans, capacity, connections,
+    named::{NamedBucket, bucket_named},
+    offenders, queues, server_names,
+    shared::Daemon,
+    sieves, standing,
+};
+use crate::{
+    protocol::{
+        AutomaticRate, BansStatus, BucketsStatus, Explain, Explanation, InterfaceStatus,
+        LimitExplanation, LimitStatus, PolicyStatus, Status,
+    },
+    reputation::pressure::UsePressure,
+};
 use limiter_common::{
     answer::Answer::Truncate, counters::LimitTraffic, limit::Cost, reason::Reason,
 };
@@ -15,20 +29,6 @@ use limiter_policy::{
     policy::{
         DomainLabels, Limit, Override, Policy, QuestionNames, RequestedName, automatic::in_force,
     },
-};
-use super::{
-    bans, capacity, confirm, connections,
-    named::{NamedBucket, bucket_named},
-    offenders, queues, server_names,
-    shared::Daemon,
-    sieves, standing,
-};
-use crate::{
-    protocol::{
-        AutomaticRate, BansStatus, BucketsStatus, Explain, Explanation, InterfaceStatus,
-        LimitExplanation, LimitStatus, PolicyStatus, Status,
-    },
-    reputation::pressure::UsePressure,
 };
 
 /// Counts packets by reason, over all interfaces.
@@ -182,15 +182,15 @@ fn limit_status(
     }
 }
 
-pub(super) fn explain(
-    datapath: &Datapath,
-    query: &Explain,
-) -> Result<Explanation, DatapathError> {
+pub(super) fn explain(datapath: &Datapath, query: &Explain) -> Result<Explanation, DatapathError> {
     let (address, asked_for) = (query.address, query.asked_for.as_ref());
     let lists = datapath.manifest().policy.findings(address.into());
     let (standing, limit_buckets) = if lists.listing == Extents::default() {
         let standing = datapath.standing_of(address)?;
-        (standing, datapath.limit_buckets(address, query.to, asked_for)?)
+        (
+            standing,
+            datapath.limit_buckets(address, query.to, asked_for)?,
+        )
     } else {
         // An excluded or blocked address spends nothing, so its standing does not matter.
         (None, Vec::new())

@@ -69,9 +69,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
             let accepted = daemon.reloads.accept(accept).await;
             Reply::to::<AcceptList>(accepted.map(|files| AcceptedFiles { files }))
         }
-        Request::Push(query) => {
-            Reply::to::<PushQuery>(pushing(&daemon, |fleet| fleet.push(query)))
-        }
+        Request::Push(query) => Reply::to::<PushQuery>(pushing(&daemon, |fleet| fleet.push(query))),
         Request::PushProgress(PushProgress) => {
             Reply::to::<PushProgress>(pushing(&daemon, Fleet::push_status))
         }

@@ -92,7 +92,14 @@ pub(super) const FIELDS: [Field; 17] = [
     // A share of another number of nodes is another rate, but a budget of all nodes has other buckets than the host's.
     Field {
         name: "scope",
-        text: |limit| (if limit.fleet_nodes.is_some() { "fleet" } else { "host" }).to_owned(),
+        text: |limit| {
+            (if limit.fleet_nodes.is_some() {
+                "fleet"
+            } else {
+                "host"
+            })
+            .to_owned()
+        },
         is_shown: |limit| limit.fleet_nodes.is_some(),
         differs: |old, new| old.fleet_nodes.is_some() != new.fleet_nodes.is_some(),
         buckets: BucketFate::Full,

@@ -20,7 +20,6 @@ use ipnet::IpNet;
 use limiter_common::reason::Action;
 use serde::Serialize;
 
-use self::{change::joined, fields::{FIELDS, Field}};
 pub use self::{
     answers::AnswersDiff,
     change::Change,
@@ -30,6 +29,10 @@ pub use self::{
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
     standing::{KnownFate, StandingDiff},
+};
+use self::{
+    change::joined,
+    fields::{FIELDS, Field},
 };
 use super::{
     CountedConnections, DnsName, KnownNames, Limit, OverrideId, OwnConnections, Policy, Rate,

@@ -37,9 +37,9 @@ struct TestDocument<'f> {
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
     let asked = args.asked.value_with_warning();
-    let findings = args.source.ask(&TestLists { asked }, |config| {
-        config.policy.findings(asked)
-    })?;
+    let findings = args
+        .source
+        .ask(&TestLists { asked }, |config| config.policy.findings(asked))?;
     let shown = shown(asked);
     if args.source.output.json {
         return print_json(&TestDocument {

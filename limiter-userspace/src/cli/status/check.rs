@@ -9,7 +9,10 @@ use super::{
     super::{args::ReadArgs, conversation::LostPolicy, output::stdout, render::counted},
     health::{self, Level},
 };
-use crate::{control::client::ClientError, protocol::{Status, StatusQuery}};
+use crate::{
+    control::client::ClientError,
+    protocol::{Status, StatusQuery},
+};
 
 /// The exit code if the status is unknown.
 const UNKNOWN: u8 = 3;

@@ -3,7 +3,6 @@
 
 use std::io::Write as _;
 
-
 use super::check::print;
 use crate::{
     cli::{

@@ -141,7 +141,7 @@ impl Model {
         ) = (&mut self.page, snapshot.explanation.take())
             && *address == told.address
         {
-            *explanation = Some(Box::new(told));
+            *explanation = Some(told);
         }
         if let (Page::Confirmation(asked), Some((of, bans))) =
             (&mut self.page, snapshot.bans.take())

@@ -55,10 +55,10 @@ pub(super) fn snapshot(
     Snapshot {
         at: *START + Duration::from_secs(second),
         by: Grouping::Address,
-        status: Status {
+        status: Box::new(Status {
             reasons: reasons.map(|(name, count)| (name.to_owned(), count)).into(),
             ..status()
-        },
+        }),
         list: OffenderList {
             capacity: 65_536,
             remembered: offenders.len() as u64,

@@ -47,7 +47,9 @@ pub(in crate::daemon) async fn change(
     });
     match changed.await {
         Ok(changed) => Ok(changed?),
-        Err(error) => Err(Failure(format!("changing known sources has failed: {error}"))),
+        Err(error) => Err(Failure(format!(
+            "changing known sources has failed: {error}"
+        ))),
     }
 }
 

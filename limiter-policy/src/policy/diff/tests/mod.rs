@@ -6,10 +6,13 @@ mod standing;
 
 use std::collections::BTreeMap;
 
-use limiter_common::{limit::LimitId, strategy::Strategy};
+use limiter_common::{
+    limit::{Cost, IdFormat, LimitId},
+    strategy::Strategy,
+};
 
 use super::*;
-use crate::policy::Override;
+use crate::policy::{AutomaticBan, FlatMetrics, Match, Mode, Override, Reserve};
 
 fn rate(burst: u64) -> Rate {
     Rate {

@@ -112,7 +112,7 @@ fn an_address_is_explained() {
     assert_eq!(model.query().explain, Some(address));
     assert!(model.waits());
     let answer = |second, address: &str| Snapshot {
-        explanation: Some(explanation(address)),
+        explanation: Some(Box::new(explanation(address))),
         ..drops(second, &[30, 20])
     };
     // The answer for another address, from the query before.

@@ -274,7 +274,7 @@ fn an_explanation_in_place_of_the_table() {
     model.take(snapshot(0, [0, 0], rows()));
     assert!(model.apply(Action::Explain).is_continue());
     let mut answer = snapshot(1, [0, 0], rows());
-    answer.explanation = Some(explanation("192.0.2.1"));
+    answer.explanation = Some(Box::new(explanation("192.0.2.1")));
     model.take(answer);
     let lines = screen(&model, (80, 24));
     let expected = [

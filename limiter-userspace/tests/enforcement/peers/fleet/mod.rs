@@ -16,7 +16,7 @@ mod store;
 use std::collections::BTreeMap;
 use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path, thread, time::Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use limiter_userspace::{
     control::client,
