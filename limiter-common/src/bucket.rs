@@ -1,11 +1,11 @@
-//! Buckets, and the trait of the stores that keep them.
+//! Buckets, and the trait of the tables that keep them.
 
 use crate::{
+    key::{BucketKey, KeyKind},
     numbered::numbered,
-    owner::{BucketKey, OwnerKind},
 };
 
-/// A bucket as a store keeps it.
+/// A bucket as a table keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The number of the unit that the state counts in.
@@ -26,9 +26,9 @@ numbered! {
         Declined,
         /// Other CPUs won all [`ATTEMPTS`]; the bucket keeps the state they gave it.
         Contended,
-        /// The store has no room; the bucket does not exist.
+        /// The table has no room; the bucket does not exist.
         Unavailable,
-        /// The store has no room, and the packet is to pass uncharged.
+        /// The table has no room, and the packet is to pass uncharged.
         Untracked,
     } else Unavailable
 }
@@ -45,14 +45,14 @@ numbered! {
         /// exchange into that unit included the change. Repeating a charge is therefore safe (at
         /// worst it charges too much); repeating a refund is not.
         Misplaced,
-        /// The store has no room; the bucket does not exist.
+        /// The table has no room; the bucket does not exist.
         Unavailable,
-        /// The store has no room, and the packet is to pass uncharged.
+        /// The table has no room, and the packet is to pass uncharged.
         Untracked,
     } else Unavailable
 }
 
-/// A decision on a bucket, for [`BucketStore::update`] to carry out.
+/// A decision on a bucket, for [`BucketTable::update`] to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The bucket's new state.
@@ -85,10 +85,10 @@ numbered! {
 /// A missing bucket counts as a full bucket, so a look-up never creates one. State 0 is a full
 /// bucket of any strategy; other states can be full too, such as any TAT that has passed.
 ///
-/// A store knows nothing of strategies. It finds a state and replaces it by compare-and-swap; if
+/// A table knows nothing of strategies. It finds a state and replaces it by compare-and-swap; if
 /// that fails, the caller decides again on the current state.
-pub trait BucketStore {
-    /// The store's handle of a bucket after its look-up.
+pub trait BucketTable {
+    /// The table's handle of a bucket after its look-up.
     type Location: Copy + Default;
 
     /// Looks up a limit's bucket that counts in unit number `unit`; returns its state.
@@ -96,7 +96,7 @@ pub trait BucketStore {
     /// The look-up does not see a bucket in another unit, left from an earlier rate of the limit:
     /// [`Self::swap`] exchanges it.
     ///
-    /// If the search is for a single bucket, a store may leave the look-up to [`Self::update`] and
+    /// If the search is for a single bucket, a table may leave the look-up to [`Self::update`] and
     /// return the state of a full bucket. [`Self::swap`] then returns [`Swap::Changed`].
     fn find(
         &self,
@@ -107,7 +107,7 @@ pub trait BucketStore {
     ) -> u64;
 
     /// Looks up a numbered part of a found bucket; returns its state. A part is another bucket of
-    /// the same limit and owner; the store does not know its purpose.
+    /// the same limit and key; the table does not know its purpose.
     fn find_part(
         &self,
         bucket: &Self::Location,
@@ -127,7 +127,7 @@ pub trait BucketStore {
     /// Changes a bucket as `decide` says, while other CPUs may change it too; calls `decide` again
     /// whenever another CPU was faster.
     ///
-    /// Stores that can read and swap with one look-up override it.
+    /// Tables that can read and swap with one look-up override it.
     #[inline(always)]
     fn update(
         &self,
@@ -148,9 +148,9 @@ pub trait Decide<Location> {
     fn decide(&mut self, location: &Location, state: u64) -> Transition;
 }
 
-/// The default [`BucketStore::update`]: [`BucketStore::read`] and [`BucketStore::swap`] in a loop.
+/// The default [`BucketTable::update`]: [`BucketTable::read`] and [`BucketTable::swap`] in a loop.
 #[inline(always)]
-pub fn update<B: BucketStore>(
+pub fn update<B: BucketTable>(
     buckets: &B,
     location: &mut B::Location,
     now_ns: u64,
@@ -203,18 +203,18 @@ impl Transition {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Search {
-    /// The kind of owner that the hash covers; several limits often share one.
-    pub hashed: OwnerKind,
+    /// The kind of key that the hash covers; several limits often share one.
+    pub hashed: KeyKind,
     /// 1: the search is for one bucket, or for each bucket by itself.
     pub single: u32,
-    /// The hash, for stores that use one.
+    /// The hash, for tables that use one.
     pub hash: u64,
 }
 
 impl Search {
     /// A search for one bucket.
     pub const SINGLE: Self = Self {
-        hashed: OwnerKind::NONE,
+        hashed: KeyKind::NONE,
         single: 1,
         hash: 0,
     };

@@ -56,10 +56,10 @@ pub const fn answer_counter(limit: LimitId, answer: Answer) -> u32 {
     limit.0 as u32 * ANSWERS + answer as u32
 }
 
-/// The number of counters of the bucket store.
-pub const STORE_COUNTERS: u32 = 1;
+/// The number of counters of the bucket table.
+pub const TABLE_COUNTERS: u32 = 1;
 
-/// The index of the bucket store's counter of buckets evicted while in debt.
+/// The index of the bucket table's counter of buckets evicted while in debt.
 pub const LOSSY_EVICTIONS: u32 = 0;
 
 /// The effect of one limit on the packets it matched.

@@ -1,7 +1,7 @@
 //! A packet as limits and sieves see it.
 
 use crate::{
-    owner::OwnerFields,
+    key::KeyFields,
     packet::Facts,
     packet::NameMatch,
     policy::{Class, Tables, rate_index},
@@ -19,7 +19,7 @@ pub struct Packet {
     /// Its arrival time, in nanoseconds.
     pub now: u64,
     /// The policy's classification of the packet's question or server name; set only if limits count by it.
-    pub asked: NameMatch,
+    pub name_match: NameMatch,
 }
 
 impl Packet {
@@ -27,7 +27,7 @@ impl Packet {
     #[must_use]
     #[inline(always)]
     pub fn rate_index<T: Tables>(&self, tables: &T, limit_index: u32) -> u32 {
-        rate_index(tables, &self.class, &self.asked, limit_index)
+        rate_index(tables, &self.class, &self.name_match, limit_index)
     }
 
     /// The parameters at [`Self::rate_index`].
@@ -40,13 +40,13 @@ impl Packet {
         tables.rate(self.rate_index(tables, limit_index))
     }
 
-    /// Collects the fields that can name an owner. `interface` is the daemon's number for the packet's interface.
+    /// Collects the fields that can name a key. `interface` is the daemon's number for the packet's interface.
     #[inline(always)]
-    pub(crate) const fn owner_fields<'a>(&'a self, interface: &'a u32) -> OwnerFields<'a> {
-        OwnerFields {
+    pub(crate) const fn key_fields<'a>(&'a self, interface: &'a u32) -> KeyFields<'a> {
+        KeyFields {
             facts: &self.facts,
             subscriber: &self.class.subscriber,
-            asked: &self.asked,
+            name_match: &self.name_match,
             interface,
         }
     }

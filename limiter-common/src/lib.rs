@@ -9,7 +9,7 @@
 //!
 //! This crate must not contain a map, a helper call, a clock, an allocation or `std`. The frame's bytes, the time, the
 //! policy tables, the buckets, the offenders and the reputation of sources come in through the traits
-//! [`packet::Frame`], [`clock::Clock`], [`policy::Tables`], [`bucket::BucketStore`], [`offender::OffenderStore`] and
+//! [`packet::Frame`], [`clock::Clock`], [`policy::Tables`], [`bucket::BucketTable`], [`offender::OffenderTable`] and
 //! [`reputation::Reputation`].
 //!
 //! BPF's limits shape some code: no reachable panic, no signed or 128-bit division, no slice made of packet pointers,
@@ -20,7 +20,7 @@
 //! The verifier walks every path with the values known there, up to a million instructions:
 //!
 //! * Rare or long steps are global functions, verified once ([`decide`] lists them).
-//! * Loops over the limits are flat. They keep their state in the workspace, which the verifier does not follow, or
+//! * Loops over the limits are flat. They keep their state in scratch memory, which the verifier does not follow, or
 //!   behind [`policy::Tables::opaque`].
 //! * Defaults and overrides share one array: a choice between two tables is two walks.
 //! * The parser reads behind VLAN tags from an unknown start.
@@ -42,6 +42,7 @@ pub mod answer;
 pub mod attachment_facts;
 pub mod ban;
 pub mod bucket;
+pub mod cached_names;
 pub mod clock;
 pub mod connection;
 pub mod cookie;
@@ -49,12 +50,11 @@ pub mod counters;
 pub mod decide;
 pub mod dns;
 pub mod judged;
-pub mod known_names;
+pub mod key;
 pub mod limit;
 pub mod name_hash;
 mod numbered;
 pub mod offender;
-pub mod owner;
 pub mod packet;
 pub mod policy;
 pub mod ratio;

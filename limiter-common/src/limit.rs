@@ -1,4 +1,4 @@
-//! Limits: their costs, their owners, and their names and interned ids.
+//! Limits: their costs, their keys, and their names and interned ids.
 
 mod id_format;
 mod queue_settings;
@@ -13,7 +13,7 @@ pub use self::{
 /// The decision keeps a packet's matching limits as the bits of one `u64`.
 pub const MAX_LIMITS: u32 = 64;
 
-/// The most limits on connections in a policy. Each connection stores one place for each of them.
+/// The most limits on connections in a policy. Each connection stores one count id for each of them.
 pub const MAX_CONNECTION_LIMITS: usize = 8;
 
 /// The most limits on handshakes in a policy. Each handshake is charged to all of them.
@@ -49,7 +49,7 @@ pub enum Cost {
     /// One token per completed TCP handshake, as the network stack reports it. Packets that may open a connection are
     /// checked against the bucket, but spend nothing.
     Handshakes = 4,
-    /// One token per DNS query for a name that is not [known](crate::known_names); other packets are not
+    /// One token per DNS query for a name that is not [cached](crate::cached_names); other packets are not
     /// counted.
     NewNames = 5,
 }
@@ -86,7 +86,7 @@ pub struct BuiltIn {
     pub name: &'static str,
     /// The interned id, the same in every release.
     pub id: LimitId,
-    /// The format of its ids: the owners of its buckets.
+    /// The format of its ids: the keys of its buckets.
     pub id_format: IdFormat,
     /// Its cost.
     pub cost: Cost,
@@ -138,7 +138,7 @@ pub const BUILT_IN: [BuiltIn; 12] = [
 /// interface.
 pub const ANSWER_LIMITS: [LimitId; 3] = [LimitId(13), LimitId(14), LimitId(15)];
 
-/// The ids of the limits on connections by SYN cookies, with the same owners.
+/// The ids of the limits on connections by SYN cookies, with the same keys.
 pub const COOKIE_LIMITS: [LimitId; 3] = [LimitId(16), LimitId(17), LimitId(18)];
 
 /// The first interned id that is not reserved for built-in limits.

@@ -145,7 +145,7 @@ reasons! {
     NameAwaited "name_awaited" Drop
         "It has data of a TCP connection whose name is not read yet, and the policy holds that until it is.",
     NameContradicted "name_contradicted" Drop
-        "It is of a TCP connection whose client has sent different bytes at one place, so that nobody knows its name, \
+        "It is of a TCP connection whose client has sent different bytes at one position, so that nobody knows its name, \
          or has what servers leave out of a connection's bytes.",
     MalformedDns "malformed_dns" Malformed
         "A DNS query whose question cannot be read, and a limit counts queries by it.",

@@ -1,4 +1,4 @@
-//! Reputation of sources apart from their budgets: bans, sieves, standing and cookies. The trait joins the stores that
+//! Reputation of sources apart from their budgets: bans, sieves, standing and cookies. The trait joins the tables that
 //! the kernel program keeps in maps and the native pipeline in memory.
 
 use crate::{
@@ -6,22 +6,22 @@ use crate::{
     ban::{BanKey, BanMatch},
     clock::Clock,
     connection::{
-        Ends, Place,
+        CountId, Ends,
         queue::{Flow, QueueSettings, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
     judged::Packet,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     server_name,
-    sources::StandingStore,
+    sources::StandingTable,
     verdict::Verdict,
 };
 
-/// A store of reputations.
+/// A table of reputations.
 pub trait Reputation {
-    /// The store of sources' standing.
-    fn sources(&self) -> &impl StandingStore;
+    /// The table of sources' standing.
+    fn sources(&self) -> &impl StandingTable;
 
     /// The ban in force on the source, or on a range that contains it.
     fn banned_as<C: Clock>(&self, source: &Address, clock: &C) -> BanMatch;
@@ -35,14 +35,14 @@ pub trait Reputation {
 
     /// Returns whether the name with this keyed hash is known. Not called under a policy without limits on new names.
     #[inline(always)]
-    fn knows_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) -> bool {
+    fn is_name_cached(&self, _features: &Features, _hash: u64, _now_ns: u64) -> bool {
         false
     }
 
-    /// Enters the name with this keyed hash into the known names. Not called under a policy without limits on new
+    /// Enters the name with this keyed hash into the cached names. Not called under a policy without limits on new
     /// names.
     #[inline(always)]
-    fn enter_name(&self, _shape: &Shape, _hash: u64, _now_ns: u64) {}
+    fn enter_name(&self, _features: &Features, _hash: u64, _now_ns: u64) {}
 
     /// Returns whether the address may belong to the host. Not called under a policy without answers.
     fn may_be_own(&self, address: &Address) -> bool;
@@ -50,22 +50,22 @@ pub trait Reputation {
     /// The keys that check DNS cookies. Not called under a policy that does not check them.
     fn cookie_keys(&self) -> CookieKeys;
 
-    /// The number of open connections at a place. Only the native pipeline calls it.
-    fn connections(&self, _place: Place) -> u64 {
+    /// The number of open connections under a count id. Only the native pipeline calls it.
+    fn connections(&self, _count_id: CountId) -> u64 {
         0
     }
 
-    /// The number of clients in a limit's queue at a place. Only the native pipeline calls it.
-    fn waiting(&self, _settings: &QueueSettings, _place: Place, _now_ns: u64) -> u64 {
+    /// The number of clients in a limit's queue under a count id. Only the native pipeline calls it.
+    fn waiting(&self, _settings: &QueueSettings, _count_id: CountId, _now_ns: u64) -> u64 {
         0
     }
 
-    /// Returns whether a connecting client may proceed, by the queue of a limit; `room` is the owner's number of free
+    /// Returns whether a connecting client may proceed, by the queue of a limit; `room` is the key's number of free
     /// connections. Only the native pipeline calls it.
     fn turn(
         &self,
         _settings: &QueueSettings,
-        _place: Place,
+        _count_id: CountId,
         _flow: Flow,
         room: u64,
         _now_ns: u64,
@@ -113,11 +113,11 @@ pub trait Reputation {
     /// Marks a connection as in service. Only the native pipeline calls it.
     fn serve(&self, _ends: &Ends) {}
 
-    /// Marks a connection as waiting for its place. Only the native pipeline calls it.
+    /// Marks a connection as waiting for admission. Only the native pipeline calls it.
     fn make_wait(&self, _ends: &Ends) {}
 
-    /// Counts a connection in service at a place. Only the native pipeline calls it.
-    fn count_connection(&self, _place: Place) {}
+    /// Counts a connection in service under a count id. Only the native pipeline calls it.
+    fn count_connection(&self, _count_id: CountId) {}
 
     /// Counts the result of a query's cookie check.
     fn count_cookie(&self, check: CookieCheck);
@@ -126,7 +126,7 @@ pub trait Reputation {
 /// Has no reputation of any source.
 impl Reputation for () {
     #[inline(always)]
-    fn sources(&self) -> &impl StandingStore {
+    fn sources(&self) -> &impl StandingTable {
         self
     }
 

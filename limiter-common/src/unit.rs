@@ -20,8 +20,8 @@ pub const ODD_UNIT: u32 = MAX_UNITS / 2;
 /// The maximum number of units of each kind: TATs in nanoseconds, and all others.
 pub const MAX_UNITS_OF_KIND: u32 = ODD_UNIT;
 
-/// The known units.
-pub trait KnownUnits {
+/// A table of units by number.
+pub trait UnitTable {
     /// The unit with this number.
     fn unit(&self, number: u32) -> Option<&Unit>;
 

@@ -3,7 +3,7 @@
 use crate::{
     answer::Answer,
     bucket::UpdateOutcome,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     reason::{Action, Reason},
     standing::Standing,
 };
@@ -123,8 +123,8 @@ impl Verdict {
 
     /// Makes the stage of standing decide again: other limits may count the packet now.
     #[inline(always)]
-    pub(crate) const fn decide_again(&mut self, shape: &Shape) {
-        self.would_drop &= shape.of_every_standing();
+    pub(crate) const fn decide_again(&mut self, features: &Features) {
+        self.would_drop &= features.of_every_standing();
     }
 
     /// Takes back a refusal completely, to decide again.
@@ -154,11 +154,12 @@ impl Verdict {
     /// The action on the packet under the policy that decided on it.
     #[inline(always)]
     pub fn action<T: Tables>(&self, tables: &T) -> Action {
-        self.reason.action(if tables.shape().malformed_pass == 1 {
-            Action::Pass
-        } else {
-            Action::Drop
-        })
+        self.reason
+            .action(if tables.features().malformed_pass == 1 {
+                Action::Pass
+            } else {
+                Action::Drop
+            })
     }
 
     /// Applies the listing of the packet's class to `limits`, the limits that count the packet:
@@ -170,8 +171,8 @@ impl Verdict {
             return false;
         };
         let blocked = limits & *blocking;
-        self.would_drop |= blocked & tables.shape().observing;
-        let enforced = blocked & !tables.shape().observing;
+        self.would_drop |= blocked & tables.features().observing;
+        let enforced = blocked & !tables.features().observing;
         if enforced != 0 {
             self.drop_by(Reason::BlockedList, enforced.trailing_zeros());
         }

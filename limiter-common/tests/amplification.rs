@@ -8,7 +8,9 @@ use std::env;
 use etherparse::{IpHeaders, PacketBuilder, PacketBuilderStep, TcpHeader};
 use fastrand::Rng;
 use limiter_common::{
-    answer::{Answer, Exchange, MORE_BYTES, NativeResponder, Response, SHORTEST_FRAME, respond},
+    answer::{
+        Answer, AnswerOutcome, Exchange, MORE_BYTES, NativeResponder, SHORTEST_FRAME, respond,
+    },
     packet::Frame,
 };
 
@@ -66,7 +68,7 @@ fn answer_to(frame: &[u8], answer: Answer) -> Option<usize> {
         return None;
     }
     match respond(&NativeResponder::default(), &mut exchange, answer) {
-        Response::Answer(length) => Some((exchange.link_length() + length) as usize),
+        AnswerOutcome::Answer(length) => Some((exchange.link_length() + length) as usize),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use limiter_policy::policy::CompiledPolicy;
 pub struct PrefixStanding {
     /// The standing; a prefix with several sources is unknown.
     pub standing: Standing,
-    /// Whether the source is proven, even if fresh: by a handshake, by a list, or by a vouch on this node or another
+    /// Whether the source is proven, even if fresh: by a handshake, by a list, or by trust on this node or another
     /// node of the fleet. A source that became familiar just before a shortage is fresh too, but not proven.
     pub is_proven: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) fn standing_of(
         return PrefixStanding::new(Standing::Proven, true);
     }
     let record = record(SourceId::new(at.settings, &address)).current(at);
-    let is_proven = matches!(record.kind(), Kind::Proven | Kind::Vouched | Kind::Heard);
+    let is_proven = matches!(record.kind(), Kind::Proven | Kind::Trusted | Kind::Reported);
     PrefixStanding::new(record.standing(at), is_proven)
 }
 
@@ -70,7 +70,7 @@ lists: [{name: ours, cidr: [192.0.2.53]}]
         let policy = CompiledPolicy::new(&config.policy, 1).unwrap();
         let now = Tick(1_000);
         let at = Moment {
-            settings: &policy.shape.standing,
+            settings: &policy.features.standing,
             shortage: Shortage::NONE.after_refusal(now),
             now,
         };
@@ -86,8 +86,8 @@ lists: [{name: ours, cidr: [192.0.2.53]}]
         assert_eq!(one(Kind::Familiar), (Standing::Fresh, false));
         assert_eq!(one(Kind::Proven), (Standing::Fresh, true));
         assert_eq!(one(Kind::Visited), (Standing::Unknown, false));
-        let vouched = Record::new(Kind::Vouched, false, 0, before, Tick(now.0 + 9));
-        assert_eq!(found("198.51.100.1", 32, vouched), (Standing::Proven, true));
+        let trusted = Record::new(Kind::Trusted, false, 0, before, Tick(now.0 + 9));
+        assert_eq!(found("198.51.100.1", 32, trusted), (Standing::Proven, true));
         let listed = found("192.0.2.53", 32, Record::NONE);
         assert_eq!(listed, (Standing::Proven, true));
         let range = found("198.51.100.0", 24, record(Kind::Proven));

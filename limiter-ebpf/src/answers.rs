@@ -10,13 +10,13 @@ use aya_ebpf::{
 use limiter_common::{
     address::Family,
     answer::{
-        self, Answer, Cookie, Exchange, ListenerReply, Loops, Offer, ROOM, Responder, Response,
-        ServerOptions, respond,
+        self, Answer, AnswerOutcome, Cookie, Exchange, ListenerReply, Loops, Offer, ROOM,
+        Responder, ServerOptions, respond,
     },
     attachment_facts::ethernet_number,
     clock::Clock as _,
     counters::{ANSWER_COUNTERS, Traffic, answer_counter},
-    decide::{Verdict, Workspace},
+    decide::{Scratch, Verdict},
     limit::LimitId,
     packet::{self, TcpState},
     policy::Tables as _,
@@ -54,8 +54,8 @@ pub(crate) struct PendingAnswer {
 pub(crate) fn write<const FRAGS: bool>(
     context: &XdpContext,
     answer: Answer,
-) -> Result<PendingAnswer, Response> {
-    const NOTHING: Response = Response::Nothing;
+) -> Result<PendingAnswer, AnswerOutcome> {
+    const NOTHING: AnswerOutcome = AnswerOutcome::Nothing;
     let (exchange, asked) = copy::<FRAGS>(context).ok_or(NOTHING)?;
     let ethernet = exchange.ethernet_mut();
     if !load(context, 0, ethernet.as_mut_ptr(), LENGTH_OF_ADDRESSES) {
@@ -65,9 +65,9 @@ pub(crate) fn write<const FRAGS: bool>(
         return Err(NOTHING);
     }
     let responder = KernelResponder { context };
-    let response = respond(&responder, exchange, answer);
-    let Response::Answer(length) = response else {
-        return Err(response);
+    let outcome = respond(&responder, exchange, answer);
+    let AnswerOutcome::Answer(length) = outcome else {
+        return Err(outcome);
     };
     let length = length as usize;
     if Exchange::has_room(length) {
@@ -90,14 +90,14 @@ fn is_to_this_host(exchange: &Exchange) -> bool {
     trial::is_on() || globals::is_answered(destination)
 }
 
-/// Finds the DNS cookie of the workspace's packet.
+/// Finds the DNS cookie of the current packet.
 #[inline(always)]
 pub(crate) fn find_cookie<const FRAGS: bool, Location>(
     context: &XdpContext,
-    workspace: &mut Workspace<Location>,
+    scratch: &mut Scratch<Location>,
 ) {
     let exchange = copy::<FRAGS>(context).map(|(exchange, _)| &*exchange);
-    workspace.find_cookie(exchange, &OutlinedLoops);
+    scratch.find_cookie(exchange, &LoopFunctions);
 }
 
 /// The state of the connection of a segment, not its first, that finds a listening socket: the state depends on a SYN
@@ -110,7 +110,7 @@ pub(crate) fn state_by_cookie<const FRAGS: bool>(context: &XdpContext) -> TcpSta
     if !answer::is_plain_segment(exchange) {
         return TcpState::Unclear;
     }
-    match listener::ask(context, exchange) {
+    match listener::query(context, exchange) {
         ListenerReply::Valid => TcpState::Cookie,
         _ => TcpState::None,
     }
@@ -157,14 +157,14 @@ fn load(context: &XdpContext, offset: u32, to: *mut u8, length: u32) -> bool {
 }
 
 impl PendingAnswer {
-    /// The response to the packet, if the limits of answers allow the answer.
+    /// The outcome for the packet, if the limits of answers allow the answer.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "it is at most as long as the room"
     )]
-    pub(crate) const fn response(&self) -> Response {
-        Response::Answer(self.length as u32)
+    pub(crate) const fn outcome(&self) -> AnswerOutcome {
+        AnswerOutcome::Answer(self.length as u32)
     }
 
     /// Replaces the frame by the answer; returns whether that succeeded. If not, the frame is damaged and must be
@@ -254,8 +254,8 @@ impl Responder for KernelResponder<'_> {
     }
 
     #[inline(always)]
-    fn ask(&self, exchange: &Exchange) -> ListenerReply {
-        listener::ask(self.context, exchange)
+    fn query_listener(&self, exchange: &Exchange) -> ListenerReply {
+        listener::query(self.context, exchange)
     }
 
     #[inline(always)]
@@ -272,7 +272,7 @@ impl Responder for KernelResponder<'_> {
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {
     let written = match write_to(exchange) {
-        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &OutlinedLoops),
+        Some(exchange) => answer::write(exchange, Answer::of_number(answer), &LoopFunctions),
         None => answer::WriteOutcome::Nothing,
     };
     written.number()
@@ -295,15 +295,15 @@ extern "C" fn limiter_write_syn_ack(
     let (mss, kept) = (mss as u16, ServerOptions::of_number(kept));
     let cookie = Cookie { number, mss, kept };
     match write_to(exchange) {
-        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &OutlinedLoops),
+        Some(exchange) => answer::write_syn_ack(exchange, cookie, clock_ms, &LoopFunctions),
         None => 0,
     }
 }
 
 /// Makes each loop a function of its own, for the verifier.
-struct OutlinedLoops;
+struct LoopFunctions;
 
-impl Loops for OutlinedLoops {
+impl Loops for LoopFunctions {
     #[inline(always)]
     fn sum(&self, exchange: &Exchange, from: u32, length: u32) -> u64 {
         limiter_sum(exchange, from, length)
@@ -348,7 +348,7 @@ extern "C" fn limiter_name_length(exchange: *const Exchange, at: u32) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_cookie_option(exchange: *const Exchange, record: u32, end: u32) -> u32 {
-    if MapTables.shape().cookie_port == 0 {
+    if MapTables.features().cookie_port == 0 {
         return 0;
     }
     match read(exchange) {
@@ -371,8 +371,8 @@ extern "C" fn limiter_offer(exchange: *const Exchange, first: u32) -> u64 {
 /// states), because older verifiers walk these functions even then.
 #[inline(always)]
 fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
-    let shape = MapTables.shape();
-    if !shape.answers() && shape.cookie_port == 0 && !shape.asks_for_tcp_states() {
+    let features = MapTables.features();
+    if !features.answers() && features.cookie_port == 0 && !features.needs_tcp_states() {
         return None;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this
@@ -383,8 +383,8 @@ fn read<'a>(exchange: *const Exchange) -> Option<&'a Exchange> {
 /// [`read`] for writing. `None` if the policy has neither answers nor SYN cookies.
 #[inline(always)]
 fn write_to<'a>(exchange: *mut Exchange) -> Option<&'a mut Exchange> {
-    let shape = MapTables.shape();
-    if !shape.answers() && !shape.asks_for_tcp_states() {
+    let features = MapTables.features();
+    if !features.answers() && !features.needs_tcp_states() {
         return None;
     }
     // SAFETY: as above.

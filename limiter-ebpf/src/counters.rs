@@ -28,8 +28,8 @@ static STANDING_TRAFFIC: PerCpuArray<LimitTraffic, { STANDING_COUNTERS as usize 
 /// Counts a frame under its reason, and under the limits that passed or dropped it.
 #[inline(always)]
 pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
-    let shape = MapTables.shape();
-    let index = shape.interface * REASON_COUNT + verdict.reason as u32;
+    let features = MapTables.features();
+    let index = features.interface * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         unsafe { *counter += carried };
@@ -37,7 +37,7 @@ pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
     match action {
         Action::Pass => {
             count_passed(carried, verdict.matched, verdict.would_drop);
-            if shape.reserving_anything() != 0 && verdict.standing().is_some() {
+            if features.reserving_anything() != 0 && verdict.standing().is_some() {
                 let standing = verdict.standing_number();
                 limiter_count_standing(
                     carried.packets,
@@ -51,7 +51,7 @@ pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
         Action::Drop => {
             if let Some(limit_index) = verdict.denied_by() {
                 of_limit(limit_index, |traffic| traffic.dropped += carried);
-                if shape.reserving_anything() & 1 << (limit_index & 63) != 0 {
+                if features.reserving_anything() & 1 << (limit_index & 63) != 0 {
                     of_standing(limit_index, verdict.standing_number(), |traffic| {
                         traffic.dropped += carried;
                     });
@@ -88,7 +88,7 @@ extern "C" fn limiter_count_standing(
     standing: u32,
 ) -> u32 {
     // Older verifiers walk this function even if no limit reserves.
-    let matched = matched & MapTables.shape().reserving_anything();
+    let matched = matched & MapTables.features().reserving_anything();
     if matched == 0 {
         return 0;
     }
@@ -107,7 +107,7 @@ extern "C" fn limiter_count_standing(
 /// The indices of all limits. The verifier needs a constant bound.
 #[inline(always)]
 fn limit_indices() -> impl Iterator<Item = u32> {
-    let count = MapTables.shape().limit_count;
+    let count = MapTables.features().limit_count;
     (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }
 

@@ -120,7 +120,7 @@ pub(crate) struct FirstPiece {
 impl Frame for FirstPiece {
     #[inline(always)]
     fn link(&self) -> Link {
-        globals::shape().link
+        globals::features().link
     }
 
     #[inline(always)]
@@ -171,7 +171,7 @@ struct Pieces {
 impl Frame for Pieces {
     #[inline(always)]
     fn link(&self) -> Link {
-        globals::shape().link
+        globals::features().link
     }
 
     #[inline(always)]

@@ -6,12 +6,12 @@ use core::{arch::asm, cell::UnsafeCell};
 use aya_ebpf::Global;
 use limiter_common::{
     answer::SocketFields, attachment_facts::AttachmentFacts, connection::RouteFields,
-    name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Shape,
+    name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Features,
 };
 
-/// The shape of the policy.
+/// The features of the policy.
 #[unsafe(no_mangle)]
-static SHAPE: Shape = Shape::EMPTY;
+static FEATURES: Features = Features::EMPTY;
 
 /// The offsets of the kernel's fields that decide on the options of connections.
 #[unsafe(no_mangle)]
@@ -39,8 +39,8 @@ pub(crate) static READS_KERNEL: Global<u8> = Global::new(0);
 pub(crate) static RECORDS_OFFENDERS: Global<u8> = Global::new(0);
 
 #[inline(always)]
-pub(crate) fn shape() -> &'static Shape {
-    as_set(&SHAPE)
+pub(crate) fn features() -> &'static Features {
+    as_set(&FEATURES)
 }
 
 #[inline(always)]

@@ -33,7 +33,7 @@ const HAS_ROOM: i64 = -2;
 
 /// Asks the listening socket of the exchange's segment.
 #[inline(always)]
-pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
+pub(crate) fn query(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
     if trial::is_on() {
         return answer::assumed(exchange, trial::socket());
     }
@@ -55,7 +55,7 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
         return ListenerReply::Nothing;
     }
     let socket = socket.cast::<c_void>();
-    let heard = if answer::is_syn(exchange) {
+    let reply = if answer::is_syn(exchange) {
         // SAFETY: the socket was looked up; both headers lie in the exchange, and the helper only
         // reads them. It refuses a socket that does not listen.
         let cookie = unsafe {
@@ -93,7 +93,7 @@ pub(crate) fn ask(context: &XdpContext, exchange: &Exchange) -> ListenerReply {
     };
     // SAFETY: the socket was looked up, and no code uses it afterwards.
     unsafe { bpf_sk_release(socket) };
-    heard
+    reply
 }
 
 /// Whether a looked-up socket listens. If not, it belongs to a connection.

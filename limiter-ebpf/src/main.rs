@@ -19,12 +19,12 @@ mod connections;
 mod counters;
 mod frame;
 mod globals;
+mod key_shares;
 mod listener;
 mod log;
 mod names;
 mod offenders;
 mod own_connections;
-mod owner_shares;
 mod refused_questions;
 mod reputation;
 mod server_names;
@@ -84,21 +84,21 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
     let carried = Traffic::of_frame(frame.length());
-    let Some(workspace) = buckets::workspace() else {
+    let Some(scratch) = buckets::scratch() else {
         // Never happens: the map has this element for each CPU.
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
         return finish(context, carried, &verdict);
     };
     // The entry charges no bucket, so the strategies of the limits do not matter.
-    match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, workspace) {
+    match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, scratch) {
         EntryOutcome::Decided(verdict) => finish(context, carried, &verdict),
         EntryOutcome::Banned => {
-            stages::hand_over::<FRAGS>(context, Stage::Banned, workspace.traffic())
+            stages::hand_over::<FRAGS>(context, Stage::Banned, scratch.traffic())
         }
         EntryOutcome::Undecided => {
-            match Stage::first(tables::MapTables.shape(), workspace.verdict().matched) {
-                Some(stage) => stages::hand_over::<FRAGS>(context, stage, workspace.traffic()),
-                None => finish(context, workspace.traffic(), workspace.verdict()),
+            match Stage::first(tables::MapTables.features(), scratch.verdict().matched) {
+                Some(stage) => stages::hand_over::<FRAGS>(context, stage, scratch.traffic()),
+                None => finish(context, scratch.traffic(), scratch.verdict()),
             }
         }
     }

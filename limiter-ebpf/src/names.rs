@@ -6,7 +6,7 @@ use aya_ebpf::{
     btf_maps::PerCpuArray, helpers::bpf_xdp_load_bytes, macros::btf_map, programs::XdpContext,
 };
 use limiter_common::{
-    decide::Workspace,
+    decide::Scratch,
     dns::{self, HEADER, MOST_BYTES, Message, NameLoops},
     name_hash::NameKeys,
     packet::Datagram,
@@ -32,12 +32,12 @@ const MAX_START: usize = 0x4000;
 #[btf_map]
 static QUESTION: PerCpuArray<Message, 1> = PerCpuArray::new();
 
-/// Finds the question of the workspace's packet, if it matters.
+/// Finds the question of the current packet, if it matters.
 #[inline(always)]
-pub(crate) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
-    if workspace.asks_for_question(&MapTables) {
-        let message = copy(context, workspace.datagram());
-        workspace.note_question(&MapTables, message, &OutlinedLoops);
+pub(crate) fn find(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) {
+    if scratch.needs_question(&MapTables) {
+        let message = copy(context, scratch.datagram());
+        scratch.record_question(&MapTables, message, &LoopFunctions);
     }
 }
 
@@ -107,9 +107,9 @@ pub(crate) fn present() -> Option<&'static Message> {
 }
 
 /// Makes each loop a function of its own, for the verifier.
-struct OutlinedLoops;
+struct LoopFunctions;
 
-impl NameLoops for OutlinedLoops {
+impl NameLoops for LoopFunctions {
     #[inline(always)]
     fn walk(&self, message: &mut Message) -> u64 {
         limiter_walk_name(message)
@@ -156,7 +156,7 @@ extern "C" fn limiter_walk_name(message: *mut Message) -> u64 {
 #[inline(never)]
 extern "C" fn limiter_sum_words(message: *mut Message, start: u32, end: u32) -> u64 {
     if let Some(message) = passed(message) {
-        dns::sum(MapTables.name_keys(), message, start, end, &OutlinedLoops);
+        dns::sum(MapTables.name_keys(), message, start, end, &LoopFunctions);
     }
     // A global function must return a number.
     0
@@ -170,7 +170,7 @@ fn word(message: &Message, at: u32) -> u64 {
     // SAFETY: the message has room for eight bytes from there on, and all of them are initialised: maps begin as zeros.
     // All machines that limiter supports read unaligned words.
     unsafe {
-        asm!("{0} = *(u64 *)({1} + 0)", out(reg) word, in(reg) message.place(at),
+        asm!("{0} = *(u64 *)({1} + 0)", out(reg) word, in(reg) message.pointer_at(at),
             options(pure, readonly, nostack));
     }
     u64::from_le(word)
@@ -179,7 +179,7 @@ fn word(message: &Message, at: u32) -> u64 {
 /// The index of a hash's slot in the table of names.
 #[inline(always)]
 pub(crate) fn find_slot(hash: u64) -> u32 {
-    dns::find_slot(&MapTables, hash, &OutlinedLoops)
+    dns::find_slot(&MapTables, hash, &LoopFunctions)
 }
 
 /// Calls [`dns::probe_further`]; a global function like the one above.
@@ -194,7 +194,7 @@ extern "C" fn limiter_probe_further(hash: u64) -> u32 {
 #[inline(never)]
 extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, labels: u32) -> u64 {
     match passed(message) {
-        Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &OutlinedLoops),
+        Some(message) => dns::find_longer(&MapTables, message, count, end, labels, &LoopFunctions),
         None => u64::MAX,
     }
 }
@@ -203,7 +203,7 @@ extern "C" fn limiter_find_longer(message: *mut Message, count: u32, end: u32, l
 /// functions even then.
 #[inline(always)]
 fn passed<'a>(message: *mut Message) -> Option<&'a mut Message> {
-    if !asks() {
+    if !are_needed() {
         return None;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is this CPU's, and no other code
@@ -213,6 +213,6 @@ fn passed<'a>(message: *mut Message) -> Option<&'a mut Message> {
 
 /// Whether any limit needs a question.
 #[inline(always)]
-fn asks() -> bool {
-    MapTables.shape().by_name != 0
+fn are_needed() -> bool {
+    MapTables.features().by_name != 0
 }

@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     judged::Packet,
-    offender::{Dropper, Offender, OffenderKey, OffenderStore, RecordOutcome, Recording},
+    offender::{Dropper, Offender, OffenderKey, OffenderTable, RecordOutcome, Recording},
     policy::Tables,
 };
 
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 3;
 
 pub(crate) struct MapOffenders;
 
-impl OffenderStore for MapOffenders {
+impl OffenderTable for MapOffenders {
     #[inline(always)]
     fn record<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
         if globals::RECORDS_OFFENDERS.load() != 0 {
@@ -58,16 +58,16 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
     {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         let recording = unsafe { &mut *recording };
-        let name = OffenderKey::of_asked(&MapTables, packet, limit_index, by);
+        let name = OffenderKey::of_packet_name(&MapTables, packet, limit_index, by);
         recording.record(
             packet.now,
-            || store(&key, packet.now),
+            || enter(&key, packet.now),
             || {
                 let name = name?;
                 if let Some((named_by, _)) = name.name() {
                     refused_questions::report(named_by, packet.now);
                 }
-                Some(store(&name, packet.now))
+                Some(enter(&name, packet.now))
             },
         );
     }
@@ -75,7 +75,7 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
 }
 
 #[inline(always)]
-fn store(key: &OffenderKey, now_ns: u64) -> RecordOutcome {
+fn enter(key: &OffenderKey, now_ns: u64) -> RecordOutcome {
     for _ in 0..ATTEMPTS {
         if let Some(offender) = OFFENDERS.get_ptr_mut(key) {
             // SAFETY: an element of the map: aligned words that stay mapped. Other CPUs add to

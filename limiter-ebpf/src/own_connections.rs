@@ -15,8 +15,8 @@ static OWN_CONNECTIONS: LruHashMap<Ends, u64, 1> = LruHashMap::new();
 
 /// Whether the policy treats own and other connections differently.
 #[inline(always)]
-pub(crate) fn are_noted() -> bool {
-    globals::shape().own_connections != 0
+pub(crate) fn are_recorded() -> bool {
+    globals::features().own_connections != 0
 }
 
 /// Adds a connection that the host opens.
@@ -31,8 +31,8 @@ pub(crate) fn begun(cookie: u64, ends: &Ends) {
 #[inline(always)]
 pub(crate) fn ended(cookie: u64, ends: &Ends) {
     // SAFETY: the value is copied at once.
-    let noted = unsafe { OWN_CONNECTIONS.get(ends) }.copied();
-    if noted == Some(cookie) {
+    let recorded = unsafe { OWN_CONNECTIONS.get(ends) }.copied();
+    if recorded == Some(cookie) {
         let _ = OWN_CONNECTIONS.remove(ends);
     }
 }
@@ -51,11 +51,11 @@ pub(crate) fn have(packet: &Packet) -> bool {
 #[inline(never)]
 extern "C" fn limiter_is_of_own_connection(packet: *const Packet) -> u32 {
     // Older verifiers walk this function even if the policy does not need it.
-    if !are_noted() {
+    if !are_recorded() {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is part of the workspace, which
-    // is this CPU's, and the caller does not change it meanwhile.
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is part of the scratch memory,
+    // which is this CPU's, and the caller does not change it meanwhile.
     let Some(packet) = (unsafe { packet.as_ref() }) else {
         return 0;
     };

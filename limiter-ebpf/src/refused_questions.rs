@@ -37,7 +37,7 @@ pub(crate) fn report(named_by: NamedBy, now_ns: u64) {
     if let Some(message) = names::present() {
         // SAFETY: the message has room for that many bytes, and all of them are written: maps begin as
         // zeros.
-        let bytes = unsafe { slice::from_raw_parts(message.place(0), MOST_BYTES) };
+        let bytes = unsafe { slice::from_raw_parts(message.pointer_at(0), MOST_BYTES) };
         let _ = REFUSED_QUESTIONS.output_untyped::<[u8]>(bytes, u64::from(BPF_RB_NO_WAKEUP));
     }
 }

@@ -1,6 +1,6 @@
 //! The stages after the entry: separate programs, which hand over by tail calls.
 //!
-//! The CPU's workspace carries the packet's state between them. Each stage has a program for frames
+//! The CPU's scratch memory carries the packet's state between them. Each stage has a program for frames
 //! in any number of pieces, and one for kernels that support only frames of one piece: the kernel
 //! does not mix programs of the two kinds in one array.
 
@@ -11,9 +11,9 @@ use aya_ebpf::{
     programs::XdpContext,
 };
 use limiter_common::{
-    answer::{Answer, Response},
+    answer::{Answer, AnswerOutcome},
     counters::Traffic,
-    decide::{Pipeline, Progress, STAGE_COUNT, Stage, Verdict, Workspace},
+    decide::{Pipeline, Progress, STAGE_COUNT, Scratch, Stage, Verdict},
     limit::MAX_LIMITS,
     policy::Tables as _,
     reason::Reason,
@@ -85,7 +85,7 @@ programs! {
     limiter_standing limiter_standing_linear Standing;
     limiter_cookies limiter_cookies_linear Cookies;
     limiter_sieves limiter_sieves_linear Sieves;
-    limiter_place limiter_place_linear Place;
+    limiter_admit limiter_admit_linear Admit;
     limiter_charge limiter_charge_linear Charge;
     limiter_observe limiter_observe_linear Observe;
     limiter_enter_name limiter_enter_name_linear EnterName;
@@ -95,7 +95,7 @@ programs! {
 
 #[inline(always)]
 fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
-    let Some(workspace) = buckets::workspace() else {
+    let Some(scratch) = buckets::scratch() else {
         // Never happens: the map has this element for each CPU.
         return finish(
             context,
@@ -104,28 +104,28 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         );
     };
     if stage == Stage::Answer {
-        return answer::<FRAGS>(context, workspace);
+        return answer::<FRAGS>(context, scratch);
     }
     if stage == Stage::Banned {
-        return count_hit(context, workspace);
+        return count_hit(context, scratch);
     }
     if stage == Stage::Names {
-        names::find(context, workspace);
+        names::find(context, scratch);
     }
     if stage == Stage::ServerNames {
-        server_names::find::<FRAGS>(context, workspace);
+        server_names::find::<FRAGS>(context, scratch);
     }
     if stage == Stage::TcpState {
-        tcp_state::find::<FRAGS>(context, workspace);
+        tcp_state::find::<FRAGS>(context, scratch);
     }
     if stage == Stage::Connections {
-        connections::note_full(context, workspace);
+        connections::record_full_limits(context, scratch);
     }
-    if stage == Stage::Place {
-        connections::take_place(workspace);
+    if stage == Stage::Admit {
+        connections::admit(scratch);
     }
     if stage == Stage::Cookies {
-        answers::find_cookie::<FRAGS, _>(context, workspace);
+        answers::find_cookie::<FRAGS, _>(context, scratch);
     }
     let progress = if matches!(
         stage,
@@ -133,77 +133,74 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
             | Stage::ServerNames
             | Stage::TcpState
             | Stage::Connections
-            | Stage::Place
+            | Stage::Admit
             | Stage::Standing
             | Stage::Cookies
             | Stage::EnterName
     ) {
         // Only limits of GCRA reserve, and most policies have few reserving limits.
-        pipeline::<false, 16>().run(stage, workspace)
-    } else if MapTables.shape().windows == 0 {
+        pipeline::<false, 16>().run(stage, scratch)
+    } else if MapTables.features().windows == 0 {
         // Most policies use only GCRA: the code of other strategies is not verified then.
-        pipeline::<false, MAX_LIMITS>().run(stage, workspace)
+        pipeline::<false, MAX_LIMITS>().run(stage, scratch)
     } else {
         // The verifier walks all strategies for each limit that is prepared inline.
-        pipeline::<true, 1>().run(stage, workspace)
+        pipeline::<true, 1>().run(stage, scratch)
     };
     let next = match progress {
         Progress::Decided => None,
-        Progress::Undecided => stage.next(MapTables.shape()),
+        Progress::Undecided => stage.next(MapTables.features()),
         Progress::Answer => Some(Stage::Answer),
         Progress::Again => Some(Stage::Standing),
-        Progress::Place => Some(Stage::Place),
+        Progress::Admit => Some(Stage::Admit),
         Progress::Cookie => Some(Stage::Cookies),
     };
     if let Some(next) = next {
-        hand_over::<FRAGS>(context, next, workspace.traffic())
+        hand_over::<FRAGS>(context, next, scratch.traffic())
     } else {
-        finish(context, workspace.traffic(), workspace.verdict())
+        finish(context, scratch.traffic(), scratch.verdict())
     }
 }
 
-/// Counts the workspace's packet, which a ban drops.
+/// Counts the current packet, which a ban drops.
 #[inline(always)]
-fn count_hit(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) -> u32 {
-    pipeline::<false, 0>().run(Stage::Banned, workspace);
-    // A constant, not the workspace's verdict: so the code for other verdicts is removed.
+fn count_hit(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) -> u32 {
+    pipeline::<false, 0>().run(Stage::Banned, scratch);
+    // A constant, not the verdict in scratch memory: so the code for other verdicts is removed.
     let verdict = Verdict::without_limits(Reason::Banned);
-    finish(context, workspace.traffic(), &verdict)
+    finish(context, scratch.traffic(), &verdict)
 }
 
-/// Answers the workspace's dropped packet, if that is possible and the limits of answers allow it.
+/// Answers the dropped packet, if that is possible and the limits of answers allow it.
 #[inline(always)]
-fn answer<const FRAGS: bool>(
-    context: &XdpContext,
-    workspace: &mut Workspace<BucketLocation>,
-) -> u32 {
-    let written = if pipeline::<false, 0>().is_awaited(workspace) {
-        answers::write::<FRAGS>(context, workspace.verdict().answer())
+fn answer<const FRAGS: bool>(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) -> u32 {
+    let written = if pipeline::<false, 0>().is_awaited(scratch) {
+        answers::write::<FRAGS>(context, scratch.verdict().answer())
     } else {
-        Err(Response::Nothing)
+        Err(AnswerOutcome::Nothing)
     };
-    let response = match &written {
-        Ok(written) => written.response(),
-        Err(response) => *response,
+    let outcome = match &written {
+        Ok(written) => written.outcome(),
+        Err(outcome) => *outcome,
     };
-    if workspace.set_response(response).is_some() {
+    if scratch.set_answer_outcome(outcome).is_some() {
         // The limits of answers are of GCRA, and prepared by calls.
-        pipeline::<false, 0>().run(Stage::Answer, workspace);
+        pipeline::<false, 0>().run(Stage::Answer, scratch);
     }
     let mut sent = None;
     if let Ok(written) = written
-        && workspace.verdict().answer() != Answer::Drop
+        && scratch.verdict().answer() != Answer::Drop
     {
         if written.replaces(context) {
             sent = Some(written);
         } else {
-            workspace.verdict_mut().set_answer(Answer::Drop);
+            scratch.verdict_mut().set_answer(Answer::Drop);
         }
     }
-    let action = finish(context, workspace.traffic(), workspace.verdict());
+    let action = finish(context, scratch.traffic(), scratch.verdict());
     match sent {
         Some(written) => {
-            written.count(workspace.verdict());
+            written.count(scratch.verdict());
             xdp_action::XDP_TX
         }
         None => action,

@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_probe_read_kernel, programs::XdpContext};
 use limiter_common::{
     counters::Traffic,
-    packet::superframe::{SuperframeFields, Superframes, estimated, noted},
+    packet::superframe::{SuperframeFields, Superframes, estimated, recorded},
 };
 
 use crate::globals;
@@ -40,13 +40,14 @@ extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
     // SAFETY: the fields are valid; volatile, because the loader may write meanwhile.
     let fields = unsafe { globals::superframes().read_volatile() };
     let length = length as u64;
-    let noted = if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Noted as u32 {
-        read(context, &fields, length)
-    } else {
-        None
-    };
-    let Traffic { packets, bytes } = match noted {
-        Some(noted) => noted,
+    let recorded =
+        if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Recorded as u32 {
+            read(context, &fields, length)
+        } else {
+            None
+        };
+    let Traffic { packets, bytes } = match recorded {
+        Some(recorded) => recorded,
         None => estimated(length, fields.mtu.into()),
     };
     packets << PACKETS | bytes
@@ -67,7 +68,7 @@ fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<
         |offset: u32| core::ptr::with_exposed_provenance(info.wrapping_add(offset.into()) as usize);
     let gso_size = value::<u16>(in_info(fields.gso_size))?;
     let gso_segments = value::<u16>(in_info(fields.gso_segments))?;
-    Some(noted(length, gso_size.into(), gso_segments.into()))
+    Some(recorded(length, gso_size.into(), gso_segments.into()))
 }
 
 /// Reads a value from the kernel's memory; `None`: the address is not mapped.

@@ -9,11 +9,11 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
+    key::BucketKey,
     limit::{LimitId, MAX_LIMIT_IDS, MAX_LIMITS},
     name_hash::NameKeys,
-    owner::BucketKey,
     policy::NameSlot,
-    policy::{self, Child, Class, LimitEntry, Masks, Node, Shape, Stretch, Tables},
+    policy::{self, Child, Class, Features, LimitEntry, Masks, Node, Stretch, Tables},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
     strategy::{
@@ -22,7 +22,7 @@ use limiter_common::{
     },
 };
 
-use crate::{globals, owner_shares};
+use crate::{globals, key_shares};
 
 const READ_ONLY: usize = BPF_F_RDONLY_PROG as usize;
 
@@ -80,13 +80,13 @@ extern "C" fn limiter_descend(node: u32, high: u64, low: u64) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_without_otherwise(matched: u64) -> u64 {
-    policy::without_otherwise(&globals::shape().otherwise, matched)
+    policy::without_otherwise(&globals::features().otherwise, matched)
 }
 
 impl Tables for MapTables {
     #[inline(always)]
-    fn shape(&self) -> &Shape {
-        globals::shape()
+    fn features(&self) -> &Features {
+        globals::features()
     }
 
     #[inline(always)]
@@ -135,13 +135,13 @@ impl Tables for MapTables {
     }
 
     #[inline(always)]
-    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
-        Parts::new(owner_shares::share(bucket, wanted, now_ns))
+    fn key_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
+        Parts::new(key_shares::share(bucket, wanted, now_ns))
     }
 
     #[inline(always)]
-    fn note_wanting(&self, bucket: &BucketKey) {
-        owner_shares::note_wanting(bucket);
+    fn record_demand(&self, bucket: &BucketKey) {
+        key_shares::record_demand(bucket);
     }
 
     #[inline(always)]

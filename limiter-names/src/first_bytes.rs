@@ -1,4 +1,4 @@
-//! The first bytes of connections with a known outcome: retransmissions at their places must be the same.
+//! The first bytes of connections with a known outcome: retransmissions at their positions must be the same.
 
 use crate::{flow::Flow, table::Table};
 
@@ -45,7 +45,7 @@ impl FirstBytesCache {
         self.kept.get(flow).map_or(&[], |kept| &kept.bytes)
     }
 
-    /// Whether a segment has the kept bytes at their places. Evicted bytes agree with no segment.
+    /// Whether a segment has the kept bytes at their positions. Evicted bytes agree with no segment.
     pub(crate) fn agrees(&self, flow: &Flow, sequence: u32, payload: &[u8]) -> bool {
         let Some(FirstBytes { first, bytes }) = self.kept.get(flow) else {
             return false;
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn only_the_same_bytes_agree_wherever_a_segment_begins_and_ends() {
-        let mut heard = FirstBytesCache::new(100);
+        let mut cache = FirstBytesCache::new(100);
         // The numbers wrap.
         let first = u32::MAX - 2;
-        heard.keep(0, flow(1), first, b"0123456789");
-        assert_eq!(heard.bytes(&flow(1)), b"0123456789");
-        assert_eq!(heard.bytes(&flow(2)), b"");
-        for (place, payload, agrees) in [
+        cache.keep(0, flow(1), first, b"0123456789");
+        assert_eq!(cache.bytes(&flow(1)), b"0123456789");
+        assert_eq!(cache.bytes(&flow(2)), b"");
+        for (position, payload, agrees) in [
             (0, &b"0123456789"[..], true),
             (0, b"012345678X", false),
             (3, b"345", true),
@@ -109,22 +109,26 @@ mod tests {
             (u32::MAX - 4, b"far", true),
             (1 << 31, b"far", true),
         ] {
-            let sequence = first.wrapping_add(place);
-            assert_eq!(heard.agrees(&flow(1), sequence, payload), agrees, "{place}");
+            let sequence = first.wrapping_add(position);
+            assert_eq!(
+                cache.agrees(&flow(1), sequence, payload),
+                agrees,
+                "{position}"
+            );
         }
     }
 
     #[test]
     fn what_gave_way_cannot_be_compared() {
-        let mut heard = FirstBytesCache::new(25);
+        let mut cache = FirstBytesCache::new(25);
         for port in 1..=3 {
-            heard.keep(0, flow(port), 7, b"0123456789");
+            cache.keep(0, flow(port), 7, b"0123456789");
         }
-        let agreeing = [1, 2, 3].map(|port| heard.agrees(&flow(port), 7, b"0"));
+        let agreeing = [1, 2, 3].map(|port| cache.agrees(&flow(port), 7, b"0"));
         assert_eq!(agreeing, [false, true, true]);
-        heard.forget(&flow(2));
-        heard.keep(0, flow(3), 7, b"abc");
-        assert_eq!(heard.bytes, 3);
-        assert!(heard.agrees(&flow(3), 7, b"abcd") && !heard.agrees(&flow(2), 7, b"0"));
+        cache.forget(&flow(2));
+        cache.keep(0, flow(3), 7, b"abc");
+        assert_eq!(cache.bytes, 3);
+        assert!(cache.agrees(&flow(3), 7, b"abcd") && !cache.agrees(&flow(2), 7, b"0"));
     }
 }

@@ -5,9 +5,9 @@
 //! here:
 //!
 //! * The first name stands. Later bytes of the flow do not change it.
-//! * Over TCP a sender has one byte for each place of its stream. If a client sends a different byte at a place already
-//!   read, the server may take either: the flow is *contradictory*, and has no name. So the bytes behind an outcome are
-//!   kept, and compared with retransmissions.
+//! * Over TCP a sender has one byte for each position of its stream. If a client sends a different byte at a position
+//!   already read, the server may take either: the flow is *contradictory*, and has no name. So the bytes behind an
+//!   outcome are kept, and compared with retransmissions.
 //! * A second hello of TLS must have the name of the first, or its connection is contradictory, too.
 //! * Over TCP a flow without a name stays without one. Over UDP it does not: a server does not answer a datagram that
 //!   it cannot decrypt, so its client could send one first, and then any name.
@@ -38,7 +38,7 @@ pub struct FollowerSettings {
     /// The most bytes of their names; at least the bytes of one.
     pub name_bytes: usize,
     /// The most bytes of connections kept for comparison with retransmissions; at least the bytes of one.
-    pub heard_bytes: usize,
+    pub first_bytes: usize,
     /// The number of pieces read in a second. One client, which is an address or a /64 of IPv6, gets a sixteenth. A
     /// tenth of each may come at once.
     pub pieces_a_second: u32,
@@ -57,7 +57,7 @@ impl Default for FollowerSettings {
             },
             flows: 1 << 17,
             name_bytes: 1 << 23,
-            heard_bytes: 1 << 26,
+            first_bytes: 1 << 26,
             pieces_a_second: 10_000,
         }
     }
@@ -108,7 +108,7 @@ struct Side {
     /// The bytes of the names.
     name_bytes: usize,
     /// The bytes behind each outcome; unused over UDP.
-    heard: FirstBytesCache,
+    first_bytes: FirstBytesCache,
     followed: PieceCounts,
 }
 
@@ -177,10 +177,10 @@ impl Follower {
     }
 
     /// The first bytes of a connection, from which its outcome was read, as long as they are kept. Retransmissions at
-    /// their places must be the same.
+    /// their positions must be the same.
     #[must_use]
     pub fn first_bytes(&self, flow: &Flow) -> &[u8] {
-        self.of(flow.protocol).heard.bytes(flow)
+        self.of(flow.protocol).first_bytes.bytes(flow)
     }
 
     /// The flows with a kept outcome, and their names. When the relevant names change, the caller re-evaluates these
@@ -232,7 +232,7 @@ impl Side {
             budgets: Budgets::new(settings.pieces_a_second),
             kept: Table::new(),
             name_bytes: 0,
-            heard: FirstBytesCache::new(settings.heard_bytes),
+            first_bytes: FirstBytesCache::new(settings.first_bytes),
             followed: PieceCounts::default(),
         }
     }
@@ -262,7 +262,7 @@ impl Side {
         }
         self.followed.pieces += 1;
         let outcome = match segment {
-            // Its place in the connection is unknown; it may belong to none.
+            // Its position in the connection is unknown; it may belong to none.
             Segment::Tcp { first: None, .. } => Some(Outcome::NoName(NoName::NoBeginning)),
             _ => self.reader.feed(now_ns, flow, segment),
         };
@@ -290,12 +290,13 @@ impl Side {
         {
             let last = self.reader.last();
             let read = hello.and_then(|length| last.get(..length));
-            self.heard.keep(now_ns, flow, first, read.unwrap_or(last));
+            self.first_bytes
+                .keep(now_ns, flow, first, read.unwrap_or(last));
         }
         let bytes = length(name.as_ref());
         while let Some((oldest, _)) = self.kept.oldest() {
-            let has_place = self.kept.len() < self.settings.flows as usize;
-            if has_place && self.name_bytes + bytes <= self.settings.name_bytes {
+            let has_room = self.kept.len() < self.settings.flows as usize;
+            if has_room && self.name_bytes + bytes <= self.settings.name_bytes {
                 break;
             }
             self.forget(&oldest);
@@ -338,13 +339,13 @@ impl Side {
         match segment {
             Segment::Tcp {
                 sequence, payload, ..
-            } => !self.heard.agrees(flow, sequence, payload),
+            } => !self.first_bytes.agrees(flow, sequence, payload),
             Segment::Udp { .. } => false,
         }
     }
 
     fn forget(&mut self, flow: &Flow) {
-        self.heard.forget(flow);
+        self.first_bytes.forget(flow);
         if let Some(name) = self.kept.remove(flow) {
             self.name_bytes -= length(name.as_ref());
         }
@@ -354,7 +355,7 @@ impl Side {
         self.reader.memory()
             + self.kept.memory()
             + self.name_bytes
-            + self.heard.memory()
+            + self.first_bytes.memory()
             + self.budgets.memory()
     }
 }

@@ -150,7 +150,7 @@ pub enum NoName {
     Address,
     /// The client's name is not a valid host name.
     Refused,
-    /// The client sent different bytes at one place of a TCP connection, and the server may take either.
+    /// The client sent different bytes at one position of a TCP connection, and the server may take either.
     Contradictory,
 }
 
@@ -212,7 +212,7 @@ impl NoName {
             Self::Unnamed => "the client names no server",
             Self::Address => "the client names an address",
             Self::Refused => "no host can be called what the client names",
-            Self::Contradictory => "the client sent different bytes at one place",
+            Self::Contradictory => "the client sent different bytes at one position",
         }
     }
 }

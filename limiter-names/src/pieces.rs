@@ -7,16 +7,16 @@
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     bytes: Vec<u8>,
-    /// The places of the bytes: sorted, without overlaps.
+    /// The positions of the bytes: sorted, without overlaps.
     runs: Vec<Run>,
 }
 
 /// Consecutive bytes of the stream, kept one behind the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The place of the first byte in the stream.
+    /// The position of the first byte in the stream.
     offset: u16,
-    /// Its place among the kept bytes.
+    /// Its position among the kept bytes.
     at: u16,
     length: u16,
 }
@@ -64,7 +64,7 @@ impl Pieces {
     fn agrees(&self, run: Run, offset: usize, data: &[u8]) -> bool {
         let start = run.start().max(offset);
         let end = run.end().min(offset + data.len());
-        let kept = |place| run.at() + (place - run.start());
+        let kept = |position| run.at() + (position - run.start());
         start >= end || data[start - offset..end - offset] == self.bytes[kept(start)..kept(end)]
     }
 
@@ -100,7 +100,7 @@ impl Pieces {
         1
     }
 
-    /// Moves all bytes up by `by` places; drops bytes that would move to `most` or above.
+    /// Moves all bytes up by `by` positions; drops bytes that would move to `most` or above.
     pub(crate) fn shift(&mut self, by: usize, most: u16) {
         let most = usize::from(most);
         self.runs.retain_mut(|run| {

@@ -10,8 +10,8 @@ const NONE: u32 = u32::MAX;
 /// Flows in the order in which they began, with a value each.
 #[derive(Debug)]
 pub(crate) struct Table<V> {
-    places: HashMap<Flow, u32>,
-    /// The largest capacity of `places` so far: its memory is never given back, but its reported capacity is lower
+    indices: HashMap<Flow, u32>,
+    /// The largest capacity of `indices` so far: its memory is never given back, but its reported capacity is lower
     /// while entries are marked as removed.
     capacity: usize,
     slots: Vec<Slot<V>>,
@@ -34,7 +34,7 @@ struct Slot<V> {
 impl<V> Table<V> {
     pub(crate) fn new() -> Self {
         Self {
-            places: HashMap::new(),
+            indices: HashMap::new(),
             capacity: 0,
             slots: Vec::new(),
             free: NONE,
@@ -44,22 +44,22 @@ impl<V> Table<V> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.indices.len()
     }
 
     pub(crate) fn contains(&self, flow: &Flow) -> bool {
-        self.places.contains_key(flow)
+        self.indices.contains_key(flow)
     }
 
     pub(crate) fn get(&self, flow: &Flow) -> Option<&V> {
-        let place = *self.places.get(flow)?;
-        let kept = self.slots.get(place as usize)?.kept.as_ref();
+        let index = *self.indices.get(flow)?;
+        let kept = self.slots.get(index as usize)?.kept.as_ref();
         kept.map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, flow: &Flow) -> Option<&mut V> {
-        let place = *self.places.get(flow)?;
-        let kept = self.slots.get_mut(place as usize)?.kept.as_mut();
+        let index = *self.indices.get(flow)?;
+        let kept = self.slots.get_mut(index as usize)?.kept.as_mut();
         kept.map(|(_, value)| value)
     }
 
@@ -82,32 +82,32 @@ impl<V> Table<V> {
             before: self.newest,
             after: NONE,
         };
-        let place = if let Some(free) = self.slots.get_mut(self.free as usize) {
-            let place = self.free;
+        let index = if let Some(free) = self.slots.get_mut(self.free as usize) {
+            let index = self.free;
             self.free = free.after;
             *free = slot;
-            place
+            index
         } else {
             // The settings bound the number of slots below 2^32.
-            let place = u32::try_from(self.slots.len()).unwrap_or(NONE);
+            let index = u32::try_from(self.slots.len()).unwrap_or(NONE);
             self.slots.push(slot);
-            place
+            index
         };
         match self.slots.get_mut(self.newest as usize) {
-            Some(newest) => newest.after = place,
-            None => self.oldest = place,
+            Some(newest) => newest.after = index,
+            None => self.oldest = index,
         }
-        self.newest = place;
-        self.places.insert(flow, place);
-        self.capacity = self.capacity.max(self.places.capacity());
+        self.newest = index;
+        self.indices.insert(flow, index);
+        self.capacity = self.capacity.max(self.indices.capacity());
     }
 
     pub(crate) fn remove(&mut self, flow: &Flow) -> Option<V> {
-        let place = self.places.remove(flow)?;
-        let slot = self.slots.get_mut(place as usize)?;
+        let index = self.indices.remove(flow)?;
+        let slot = self.slots.get_mut(index as usize)?;
         let (_, value) = slot.kept.take()?;
         let (before, after) = (slot.before, slot.after);
-        slot.after = mem::replace(&mut self.free, place);
+        slot.after = mem::replace(&mut self.free, index);
         match self.slots.get_mut(before as usize) {
             Some(slot) => slot.after = after,
             None => self.oldest = after,
@@ -126,15 +126,15 @@ impl<V> Table<V> {
     }
 }
 
-/// The memory of one of the standard library's hash tables: a power of two of places, an eighth of them free, each with
+/// The memory of one of the standard library's hash tables: a power of two of slots, an eighth of them free, each with
 /// a control byte, and 16 bytes more.
 fn hash_table(capacity: usize, entry: usize) -> usize {
-    let places = match capacity {
+    let slots = match capacity {
         0 => return 0,
         1..8 => (capacity + 1).next_power_of_two(),
         _ => capacity / 7 * 8,
     };
-    (places * entry).next_multiple_of(16) + places + 16
+    (slots * entry).next_multiple_of(16) + slots + 16
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Tcp {
     }
 
     /// Adds the bytes that a segment has among the first `most` bytes. Returns `false` if they differ from earlier
-    /// bytes at the same places.
+    /// bytes at the same positions.
     pub(crate) fn add(
         &mut self,
         sequence: u32,
@@ -137,7 +137,7 @@ mod tests {
         tcp.pieces.beginning(&mut Vec::new()).to_vec()
     }
 
-    /// Adds pieces of `0123456789abcdef`, by their places in it.
+    /// Adds pieces of `0123456789abcdef`, by their positions in it.
     fn collected(first: Option<u32>, pieces: &[(usize, usize)]) -> Vec<u8> {
         const TEXT: &[u8] = b"0123456789abcdef";
         // The sequence numbers wrap on the way.

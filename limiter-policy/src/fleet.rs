@@ -68,9 +68,9 @@ pub struct StoreAddress {
     pub tls: bool,
     /// Its ACL user; `None`: the default one.
     pub user: Option<String>,
-    /// The places of its servers, or of the Sentinels that know them; they are tried in turn.
-    pub places: Vec<StorePlace>,
-    /// The server's name at these Sentinels; `None`: the places are servers.
+    /// The addresses of its servers, or of the Sentinels that know them; they are tried in turn.
+    pub endpoints: Vec<StoreEndpoint>,
+    /// The server's name at these Sentinels; `None`: these are servers.
     pub sentinel: Option<String>,
     /// The number of the database.
     pub database: u16,
@@ -84,7 +84,7 @@ impl fmt::Display for StoreAddress {
         if let Some(user) = &self.user {
             write!(formatter, "{user}@")?;
         }
-        for (number, StorePlace { host, port }) in self.places.iter().enumerate() {
+        for (number, StoreEndpoint { host, port }) in self.endpoints.iter().enumerate() {
             let comma = if number > 0 { "," } else { "" };
             if host.contains(':') {
                 write!(formatter, "{comma}[{host}]:{port}")?;
@@ -102,7 +102,7 @@ impl fmt::Display for StoreAddress {
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StorePlace {
+pub struct StoreEndpoint {
     /// The name or the address of the host.
     pub host: String,
     /// Its port.

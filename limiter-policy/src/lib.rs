@@ -9,11 +9,11 @@
 pub mod config;
 pub mod file;
 pub mod fleet;
+pub mod fraction;
 pub mod interface;
 pub mod lists;
 pub mod policy;
 pub mod prefix;
 pub mod secrets;
-pub mod share;
 mod target;
 pub mod text;

@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn nothing_in_a_text_acts() {
         let text = "a\n<0>\u{1b}[2J\u{9b}1m\u{202e}\u{2028}\r\t\u{e0041}\u{7f}ä漢";
-        let told = r"a\n<0>\u{1b}[2J\u{9b}1m\u{202e}\u{2028}\r\t\u{e0041}\u{7f}ä漢";
-        assert_eq!(one_line(text), told);
-        let lines = told.replacen(r"\n", "\n", 1).replacen(r"\t", "\t", 1);
+        let reported = r"a\n<0>\u{1b}[2J\u{9b}1m\u{202e}\u{2028}\r\t\u{e0041}\u{7f}ä漢";
+        assert_eq!(one_line(text), reported);
+        let lines = reported.replacen(r"\n", "\n", 1).replacen(r"\t", "\t", 1);
         assert_eq!(visible(text), lines);
         let json = serde_json::to_string(text).unwrap();
         let shown = visible_json(&json);

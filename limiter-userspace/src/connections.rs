@@ -173,14 +173,14 @@ mod tests {
     #[tokio::test]
     async fn each_asker_is_served_before_the_next_one_comes() {
         let mut connections = Connections::new("a listener", 1);
-        let (told, mut served) = oneshot::channel();
+        let (reported, mut served) = oneshot::channel();
         connections
             .serve(async {
                 // The receiver lives as long as the test.
-                let _ = told.send("an answer");
+                let _ = reported.send("a response");
             })
             .await;
-        assert_eq!(served.try_recv(), Ok("an answer"));
+        assert_eq!(served.try_recv(), Ok("a response"));
     }
 
     #[tokio::test]

@@ -177,7 +177,9 @@ fn check_bursts(policy: &Policy, interface: &Interface, link: Link) -> Result<()
         .iter()
         .filter(|limit| limit.cost == Cost::Bytes)
     {
-        let least = limit.floor().map_or(frame, |floor| floor.cost(frame));
+        let least = limit
+            .minimum_share()
+            .map_or(frame, |minimum_share| minimum_share.cost(frame));
         let rates = limit.overrides.iter().map(|other| other.rate);
         for rate in limit.default.into_iter().chain(rates) {
             if rate.burst < least {

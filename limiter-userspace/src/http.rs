@@ -32,14 +32,14 @@ use crate::{
     control::SocketFile,
     daemon::{
         Daemon, Worker,
-        pulse::{BEAT, Pulse, Pulses},
+        watchdog::{CHECK_IN_INTERVAL, ThreadWatchdog, WatchedThread},
     },
 };
 
 const MOST: usize = 64;
 
 /// The timeout of a request's head.
-const TO_ASK: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest life of a connection.
 pub(crate) const TO_END: Duration = Duration::from_secs(30);
@@ -98,12 +98,12 @@ impl Port {
         Ok(Self::Unix(file, listener))
     }
 
-    /// Serves on a thread of its own, with its own runtime. `pulse`: the thread's heartbeat for the watchdog.
+    /// Serves on a thread of its own, with its own runtime. `watched`: the thread's entry in the watchdog.
     pub(crate) fn serve(
         self,
         thread: &str,
         daemon: Arc<Daemon>,
-        pulse: fn(&Pulses) -> &Pulse,
+        watched: fn(&ThreadWatchdog) -> &WatchedThread,
         serve: impl AsyncFnOnce(BoundListener, &Arc<Daemon>) -> Infallible + Send + 'static,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -129,7 +129,7 @@ impl Port {
                         () = ended.notified() => {}
                     }
                 });
-                pulse(daemon.pulses()).end();
+                watched(daemon.watchdog()).end();
             },
             move || end.notify_one(),
         )
@@ -137,7 +137,7 @@ impl Port {
 }
 
 /// A service that answers requests without reading their bodies.
-pub(crate) trait Answers:
+pub(crate) trait HttpService:
     Service<
         Request<Incoming>,
         Response = Response<Self::Content>,
@@ -147,11 +147,11 @@ pub(crate) trait Answers:
     + Send
     + 'static
 {
-    /// The body of its answers.
+    /// The body of its responses.
     type Content: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
 }
 
-impl<S, B> Answers for S
+impl<S, B> HttpService for S
 where
     S: Service<
             Request<Incoming>,
@@ -170,8 +170,8 @@ where
 pub(crate) async fn serve(
     listener: BoundListener,
     name: &'static str,
-    pulse: &Pulse,
-    answers: impl Answers,
+    watched: &WatchedThread,
+    service: impl HttpService,
 ) -> Infallible {
     match listener {
         BoundListener::Tcp(listener) => {
@@ -179,10 +179,10 @@ pub(crate) async fn serve(
                 let (stream, address) = listener.accept().await?;
                 Ok((stream, Peer::at(address.ip())))
             };
-            accept(next, name, pulse, answers).await
+            accept(next, name, watched, service).await
         }
         BoundListener::Unix(listener, file) => {
-            // Other users' connections are closed at once, without an answer.
+            // Other users' connections are closed at once, without a response.
             let next = async || loop {
                 let (stream, _) = listener.accept().await?;
                 if file.admits(&stream).unwrap_or(false) {
@@ -190,7 +190,7 @@ pub(crate) async fn serve(
                     break Ok((stream, Peer::User(user.ok())));
                 }
             };
-            accept(next, name, pulse, answers).await
+            accept(next, name, watched, service).await
         }
     }
 }
@@ -198,19 +198,19 @@ pub(crate) async fn serve(
 async fn accept<S>(
     mut next: impl AsyncFnMut() -> io::Result<(S, Peer)>,
     name: &'static str,
-    pulse: &Pulse,
-    answers: impl Answers,
+    watched: &WatchedThread,
+    service: impl HttpService,
 ) -> Infallible
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut connections = Connections::new(name, MOST);
-    let mut beats = interval(BEAT);
+    let mut check_ins = interval(CHECK_IN_INTERVAL);
     loop {
         tokio::select! {
-            _ = beats.tick() => pulse.beat(),
+            _ = check_ins.tick() => watched.check_in(),
             (stream, peer) = connections.accept(&mut next) => {
-                connections.serve(converse(stream, peer, name, answers.clone())).await;
+                connections.serve(converse(stream, peer, name, service.clone())).await;
             }
         }
     }
@@ -221,11 +221,11 @@ async fn converse(
     client: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
     name: &'static str,
-    answers: impl Answers,
+    service: impl HttpService,
 ) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(TO_ASK)
+        .header_read_timeout(HEAD_TIMEOUT)
         .keep_alive(false)
         .max_header_size(MAX_HEAD)
         .max_buf_size(2 * MAX_HEAD)
@@ -234,7 +234,7 @@ async fn converse(
             TokioIo::new(client),
             service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(peer);
-                answers.call(request)
+                service.call(request)
             }),
         );
     match timeout(TO_END, connection).await {
@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// The length of an answer, in bytes: more than is in flight at once.
+    /// The length of a response, in bytes: more than is in flight at once.
     const LONG: usize = 100_000;
 
     /// The most bytes in flight.
@@ -267,11 +267,11 @@ mod tests {
     async fn lasts<C: Future>(client: impl FnOnce(DuplexStream) -> C) -> Duration {
         let (ours, theirs) = duplex(ON_THE_WAY);
         let begun = Instant::now();
-        let answers = service_fn(async |_| {
+        let service = service_fn(async |_| {
             let text = Bytes::from(vec![b'x'; LONG]);
             Ok::<_, Infallible>(Response::new(Full::new(text)))
         });
-        let conversation = converse(ours, Peer::User(None), "the tests' port", answers);
+        let conversation = converse(ours, Peer::User(None), "the tests' port", service);
         tokio::select! {
             () = conversation => {}
             _ = client(theirs) => panic!("the client has ended first"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_its_answer_is_left() {
+    async fn a_client_that_does_not_read_its_response_is_left() {
         let took = lasts(async |mut client| {
             client.write_all(REQUEST).await.unwrap();
             sleep(2 * TO_END).await;
@@ -323,16 +323,16 @@ mod tests {
             sleep(2 * TO_END).await;
         })
         .await;
-        assert!(is_about(took, TO_ASK), "{took:?}");
+        assert!(is_about(took, HEAD_TIMEOUT), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_has_its_answer() {
+    async fn a_client_that_reads_has_its_response() {
         let took = lasts(async |mut client| {
             client.write_all(REQUEST).await.unwrap();
-            let mut answer = Vec::new();
-            client.read_to_end(&mut answer).await.unwrap();
-            assert!(answer.ends_with(&vec![b'x'; LONG]));
+            let mut response = Vec::new();
+            client.read_to_end(&mut response).await.unwrap();
+            assert!(response.ends_with(&vec![b'x'; LONG]));
             sleep(TO_END).await;
         })
         .await;

@@ -17,7 +17,7 @@ use crate::{
     forwarding,
     netlink::{
         Channel, DumpError,
-        sockets::{ask, request},
+        sockets::{dump_sockets, request},
     },
 };
 
@@ -55,7 +55,7 @@ async fn listening() -> Result<BTreeSet<u16>, DumpError> {
     for family in [AF_INET, AF_INET6] {
         let port = |socket: InetResponse| Some(socket.header.socket_id.source_port);
         let request = request(IPPROTO_TCP, family, StateFlags::LISTEN);
-        ports.extend(ask(&mut sockets, request, &[], port).await?);
+        ports.extend(dump_sockets(&mut sockets, request, &[], port).await?);
     }
     Ok(ports)
 }
@@ -175,7 +175,7 @@ mod tests {
             ..host(Some("1\n"))
         };
         let ports = ", destination-port: [80, 8000-8100]";
-        for (ports, listening, is_told) in [
+        for (ports, listening, is_reported) in [
             (ports, &[][..], true),
             (ports, &[22, 443, 8101], true),
             (ports, &[22, 8050], false),
@@ -183,8 +183,12 @@ mod tests {
             ("", &[], true),
             ("", &[22], false),
         ] {
-            let told = warning_of("syn-cookie", ports, &forwarding(listening));
-            assert_eq!(told.is_some(), is_told, "{ports} {listening:?}: {told:?}");
+            let reported = warning_of("syn-cookie", ports, &forwarding(listening));
+            assert_eq!(
+                reported.is_some(),
+                is_reported,
+                "{ports} {listening:?}: {reported:?}"
+            );
         }
         let unknown = Host {
             listening: None,

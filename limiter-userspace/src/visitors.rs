@@ -1,6 +1,6 @@
 //! Serves pages and metrics only to requests that use one of their names, against DNS rebinding: a site that
 //! points its own name at this host makes its visitors' browsers send requests here, and must not read the
-//! answers.
+//! responses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,11 +23,11 @@ impl Visitors {
     }
 
     /// Returns whether a request may be answered. Its target must not name a host in place of the header.
-    pub(crate) fn may_ask(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        uri.authority().is_none() && self.may_look(headers)
+    pub(crate) fn is_own_request(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        uri.authority().is_none() && self.has_own_host(headers)
     }
 
-    fn may_look(&self, headers: &HeaderMap) -> bool {
+    fn has_own_host(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return false;
@@ -76,20 +76,24 @@ mod tests {
 
     use super::*;
 
-    fn may_look(listen: &str, fields: &[(HeaderName, &'static str)]) -> bool {
+    fn has_own_host(listen: &str, fields: &[(HeaderName, &'static str)]) -> bool {
         let hosts = vec!["limiter.example.org".to_owned()];
         let visitors = Visitors::new(listen.parse().ok(), hosts);
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
         }
-        visitors.may_look(&headers)
+        visitors.has_own_host(&headers)
     }
 
     #[test]
     fn the_page_has_names() {
         let check = |host: &'static str, expected| {
-            assert_eq!(may_look("127.0.0.1", &[(HOST, host)]), expected, "{host}");
+            assert_eq!(
+                has_own_host("127.0.0.1", &[(HOST, host)]),
+                expected,
+                "{host}"
+            );
         };
         for host in [
             "127.0.0.1:9471",
@@ -117,9 +121,9 @@ mod tests {
         ] {
             check(host, false);
         }
-        assert!(may_look("192.0.2.1", &[(HOST, "192.0.2.1:9471")]));
-        assert!(may_look("0.0.0.0", &[(HOST, "192.0.2.1:9471")]));
-        assert!(!may_look("0.0.0.0", &[(HOST, "attacker.example")]));
+        assert!(has_own_host("192.0.2.1", &[(HOST, "192.0.2.1:9471")]));
+        assert!(has_own_host("0.0.0.0", &[(HOST, "192.0.2.1:9471")]));
+        assert!(!has_own_host("0.0.0.0", &[(HOST, "attacker.example")]));
     }
 
     #[test]
@@ -127,15 +131,18 @@ mod tests {
         let visitors = Visitors::new(None, Vec::new());
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
         for (uri, expected) in [("/metrics", true), ("http://localhost/metrics", false)] {
-            assert_eq!(visitors.may_ask(&uri.parse().unwrap(), &headers), expected);
+            assert_eq!(
+                visitors.is_own_request(&uri.parse().unwrap(), &headers),
+                expected
+            );
         }
     }
 
     #[test]
     fn one_host_and_no_other_origin() {
-        assert!(!may_look("127.0.0.1", &[]));
+        assert!(!has_own_host("127.0.0.1", &[]));
         let both = [(HOST, "localhost"), (HOST, "localhost")];
-        assert!(!may_look("127.0.0.1", &both));
+        assert!(!has_own_host("127.0.0.1", &both));
         for (origin, expected) in [
             ("http://localhost:9471", true),
             ("https://limiter.example.org", true),
@@ -144,7 +151,7 @@ mod tests {
             ("localhost", false),
         ] {
             let fields = [(HOST, "localhost"), (ORIGIN, origin)];
-            assert_eq!(may_look("127.0.0.1", &fields), expected, "{origin}");
+            assert_eq!(has_own_host("127.0.0.1", &fields), expected, "{origin}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     built_targets::BuiltTargets, command, privileges, run, servers::SERVERS, setup, workspace,
 };
 
-/// The measurements to take, and the place of the results.
+/// The measurements to take, and the path of the results.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure less, in under three minutes; no document is written.

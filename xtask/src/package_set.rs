@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use ebpf_build::Places;
+use ebpf_build::SearchPath;
 
 use crate::{apt::Apt, architecture::Architecture, workspace};
 
@@ -44,10 +44,12 @@ impl PackageSet {
     /// Returns the path of a program: the installed one, else the unpacked one.
     pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
         let is_own = self.architecture == Architecture::Own;
-        let installed = is_own.then(|| Places::of_this_process().find(program));
+        let installed = is_own.then(|| SearchPath::of_this_process().find(program));
         installed.flatten().or_else(|| {
             let root = self.root();
-            let mut unpacked = PROGRAMS.iter().map(|place| root.join(place).join(program));
+            let mut unpacked = PROGRAMS
+                .iter()
+                .map(|directory| root.join(directory).join(program));
             unpacked.find(|file| file.is_file())
         })
     }
@@ -75,18 +77,20 @@ impl PackageSet {
     /// Returns a search path with these directories in front.
     fn before(&self, variable: &str, directories: &[&str]) -> OsString {
         let others = env::var_os(variable).unwrap_or_default();
-        join(self.places(directories).chain(split(&others)))
+        join(self.unpacked(directories).chain(split(&others)))
     }
 
     /// Returns a search path with these directories at the end.
     fn behind(&self, variable: &str, directories: &[&str]) -> OsString {
         let others = env::var_os(variable).unwrap_or_default();
-        join(split(&others).chain(self.places(directories)))
+        join(split(&others).chain(self.unpacked(directories)))
     }
 
-    fn places(&self, directories: &[&str]) -> impl Iterator<Item = PathBuf> {
+    fn unpacked(&self, directories: &[&str]) -> impl Iterator<Item = PathBuf> {
         let root = self.root();
-        directories.iter().map(move |place| root.join(place))
+        directories
+            .iter()
+            .map(move |directory| root.join(directory))
     }
 
     /// Returns the shell command that unpacks the packages.
@@ -108,9 +112,9 @@ impl PackageSet {
 }
 
 fn split(paths: &OsString) -> impl Iterator<Item = PathBuf> {
-    env::split_paths(paths).filter(|place| place.is_absolute())
+    env::split_paths(paths).filter(|directory| directory.is_absolute())
 }
 
-fn join(places: impl Iterator<Item = PathBuf>) -> OsString {
-    env::join_paths(places).unwrap_or_default()
+fn join(directories: impl Iterator<Item = PathBuf>) -> OsString {
+    env::join_paths(directories).unwrap_or_default()
 }

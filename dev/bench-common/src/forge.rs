@@ -59,8 +59,8 @@ pub struct Forge {
 
 /// A table of the times at which sources were first used. Its size is a power of two.
 pub trait Times {
-    /// Returns the number of places.
-    fn places(&self) -> u64;
+    /// Returns the number of slots.
+    fn slots(&self) -> u64;
     /// Returns the first use of the source with this index, in nanoseconds.
     fn at(&self, index: u64) -> u64;
     /// Sets the first use of a source, in place of an earlier source's.
@@ -160,7 +160,7 @@ impl Forge {
     #[inline(always)]
     fn next_source(&mut self, now_ns: u64, times: &impl Times) -> u64 {
         if self.again_after_ns != 0 {
-            let earliest = self.drawn.saturating_sub(times.places());
+            let earliest = self.drawn.saturating_sub(times.slots());
             if self.repeated < earliest {
                 self.repeated = earliest;
             }
@@ -261,26 +261,26 @@ mod tests {
 
     use super::*;
 
-    struct Places(RefCell<Vec<u64>>);
+    struct Slots(RefCell<Vec<u64>>);
 
-    impl Places {
-        fn new(places: usize) -> Self {
-            Self(RefCell::new(vec![0; places]))
+    impl Slots {
+        fn new(slots: usize) -> Self {
+            Self(RefCell::new(vec![0; slots]))
         }
     }
 
-    impl Times for Places {
-        fn places(&self) -> u64 {
+    impl Times for Slots {
+        fn slots(&self) -> u64 {
             self.0.borrow().len() as u64
         }
 
         fn at(&self, index: u64) -> u64 {
-            self.0.borrow()[usize::try_from(index % self.places()).unwrap()]
+            self.0.borrow()[usize::try_from(index % self.slots()).unwrap()]
         }
 
         fn set(&self, index: u64, now_ns: u64) {
-            let place = usize::try_from(index % self.places()).unwrap();
-            self.0.borrow_mut()[place] = now_ns;
+            let slot = usize::try_from(index % self.slots()).unwrap();
+            self.0.borrow_mut()[slot] = now_ns;
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn each_source_sends_again_after_its_time_and_no_more() {
         let mut forge = twice(100);
-        let times = Places::new(1 << 10);
+        let times = Slots::new(1 << 10);
         let mut used: Vec<Vec<u64>> = vec![Vec::new(); 2000];
         for now in 0..1000 {
             let source = forge.next_source(now, &times);
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn without_room_the_oldest_do_not_send_again() {
         let mut forge = twice(100);
-        let times = Places::new(8);
+        let times = Slots::new(8);
         for now in 0..100 {
             forge.next_source(now, &times);
         }

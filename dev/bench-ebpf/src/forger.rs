@@ -28,7 +28,7 @@ struct FirstUsed;
 
 impl FirstUsed {
     #[inline(always)]
-    fn place(index: u64) -> Option<*mut u64> {
+    fn slot(index: u64) -> Option<*mut u64> {
         let index = u32::try_from(index & FIRST_USED_MASK.load()).ok()?;
         FIRST_USED.get_ptr_mut(index)
     }
@@ -36,21 +36,21 @@ impl FirstUsed {
 
 impl Times for FirstUsed {
     #[inline(always)]
-    fn places(&self) -> u64 {
+    fn slots(&self) -> u64 {
         FIRST_USED_MASK.load() + 1
     }
 
     #[inline(always)]
     fn at(&self, index: u64) -> u64 {
         // SAFETY: the element stays mapped; only one CPU uses the map.
-        Self::place(index).map_or(0, |place| unsafe { *place })
+        Self::slot(index).map_or(0, |slot| unsafe { *slot })
     }
 
     #[inline(always)]
     fn set(&self, index: u64, now_ns: u64) {
-        if let Some(place) = Self::place(index) {
+        if let Some(slot) = Self::slot(index) {
             // SAFETY: likewise.
-            unsafe { *place = now_ns };
+            unsafe { *slot = now_ns };
         }
     }
 }

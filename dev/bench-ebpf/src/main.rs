@@ -1,15 +1,15 @@
 //! The benchmark's programs. The daemon loads none of them.
 //!
-//! [`generator`] makes the flood, [`floors`] has the lowest costs of any program, [`window`] is a limiter like the
+//! [`generator`] makes the flood, [`baselines`] has the lowest costs of any program, [`window`] is a limiter like the
 //! public ones, and [`sink`] counts packets that reach the application. At a real server, [`forger`] makes the flood,
 //! [`ideal`] is the best possible defence, and [`wire`] receives packets that the server's program sends back.
 
 #![no_std]
 #![no_main]
 
+mod baselines;
 mod counted;
 mod drawing;
-mod floors;
 mod forger;
 mod generator;
 mod ideal;

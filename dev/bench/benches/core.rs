@@ -7,7 +7,7 @@ use bench_common::{Layout, Source};
 use criterion::{Criterion, Throughput};
 use limiter_common::{
     answer::Exchange,
-    decide::{Pipeline, Workspace},
+    decide::{Pipeline, Scratch},
     packet,
 };
 use limiter_datapath::{
@@ -75,7 +75,7 @@ fn deciding(criterion: &mut Criterion) {
         let buckets = MemoryBuckets::default();
         let mut now = 0;
         let mut next = frames.iter().cycle();
-        let mut workspace = Workspace::default();
+        let mut scratch = Scratch::default();
         let mut exchange = Exchange::EMPTY;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -88,7 +88,7 @@ fn deciding(criterion: &mut Criterion) {
                     offenders: &(),
                     reputation: &(),
                 };
-                black_box(pipeline.decide(&BytesFrame(bytes), &mut workspace, &mut exchange))
+                black_box(pipeline.decide(&BytesFrame(bytes), &mut scratch, &mut exchange))
             });
         });
     }

@@ -32,7 +32,7 @@ standing: {capacity: 1024, retry: {after: 11950ms, within: 12s}}
 ";
 
 /// Enough trusted sources to fill that table, so that no other source is remembered.
-const VOUCHED: u32 = 20_000;
+const TRUSTED: u32 = 20_000;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 
@@ -78,12 +78,12 @@ impl Scene {
         let secrets = (1..=secrets).map(secret).collect::<Result<Vec<_>>>()?;
         maps.cookies()
             .set(CookieKeys::new(&secrets, unix_ahead_ns()))?;
-        let (shape, now) = (instance.shape(), monotonic_now());
-        for number in 0..VOUCHED {
+        let (features, now) = (instance.features(), monotonic_now());
+        for number in 0..TRUSTED {
             let address = IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + number));
-            let source = SourceId::new(&shape.standing, &address.into());
+            let source = SourceId::new(&features.standing, &address.into());
             let until_ns = now + 3_600_000_000_000;
-            (maps.standing()).note(shape, source, Event::Vouch { until_ns }, now)?;
+            (maps.standing()).record_event(features, source, Event::Trust { until_ns }, now)?;
         }
         Ok(Self {
             instance,

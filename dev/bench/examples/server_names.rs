@@ -31,27 +31,27 @@ const CLIENT: &str = "192.0.2.7";
 const SERVER: &str = "198.51.100.1";
 
 /// The number of first bytes that were read, and their value.
-const HEARD: u32 = 1500;
+const BYTES_READ: u32 = 1500;
 const BYTE: u8 = 7;
 
 /// The clients' ports, the names they ask for, and how many first bytes must be equal when they are sent again.
 const NAMED: [(u16, &str, u32); 3] = [
-    (4001, "www.shop.example", HEARD),
-    (4002, "www.other.test", HEARD),
+    (4001, "www.shop.example", BYTES_READ),
+    (4002, "www.other.test", BYTES_READ),
     (4004, "www.shop.example", 0),
 ];
 
 /// Enters the connections with their names.
-fn note(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
+fn record_flows(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
     let [client, server] = [CLIENT.parse::<IpAddr>()?, SERVER.parse()?];
     let names = &tables.server_names;
-    for (port, name, heard) in NAMED {
-        let asked = names.asked_by_tcp(Some(&name.parse::<DnsName>()?));
+    for (port, name, bytes_read) in NAMED {
+        let asked = names.match_tcp_name(Some(&name.parse::<DnsName>()?));
         let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
-        let flow = flow.with_first_bytes(heard, Records::Read);
+        let flow = flow.with_first_bytes(bytes_read, Records::Read);
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;
-        let bytes = FirstBytes::new(&[BYTE; HEARD as usize]);
+        let bytes = FirstBytes::new(&[BYTE; BYTES_READ as usize]);
         maps.server_names().add_first_bytes(ends, bytes)?;
     }
     Ok(())
@@ -72,10 +72,10 @@ fn main() -> Result<()> {
             ""
         };
         let limit = format!(", Asked: {{{limit}, {NEVER}}}");
-        scenes.push(Scene::with(name, &limit, more, note)?);
+        scenes.push(Scene::with(name, &limit, more, record_flows)?);
     }
     let frame = Frame::new(CLIENT.parse()?, SERVER.parse()?);
-    let data = |port, to| frame.tcp_data(port, to, (HEARD, 1), &[BYTE; 100]);
+    let data = |port, to| frame.tcp_data(port, to, (BYTES_READ, 1), &[BYTE; 100]);
     let again = |length| frame.tcp_data(NAMED[0].0, 443, (0, 1), &vec![BYTE; length]);
     let frames = [
         ("of the name", data(NAMED[0].0, 443)?),

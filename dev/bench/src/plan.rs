@@ -80,7 +80,7 @@ pub(crate) enum Measure {
     Costs,
     /// Clients under the largest flood.
     Clients,
-    /// Good clients' answers from real servers during a flood.
+    /// Good clients' responses from real servers during a flood.
     Service,
     /// The same before, during and after a flood, as a picture.
     Course,

@@ -272,7 +272,7 @@ fn of_answers(under: &FloodResults, limiter: Option<&Outcome>) -> Vec<Target> {
         Target::new(format!("{flood}, {ANSWERS}: {what}"), bound, "%", measured)
     };
     match under.flood.attack {
-        // A resolver's connection after a truncated answer counts with its query.
+        // A resolver's connection after a truncated response counts with its query.
         Attack::Queries => vec![target(
             "new within one retry over TCP",
             AtLeast(99.0),

@@ -71,10 +71,10 @@ impl Instruction {
 /// may use it, upwards from there.
 pub(super) fn depth(function: &[Instruction]) -> u32 {
     // The offset from the frame pointer for each register that points to the stack.
-    let mut places: [Option<i64>; 16] = [None; 16];
+    let mut bases: [Option<i64>; 16] = [None; 16];
     let mut lowest = 0;
     for instruction in function {
-        places[FRAME_POINTER] = Some(0);
+        bases[FRAME_POINTER] = Some(0);
         let &Instruction {
             code,
             destination,
@@ -83,28 +83,28 @@ pub(super) fn depth(function: &[Instruction]) -> u32 {
             immediate,
         } = instruction;
         let accessed = match code & CLASS {
-            LDX => places[source],
-            ST | STX => places[destination],
+            LDX => bases[source],
+            ST | STX => bases[destination],
             _ => None,
         };
-        lowest = lowest.min(accessed.map_or(0, |place| place + offset));
+        lowest = lowest.min(accessed.map_or(0, |base| base + offset));
         match (code, code & CLASS) {
-            (MOV64_REGISTER, _) => places[destination] = places[source],
+            (MOV64_REGISTER, _) => bases[destination] = bases[source],
             (ADD64_IMMEDIATE, _) => {
-                places[destination] = places[destination].map(|place| place + immediate);
+                bases[destination] = bases[destination].map(|base| base + immediate);
             }
             (CALL, _) => {
                 for register in CALLER_SAVED {
-                    places[register] = None;
+                    bases[register] = None;
                 }
             }
             // The next instruction is reached from elsewhere.
-            (JUMP | EXIT, _) => places = [None; 16],
+            (JUMP | EXIT, _) => bases = [None; 16],
             (CONTINUED, _) => {}
-            (_, LD | LDX | ALU | ALU64) => places[destination] = None,
+            (_, LD | LDX | ALU | ALU64) => bases[destination] = None,
             _ => {}
         }
-        lowest = lowest.min(places[destination].unwrap_or(0));
+        lowest = lowest.min(bases[destination].unwrap_or(0));
     }
     u32::try_from(-lowest).unwrap_or(u32::MAX)
 }
@@ -162,7 +162,7 @@ mod tests {
     const GO_IF: Instruction = instruction(0x15, 1, 0);
 
     #[test]
-    fn finds_the_lowest_place() {
+    fn finds_the_lowest_offset() {
         let check = |expected, function: &[Instruction]| {
             assert_eq!(depth(function), expected, "{function:?}");
         };

@@ -58,7 +58,7 @@ pub fn largest_policy(strategies: &[Strategy]) -> Policy {
                 per_name: (limit_index == 5).then_some(NameKind::Domain),
                 matching: matching(limit_index),
                 ceiling: (limit_index == 0).then_some(CEILING),
-                fleet_nodes: is_in_common(limit_index, strategy).then_some(NODES),
+                fleet_nodes: is_shared(limit_index, strategy).then_some(NODES),
                 overrides: overrides(limit_index, rate(strategy))
                     .chain(override_by_name(limit_index, rate(strategy)))
                     .collect(),
@@ -137,7 +137,7 @@ fn possible(strategy: Strategy, cost: Cost) -> Strategy {
 }
 
 /// Returns whether a fleet shares the limit with this index.
-fn is_in_common(limit_index: u32, strategy: Strategy) -> bool {
+fn is_shared(limit_index: u32, strategy: Strategy) -> bool {
     limit_index != 0 && limit_index.is_multiple_of(2) && strategy == Strategy::Gcra
 }
 
@@ -285,7 +285,7 @@ mod tests {
             }
             let tables = CompiledPolicy::new(&policy, 1).unwrap();
             assert_eq!(tables.limits.len(), MAX_LIMITS as usize);
-            let starts = tables.shape.starts;
+            let starts = tables.features.starts;
             assert!(
                 starts
                     .iter()

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::{places::Places, rustup};
+use crate::{rustup, search_path::SearchPath};
 
 /// A compiler with its library's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +37,12 @@ impl Compiler {
 /// Finds a rustup nightly with the rust-src component, or else the distribution's compiler, if that
 /// includes its library's source.
 #[must_use]
-pub fn find(places: &Places) -> Option<Compiler> {
-    find_nightly(places).or_else(|| find_distribution(places))
+pub fn find(search_path: &SearchPath) -> Option<Compiler> {
+    find_nightly(search_path).or_else(|| find_distribution(search_path))
 }
 
-fn find_nightly(places: &Places) -> Option<Compiler> {
-    let rustup = places.find("rustup")?;
+fn find_nightly(search_path: &SearchPath) -> Option<Compiler> {
+    let rustup = search_path.find("rustup")?;
     rustup::toolchains(&rustup)
         .into_iter()
         .filter(|toolchain| toolchain.name.starts_with("nightly"))
@@ -55,8 +55,8 @@ fn find_nightly(places: &Places) -> Option<Compiler> {
         })
 }
 
-fn find_distribution(places: &Places) -> Option<Compiler> {
-    let bin = places.system().to_path_buf();
+fn find_distribution(search_path: &SearchPath) -> Option<Compiler> {
+    let bin = search_path.system().to_path_buf();
     let sysroot = ask(&bin.join("rustc"), &["--print", "sysroot"])?;
     usable(&bin, Path::new(sysroot.trim_end())).then_some(Compiler {
         origin: Origin::Distribution,
@@ -139,8 +139,9 @@ mod tests {
         }
 
         fn find(&self) -> Option<Origin> {
-            let places = Places::new(vec![self.0.path().join("path")], self.0.path().join("usr"));
-            find(&places).map(|compiler| compiler.origin)
+            let search_path =
+                SearchPath::new(vec![self.0.path().join("path")], self.0.path().join("usr"));
+            find(&search_path).map(|compiler| compiler.origin)
         }
     }
 

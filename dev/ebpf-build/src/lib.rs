@@ -11,8 +11,8 @@ mod error;
 mod installation;
 pub mod linker;
 mod objects;
-mod places;
 mod rustup;
+mod search_path;
 mod strip;
 mod toolchain;
 
@@ -20,5 +20,5 @@ pub use build_script::build_script;
 pub use error::Error;
 pub use installation::Installation;
 pub use objects::{BenchObjects, Builder, Objects};
-pub use places::Places;
+pub use search_path::SearchPath;
 pub use toolchain::{MissingParts, Toolchain};

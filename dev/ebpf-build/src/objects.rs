@@ -8,7 +8,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{error::Error, installation, places::Places, strip::strip, toolchain::Toolchain};
+use crate::{
+    error::Error, installation, search_path::SearchPath, strip::strip, toolchain::Toolchain,
+};
 
 /// The two builds of the same source.
 #[derive(Debug, Clone)]
@@ -73,7 +75,7 @@ impl Builder {
         let target_dir = Self::directory(workspace);
         installation::wait(&target_dir)?;
         Ok(Self {
-            toolchain: Toolchain::find(&Places::of_this_process())?,
+            toolchain: Toolchain::find(&SearchPath::of_this_process())?,
             workspace: workspace.to_path_buf(),
             target_dir,
         })

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     compiler::{self, Compiler, Origin},
     environment, linker,
-    places::Places,
+    search_path::SearchPath,
 };
 
 /// The flags of every build for BPF:
@@ -61,8 +61,8 @@ impl fmt::Display for MissingParts {
 
 impl Toolchain {
     /// Finds a compiler and a linker.
-    pub fn find(places: &Places) -> Result<Self, MissingParts> {
-        match (compiler::find(places), linker::find(places)) {
+    pub fn find(search_path: &SearchPath) -> Result<Self, MissingParts> {
+        match (compiler::find(search_path), linker::find(search_path)) {
             (Some(compiler), Some(linker)) => Ok(Self { compiler, linker }),
             (compiler, linker) => Err(MissingParts {
                 compiler: compiler.is_none(),
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn says_what_is_missing() {
-        let places = Places::new(Vec::new(), PathBuf::from("/nonexistent"));
-        let missing = Toolchain::find(&places).unwrap_err();
+        let search_path = SearchPath::new(Vec::new(), PathBuf::from("/nonexistent"));
+        let missing = Toolchain::find(&search_path).unwrap_err();
         assert_eq!(
             missing,
             MissingParts {

@@ -1,4 +1,4 @@
-//! Any text as a configuration: it is valid, or it is refused with errors that have a place.
+//! Any text as a configuration: it is valid, or it is refused with errors that have a position.
 
 use limiter_policy::{
     config::{self, Diagnostics, Position},
@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Every error is a single line, with a place in the text.
+/// Every error is a single line, with a position in the text.
 fn check(text: &str, diagnostics: &Diagnostics) {
     assert!(diagnostics.iter().next().is_some());
     for diagnostic in diagnostics.iter() {
@@ -38,7 +38,7 @@ fn check(text: &str, diagnostics: &Diagnostics) {
     }
 }
 
-/// Checks that a place is inside the text, or just behind its end. YAML also breaks lines at
+/// Checks that a position is inside the text, or just behind its end. YAML also breaks lines at
 /// carriage returns.
 fn assert_in(text: &str, at: Position) {
     let lines = text.split(['\n', '\r']).count() as u64;

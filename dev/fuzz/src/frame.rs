@@ -6,7 +6,7 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::Layer};
 use limiter_common::{
     address::Address,
     answer::{
-        Answer, Exchange, InlineLoops, MORE_BYTES, NativeResponder, Response, SHORTEST_FRAME,
+        Answer, AnswerOutcome, Exchange, InlineLoops, MORE_BYTES, NativeResponder, SHORTEST_FRAME,
         find_cookie, respond,
     },
     cookie::{CookieCheck, DnsCookie},
@@ -132,7 +132,7 @@ fn answered(frame: &[u8], answer: Answer) -> Vec<u8> {
         return Vec::new();
     }
     match respond(&NativeResponder::default(), &mut exchange, answer) {
-        Response::Answer(_) => answer_frame(frame, &exchange),
+        AnswerOutcome::Answer(_) => answer_frame(frame, &exchange),
         _ => Vec::new(),
     }
 }

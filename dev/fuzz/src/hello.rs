@@ -183,9 +183,9 @@ fn stream(input: &Input<'_>, bytes: &[u8]) {
 fn stream_read(input: &Input<'_>, bytes: &[u8]) -> Option<Outcome> {
     let flow = flow(Protocol::Tcp);
     let first = input.first;
-    let feed = |reader: &mut Reader, place: usize, payload| {
+    let feed = |reader: &mut Reader, position: usize, payload| {
         let segment = Segment::Tcp {
-            sequence: first.wrapping_add(u32::try_from(place).expect("a short stream")),
+            sequence: first.wrapping_add(u32::try_from(position).expect("a short stream")),
             first: Some(first),
             payload,
         };

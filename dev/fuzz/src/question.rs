@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use limiter_common::dns::{MOST_BYTES, Message, ask_message};
+use limiter_common::dns::{MOST_BYTES, Message, match_message};
 use limiter_policy::{
     config,
     policy::{CompiledPolicy, Policy},
@@ -37,7 +37,7 @@ pub fn run(data: &[u8]) {
     // Remains of an earlier message.
     message.begin(0).fill(1);
     message.begin(length as u64)[..length].copy_from_slice(&data[..length]);
-    let asked = ask_message(tables, &mut message);
+    let asked = match_message(tables, &mut message);
     let question = Question::of_message(data);
     for (limit_index, limit) in policy.limits.iter().enumerate() {
         let is_counted = asked.limits >> limit_index & 1 == 1;
@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     }
     assert!(
         question.is_some() || asked.zone == 0 && asked.question == 0,
-        "no question has an owner: {data:x?}"
+        "no question has a key: {data:x?}"
     );
 }
 

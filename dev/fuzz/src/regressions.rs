@@ -22,8 +22,8 @@ fn what_failed_once_holds_now() -> io::Result<()> {
 
 #[test]
 fn every_target_is_known_everywhere() -> io::Result<()> {
-    let names = |place: &str| -> io::Result<BTreeSet<_>> {
-        let files = files(&here().join(place))?;
+    let names = |directory: &str| -> io::Result<BTreeSet<_>> {
+        let files = files(&here().join(directory))?;
         Ok(files.iter().map(|file| stem(file)).collect())
     };
     let known = TARGETS.map(|(name, _)| name.to_owned()).into();

@@ -69,7 +69,7 @@ impl Connector {
                     Ok(())
                 })
                 .with_context(|| format!("cannot connect to {}", self.destination))?;
-            // The last SYN, too, gets the whole time for an answer.
+            // The last SYN, too, gets the whole time for a response.
             while let Some((begun, _)) = pending.front() {
                 thread::sleep((*begun + PATIENCE).saturating_duration_since(Instant::now()));
                 established += settle(&mut pending, Instant::now());

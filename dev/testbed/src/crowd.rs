@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Document {
     /// Its path.
     pub path: &'static str,
-    /// The end of its content, to recognise a complete answer.
+    /// The end of its content, to recognise a complete response.
     pub end: &'static str,
 }
 
@@ -63,9 +63,9 @@ pub struct Sizes {
     /// Clients that connect, and are silent.
     pub idle: usize,
     /// Clients that send an endless request byte by byte. Every other one sends a whole request, and reads
-    /// the answer byte by byte.
+    /// the response byte by byte.
     pub slow: usize,
-    /// Clients that request the document again as soon as they have an answer.
+    /// Clients that request the document again as soon as they have a response.
     pub busy: usize,
 }
 
@@ -87,7 +87,7 @@ pub struct Crowd {
 #[derive(Debug, Default)]
 struct State {
     is_to_leave: AtomicBool,
-    answers: AtomicU64,
+    responses: AtomicU64,
     /// The number of clients that have connected at least once.
     arrived: AtomicUsize,
 }
@@ -119,10 +119,10 @@ impl Crowd {
         }
     }
 
-    /// Returns the number of answers to the busy clients.
+    /// Returns the number of responses to the busy clients.
     #[must_use]
-    pub fn answers(&self) -> u64 {
-        self.state.answers.load(Ordering::Relaxed)
+    pub fn responses(&self) -> u64 {
+        self.state.responses.load(Ordering::Relaxed)
     }
 
     /// Returns the number of clients that have connected, each counted once. The server may have hung up
@@ -198,8 +198,8 @@ fn stay(server: SocketAddr, document: Document, sizes: Sizes, state: &State) {
             });
         }
         scope.spawn(|| linger(server, sizes.idle, &goes_on, state, |_, _| Ok(())));
-        linger(server, sizes.slow, &goes_on, state, |place, stream| {
-            dawdle(place, stream, request)
+        linger(server, sizes.slow, &goes_on, state, |index, stream| {
+            dawdle(index, stream, request)
         });
     });
 }
@@ -239,12 +239,12 @@ fn linger(
 ) {
     let mut clients: Vec<Client> = Vec::new();
     while goes_on() {
-        for (place, client) in clients.iter_mut().enumerate() {
+        for (index, client) in clients.iter_mut().enumerate() {
             if !goes_on() {
                 return;
             }
             let goes_well = match &mut client.stream {
-                Some(stream) => is_open(stream) && act(place, stream).is_ok(),
+                Some(stream) => is_open(stream) && act(index, stream).is_ok(),
                 None => false,
             };
             if !goes_well {
@@ -269,9 +269,9 @@ fn is_open(stream: &TcpStream) -> bool {
     }
 }
 
-/// Sends a byte of a request, or reads one of an answer.
-fn dawdle(place: usize, stream: &mut TcpStream, request: &[u8]) -> io::Result<()> {
-    if place.is_multiple_of(2) {
+/// Sends a byte of a request, or reads one of a response.
+fn dawdle(index: usize, stream: &mut TcpStream, request: &[u8]) -> io::Result<()> {
+    if index.is_multiple_of(2) {
         return stream.write_all(b"G");
     }
     match stream.read(&mut [0]) {
@@ -294,14 +294,14 @@ fn be_busy(
     let mut buffer = vec![0; 1 << 16];
     while goes_on() {
         stream.write_all(request)?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(end.as_bytes()) {
+        let mut response = Vec::new();
+        while !response.ends_with(end.as_bytes()) {
             match stream.read(&mut buffer)? {
                 0 => return Ok(()),
-                read => answer.extend_from_slice(&buffer[..read]),
+                read => response.extend_from_slice(&buffer[..read]),
             }
         }
-        state.answers.fetch_add(1, Ordering::Relaxed);
+        state.responses.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Cuts a process off from the kernel's answers.
+//! Cuts a process off from the kernel's responses.
 
 use std::fs;
 

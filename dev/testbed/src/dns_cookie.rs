@@ -26,8 +26,8 @@ pub fn dns_cookie(secret: &Secret, client: IpAddr, issued: u32) -> [u8; DNS_COOK
     cookie.hash = cookie.hash_by(secret, &Address::from(client));
     let mut bytes = [0; DNS_COOKIE_LENGTH];
     let parts = [cookie.client, cookie.head, cookie.hash];
-    for (place, part) in bytes.chunks_exact_mut(8).zip(parts) {
-        place.copy_from_slice(&part.to_le_bytes());
+    for (chunk, part) in bytes.chunks_exact_mut(8).zip(parts) {
+        chunk.copy_from_slice(&part.to_le_bytes());
     }
     bytes
 }

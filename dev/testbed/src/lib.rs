@@ -8,7 +8,7 @@
 //! Traffic comes from sockets ([`UdpSource`], [`Connector`]) or as frames byte by byte ([`RawSender`] with
 //! [`Frame`]). [`UdpSink`], [`Listener`] and [`RawSink`] count arriving packets per source address;
 //! [`IpSockets`] shows the packets that the network stack delivers. A [`Crowd`] of clients wears a server
-//! out; [`deafen`] keeps the kernel's answers from a process. A [`Load`] is bounded in count and in time. A
+//! out; [`deafen`] keeps the kernel's responses from a process. A [`Load`] is bounded in count and in time. A
 //! [`Tap`] has another driver than a veth pair. [`capture`] builds capture files from frames. An
 //! [`Interrupt`] leaves time to tidy up when the user ends the program.
 //!

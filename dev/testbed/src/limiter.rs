@@ -30,8 +30,8 @@ const PACE: Duration = Duration::from_millis(50);
 /// The interval between queries for a condition that comes true very soon.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// The time limit for an answer: only a hanging daemon takes so long.
-const ANSWER: Duration = Duration::from_secs(90);
+/// The time limit for a response: only a hanging daemon takes so long.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The version of the control protocol; a daemon refuses another.
 const VERSION: u32 = 4;
@@ -135,21 +135,21 @@ impl Limiter {
         self.read(&request, &["offenders"])
     }
 
-    /// Returns the daemon's answer to a request of the control protocol. The command line gives the same
-    /// answer, but starts a process, which is slow in a test that polls.
+    /// Returns the daemon's response to a request of the control protocol. The command line gives the same
+    /// response, but starts a process, which is slow in a test that polls.
     pub fn ask(&self, request: &Value) -> Result<Value> {
         let request = json!({"version": VERSION, "body": request});
         let mut stream = UnixStream::connect(self.socket())?;
-        stream.set_read_timeout(Some(ANSWER))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut line = String::new();
         stream.read_to_string(&mut line)?;
-        let mut answer: Value = serde_json::from_str(&line)?;
+        let mut response: Value = serde_json::from_str(&line)?;
         ensure!(
-            answer["body"].get("error").is_none(),
-            "{request} fails: {answer}"
+            response["body"].get("error").is_none(),
+            "{request} fails: {response}"
         );
-        let bodies = answer["body"].as_object_mut();
+        let bodies = response["body"].as_object_mut();
         let body = bodies.and_then(|bodies| bodies.values_mut().next());
         Ok(body.map(Value::take).unwrap_or_default())
     }
@@ -158,9 +158,9 @@ impl Limiter {
     pub fn show(&self, arguments: &[&str]) -> Result<String> {
         let output = self.command(arguments).output()?;
         // `status` fails if an interface is not attached, but still prints everything.
-        let is_told = arguments.first() == Some(&"status") && !output.stdout.is_empty();
+        let is_reported = arguments.first() == Some(&"status") && !output.stdout.is_empty();
         ensure!(
-            output.status.success() || is_told,
+            output.status.success() || is_reported,
             "`limiter {}` fails: {}",
             arguments.join(" "),
             String::from_utf8_lossy(&output.stderr)
@@ -176,13 +176,13 @@ impl Limiter {
         command
     }
 
-    /// Returns the daemon's answer to a request of the control protocol. After the daemon has ended, returns
-    /// the output of the command with these arguments, which reads the pins.
+    /// Returns the daemon's response to a request of the control protocol. After the daemon has ended,
+    /// returns the output of the command with these arguments, which reads the pins.
     pub fn read(&self, request: &Value, arguments: &[&str]) -> Result<Value> {
-        if let Ok(answer) = self.ask(request) {
-            return Ok(answer);
+        if let Ok(response) = self.ask(request) {
+            return Ok(response);
         }
-        // The command also explains a missing answer.
+        // The command also explains a missing response.
         let mut arguments = [arguments, &["--json"]].concat();
         if let Some(directory) = self.site.pins() {
             arguments.extend(["--pin", directory]);
@@ -291,7 +291,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// Returns whether the daemon has asked for the addresses that it must not ban, with an answer or an
+    /// Returns whether the daemon has asked for the addresses that it must not ban, with a response or an
     /// error. It asks when its work begins.
     fn has_asked_its_guard(&self) -> Result<bool> {
         let guard = &self.status()?["daemon"]["guard"];

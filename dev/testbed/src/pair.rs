@@ -66,7 +66,7 @@ impl Pair {
     }
 
     /// Makes the client compute checksums, which a veth pair leaves out. A packet with a wrong checksum gets
-    /// no answer.
+    /// no response.
     pub fn compute_checksums(&self) -> Result<()> {
         let output = self
             .client

@@ -89,7 +89,7 @@ impl Exchange {
         packet_length > 0 && packet_length <= ROOM
     }
 
-    /// Notes the facts of the frame. The caller must also write its Ethernet addresses and its packet.
+    /// Records the facts of the frame. The caller must also write its Ethernet addresses and its packet.
     #[inline(always)]
     pub const fn begin(&mut self, family: Family, link_length: u32, packet_length: u32) {
         self.family = family.number();

@@ -34,7 +34,7 @@ pub use self::{
     loops::{Loops, cookie_option, name_length, sum},
     offer::{Offer, offer},
     own::{MAX_OWN_ADDRESSES, OwnAddress, OwnAddresses, may_be_own},
-    respond::{Responder, Response, clock_ms, respond},
+    respond::{AnswerOutcome, Responder, clock_ms, respond},
     syn_cookie::{
         AssumedSocket, Cookie, ListenerReply, Part, Parts, assumed, is_plain_segment, is_syn,
         parts, write_syn_ack,

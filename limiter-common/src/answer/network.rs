@@ -101,7 +101,7 @@ pub(super) fn plain_checksum<L: Loops>(
 }
 
 /// Writes the answer's IP header before the offset `end`, for `length` bytes of that protocol, from the
-/// packet's destination to its source; notes the place of the answer.
+/// packet's destination to its source; records the position of the answer.
 #[inline(always)]
 pub(super) fn write(exchange: &mut Exchange, end: usize, protocol: u8, length: u32) {
     exchange.swap_ethernet();

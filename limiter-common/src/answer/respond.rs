@@ -14,7 +14,7 @@ pub trait Responder {
     fn write(&self, exchange: &mut Exchange, answer: Answer) -> WriteOutcome;
 
     /// Asks the listening socket of the exchange's segment.
-    fn ask(&self, exchange: &Exchange) -> ListenerReply;
+    fn query_listener(&self, exchange: &Exchange) -> ListenerReply;
 
     /// Calls [`super::write_syn_ack`].
     fn write_syn_ack(&self, exchange: &mut Exchange, cookie: Cookie) -> u32;
@@ -22,7 +22,7 @@ pub trait Responder {
 
 /// The fate of a refused packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Response {
+pub enum AnswerOutcome {
     /// The packet is dropped.
     Nothing,
     /// The packet is answered: the exchange has an answer of that length in bytes, from the IP header on.
@@ -35,16 +35,20 @@ pub enum Response {
 
 /// Answers the exchange's packet, if allowed.
 #[inline(always)]
-pub fn respond<R: Responder>(responder: &R, exchange: &mut Exchange, answer: Answer) -> Response {
+pub fn respond<R: Responder>(
+    responder: &R,
+    exchange: &mut Exchange,
+    answer: Answer,
+) -> AnswerOutcome {
     match responder.write(exchange, answer) {
-        WriteOutcome::Nothing => Response::Nothing,
-        WriteOutcome::Answer(length) => Response::Answer(length),
-        WriteOutcome::Question => match responder.ask(exchange) {
-            ListenerReply::Nothing => Response::Nothing,
-            ListenerReply::Room => Response::ListenerHasRoom,
-            ListenerReply::Valid => Response::ValidSynCookie,
+        WriteOutcome::Nothing => AnswerOutcome::Nothing,
+        WriteOutcome::Answer(length) => AnswerOutcome::Answer(length),
+        WriteOutcome::Question => match responder.query_listener(exchange) {
+            ListenerReply::Nothing => AnswerOutcome::Nothing,
+            ListenerReply::Room => AnswerOutcome::ListenerHasRoom,
+            ListenerReply::Valid => AnswerOutcome::ValidSynCookie,
             ListenerReply::Cookie(cookie) => {
-                Response::Answer(responder.write_syn_ack(exchange, cookie))
+                AnswerOutcome::Answer(responder.write_syn_ack(exchange, cookie))
             }
         },
     }
@@ -77,7 +81,7 @@ impl Responder for NativeResponder {
         super::write(exchange, answer, &super::InlineLoops)
     }
 
-    fn ask(&self, exchange: &Exchange) -> ListenerReply {
+    fn query_listener(&self, exchange: &Exchange) -> ListenerReply {
         super::assumed(exchange, self.socket)
     }
 

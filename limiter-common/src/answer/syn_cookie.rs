@@ -68,7 +68,7 @@ pub struct Cookie {
 
 /// Whether the packet in `exchange` is a valid segment that can ask for a cookie or bring one.
 #[inline(always)]
-pub(super) fn is_asked<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
+pub(super) fn is_syn_or_ack<L: Loops>(exchange: &Exchange, loops: &L) -> bool {
     let flags = exchange.byte(TCP_FLAGS) & (SYN | ACK | FIN | RST);
     protocol(exchange) == TCP && (flags == SYN || flags == ACK) && is_good_tcp(exchange, loops)
 }

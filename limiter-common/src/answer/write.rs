@@ -58,7 +58,7 @@ pub fn write<L: Loops>(exchange: &mut Exchange, answer: Answer, loops: &L) -> Wr
         Answer::Reset => reset::write(exchange, loops),
         Answer::Prohibited => prohibited::write(exchange, loops),
         Answer::SynCookie => {
-            return if syn_cookie::is_asked(exchange, loops) {
+            return if syn_cookie::is_syn_or_ack(exchange, loops) {
                 WriteOutcome::Question
             } else {
                 WriteOutcome::Nothing

@@ -4,7 +4,7 @@
 
 use super::BanKey;
 
-/// The number of bits for each ban that there is room for. With a full store, one source in sixteen is
+/// The number of bits for each ban that there is room for. With a full table, one source in sixteen is
 /// looked up in vain.
 pub const BITS_PER_BAN: u32 = 16;
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_in_the_filter_and_spread() {
+    fn positions_are_in_the_filter_and_spread() {
         let filter = Filter {
             factors: [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
             mask: 255,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_one_address_have_places_of_their_own() {
+    fn prefixes_of_one_address_have_positions_of_their_own() {
         let filter = Filter {
             factors: [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
             mask: u64::from(u32::MAX >> 4),

@@ -6,8 +6,8 @@
 //! every other source the look-up: with half a million bans and 16 million sources it costs some 100 ns,
 //! not 376 (with SipHash as its hash, 160). An LPM trie takes ten times as long.
 //!
-//! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], the only place that
-//! packets look at; the others are in the same map at the places behind it. Their dropped packets are
+//! Several origins may ban one prefix. The ban that ends last is at [`BanKey::FRONT`], the only position that
+//! packets look at; the others are in the same map at the positions behind it. Their dropped packets are
 //! counted once for the prefix.
 
 mod filter;
@@ -28,7 +28,7 @@ pub const LENGTH_WORDS: u32 = 3;
 /// The end of a ban that holds until it is lifted.
 pub const FOREVER: u64 = u64::MAX;
 
-/// Names one ban: a prefix, and a place among its bans.
+/// Names one ban: a prefix, and a position among its bans.
 ///
 /// Every byte is defined and there is no padding: the kernel hashes the key as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +38,8 @@ pub struct BanKey {
     family: u16,
     /// At least 1: no ban covers all addresses.
     prefix_length: u16,
-    /// The place among the prefix's bans.
-    place: u32,
+    /// The position among the prefix's bans.
+    position: u32,
     /// The first address in network byte order, IPv4 in the first four bytes.
     address: [[u8; 8]; 2],
 }
@@ -47,7 +47,7 @@ pub struct BanKey {
 const _: () = assert!(size_of::<BanKey>() == 24, "no padding in a hashed key");
 
 impl BanKey {
-    /// The place of the ban that ends last, by which packets are judged.
+    /// The position of the ban that ends last, by which packets are judged.
     pub const FRONT: u32 = 0;
 
     /// Returns the prefix of that length that contains an address, at the front.
@@ -58,7 +58,7 @@ impl BanKey {
         Self {
             family: first.family as u16,
             prefix_length: prefix_length as u16,
-            place: Self::FRONT,
+            position: Self::FRONT,
             address: [first.high.to_be_bytes(), first.low.to_be_bytes()],
         }
     }
@@ -78,7 +78,7 @@ impl BanKey {
         Self {
             family: address.family as u16,
             prefix_length: (bit + 1 + (whole & 64) as u32) as u16,
-            place: Self::FRONT,
+            position: Self::FRONT,
             address: [high.to_be_bytes(), low.to_be_bytes()],
         }
     }
@@ -102,16 +102,16 @@ impl BanKey {
         }
     }
 
-    /// Returns the key of the same prefix at another place.
+    /// Returns the key of the same prefix at another position.
     #[must_use]
-    pub const fn at(self, place: u32) -> Self {
-        Self { place, ..self }
+    pub const fn at(self, position: u32) -> Self {
+        Self { position, ..self }
     }
 
-    /// The place among the prefix's bans.
+    /// The position among the prefix's bans.
     #[must_use]
-    pub const fn place(&self) -> u32 {
-        self.place
+    pub const fn position(&self) -> u32 {
+        self.position
     }
 
     /// The prefix's length in bits.
@@ -181,8 +181,8 @@ impl Ban {
     }
 }
 
-/// A store of bans.
-pub trait BanStore {
+/// Look-ups of bans.
+pub trait BanLookup {
     /// The prefix lengths that any ban has, as a word of bits: see [`LENGTH_WORDS`].
     fn lengths(&self, word: u32) -> u64;
     /// Whether that prefix may be banned; always true if it is.
@@ -205,14 +205,14 @@ fn words(family: Family) -> impl Iterator<Item = u32> {
 
 /// Whether any address of that family may be banned.
 #[inline(always)]
-pub fn any<B: BanStore>(bans: &B, family: Family) -> bool {
+pub fn any<B: BanLookup>(bans: &B, family: Family) -> bool {
     words(family).fold(0, |any, word| any | bans.lengths(word)) != 0
 }
 
 /// Returns the ban of a source at the time that `now_ns` returns; of several, the widest prefix's. Calls
 /// `now_ns` only if there is such a ban.
 #[inline(always)]
-pub fn banned_as<B: BanStore>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BanMatch {
+pub fn banned_as<B: BanLookup>(bans: &B, source: &Address, now_ns: impl Fn() -> u64) -> BanMatch {
     for word in words(source.family) {
         let mut lengths = bans.lengths(word);
         // The verifier needs a constant bound.
@@ -245,9 +245,9 @@ mod tests {
             let key = BanKey::new(&address, length);
             assert_eq!(key.address(), address.masked(length));
             assert_eq!(key.prefix_length(), length.into());
-            assert_eq!(key.place(), BanKey::FRONT);
+            assert_eq!(key.position(), BanKey::FRONT);
             let behind = key.at(3);
-            assert_eq!((behind.place(), behind.address()), (3, key.address()));
+            assert_eq!((behind.position(), behind.address()), (3, key.address()));
             assert_ne!(behind, key);
             assert_eq!(behind.at(BanKey::FRONT), key);
         }

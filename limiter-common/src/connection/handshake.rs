@@ -4,11 +4,11 @@
 //! has a token, and the completed handshake takes it, even from an empty bucket: handshakes in flight may
 //! make a debt.
 
-use super::{Ends, opening::counted_class, place::EVERY_INTERFACE};
+use super::{Ends, count_id::EVERY_INTERFACE, opening::counted_class};
 use crate::{
     bucket::{Decide, Ending, Transition},
+    key::{BucketKey, KeyFields},
     limit::MAX_HANDSHAKE_LIMITS,
-    owner::{BucketKey, OwnerFields},
     packet::NameMatch,
     policy::{Tables, matching, parameters_of},
     strategy::Spend,
@@ -40,7 +40,7 @@ pub struct Token {
 /// Calls `charge` with the index of each limit on handshakes.
 #[inline(always)]
 pub fn each_limit<T: Tables>(tables: &T, mut charge: impl FnMut(u32)) {
-    let mut rest = tables.shape().handshakes;
+    let mut rest = tables.features().handshakes;
     for _ in 0..MAX_HANDSHAKE_LIMITS {
         if rest == 0 {
             break;
@@ -62,16 +62,16 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
     let limit = tables.limit(limit_index)?;
     let parameters = parameters_of(tables, class, limit_index)?;
     let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
-    let owner_fields = OwnerFields {
+    let key_fields = KeyFields {
         facts: &facts,
         subscriber: &class.subscriber,
         // No connection has a question.
-        asked: &NameMatch::NOTHING,
+        name_match: &NameMatch::NOTHING,
         interface: &EVERY_INTERFACE,
     };
     let gcra = &parameters.gcra;
     Some(Toll {
-        key: limit.bucket(&owner_fields, family),
+        key: limit.bucket(&key_fields, family),
         unit: parameters.unit,
         token: Token {
             now_ns,

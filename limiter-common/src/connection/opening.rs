@@ -1,6 +1,6 @@
-//! A connection that opens: the places where it is counted, and the limits that have no room for it.
+//! A connection that opens: the count ids under which it is counted, and the limits that have no room for it.
 
-use super::{Ends, Place, Places};
+use super::{CountId, CountIds, Ends};
 use crate::{
     judged::Packet,
     limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
@@ -18,7 +18,7 @@ pub struct Opening<'a> {
     /// The class of its source.
     class: &'a Class,
     /// The limits on its server name, and the name's number.
-    asked: &'a NameMatch,
+    name_match: &'a NameMatch,
     /// The limits that count it.
     matched: u64,
     /// The number of the source's standing.
@@ -33,7 +33,7 @@ impl<'a> Opening<'a> {
         Self {
             facts: &packet.facts,
             class: &packet.class,
-            asked: &packet.asked,
+            name_match: &packet.name_match,
             matched: verdict.matched,
             standing: verdict.standing_number(),
         }
@@ -51,13 +51,13 @@ impl<'a> Opening<'a> {
     }
 
     /// Returns the limits on connections that count it and have no room for it. `open` returns the number of
-    /// open connections at a place.
+    /// open connections under a count id.
     #[inline(always)]
-    pub fn full<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
-        let shape = tables.shape();
+    pub fn full<T: Tables>(&self, tables: &T, open: impl Fn(CountId) -> u64) -> u64 {
+        let features = tables.features();
         // Opaque from the start, so that the verifier walks each round once.
         let mut full = tables.opaque(0);
-        let mut rest = shape.connections;
+        let mut rest = features.connections;
         for _ in 0..MOST_LIMITS {
             if rest == 0 {
                 break;
@@ -67,36 +67,41 @@ impl<'a> Opening<'a> {
             if self.matched >> limit_index & 1 == 0 {
                 continue;
             }
-            let place = self.place_at(tables, limit_index);
+            let count_id = self.count_id_at(tables, limit_index);
             let most = self.most_at(tables, limit_index);
-            let (Some(place), Some(most)) = (place, most) else {
+            let (Some(count_id), Some(most)) = (count_id, most) else {
                 continue;
             };
-            let is_full = u64::from(open(place) >= most);
+            let is_full = u64::from(open(count_id) >= most);
             full |= tables.opaque(is_full) << limit_index;
         }
         full
     }
 
-    /// Returns the place where the limit at an index counts the connections of its owner.
+    /// Returns the count id under which the limit at an index counts the connections of its key.
     #[inline(always)]
-    pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
+    pub fn count_id_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<CountId> {
         let limit = tables.limit(limit_index)?;
         let family = (tables.opaque(self.facts.source.family.index() as u64) & 1) as usize;
-        let hash_key = &tables.shape().hash_key;
+        let hash_key = &tables.features().hash_key;
         let subscriber = &self.class.subscriber;
-        Some(Place::of_packet(
-            hash_key, limit, self.facts, subscriber, self.asked, family,
+        Some(CountId::of_packet(
+            hash_key,
+            limit,
+            self.facts,
+            subscriber,
+            self.name_match,
+            family,
         ))
     }
 
-    /// Returns the number of open connections of that owner below which this source may open one more. The
+    /// Returns the number of open connections of that key below which this source may open one more. The
     /// rest is reserved for other sources.
     #[inline(always)]
     pub(super) fn most_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<u64> {
         let parameters = parameters_of(tables, self.class, limit_index)?;
         let mut most = parameters.connections();
-        if tables.shape().reserving_places >> limit_index & 1 != 0 {
+        if tables.features().reserving_connections >> limit_index & 1 != 0 {
             let reserves = tables.reserves(self.class.rate_index(limit_index))?;
             most = most.saturating_sub(reserves.from_number(self.standing));
         }
@@ -123,10 +128,10 @@ pub fn counting<T: Tables>(tables: &T, ends: &Ends) -> u64 {
 }
 
 /// Returns the enforcing limits on connections, independent of server names, that have no room for another
-/// connection of this connection's peer, treated as unknown. `open` returns the number of open connections at
-/// a place.
+/// connection of this connection's peer, treated as unknown. `open` returns the number of open connections
+/// under a count id.
 #[inline(always)]
-pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64) -> u64 {
+pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(CountId) -> u64) -> u64 {
     let facts = &ends.facts();
     let Some(class) = counted_class(tables, facts) else {
         return 0;
@@ -134,30 +139,35 @@ pub fn full_for<T: Tables>(tables: &T, ends: &Ends, open: impl Fn(Place) -> u64)
     let opening = Opening {
         facts,
         class,
-        asked: &NameMatch::NOTHING,
+        name_match: &NameMatch::NOTHING,
         matched: matching(tables, facts, class)
-            & !tables.shape().observing
-            & tables.shape().of_every_server_name(),
+            & !tables.features().observing
+            & tables.features().of_every_server_name(),
         standing: Standing::Unknown as u32,
     };
     opening.full(tables, open)
 }
 
-/// Fills in the places where a connection is to be counted; `asked` is the policy's result for its server
-/// name. All `places` must be empty.
+/// Fills in the count ids under which a connection is to be counted; `name_match` is the policy's result for
+/// its server name. All `count_ids` must be empty.
 #[inline(always)]
-pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &NameMatch, places: &mut Places) {
+pub fn find_count_ids<T: Tables>(
+    tables: &T,
+    ends: &Ends,
+    name_match: &NameMatch,
+    count_ids: &mut CountIds,
+) {
     let facts = ends.facts();
-    let shape = tables.shape();
+    let features = tables.features();
     let Some(class) = counted_class(tables, &facts) else {
         return;
     };
     // Opaque, so that the verifier walks the rest once for all names.
-    let named = tables.opaque(asked.limits) | shape.of_every_server_name();
+    let named = tables.opaque(name_match.limits) | features.of_every_server_name();
     let matched = matching(tables, &facts, class) & named;
     let family = (tables.opaque(facts.source.family.index() as u64) & 1) as usize;
-    let mut rest = shape.connections;
-    for (place, earlier) in places.0.iter_mut().zip(&shape.earlier_of_group) {
+    let mut rest = features.connections;
+    for (count_id, earlier) in count_ids.0.iter_mut().zip(&features.earlier_of_group) {
         if rest == 0 {
             break;
         }
@@ -168,10 +178,17 @@ pub fn find_places<T: Tables>(tables: &T, ends: &Ends, asked: &NameMatch, places
             return;
         };
         let subscriber = &class.subscriber;
-        let found = Place::of_packet(&shape.hash_key, limit, &facts, subscriber, asked, family);
+        let found = CountId::of_packet(
+            &features.hash_key,
+            limit,
+            &facts,
+            subscriber,
+            name_match,
+            family,
+        );
         // Not branches: the verifier would walk each set of limits.
         let is_matched = tables.opaque(matched >> limit_index & 1);
         let is_first = tables.opaque(u64::from(matched & earlier == 0));
-        *place = found.0 & 0u64.wrapping_sub(is_matched & is_first);
+        *count_id = found.0 & 0u64.wrapping_sub(is_matched & is_first);
     }
 }

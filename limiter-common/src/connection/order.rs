@@ -22,7 +22,7 @@ pub struct Ends {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ConnectionOrder {
-    /// The cookie of its socket, or the queue's place.
+    /// The cookie of its socket, or the queue's count id.
     pub of: u64,
     /// [`Self::OPEN`], [`Self::CLOSED`], [`Self::SWEEP`] or [`Self::COMPLETED`].
     pub order: u64,
@@ -163,11 +163,11 @@ impl ConnectionOrder {
         }
     }
 
-    /// Makes the command to sweep the queue at a place.
+    /// Makes the command to sweep the queue under a count id.
     #[must_use]
-    pub const fn sweep(place: u64) -> Self {
+    pub const fn sweep(count_id: u64) -> Self {
         Self {
-            of: place,
+            of: count_id,
             order: Self::SWEEP,
             now_ns: 0,
             ends: Ends::NONE,

@@ -1,6 +1,6 @@
 //! The route to a connection's peer, which shows whether the peer is this host.
 
-/// The places of a socket's route and device in the kernel's structs: offsets in bytes. They differ from
+/// The offsets of a socket's route and device in the kernel's structs, in bytes. They differ from
 /// kernel to kernel; the loader finds them.
 ///
 /// It consists of plain numbers, because the loader writes it into the program.

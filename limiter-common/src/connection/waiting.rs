@@ -1,23 +1,23 @@
 //! Decides which limits on connections let a client in that may have to stand in line.
 
-use super::{Opening, Place, queue::Turn};
+use super::{CountId, Opening, queue::Turn};
 use crate::policy::Tables;
 
 /// The look-ups for one packet, the first of a connection.
 pub trait Entrance {
-    /// Returns the place where the limit at an index counts the owner's connections.
-    fn place_at(&self, limit_index: u32) -> Option<Place>;
+    /// Returns the count id under which the limit at an index counts the key's connections.
+    fn count_id_at(&self, limit_index: u32) -> Option<CountId>;
 
-    /// Returns the number of open connections at a place.
-    fn open(&self, place: Place) -> u64;
+    /// Returns the number of open connections under a count id.
+    fn open(&self, count_id: CountId) -> u64;
 
     /// Calls [`Queues::ahead`](super::queue::Queues::ahead) of the queue at an index, for all clients that
-    /// wait at a place.
-    fn waiting(&self, index: usize, place: Place) -> u64;
+    /// wait under a count id.
+    fn waiting(&self, index: usize, count_id: CountId) -> u64;
 
-    /// Calls [`turn`](super::queue::turn) of the queue at an index, with the place, the
-    /// [hash](super::Ends::hash) of the packet's ends, and the room at the place.
-    fn turn(&self, index: usize, place: Place, room: u64) -> Turn;
+    /// Calls [`turn`](super::queue::turn) of the queue at an index, with the count id, the
+    /// [hash](super::Ends::hash) of the packet's ends, and the room under the count id.
+    fn turn(&self, index: usize, count_id: CountId, room: u64) -> Turn;
 }
 
 /// The limits on connections that refuse a packet, as bits by limit index.
@@ -41,19 +41,19 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
     full: u64,
     entrance: &E,
 ) -> Refusals {
-    let shape = tables.shape();
-    let queueing = shape.queueing;
-    if full & !queueing & !shape.observing != 0 {
+    let features = tables.features();
+    let queueing = features.queueing;
+    if full & !queueing & !features.observing != 0 {
         let waiting = full & queueing;
         return Refusals { full, waiting };
     }
     let matched = opening.matched();
-    let is_known = !shape.uses_standing() || opening.is_of_known_source();
+    let is_known = !features.uses_standing() || opening.is_of_known_source();
     // Opaque, so that the verifier walks each round once.
     let mut full = tables.opaque(full & !queueing);
     let mut waiting = tables.opaque(0);
-    let mut rest = shape.connections;
-    for index in 0..shape.queues.len() {
+    let mut rest = features.connections;
+    for index in 0..features.queues.len() {
         if rest == 0 {
             break;
         }
@@ -63,18 +63,18 @@ pub fn stand_in_line<T: Tables, E: Entrance>(
             continue;
         }
         let most = opening.most_at(tables, limit_index);
-        let (Some(place), Some(most)) = (entrance.place_at(limit_index), most) else {
+        let (Some(count_id), Some(most)) = (entrance.count_id_at(limit_index), most) else {
             continue;
         };
-        let mut room = most.saturating_sub(entrance.open(place));
-        let mut place = place;
+        let mut room = most.saturating_sub(entrance.open(count_id));
+        let mut count_id = count_id;
         if !is_known {
-            room = room.saturating_sub(entrance.waiting(index, place));
-            place = place.of_unknown();
+            room = room.saturating_sub(entrance.waiting(index, count_id));
+            count_id = count_id.of_unknown();
         }
         // Opaque for the same reason.
-        let (place, room) = (Place(tables.opaque(place.0)), tables.opaque(room));
-        let turn = tables.opaque(entrance.turn(index, place, room) as u64);
+        let (count_id, room) = (CountId(tables.opaque(count_id.0)), tables.opaque(room));
+        let turn = tables.opaque(entrance.turn(index, count_id, room) as u64);
         // Not branches: the verifier would walk them in each round.
         full |= (turn & 1) << limit_index;
         waiting |= (turn >> 1 & 1) << limit_index;

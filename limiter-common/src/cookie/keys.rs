@@ -72,8 +72,8 @@ impl CookieKeys {
             unix_ahead_ns,
             ..Self::NONE
         };
-        for (place, secret) in keys.secrets.iter_mut().zip(secrets) {
-            *place = *secret;
+        for (entry, secret) in keys.secrets.iter_mut().zip(secrets) {
+            *entry = *secret;
         }
         keys
     }

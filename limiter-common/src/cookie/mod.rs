@@ -1,4 +1,4 @@
-//! DNS cookies (RFC 7873, RFC 9018): a client with a valid server cookie got it in an earlier answer from a
+//! DNS cookies (RFC 7873, RFC 9018): a client with a valid server cookie got it in an earlier response from a
 //! server with the same secret, so its return path works.
 //!
 //! The server issues cookies; limiter only checks them. A cookie is bound to the client's whole address,

@@ -14,7 +14,7 @@ const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const OLD: &str = "dd3bdf9344b678b185a6f5cb60fca715";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
 
-/// A client, its cookie, and the time of the cookie's issue: A.1, A.2, A.3's query and answer.
+/// A client, its cookie, and the time of the cookie's issue: A.1, A.2, A.3's query and response.
 const OF_SECRET: [(&str, &str, u64); 4] = [
     (
         "198.51.100.100",

@@ -1,6 +1,6 @@
 //! The bucket and the cost of a packet by one of its limits.
 
-use crate::{judged::Packet, owner::BucketKey, policy::Tables, strategy::Parameters};
+use crate::{judged::Packet, key::BucketKey, policy::Tables, strategy::Parameters};
 
 /// The bucket and the cost of a packet by one limit that counts it.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub fn account<'a, T: Tables>(
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let parameters = packet.parameters(tables, limit_index)?;
     Some(Account {
-        key: limit.bucket(&packet.owner_fields(&tables.shape().interface), family),
+        key: limit.bucket(&packet.key_fields(&tables.features().interface), family),
         parameters,
         cost: limit.cost_of(&packet.facts),
     })

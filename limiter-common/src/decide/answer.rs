@@ -1,11 +1,11 @@
 //! The answer to a refused packet: which one, and whether the limits of answers let it be sent.
 
-use super::{Outline, Pipeline, Progress, Stage, Workspace, charging::charge_answer};
+use super::{DecisionSteps, Pipeline, Progress, Scratch, Stage, charging::charge_answer};
 use crate::{
-    answer::{Answer, Response},
+    answer::{Answer, AnswerOutcome},
     clock::Clock,
     limit::MAX_LIMITS,
-    offender::OffenderStore,
+    offender::OffenderTable,
     policy::{LimitEntry, Tables},
     reason::Reason,
     reputation::Reputation,
@@ -15,65 +15,61 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Notes the answer of the limit at an index, if it refused the packet for lack of budget;
+    /// Records the answer of the limit at an index, if it refused the packet for lack of budget;
     /// returns the stage's result.
     #[inline(always)]
-    pub(super) fn refuse(
-        &self,
-        workspace: &mut Workspace<B::Location>,
-        limit_index: u32,
-    ) -> Progress {
-        if workspace.verdict.reason.is_of_budget() {
-            self.turn_away(workspace, limit_index)
+    pub(super) fn refuse(&self, scratch: &mut Scratch<B::Location>, limit_index: u32) -> Progress {
+        if scratch.verdict.reason.is_of_budget() {
+            self.turn_away(scratch, limit_index)
         } else {
             Progress::Decided
         }
     }
 
-    /// Notes the limit's answer to a packet refused for any reason.
+    /// Records the limit's answer to a packet refused for any reason.
     #[inline(always)]
     pub(super) fn turn_away(
         &self,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
         limit_index: u32,
     ) -> Progress {
-        if !self.tables.shape().answers() {
+        if !self.tables.features().answers() {
             return Progress::Decided;
         }
         let Some(limit) = self.tables.limit(limit_index) else {
             return Progress::Decided;
         };
-        let answer = limit.answer_to(workspace.verdict.standing_number());
+        let answer = limit.answer_to(scratch.verdict.standing_number());
         if answer == Answer::Drop
-            || answer == Answer::Truncate && !workspace.slips(limit_index, limit)
+            || answer == Answer::Truncate && !scratch.slips(limit_index, limit)
         {
             return Progress::Decided;
         }
-        workspace.verdict.set_answer(answer);
+        scratch.verdict.set_answer(answer);
         Progress::Answer
     }
 
     /// Whether the sender waits for an answer. A packet with one of the host's own addresses as its
     /// source is forged, so no sender waits.
     #[inline(always)]
-    pub fn is_awaited(&self, workspace: &Workspace<B::Location>) -> bool {
-        !self.reputation.may_be_own(&workspace.packet.facts.source)
+    pub fn is_awaited(&self, scratch: &Scratch<B::Location>) -> bool {
+        !self.reputation.may_be_own(&scratch.packet.facts.source)
     }
 
     /// Charges the written answer to the limits of answers: to all, or to none, and it is not sent.
     /// A SYN for which the listening socket has room is charged in place of its answer, and so is
     /// an ACK with a valid cookie: all ways together let no more connections through.
     #[inline(always)]
-    pub(super) fn answer(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        if !charge_answer(self.buckets, self.tables, workspace) {
-            workspace.verdict.set_answer(Answer::Drop);
-        } else if let Some(reason) = workspace.passes_by {
-            workspace.verdict.set_answer(Answer::Drop);
-            workspace.verdict.pass_by(reason);
+    pub(super) fn answer(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        if !charge_answer(self.buckets, self.tables, scratch) {
+            scratch.verdict.set_answer(Answer::Drop);
+        } else if let Some(reason) = scratch.passes_by {
+            scratch.verdict.set_answer(Answer::Drop);
+            scratch.verdict.pass_by(reason);
         }
         Progress::Decided
     }
@@ -82,19 +78,19 @@ where
     /// standing.
     #[inline(always)]
     pub(super) fn answers_by_standing(&self, limits: u64) -> bool {
-        self.tables.shape().answering_by_standing & limits != 0
+        self.tables.features().answering_by_standing & limits != 0
     }
 }
 
-impl<Location> Workspace<Location> {
-    /// Notes the response to a refused packet; returns the stage that charges it, if any.
+impl<Location> Scratch<Location> {
+    /// Records the response to a refused packet; returns the stage that charges it, if any.
     #[inline(always)]
-    pub const fn set_response(&mut self, response: Response) -> Option<Stage> {
-        self.passes_by = match response {
-            Response::Answer(_) => None,
-            Response::ListenerHasRoom => Some(Reason::ListenerHasRoom),
-            Response::ValidSynCookie => Some(Reason::ValidSynCookie),
-            Response::Nothing => {
+    pub const fn set_answer_outcome(&mut self, outcome: AnswerOutcome) -> Option<Stage> {
+        self.passes_by = match outcome {
+            AnswerOutcome::Answer(_) => None,
+            AnswerOutcome::ListenerHasRoom => Some(Reason::ListenerHasRoom),
+            AnswerOutcome::ValidSynCookie => Some(Reason::ValidSynCookie),
+            AnswerOutcome::Nothing => {
                 self.verdict.set_answer(Answer::Drop);
                 return None;
             }

@@ -3,9 +3,9 @@
 //! It is a stage of its own, so that packets of other sources pay nothing for it, not even in the
 //! entry's stack.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
-    ban::BanMatch, clock::Clock, offender::OffenderStore, packet::Facts, policy::Tables,
+    ban::BanMatch, clock::Clock, offender::OffenderTable, packet::Facts, policy::Tables,
     reason::Reason, reputation::Reputation, verdict::Verdict,
 };
 
@@ -13,22 +13,22 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
     /// Counts the dropped packet as a hit of the ban that its source is under.
     #[inline(always)]
-    pub(super) fn count_hit(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let facts = &workspace.packet.facts;
-        let key = workspace.banned_as.key(&facts.source);
+    pub(super) fn count_hit(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let facts = &scratch.packet.facts;
+        let key = scratch.banned_as.key(&facts.source);
         self.reputation.count_hit(&key, facts.traffic());
         Progress::Decided
     }
 }
 
-impl<Location> Workspace<Location> {
-    /// Notes that the packet is dropped for a ban, with only the facts that the stage needs.
+impl<Location> Scratch<Location> {
+    /// Records that the packet is dropped for a ban, with only the facts that the stage needs.
     #[inline(always)]
     pub(super) const fn meet_ban(&mut self, facts: &Facts, banned_as: BanMatch) {
         self.verdict = Verdict::without_limits(Reason::Banned);

@@ -5,11 +5,11 @@ use crate::{numbered::numbered, strategy::Spend};
 
 /// The charge of one limit for one packet: which bucket to change, and how.
 ///
-/// It consists of plain numbers, because it is in the workspace.
+/// It consists of plain numbers, because it is in scratch memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Charge<Location> {
-    /// The store's handle of the bucket.
+    /// The table's handle of the bucket.
     pub(super) location: Location,
     pub(super) plan: Plan<Location>,
 }

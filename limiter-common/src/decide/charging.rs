@@ -2,14 +2,14 @@
 //! observing limits each by itself.
 
 use super::{
-    Intent, Outline, Pipeline, Progress, Verdict, Workspace,
+    DecisionSteps, Intent, Pipeline, Progress, Scratch, Verdict,
     indices::{bit, contains, limit_indices},
 };
 use crate::{
     bucket::{Swap, UpdateOutcome},
     clock::Clock,
-    offender::OffenderStore,
-    policy::{Shape, Tables},
+    offender::OffenderTable,
+    policy::{Features, Tables},
     reason::Reason,
     reputation::Reputation,
     verdict::NO_LIMIT,
@@ -17,12 +17,12 @@ use crate::{
 
 /// A packet being charged to the buckets of its limits.
 ///
-/// Its loops keep their values in the workspace instead of variables: the kernel's verifier does
+/// Its loops keep their values in scratch memory instead of variables: the kernel's verifier does
 /// not track the contents of this memory, and so walks each round once.
-struct Charging<'a, T, B: Outline> {
+struct Charging<'a, T, B: DecisionSteps> {
     tables: &'a T,
     buckets: &'a B,
-    workspace: &'a mut Workspace<B::Location>,
+    scratch: &'a mut Scratch<B::Location>,
     /// The limits that may be asked and charged: the verifier walks no round for others.
     among: u64,
 }
@@ -31,122 +31,122 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Charges the workspace's packet to the limits that enforce; if one of them refuses it,
+    /// Charges the current packet to the limits that enforce; if one of them refuses it,
     /// records its source as an offender.
     #[inline(always)]
-    pub(super) fn charge(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        if !charge(self.buckets, self.tables, workspace) {
+    pub(super) fn charge(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        if !charge(self.buckets, self.tables, scratch) {
             return Progress::Again;
         }
-        let Some(limit_index) = workspace.verdict.denied_by() else {
-            workspace.leave_handshakes(self.tables.shape());
+        let Some(limit_index) = scratch.verdict.denied_by() else {
+            scratch.leave_handshakes(self.tables.features());
             return Progress::Undecided;
         };
-        if self.is_exempt(workspace) {
-            workspace.exempt();
+        if self.is_exempt(scratch) {
+            scratch.exempt();
             return Progress::Decided;
         }
-        if workspace.verdict.reason == Reason::OverLimit
-            && contains(self.tables.shape().reserving, limit_index)
+        if scratch.verdict.reason == Reason::OverLimit
+            && contains(self.tables.features().reserving, limit_index)
         {
-            if workspace.verdict.standing().is_none() {
+            if scratch.verdict.standing().is_none() {
                 // It let an unknown source pass, but another CPU was faster.
-                workspace.verdict.reopen();
+                scratch.verdict.reopen();
                 return Progress::Again;
             }
-            self.note_shortage(workspace, limit_index);
+            self.record_shortage(scratch, limit_index);
         }
-        self.record_refused(workspace, limit_index);
-        self.refuse(workspace, limit_index)
+        self.record_refused(scratch, limit_index);
+        self.refuse(scratch, limit_index)
     }
 
-    /// Charges the workspace's packet to the limits that only observe.
+    /// Charges the current packet to the limits that only observe.
     #[inline(always)]
-    pub(super) fn observe(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        // In the workspace: a variable would take stack.
-        workspace.blocking = workspace.verdict.would_drop;
-        observe(self.buckets, self.tables, workspace);
-        let refused = workspace.verdict.would_drop & !workspace.blocking;
-        if refused != 0 && self.is_exempt(workspace) {
-            let verdict = &mut workspace.verdict;
+    pub(super) fn observe(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        // In scratch memory: a variable would take stack.
+        scratch.blocking = scratch.verdict.would_drop;
+        observe(self.buckets, self.tables, scratch);
+        let refused = scratch.verdict.would_drop & !scratch.blocking;
+        if refused != 0 && self.is_exempt(scratch) {
+            let verdict = &mut scratch.verdict;
             verdict.reason = Reason::OwnConnection;
             verdict.matched &= !refused;
-            verdict.would_drop = workspace.blocking;
+            verdict.would_drop = scratch.blocking;
         }
-        self.note_all_wanting(workspace);
-        workspace.leave_handshakes(self.tables.shape());
+        self.record_all_demand(scratch);
+        scratch.leave_handshakes(self.tables.features());
         Progress::Undecided
     }
 
-    /// Notes that the packet's owner wants more of each shared limit that observes and would drop
+    /// Records that the packet's key wants more of each shared limit that observes and would drop
     /// it.
     #[inline(always)]
-    fn note_all_wanting(&self, workspace: &Workspace<B::Location>) {
-        let shape = self.tables.shape();
-        let observing = shape.in_common & shape.observing;
+    fn record_all_demand(&self, scratch: &Scratch<B::Location>) {
+        let features = self.tables.features();
+        let observing = features.shared & features.observing;
         if observing == 0 {
             return;
         }
-        let wanting = self.tables.opaque(workspace.verdict.would_drop & observing);
+        let wanting = self.tables.opaque(scratch.verdict.would_drop & observing);
         for limit_index in limit_indices(self.tables) {
             if contains(observing, limit_index) && contains(wanting, limit_index) {
                 self.buckets
-                    .note_wanting(self.tables, &workspace.packet, limit_index);
+                    .record_demand(self.tables, &scratch.packet, limit_index);
             }
         }
     }
 }
 
-impl<Location> Workspace<Location> {
+impl<Location> Scratch<Location> {
     /// Makes limits on handshakes count only the first packet of each passing handshake, not the
     /// last as well.
     #[inline(always)]
-    const fn leave_handshakes(&mut self, shape: &Shape) {
-        if shape.handshakes != 0 && !self.packet.facts.is_first_segment() {
+    const fn leave_handshakes(&mut self, features: &Features) {
+        if features.handshakes != 0 && !self.packet.facts.is_first_segment() {
             let Verdict {
                 matched,
                 would_drop,
                 ..
             } = &mut self.verdict;
-            *matched &= !shape.handshakes | *would_drop;
+            *matched &= !features.handshakes | *would_drop;
         }
     }
 }
 
-/// Charges the workspace's packet to the buckets of the enforcing limits that count it. If one of
+/// Charges the current packet to the buckets of the enforcing limits that count it. If one of
 /// them refuses, none is charged and the verdict says so. Returns false if the source's standing
 /// decides, which has not been looked up.
 #[inline(always)]
-fn charge<T: Tables, B: Outline>(
+fn charge<T: Tables, B: DecisionSteps>(
     buckets: &B,
     tables: &T,
-    workspace: &mut Workspace<B::Location>,
+    scratch: &mut Scratch<B::Location>,
 ) -> bool {
-    let limits = workspace.verdict.matched & tables.shape().enforcing();
-    workspace.search.single = u32::from(is_single(tables, limits));
+    let limits = scratch.verdict.matched & tables.features().enforcing();
+    scratch.search.single = u32::from(is_single(tables, limits));
     let mut charging = Charging {
         tables,
         buckets,
-        workspace,
+        scratch,
         among: u64::MAX,
     };
-    charging.ask(limits, true);
+    charging.check(limits, true);
     if !charging.passes_unknown(limits) {
         return false;
     }
-    let Workspace {
+    let Scratch {
         strictest, verdict, ..
-    } = &mut *charging.workspace;
+    } = &mut *charging.scratch;
     if let Some(reason) = strictest.reason() {
         verdict.reason = reason;
         verdict.denied_by = strictest.limit_index;
         charging.refuse();
     } else {
-        charging.charge_all(limits & !tables.shape().handshakes);
+        charging.charge_all(limits & !tables.features().handshakes);
     }
     true
 }
@@ -155,103 +155,107 @@ fn charge<T: Tables, B: Outline>(
 /// handshakes are asked only.
 #[inline(always)]
 fn is_single<T: Tables>(tables: &T, limits: u64) -> bool {
-    let rest = limits & limits.wrapping_sub(1) | limits & tables.shape().handshakes;
+    let rest = limits & limits.wrapping_sub(1) | limits & tables.features().handshakes;
     rest == 0
 }
 
 /// Charges the packet to the buckets of the observing limits that count it, each by itself, and
-/// notes in the verdict which limits would drop it.
+/// records in the verdict which limits would drop it.
 #[inline(always)]
-fn observe<T: Tables, B: Outline>(buckets: &B, tables: &T, workspace: &mut Workspace<B::Location>) {
+fn observe<T: Tables, B: DecisionSteps>(
+    buckets: &B,
+    tables: &T,
+    scratch: &mut Scratch<B::Location>,
+) {
     let Verdict {
         matched,
         would_drop,
         ..
-    } = workspace.verdict;
-    let limits = matched & tables.shape().charged_observing() & !would_drop;
+    } = scratch.verdict;
+    let limits = matched & tables.features().charged_observing() & !would_drop;
     // Each is charged by itself.
-    workspace.search.single = u32::from(limits & tables.shape().handshakes == 0);
+    scratch.search.single = u32::from(limits & tables.features().handshakes == 0);
     let mut charging = Charging {
         tables,
         buckets,
-        workspace,
+        scratch,
         among: u64::MAX,
     };
-    charging.ask(limits, true);
-    let refused = charging.workspace.refused;
-    charging.workspace.verdict.would_drop |= refused;
+    charging.check(limits, true);
+    let refused = charging.scratch.refused;
+    charging.scratch.verdict.would_drop |= refused;
     charging.refuse();
-    charging.charge_each(limits & !refused & !tables.shape().handshakes);
+    charging.charge_each(limits & !refused & !tables.features().handshakes);
 }
 
 /// Charges the answer to the limits of answers, or a connection made by a SYN cookie to the limits
 /// of such connections. Returns false if a limit refuses or has no room for a bucket. The verdict
 /// stays.
 #[inline(always)]
-pub(super) fn charge_answer<T: Tables, B: Outline>(
+pub(super) fn charge_answer<T: Tables, B: DecisionSteps>(
     buckets: &B,
     tables: &T,
-    workspace: &mut Workspace<B::Location>,
+    scratch: &mut Scratch<B::Location>,
 ) -> bool {
-    let family = workspace.packet.facts.source.family;
-    let shape = tables.shape();
-    let limits = if workspace.passes_by == Some(Reason::ValidSynCookie) {
-        shape.of_cookies(family)
+    let family = scratch.packet.facts.source.family;
+    let features = tables.features();
+    let limits = if scratch.passes_by == Some(Reason::ValidSynCookie) {
+        features.of_cookies(family)
     } else {
-        shape.of_answers(family)
+        features.of_answers(family)
     };
     let limits = tables.opaque(limits);
-    let [answers_v4, answers_v6] = shape.of_answers;
-    let [cookies_v4, cookies_v6] = shape.of_cookies;
+    let [answers_v4, answers_v6] = features.of_answers;
+    let [cookies_v4, cookies_v6] = features.of_cookies;
     let Verdict {
         reason, denied_by, ..
-    } = workspace.verdict;
-    workspace.verdict.reopen();
-    workspace.strictest.strictness = 0;
-    workspace.search.single = 0;
+    } = scratch.verdict;
+    scratch.verdict.reopen();
+    scratch.strictest.strictness = 0;
+    scratch.search.single = 0;
     let mut charging = Charging {
         tables,
         buckets,
-        workspace,
+        scratch,
         among: answers_v4 | answers_v6 | cookies_v4 | cookies_v6,
     };
-    charging.ask(limits, false);
-    if charging.workspace.refused == 0 {
+    charging.check(limits, false);
+    if charging.scratch.refused == 0 {
         charging.charge_all(limits);
     }
-    let Workspace {
+    let Scratch {
         verdict, refused, ..
-    } = workspace;
+    } = scratch;
     let is_charged = *refused == 0 && verdict.reason == Reason::WithinLimits;
     verdict.drop_by(reason, denied_by);
     is_charged
 }
 
-impl<T: Tables, B: Outline> Charging<'_, T, B> {
-    /// Asks the buckets of all `limits` whether they let the packet pass; notes which refuse, and
+impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
+    /// Checks whether the buckets of all `limits` let the packet pass; records which refuse, and
     /// the strictest of them. `moving`: some of the rates may move.
     ///
     /// Limits that let it pass in an earlier stage are skipped: the swap detects whether their
     /// buckets have changed since.
     #[inline(always)]
-    fn ask(&mut self, limits: u64, moving: bool) {
-        self.workspace.refused = 0;
-        let limits = if self.is_unasked() {
+    fn check(&mut self, limits: u64, moving: bool) {
+        self.scratch.refused = 0;
+        let limits = if self.is_unchecked() {
             limits
         } else {
-            limits & !self.workspace.asked
+            limits & !self.scratch.passing
         };
         for limit_index in limit_indices(self.tables) {
             if contains(self.among, limit_index) && contains(limits, limit_index) {
                 // Looked up in each round: a set of limits would take stack.
-                let is_moving = moving && self.tables.shape().is_moving(limit_index);
+                let is_moving = moving && self.tables.features().is_moving(limit_index);
                 let strictness =
                     self.buckets
-                        .prepare(self.tables, self.workspace, limit_index, is_moving);
+                        .prepare(self.tables, self.scratch, limit_index, is_moving);
                 let strictness = self.tables.opaque(strictness);
-                self.workspace.strictest.consider(limit_index, strictness);
+                self.scratch.strictest.consider(limit_index, strictness);
                 if strictness != 0 {
-                    self.workspace.refused |= bit(limit_index);
+                    self.scratch.refused |= bit(limit_index);
                 }
             }
         }
@@ -259,21 +263,21 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
 
     /// Whether the source's standing has not been looked up, or no limit reserves anything.
     #[inline(always)]
-    fn is_unasked(&self) -> bool {
-        self.tables.shape().reserving == 0 || self.workspace.verdict.standing().is_none()
+    fn is_unchecked(&self) -> bool {
+        self.tables.features().reserving == 0 || self.scratch.verdict.standing().is_none()
     }
 
-    /// Whether the reserving limits among `limits`, already asked, let the packet pass regardless
+    /// Whether the reserving limits among `limits`, already checked, let the packet pass regardless
     /// of its source. If its standing was not looked up, they must let even an unknown source pass.
     #[inline(always)]
     fn passes_unknown(&mut self, limits: u64) -> bool {
-        let reserving = limits & self.tables.shape().reserving;
+        let reserving = limits & self.tables.features().reserving;
         reserving == 0
-            || !self.is_unasked()
-            || self.workspace.refused & reserving == 0
+            || !self.is_unchecked()
+            || self.scratch.refused & reserving == 0
                 && self
                     .buckets
-                    .keep_reserves(self.tables, self.workspace, reserving)
+                    .keep_reserves(self.tables, self.scratch, reserving)
     }
 
     /// Charges all `limits`; or, if one refuses, none, and sets the verdict.
@@ -286,12 +290,12 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             if contains(self.among, limit_index) && contains(limits, limit_index) {
                 let limit_index = self.opaque_index(limit_index);
                 let updated = self.change(limit_index, Intent::Spend);
-                if !self.workspace.verdict.apply_update(limit_index, updated) {
+                if !self.scratch.verdict.apply_update(limit_index, updated) {
                     break;
                 }
             }
         }
-        let refused_by = self.workspace.verdict.denied_by;
+        let refused_by = self.scratch.verdict.denied_by;
         if refused_by == NO_LIMIT {
             return;
         }
@@ -300,12 +304,12 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
             if contains(self.among, limit_index) && contains(charged, limit_index) {
                 // If the refund fails, the bucket is charged too much, never too little.
                 self.buckets
-                    .retry(self.workspace.charge(limit_index), Intent::Refund);
+                    .retry(self.scratch.charge(limit_index), Intent::Refund);
             }
         }
     }
 
-    /// Charges each of `limits` by itself if it has the tokens, and notes the others.
+    /// Charges each of `limits` by itself if it has the tokens, and records the others.
     #[inline(always)]
     fn charge_each(&mut self, limits: u64) {
         let limits = self.tables.opaque(limits);
@@ -316,7 +320,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
                     self.change(limit_index, Intent::Spend),
                     UpdateOutcome::Stored | UpdateOutcome::Untracked
                 ) {
-                    self.workspace.verdict.would_drop |= bit(limit_index);
+                    self.scratch.verdict.would_drop |= bit(limit_index);
                 }
             }
         }
@@ -328,11 +332,11 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
         if !B::WINDOWS {
             return;
         }
-        let limits = self.tables.opaque(self.workspace.refused);
+        let limits = self.tables.opaque(self.scratch.refused);
         for limit_index in limit_indices(self.tables) {
             if contains(self.among, limit_index)
                 && contains(limits, limit_index)
-                && self.workspace.charge(limit_index).plan.changes()
+                && self.scratch.charge(limit_index).plan.changes()
             {
                 // If other CPUs win every attempt, they have as good as filled the window.
                 self.change(limit_index, Intent::Refuse);
@@ -352,7 +356,7 @@ impl<T: Tables, B: Outline> Charging<'_, T, B> {
 
     #[inline(always)]
     fn change(&mut self, limit_index: u32, intent: Intent) -> UpdateOutcome {
-        let charge = self.workspace.charge(limit_index);
+        let charge = self.scratch.charge(limit_index);
         match charge.swap(self.buckets) {
             Swap::Stored => UpdateOutcome::Stored,
             Swap::Unavailable => UpdateOutcome::Unavailable,

@@ -1,16 +1,16 @@
 //! The stages of connections: drop a packet that would open one connection too many, and data of a
-//! connection that has no place among the connections of its name. A connection that finds a place
+//! connection that is not admitted among the connections of its name. A connection that is admitted
 //! takes it.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 #[cfg(not(target_arch = "bpf"))]
 use crate::connection::queue::{Flow, Turn};
 use crate::{
     clock::Clock,
-    connection::{self, Ends, Entrance, Opening, Place, Refusals},
-    offender::OffenderStore,
+    connection::{self, CountId, Ends, Entrance, Opening, Refusals},
+    offender::OffenderTable,
     packet::Facts,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     reason::Reason,
     reputation::Reputation,
 };
@@ -19,24 +19,24 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Drops the workspace's packet if it would open a connection and an enforcing limit is full.
+    /// Drops the current packet if it would open a connection and an enforcing limit is full.
     /// The client may be told so, unless it waits in line. The source is not recorded as an
     /// offender, since it may be forged.
     ///
     /// These limits do not apply to segments of open connections, and do not count them. A packet
-    /// that asks for a place and is not refused takes it, in a stage of its own.
+    /// that asks for admission and is not refused gets it, in a stage of its own.
     #[inline(always)]
-    pub(super) fn limit_connections(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let shape = self.tables.shape();
-        let opens = workspace.opens(shape);
-        let Workspace {
+    pub(super) fn limit_connections(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let features = self.tables.features();
+        let opens = scratch.opens(features);
+        let Scratch {
             refusals, verdict, ..
-        } = workspace;
-        let enforced = refusals.full & shape.connections & !shape.observing;
+        } = scratch;
+        let enforced = refusals.full & features.connections & !features.observing;
         if enforced != 0 {
             let turning_away = enforced & !refusals.waiting;
             let deciding = if turning_away == 0 {
@@ -49,32 +49,32 @@ where
             if turning_away == 0 {
                 return Progress::Decided;
             }
-            return self.turn_away(workspace, limit_index);
+            return self.turn_away(scratch, limit_index);
         }
         if opens {
-            verdict.would_drop |= refusals.full & shape.connections;
+            verdict.would_drop |= refusals.full & features.connections;
         } else {
-            verdict.matched &= !shape.connections;
+            verdict.matched &= !features.connections;
         }
         if verdict.matched == 0 {
             verdict.reason = Reason::Unlimited;
             return Progress::Decided;
         }
-        if workspace.asks_for_place(shape) {
-            return Progress::Place;
+        if scratch.needs_place(features) {
+            return Progress::Admit;
         }
         Progress::Undecided
     }
 
-    /// Goes on with the workspace's packet once its connection has its place.
+    /// Goes on with the current packet once its connection is admitted.
     #[inline(always)]
     #[expect(clippy::unused_self, reason = "as all stages are called")]
-    pub(super) const fn take_place(&self, _workspace: &mut Workspace<B::Location>) -> Progress {
+    pub(super) const fn admit(&self, _scratch: &mut Scratch<B::Location>) -> Progress {
         Progress::Undecided
     }
 }
 
-impl<Location> Workspace<Location> {
+impl<Location> Scratch<Location> {
     /// The facts of the packet.
     #[must_use]
     #[inline(always)]
@@ -89,28 +89,32 @@ impl<Location> Workspace<Location> {
         self.packet.facts.is_first_segment()
     }
 
-    /// Whether the packet would open a connection: its first segment, or data that asks for a place
+    /// Whether the packet would open a connection: its first segment, or data that asks for admission
     /// among the connections of its name.
     #[must_use]
     #[inline(always)]
-    pub const fn opens(&self, shape: &Shape) -> bool {
-        self.is_first_segment() || self.asks_for_place(shape)
+    pub const fn opens(&self, features: &Features) -> bool {
+        self.is_first_segment() || self.needs_place(features)
     }
 
     /// The limits on connections that have made the packet's connection wait: it was a hit of their
     /// sieves when it first asked.
     #[inline(always)]
-    pub(super) const fn waiting(&self, shape: &Shape) -> u64 {
-        let asked = self.verdict.matched & shape.named_connections();
-        if asked != 0 && self.waits { asked } else { 0 }
+    pub(super) const fn waiting(&self, features: &Features) -> u64 {
+        let counting = self.verdict.matched & features.named_connections();
+        if counting != 0 && self.waits {
+            counting
+        } else {
+            0
+        }
     }
 
-    /// Whether the packet asks for a place and is refused one.
+    /// Whether the packet asks for admission and is refused.
     #[must_use]
     #[inline(always)]
-    pub const fn is_made_to_wait(&self, shape: &Shape) -> bool {
-        let refused = self.refusals.full & !shape.observing;
-        refused & self.verdict.matched & shape.named_connections() != 0
+    pub const fn is_made_to_wait(&self, features: &Features) -> bool {
+        let refused = self.refusals.full & !features.observing;
+        refused & self.verdict.matched & features.named_connections() != 0
     }
 
     /// The ends of the packet's connection.
@@ -123,8 +127,8 @@ impl<Location> Workspace<Location> {
     /// Whether any limit on connections counts the packet.
     #[must_use]
     #[inline(always)]
-    pub const fn may_be_refused(&self, shape: &Shape) -> bool {
-        self.verdict.matched & shape.connections != 0
+    pub const fn may_be_refused(&self, features: &Features) -> bool {
+        self.verdict.matched & features.connections != 0
     }
 
     #[inline(always)]
@@ -133,22 +137,22 @@ impl<Location> Workspace<Location> {
     }
 
     /// Returns the limits on connections that count the packet and have no room for another
-    /// connection. `open` returns the number of open connections at a place.
+    /// connection. `open` returns the number of open connections under a count id.
     #[inline(always)]
-    pub fn full_limits<T: Tables>(&self, tables: &T, open: impl Fn(Place) -> u64) -> u64 {
+    pub fn full_limits<T: Tables>(&self, tables: &T, open: impl Fn(CountId) -> u64) -> u64 {
         self.opening().full(tables, open)
     }
 
     /// The hash of the packet's connection.
     #[inline(always)]
     pub fn connection_hash<T: Tables>(&self, tables: &T) -> u64 {
-        Ends::of_facts(&self.packet.facts).hash(&tables.shape().hash_key)
+        Ends::of_facts(&self.packet.facts).hash(&tables.features().hash_key)
     }
 
-    /// Returns the place where the limit at an index counts the connections of the packet's owner.
+    /// Returns the count id under which the limit at an index counts the connections of the packet's key.
     #[inline(always)]
-    pub fn place_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<Place> {
-        self.opening().place_at(tables, limit_index)
+    pub fn count_id_at<T: Tables>(&self, tables: &T, limit_index: u32) -> Option<CountId> {
+        self.opening().count_id_at(tables, limit_index)
     }
 
     /// Returns the limits on connections that count the packet, the first of a connection, and do
@@ -170,53 +174,53 @@ impl<Location> Workspace<Location> {
         self.packet.now
     }
 
-    /// Notes which limits on connections refuse the packet's new connection.
+    /// Records which limits on connections refuse the packet's new connection.
     #[inline(always)]
     pub const fn set_refusals(&mut self, refusals: Refusals) {
         self.refusals = refusals;
     }
 
-    /// Finds these refusals from stores in memory, where there is no network stack.
+    /// Finds these refusals from tables in memory, where there is no network stack.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn note_full<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
+    pub fn record_full_limits<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
         self.refusals = Refusals::default();
-        if self.opens(tables.shape()) {
+        if self.opens(tables.features()) {
             let entrance = NativeEntrance {
-                workspace: self,
+                scratch: self,
                 tables,
                 reputation,
             };
-            let full = self.full_limits(tables, |place| entrance.open(place));
+            let full = self.full_limits(tables, |count_id| entrance.open(count_id));
             self.refusals = self.stand_in_line(tables, full, &entrance);
         }
-        if self.is_made_to_wait(tables.shape()) {
+        if self.is_made_to_wait(tables.features()) {
             reputation.make_wait(&self.ends());
         }
     }
 }
 
 #[cfg(not(target_arch = "bpf"))]
-impl<Location> Workspace<Location> {
-    /// Gives the packet's connection its place.
-    pub fn take_place<T: Tables, R: Reputation>(&self, tables: &T, reputation: &R) {
+impl<Location> Scratch<Location> {
+    /// Admits the packet's connection.
+    pub fn admit<T: Tables, R: Reputation>(&self, tables: &T, reputation: &R) {
         let ends = self.ends();
         reputation.serve(&ends);
-        let named = self.verdict.matched & tables.shape().named_connections();
+        let named = self.verdict.matched & tables.features().named_connections();
         let mut rest = named;
         while rest != 0 {
             let limit_index = rest.trailing_zeros();
             rest &= rest.wrapping_sub(1);
-            if let Some(place) = self.place_at(tables, limit_index) {
-                reputation.count_connection(place);
+            if let Some(count_id) = self.count_id_at(tables, limit_index) {
+                reputation.count_connection(count_id);
             }
         }
     }
 }
 
-/// The entrance to connections, with stores in memory.
+/// The entrance to connections, with tables in memory.
 #[cfg(not(target_arch = "bpf"))]
 struct NativeEntrance<'a, Location, T, R> {
-    workspace: &'a Workspace<Location>,
+    scratch: &'a Scratch<Location>,
     tables: &'a T,
     reputation: &'a R,
 }
@@ -227,25 +231,25 @@ where
     T: Tables,
     R: Reputation,
 {
-    fn waiting(&self, index: usize, place: Place) -> u64 {
-        let settings = &self.tables.shape().queues[index];
+    fn waiting(&self, index: usize, count_id: CountId) -> u64 {
+        let settings = &self.tables.features().queues[index];
         self.reputation
-            .waiting(settings, place, self.workspace.now_ns())
+            .waiting(settings, count_id, self.scratch.now_ns())
     }
 
-    fn place_at(&self, limit_index: u32) -> Option<Place> {
-        self.workspace.place_at(self.tables, limit_index)
+    fn count_id_at(&self, limit_index: u32) -> Option<CountId> {
+        self.scratch.count_id_at(self.tables, limit_index)
     }
 
-    fn open(&self, place: Place) -> u64 {
-        self.reputation.connections(place)
+    fn open(&self, count_id: CountId) -> u64 {
+        self.reputation.connections(count_id)
     }
 
-    fn turn(&self, index: usize, place: Place, room: u64) -> Turn {
-        let settings = &self.tables.shape().queues[index];
-        let now_ns = self.workspace.now_ns();
-        let connection = self.workspace.connection_hash(self.tables);
+    fn turn(&self, index: usize, count_id: CountId, room: u64) -> Turn {
+        let settings = &self.tables.features().queues[index];
+        let now_ns = self.scratch.now_ns();
+        let connection = self.scratch.connection_hash(self.tables);
         let flow = Flow::new(connection, settings.limit);
-        self.reputation.turn(settings, place, flow, room, now_ns)
+        self.reputation.turn(settings, count_id, flow, room, now_ns)
     }
 }

@@ -1,7 +1,7 @@
 //! The entry of the pipeline: parses the frame, looks up its source, and finds the limits that
 //! count it.
 
-use super::{Verdict, Workspace};
+use super::{Scratch, Verdict};
 use crate::{
     ban::BanMatch,
     clock::Clock,
@@ -17,9 +17,9 @@ pub enum EntryOutcome {
     /// The verdict, without a stage.
     Decided(Verdict),
     /// The source is banned: the packet is dropped, and [`Stage::Banned`](super::Stage::Banned)
-    /// counts it from the workspace.
+    /// counts it from scratch memory.
     Banned,
-    /// The policy's stages decide, from the workspace.
+    /// The policy's stages decide, from scratch memory.
     Undecided,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn enter<H, C, T, R, Location>(
     clock: &C,
     tables: &T,
     reputation: &R,
-    workspace: &mut Workspace<Location>,
+    scratch: &mut Scratch<Location>,
 ) -> EntryOutcome
 where
     H: Headers,
@@ -42,10 +42,10 @@ where
     let mut facts = Facts::NONE;
     let mut parsed = headers.parse(&mut facts);
     if parsed.is_err()
-        && let Some(again) = headers.parse_all(&mut workspace.packet.facts)
+        && let Some(again) = headers.parse_all(&mut scratch.packet.facts)
     {
         parsed = again;
-        facts = workspace.packet.facts;
+        facts = scratch.packet.facts;
     }
     if let Err(reason) = parsed {
         return decided(reason);
@@ -60,28 +60,28 @@ where
     }
     let banned_as = reputation.banned_as(&facts.source, clock);
     if banned_as != BanMatch::NOT {
-        workspace.meet_ban(&facts, banned_as);
-        headers.count_packets(&mut workspace.packet.facts);
+        scratch.meet_ban(&facts, banned_as);
+        headers.count_packets(&mut scratch.packet.facts);
         return EntryOutcome::Banned;
     }
     let matched = matching(tables, &facts, class);
-    if matched == 0 && tables.shape().sieve_uses == 0 {
+    if matched == 0 && tables.features().sieve_uses == 0 {
         return decided(Reason::Unlimited);
     }
-    workspace.begin(facts, *class, clock.now(), matched);
+    scratch.begin(facts, *class, clock.now(), matched);
     // The other limits count the packet or not depending on its source's standing, its connection's
     // state or name, or its question.
-    let shape = tables.shape();
+    let features = tables.features();
     let counting = matched
-        & shape.of_every_standing()
-        & shape.of_every_tcp_state()
-        & shape.of_every_question()
-        & shape.of_every_server_name();
-    if class.listed() != 0 && workspace.verdict.block(tables, class.listed(), counting) {
-        return EntryOutcome::Decided(workspace.verdict);
+        & features.of_every_standing()
+        & features.of_every_tcp_state()
+        & features.of_every_question()
+        & features.of_every_server_name();
+    if class.listed() != 0 && scratch.verdict.block(tables, class.listed(), counting) {
+        return EntryOutcome::Decided(scratch.verdict);
     }
     // Last, and into memory that the verifier does not track: otherwise it would walk the rest once
     // for each way to count.
-    headers.count_packets(&mut workspace.packet.facts);
+    headers.count_packets(&mut scratch.packet.facts);
     EntryOutcome::Undecided
 }

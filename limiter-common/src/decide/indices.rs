@@ -9,7 +9,7 @@ pub(super) const fn bit(limit_index: u32) -> u64 {
 
 #[inline(always)]
 pub(super) fn limit_indices<T: Tables>(tables: &T) -> impl Iterator<Item = u32> {
-    let count = tables.shape().limit_count;
+    let count = tables.features().limit_count;
     // The verifier needs a constant bound.
     (0..MAX_LIMITS).take_while(move |limit_index| *limit_index < count)
 }

@@ -3,7 +3,7 @@
 //! [`moving_window`] explains why it suffices to stamp a packet before the cursor moves past it.
 
 use crate::{
-    bucket::{BucketStore, Swap},
+    bucket::{BucketTable, Swap},
     strategy::{
         Decision, Spend,
         moving_window::{self, Cursor},
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Stamp<Location> {
-    /// The store's handle of the stamp.
+    /// The table's handle of the stamp.
     location: Location,
     /// The log's stamp there now.
     seen: u64,
@@ -30,7 +30,7 @@ impl<Location> Stamp<Location> {
 
     /// Ensures that the log has the stamp. Stamps in a log only grow.
     #[inline(always)]
-    pub(super) fn ensure<B: BucketStore<Location = Location>>(
+    pub(super) fn ensure<B: BucketTable<Location = Location>>(
         &self,
         buckets: &B,
         now_ns: u64,
@@ -46,7 +46,7 @@ impl<Location> Stamp<Location> {
 /// Decides on the bucket of a moving window in `state`, and looks up the stamp that the log must
 /// have if the packet passes. `stamp_unit` is the number of the stamps' unit.
 #[inline(always)]
-pub(super) fn decide<B: BucketStore>(
+pub(super) fn decide<B: BucketTable>(
     buckets: &B,
     bucket: &B::Location,
     spend: &Spend,

@@ -25,7 +25,7 @@
 //! Sieves come first, since a client that arrives while there is no room has still arrived.
 //!
 //! Limits on connections of a name decide on data once the name is known: a connection that finds
-//! room takes its place.
+//! room is admitted.
 //!
 //! Then every matching limit is asked. One denial drops the packet, and nothing is charged (except
 //! that a fixed window counts its own refusals); otherwise all are charged. That takes two passes.
@@ -47,7 +47,7 @@
 //! nothing is sent. Only with SYN cookies may a refused packet still pass: a SYN if the listening
 //! socket has room, charged like an answer, and an ACK with a valid cookie.
 //!
-//! Stages hand over in the [`Workspace`]. A new stage is a file here with its method of
+//! Stages hand over in the [`Scratch`]. A new stage is a file here with its method of
 //! [`Pipeline`], a line in the table of [`Stage`], and an entry in the kernel's object.
 
 mod account;
@@ -62,46 +62,46 @@ mod entry;
 mod indices;
 mod log;
 mod names;
-mod outline;
 mod own_connections;
 mod pipeline;
 mod reserves;
+mod scratch;
 mod server_names;
 mod sieves;
 mod stage;
 mod standing;
+mod steps;
 mod strictest;
 mod tcp_state;
-mod workspace;
 
 pub use self::{
     account::{Account, account},
     assumed::AssumedStack,
     charge::{Charge, Intent, Plan},
     entry::EntryOutcome,
-    outline::{Outline, decide_again, note_wanting, prepare, retry},
     pipeline::{Pipeline, Progress},
     reserves::{keep_reserve, keep_reserves, reserve_of},
+    scratch::Scratch,
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},
-    workspace::Workspace,
+    steps::{DecisionSteps, decide_again, prepare, record_demand, retry},
 };
 pub use crate::verdict::Verdict;
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
-    answer::{Exchange, InlineLoops, NativeResponder, Response, respond},
+    answer::{AnswerOutcome, Exchange, InlineLoops, NativeResponder, respond},
     packet::Frame,
 };
 use crate::{
-    clock::Clock, offender::OffenderStore, packet::Headers, policy::Tables, reputation::Reputation,
+    clock::Clock, offender::OffenderTable, packet::Headers, policy::Tables, reputation::Reputation,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
     /// Decides on a frame: charges its buckets, or records its source as an offender if a limit or
@@ -110,10 +110,10 @@ where
     pub fn decide<F: Frame>(
         &self,
         frame: &F,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
         exchange: &mut Exchange,
     ) -> Verdict {
-        self.decide_with(frame, workspace, exchange, AssumedStack::default())
+        self.decide_with(frame, scratch, exchange, AssumedStack::default())
     }
 
     /// Decides on a frame like [`Self::decide`], with an assumed network stack.
@@ -121,55 +121,57 @@ where
     pub fn decide_with<F: Frame>(
         &self,
         frame: &F,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
         exchange: &mut Exchange,
         assumed: AssumedStack,
     ) -> Verdict {
-        let mut next = match self.enter(frame, workspace) {
+        let mut next = match self.enter(frame, scratch) {
             EntryOutcome::Decided(verdict) => return verdict,
             EntryOutcome::Banned => Some(Stage::Banned),
-            EntryOutcome::Undecided => Stage::first(self.tables.shape(), workspace.verdict.matched),
+            EntryOutcome::Undecided => {
+                Stage::first(self.tables.features(), scratch.verdict.matched)
+            }
         };
         while let Some(stage) = next {
             if stage == Stage::Names {
-                workspace.find_question(frame, self.tables);
+                scratch.find_question(frame, self.tables);
             }
             if stage == Stage::ServerNames {
-                workspace.find_flow(frame, self.tables, self.reputation);
+                scratch.find_flow(frame, self.tables, self.reputation);
             }
             if stage == Stage::TcpState {
-                workspace.assume_tcp_state(assumed.others);
+                scratch.assume_tcp_state(assumed.others);
             }
             if stage == Stage::Connections {
-                workspace.note_full(self.tables, self.reputation);
+                scratch.record_full_limits(self.tables, self.reputation);
             }
-            next = match self.run(stage, workspace) {
+            next = match self.run(stage, scratch) {
                 Progress::Decided => None,
-                Progress::Undecided => stage.next(self.tables.shape()),
+                Progress::Undecided => stage.next(self.tables.features()),
                 Progress::Answer => {
-                    let answer = workspace.verdict().answer();
-                    let response = if self.is_awaited(workspace) && exchange.read(frame) {
+                    let answer = scratch.verdict().answer();
+                    let outcome = if self.is_awaited(scratch) && exchange.read(frame) {
                         let now_ns = self.clock.now();
                         let socket = assumed.socket;
                         respond(&NativeResponder { socket, now_ns }, exchange, answer)
                     } else {
-                        Response::Nothing
+                        AnswerOutcome::Nothing
                     };
-                    workspace.set_response(response)
+                    scratch.set_answer_outcome(outcome)
                 }
                 Progress::Again => Some(Stage::Standing),
-                Progress::Place => {
-                    workspace.take_place(self.tables, self.reputation);
-                    Some(Stage::Place)
+                Progress::Admit => {
+                    scratch.admit(self.tables, self.reputation);
+                    Some(Stage::Admit)
                 }
                 Progress::Cookie => {
                     let exchange = exchange.read(frame).then_some(&*exchange);
-                    workspace.find_cookie(exchange, &InlineLoops);
+                    scratch.find_cookie(exchange, &InlineLoops);
                     Some(Stage::Cookies)
                 }
             };
         }
-        *workspace.verdict()
+        *scratch.verdict()
     }
 
     /// Decides on a frame without a stage where the entry suffices.
@@ -177,8 +179,8 @@ where
     pub fn enter<H: Headers>(
         &self,
         headers: &H,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
     ) -> EntryOutcome {
-        entry::enter(headers, self.clock, self.tables, self.reputation, workspace)
+        entry::enter(headers, self.clock, self.tables, self.reputation, scratch)
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! The connection is looked up only behind a refusal, so passing packets pay nothing. Until then
 //! they are charged like any other: an empty bucket was emptied by them or by others of the same
-//! owner.
+//! key.
 
-use super::{Outline, Pipeline, Workspace};
+use super::{DecisionSteps, Pipeline, Scratch};
 use crate::{
-    clock::Clock, offender::OffenderStore, packet::Transport, policy::Tables, reason::Reason,
+    clock::Clock, offender::OffenderTable, packet::Transport, policy::Tables, reason::Reason,
     reputation::Reputation,
 };
 
@@ -14,24 +14,24 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Whether the workspace's packet, about to be refused, is exempt: it belongs to a connection
+    /// Whether the current packet, about to be refused, is exempt: it belongs to a connection
     /// that the host began. The first segment of a connection answers nothing.
     #[inline(always)]
-    pub(super) fn is_exempt(&self, workspace: &Workspace<B::Location>) -> bool {
-        let packet = &workspace.packet;
-        self.tables.shape().own_connections != 0
+    pub(super) fn is_exempt(&self, scratch: &Scratch<B::Location>) -> bool {
+        let packet = &scratch.packet;
+        self.tables.features().own_connections != 0
             && matches!(packet.facts.transport, Transport::Tcp)
             && !packet.facts.is_first_segment()
             && self.reputation.is_of_own_connection(packet)
     }
 }
 
-impl<Location> Workspace<Location> {
-    /// Notes that the packet passes because it is exempt. No limit counts it.
+impl<Location> Scratch<Location> {
+    /// Records that the packet passes because it is exempt. No limit counts it.
     #[inline(always)]
     pub(super) const fn exempt(&mut self) {
         self.verdict.pass_by(Reason::OwnConnection);

@@ -1,9 +1,9 @@
 //! The inputs of stages, and their results.
 
-use super::{Outline, Workspace};
+use super::{DecisionSteps, Scratch};
 use crate::{
     clock::Clock,
-    offender::{Dropper, OffenderStore},
+    offender::{Dropper, OffenderTable},
     policy::Tables,
     reason::Reason,
     reputation::Reputation,
@@ -27,7 +27,7 @@ pub struct Pipeline<'a, C, T, B, O, R> {
 /// The result of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The verdict in the workspace is final.
+    /// The verdict in scratch memory is final.
     Decided,
     /// The next stage decides, if there is one.
     Undecided,
@@ -36,8 +36,8 @@ pub enum Progress {
     /// The stage of standing decides, perhaps again: the source's standing matters after all, the
     /// source retried, or its DNS cookie proves it. Each happens at most once for a packet.
     Again,
-    /// The packet's connection takes its place among the connections of its name.
-    Place,
+    /// The packet's connection is admitted among the connections of its name.
+    Admit,
     /// The packet is refused unless the stage of cookies finds a valid cookie in it.
     Cookie,
 }
@@ -46,19 +46,19 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Records the source of a refused packet as an offender, and notes that its owner wants more
+    /// Records the source of a refused packet as an offender, and records that its key wants more
     /// of a shared limit.
     #[inline(always)]
-    pub(super) fn record_refused(&self, workspace: &Workspace<B::Location>, limit_index: u32) {
-        let Workspace {
+    pub(super) fn record_refused(&self, scratch: &Scratch<B::Location>, limit_index: u32) {
+        let Scratch {
             packet, verdict, ..
-        } = workspace;
-        if self.tables.shape().is_in_common(limit_index) {
-            self.buckets.note_wanting(self.tables, packet, limit_index);
+        } = scratch;
+        if self.tables.features().is_shared(limit_index) {
+            self.buckets.record_demand(self.tables, packet, limit_index);
         }
         // A source that must give way has not sent too much.
         if verdict.reason != Reason::Reserved {

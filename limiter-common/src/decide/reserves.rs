@@ -1,7 +1,7 @@
 //! The reserves of limits against the source of a packet.
 
 use super::{
-    Workspace,
+    Scratch,
     indices::{contains, limit_indices},
 };
 use crate::{policy::Tables, standing::Standing};
@@ -16,7 +16,7 @@ pub fn reserve_of<T: Tables>(
     rate_index: u32,
     standing: Standing,
 ) -> u64 {
-    if !contains(tables.shape().reserving_anything(), limit_index) {
+    if !contains(tables.features().reserving_anything(), limit_index) {
         return 0;
     }
     match tables.reserves(rate_index) {
@@ -25,16 +25,16 @@ pub fn reserve_of<T: Tables>(
     }
 }
 
-/// Makes the workspace's packet, which `limits` let pass, leave their reserves against unknown
+/// Makes the current packet, which `limits` let pass, leave their reserves against unknown
 /// sources; returns whether all of them still let it pass.
 #[inline(always)]
 pub fn keep_reserves<T: Tables, Location>(
     tables: &T,
-    workspace: &mut Workspace<Location>,
+    scratch: &mut Scratch<Location>,
     limits: u64,
 ) -> bool {
     for limit_index in limit_indices(tables) {
-        if contains(limits, limit_index) && !keep_reserve(tables, workspace, limit_index) {
+        if contains(limits, limit_index) && !keep_reserve(tables, scratch, limit_index) {
             return false;
         }
     }
@@ -45,12 +45,12 @@ pub fn keep_reserves<T: Tables, Location>(
 #[inline(always)]
 pub fn keep_reserve<T: Tables, Location>(
     tables: &T,
-    workspace: &mut Workspace<Location>,
+    scratch: &mut Scratch<Location>,
     limit_index: u32,
 ) -> bool {
-    let rate_index = workspace.packet.rate_index(tables, limit_index);
+    let rate_index = scratch.packet.rate_index(tables, limit_index);
     let reserve = reserve_of(tables, limit_index, rate_index, Standing::Unknown);
-    let plan = &mut workspace.charge(limit_index).plan;
+    let plan = &mut scratch.charge(limit_index).plan;
     plan.reserve = reserve;
     plan.leave_reserve()
 }

@@ -1,15 +1,15 @@
 //! The stage of server names: selects the limits that count the packet by the name that the client
 //! of its connection or QUIC flow asks for. Data may be held while the connection's name is
 //! unknown: it is dropped, and the client sends it again. Data that contradicts bytes already read
-//! at its place is dropped.
+//! at its position is dropped.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     clock::Clock,
     dns::nothing,
-    offender::OffenderStore,
+    offender::OffenderTable,
     packet::PROTOCOL_UDP,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     reason::Reason,
     reputation::Reputation,
     server_name::{Comparison, Flow, Meaning},
@@ -26,36 +26,36 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
     /// Selects the limits that count the packet by its connection's name, from the policy's entry
-    /// in the workspace. A limit that blocks its source drops it.
+    /// in scratch memory. A limit that blocks its source drops it.
     #[inline(always)]
-    pub(super) fn select_by_server_name(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let by_server_name = self.tables.shape().by_server_name;
-        if !workspace.asks_for_server_name(self.tables) {
+    pub(super) fn select_by_server_name(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let by_server_name = self.tables.features().by_server_name;
+        if !scratch.needs_server_name(self.tables) {
             return Progress::Undecided;
         }
-        if workspace.contradicts {
-            workspace.verdict.reason = Reason::NameContradicted;
+        if scratch.contradicts {
+            scratch.verdict.reason = Reason::NameContradicted;
             return Progress::Decided;
         }
-        if workspace.is_held {
-            workspace.verdict.reason = Reason::NameAwaited;
+        if scratch.is_held {
+            scratch.verdict.reason = Reason::NameAwaited;
             return Progress::Decided;
         }
-        self.select_by_name(workspace, by_server_name)
+        self.select_by_name(scratch, by_server_name)
     }
 }
 
-impl<Location> Workspace<Location> {
+impl<Location> Scratch<Location> {
     /// Whether the name of the packet's connection matters; otherwise it need not be looked up.
     #[inline(always)]
-    pub fn asks_for_server_name<T: Tables>(&self, tables: &T) -> bool {
+    pub fn needs_server_name<T: Tables>(&self, tables: &T) -> bool {
         // These limits count nothing but TCP segments and UDP datagrams.
-        self.verdict.matched & tables.shape().by_server_name != 0
+        self.verdict.matched & tables.features().by_server_name != 0
     }
 
     /// Whether the packet is a UDP datagram, which has a name if it is QUIC.
@@ -73,87 +73,87 @@ impl<Location> Workspace<Location> {
         self.packet.facts.is_urgent()
     }
 
-    /// Notes the policy's entry for the name of the packet's connection or QUIC flow; `None`: no
-    /// entry is noted. Limits on connections count no packet so far, and none is held. `find_slot`
+    /// Records the policy's entry for the name of the packet's connection or QUIC flow; `None`: no
+    /// entry is recorded. Limits on connections count no packet so far, and none is held. `find_slot`
     /// is [`find_slot`](crate::dns::find_slot) in these tables.
     #[inline(always)]
-    pub fn note_flow<T: Tables>(
+    pub fn record_flow<T: Tables>(
         &mut self,
         tables: &T,
         meaning: Option<&Meaning>,
         find_slot: impl FnOnce(u64) -> u32,
     ) {
-        let shape = tables.shape();
+        let features = tables.features();
         self.is_held = false;
         self.contradicts = false;
         self.waits = false;
-        let asked = &mut self.packet.asked;
-        *asked = nothing(tables);
+        let name_match = &mut self.packet.name_match;
+        *name_match = nothing(tables);
         if let Some(meaning) = meaning {
-            asked.limits = meaning.limits_of(shape.server_names) & !shape.connections;
-            asked.zone = meaning.name;
-            if shape.by_server_name & shape.overridden_by_name != 0
+            name_match.limits = meaning.limits_of(features.server_names) & !features.connections;
+            name_match.zone = meaning.name;
+            if features.by_server_name & features.overridden_by_name != 0
                 && let Some(slot) = tables.name(find_slot(meaning.name))
             {
-                asked.overrides = slot.overrides;
+                name_match.overrides = slot.overrides;
             }
         }
     }
 
-    /// Notes that the packet has data of a noted connection without a place among the connections
+    /// Records that the packet has data of a recorded connection that is not admitted among the connections
     /// of its name. Limits on these connections decide on it as others do on the first segment.
     /// Limits on connections of any name no longer count it.
     #[inline(always)]
-    pub const fn ask_for_place(&mut self, shape: &Shape, flow: &Flow) {
-        self.packet.asked.limits = flow.meaning.limits_of(shape.server_names);
+    pub const fn request_place(&mut self, features: &Features, flow: &Flow) {
+        self.packet.name_match.limits = flow.meaning.limits_of(features.server_names);
         self.waits = flow.waits();
-        self.verdict.matched &= !shape.nameless_connections();
+        self.verdict.matched &= !features.nameless_connections();
     }
 
     /// Whether data of the packet's connection is held while its name is unknown.
     #[must_use]
     #[inline(always)]
-    pub const fn may_be_held(&self, shape: &Shape) -> bool {
-        self.verdict.matched & shape.holding != 0
+    pub const fn may_be_held(&self, features: &Features) -> bool {
+        self.verdict.matched & features.holding != 0
     }
 
     /// Whether data at already read bytes of its connection may be dropped: a limit that only
     /// observes drops nothing.
     #[must_use]
     #[inline(always)]
-    pub const fn may_be_compared(&self, shape: &Shape) -> bool {
-        self.verdict.matched & shape.by_server_name & !shape.observing != 0
+    pub const fn may_be_compared(&self, features: &Features) -> bool {
+        self.verdict.matched & features.by_server_name & !features.observing != 0
     }
 
-    /// Notes that the packet's client has sent different bytes at one place of its connection, or
+    /// Records that the packet's client has sent different bytes at one position of its connection, or
     /// that the server may read different bytes.
     #[inline(always)]
-    pub const fn contradict(&mut self, shape: &Shape) {
-        self.contradicts = self.may_be_compared(shape);
+    pub const fn contradict(&mut self, features: &Features) {
+        self.contradicts = self.may_be_compared(features);
     }
 
-    /// Notes the result of comparing the packet with the bytes read so far. If these are unknown
+    /// Records the result of comparing the packet with the bytes read so far. If these are unknown
     /// here, the packet is held until they are known.
     #[inline(always)]
-    pub const fn note_compared(&mut self, shape: &Shape, compared: Comparison) {
+    pub const fn record_comparison(&mut self, features: &Features, compared: Comparison) {
         match compared {
             Comparison::Same => {}
-            Comparison::Other => self.contradict(shape),
-            Comparison::Unknown => self.is_held = self.may_be_compared(shape),
+            Comparison::Other => self.contradict(features),
+            Comparison::Unknown => self.is_held = self.may_be_compared(features),
         }
     }
 
-    /// Notes that the packet is held.
+    /// Records that the packet is held.
     #[inline(always)]
     pub const fn hold(&mut self) {
         self.is_held = true;
     }
 
-    /// Whether the packet asks limits on connections of a name for a place.
+    /// Whether the packet asks limits on connections of a name for admission.
     #[must_use]
     #[inline(always)]
-    pub const fn asks_for_place(&self, shape: &Shape) -> bool {
-        self.verdict.matched & shape.named_connections() != 0
+    pub const fn needs_place(&self, features: &Features) -> bool {
+        self.verdict.matched & features.named_connections() != 0
     }
 
     /// Finds the packet's connection or QUIC flow, if its name matters.
@@ -164,21 +164,21 @@ impl<Location> Workspace<Location> {
         tables: &T,
         reputation: &R,
     ) {
-        if !self.asks_for_server_name(tables) {
+        if !self.needs_server_name(tables) {
             return;
         }
-        let shape = tables.shape();
+        let features = tables.features();
         let ends = Ends::of_facts(&self.packet.facts);
         let find_slot = |number| find_slot(tables, number, &InlineNameLoops);
         if self.is_datagram() {
             let meaning = reputation.quic_flow(&ends, self.packet.now);
-            self.note_flow(tables, meaning.as_ref(), find_slot);
+            self.record_flow(tables, meaning.as_ref(), find_slot);
             return;
         }
         let flow = reputation.flow(&ends);
         let meaning = flow.as_ref().map(|flow| &flow.meaning);
-        self.note_flow(tables, meaning, find_slot);
-        let may_be_held = self.may_be_held(shape);
+        self.record_flow(tables, meaning, find_slot);
+        let may_be_held = self.may_be_held(features);
         let segment = segment(frame);
         if self.is_first_segment() {
             self.is_held = may_be_held && segment.is_some();
@@ -188,19 +188,19 @@ impl<Location> Workspace<Location> {
         };
         let is_first = self.is_first_segment();
         if flow.is_contradictory() || self.is_urgent() && !is_first {
-            self.contradict(shape);
+            self.contradict(features);
             return;
         }
         let Some(segment) = segment.filter(|_| !is_first) else {
             return;
         };
-        if flow.needs_inspection(shape, may_be_held) && is_multipath(frame, &segment) {
-            self.contradict(shape);
+        if flow.needs_inspection(features, may_be_held) && is_multipath(frame, &segment) {
+            self.contradict(features);
             return;
         }
         if flow.is_read() && !(flow.is_hidden() && may_be_held) {
-            if flow.asks_for_place(shape) {
-                self.ask_for_place(shape, &flow);
+            if flow.needs_place(features) {
+                self.request_place(features, &flow);
             }
             let first_bytes = || reputation.first_bytes(&ends);
             let compared = compare(frame, &flow, &segment, first_bytes);
@@ -208,10 +208,10 @@ impl<Location> Workspace<Location> {
                 if flow.awaits_records()
                     && follow(frame, &ends, &segment, reputation) != Some(SegmentFate::Passes)
                 {
-                    self.is_held = self.may_be_compared(shape);
+                    self.is_held = self.may_be_compared(features);
                 }
             } else if let Some(compared) = compared {
-                self.note_compared(shape, compared);
+                self.record_comparison(features, compared);
             }
         } else if may_be_held
             && (!segment.is_whole || {
@@ -228,10 +228,10 @@ impl<Location> Workspace<Location> {
 #[cfg(not(target_arch = "bpf"))]
 fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
     let mut options: TcpOptions = [0; _];
-    let places = segment.start + TCP_HEADER..segment.start + segment.header;
+    let offsets = segment.start + TCP_HEADER..segment.start + segment.header;
     let mut length = 0;
-    for (option, place) in options.iter_mut().zip(places) {
-        let [byte] = frame.load(place).unwrap_or_default();
+    for (option, offset) in options.iter_mut().zip(offsets) {
+        let [byte] = frame.load(offset).unwrap_or_default();
         *option = byte;
         length += 1;
     }
@@ -250,9 +250,9 @@ fn follow<F: Frame, R: Reputation>(
     let payload = segment.start + segment.header;
     let load = |before: u32, length: u32| {
         let mut bytes = [0; 8];
-        let places = payload + before as usize..;
-        for (byte, place) in bytes.iter_mut().zip(places).take(length as usize) {
-            [*byte] = frame.load(place)?;
+        let offsets = payload + before as usize..;
+        for (byte, offset) in bytes.iter_mut().zip(offsets).take(length as usize) {
+            [*byte] = frame.load(offset)?;
         }
         Some(u64::from_le_bytes(bytes))
     };

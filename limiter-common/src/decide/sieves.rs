@@ -1,11 +1,11 @@
 //! The stage of sieves: applies every use of a sieve to one packet.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     address::Address,
     clock::Clock,
     judged::Packet,
-    offender::{Dropper, OffenderStore},
+    offender::{Dropper, OffenderTable},
     policy::Tables,
     reason::Reason,
     reputation::Reputation,
@@ -13,7 +13,7 @@ use crate::{
     verdict::Verdict,
 };
 
-/// A store of sieves.
+/// A table of sieves.
 pub trait Sieves {
     /// Returns [`crate::sieve::Pressure::at`] for the pressure at that index.
     fn pressure(&self, index: u32, now_ns: u64) -> u32;
@@ -44,28 +44,28 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Drops the workspace's packet if a sieve does, and records its source as an offender.
+    /// Drops the current packet if a sieve does, and records its source as an offender.
     #[inline(always)]
-    pub(super) fn sift(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let waiting = workspace.waiting(self.tables.shape());
-        let Workspace {
+    pub(super) fn sift(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let waiting = scratch.waiting(self.tables.features());
+        let Scratch {
             packet, verdict, ..
-        } = &mut *workspace;
+        } = &mut *scratch;
         let before = verdict.would_drop;
         verdict.matched &= !waiting;
         let is_dropped = self.reputation.sift(self.tables, packet, verdict);
         verdict.matched |= waiting;
-        if (is_dropped || verdict.would_drop != before) && self.is_exempt(workspace) {
-            workspace.exempt();
+        if (is_dropped || verdict.would_drop != before) && self.is_exempt(scratch) {
+            scratch.exempt();
             return Progress::Decided;
         }
-        let Workspace {
+        let Scratch {
             packet, verdict, ..
-        } = workspace;
+        } = scratch;
         if is_dropped {
             let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
             self.offenders.record(self.tables, packet, limit_index, by);
@@ -91,15 +91,15 @@ pub fn sift<T: Tables, S: Sieves>(
     packet: &Packet,
     verdict: &mut Verdict,
 ) -> bool {
-    let shape = tables.shape();
+    let features = tables.features();
     let mut counting = verdict.matched;
     if !packet.facts.is_first_segment() {
-        // Limits by name count nothing but data that asks for a place.
-        counting &= !shape.nameless_connections();
+        // Limits by name count nothing but data that asks for admission.
+        counting &= !features.nameless_connections();
     }
     let mut scored = NOT_SCORED;
     for number in 0..MAX_USES {
-        if number >= shape.sieve_uses {
+        if number >= features.sieve_uses {
             break;
         }
         let Some(used) = tables.sieve_use(number) else {
@@ -141,7 +141,7 @@ pub fn sift_by<T: Tables, S: Sieves>(
     };
     let list = scored & LIST;
     let is_rejected = above.wrapping_sub(1) > list;
-    let observing = used.limit & tables.shape().observing;
+    let observing = used.limit & tables.features().observing;
     let drops = is_rejected && observing == 0 && !verdict.reason.is_of_sieve();
     sieves.count(used.pressure, |traffic| {
         if scored & CONTENDED == 0 {

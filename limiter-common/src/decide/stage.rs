@@ -1,10 +1,10 @@
 //! The table of stages.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     clock::Clock,
-    offender::OffenderStore,
-    policy::{Shape, Tables},
+    offender::OffenderTable,
+    policy::{Features, Tables},
     reputation::Reputation,
 };
 
@@ -32,22 +32,22 @@ macro_rules! stages {
                 }
             }
 
-            /// Whether packets pass through the stage under a policy of that shape.
+            /// Whether packets pass through the stage under a policy with these features.
             #[must_use]
             #[inline(always)]
-            pub fn is_used(self, shape: &Shape) -> bool {
+            pub fn is_used(self, features: &Features) -> bool {
                 match self {
-                    $(Self::$stage => ($is_used)(shape),)+
+                    $(Self::$stage => ($is_used)(features),)+
                 }
             }
 
             /// Returns the first used stage on the way with at least this `number`. There is no
             /// loop, so that with a constant policy the kernel program reduces this to one number.
             #[inline(always)]
-            fn used_from(number: u32, shape: &Shape) -> Option<Self> {
+            fn used_from(number: u32, features: &Features) -> Option<Self> {
                 $(if number <= Self::$stage as u32
                     && Self::$stage.is_on_the_way()
-                    && Self::$stage.is_used(shape)
+                    && Self::$stage.is_used(features)
                 {
                     return Some(Self::$stage);
                 })+
@@ -59,15 +59,15 @@ macro_rules! stages {
         where
             C: Clock,
             T: Tables,
-            B: Outline,
-            O: OffenderStore,
+            B: DecisionSteps,
+            O: OffenderTable,
             R: Reputation,
         {
-            /// Runs one stage on the packet in the workspace.
+            /// Runs one stage on the packet in scratch memory.
             #[inline(always)]
-            pub fn run(&self, stage: Stage, workspace: &mut Workspace<B::Location>) -> Progress {
+            pub fn run(&self, stage: Stage, scratch: &mut Scratch<B::Location>) -> Progress {
                 match stage {
-                    $(Stage::$stage => self.$run(workspace),)+
+                    $(Stage::$stage => self.$run(scratch),)+
                 }
             }
         }
@@ -76,37 +76,37 @@ macro_rules! stages {
 
 stages! {
     /// Selects the limits that count the packet by its DNS question.
-    Names "names" select_by_question if |shape: &Shape| shape.by_name != 0;
+    Names "names" select_by_question if |features: &Features| features.by_name != 0;
     /// Selects the limits that count the packet by the server name that its client asks for.
-    ServerNames "server_names" select_by_server_name if |shape: &Shape| shape.by_server_name != 0;
+    ServerNames "server_names" select_by_server_name if |features: &Features| features.by_server_name != 0;
     /// Selects the limits that count the packet by the state of its connection.
-    TcpState "tcp_state" select_by_state if |shape: &Shape| shape.asks_for_tcp_states();
+    TcpState "tcp_state" select_by_state if |features: &Features| features.needs_tcp_states();
     /// Looks up the source's standing, and drops packets that would take tokens reserved for
     /// sources of higher standing.
-    Standing "standing" give_way if |shape: &Shape| shape.uses_standing();
+    Standing "standing" give_way if |features: &Features| features.uses_standing();
     /// Looks for a valid DNS cookie in a packet that limits refuse for their reserves. Only
     /// [`Progress::Cookie`] leads to it.
-    Cookies "cookies" check_cookie if |shape: &Shape| shape.cookie_port != 0;
+    Cookies "cookies" check_cookie if |features: &Features| features.cookie_port != 0;
     /// Drops sources that are too busy, under pressure.
-    Sieves "sieves" sift if |shape: &Shape| shape.sieve_uses != 0;
+    Sieves "sieves" sift if |features: &Features| features.sieve_uses != 0;
     /// Refuses packets that would open a connection more than a limit allows at once.
-    Connections "connections" limit_connections if |shape: &Shape| shape.connections != 0;
-    /// Gives the packet's connection its place among the connections of its name. Only
-    /// [`Progress::Place`] leads to it.
-    Place "place" take_place if |shape: &Shape| shape.named_connections() != 0;
+    Connections "connections" limit_connections if |features: &Features| features.connections != 0;
+    /// Admits the packet's connection among the connections of its name. Only
+    /// [`Progress::Admit`] leads to it.
+    Admit "admit" admit if |features: &Features| features.named_connections() != 0;
     /// Charges the packet to the limits that enforce.
-    Charge "charge" charge if |shape: &Shape| shape.enforcing() != 0;
+    Charge "charge" charge if |features: &Features| features.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
-    Observe "observe" observe if |shape: &Shape| shape.charged_observing() != 0;
+    Observe "observe" observe if |features: &Features| features.charged_observing() != 0;
     /// Adds the name that the packet asks for to the known names.
-    EnterName "enter_name" enter_name if |shape: &Shape| shape.by_new_name != 0;
+    EnterName "enter_name" enter_name if |features: &Features| features.by_new_name != 0;
     /// Charges the written answer to a refused packet to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.
-    Answer "answer" answer if |shape: &Shape| shape.answers();
+    Answer "answer" answer if |features: &Features| features.answers();
     /// Counts the dropped packet of a banned source. Only
     /// [`EntryOutcome::Banned`](super::EntryOutcome::Banned) leads to it. Bans need no policy, so it is
     /// always used.
-    Banned "banned" count_hit if |_: &Shape| true;
+    Banned "banned" count_hit if |_: &Features| true;
 }
 
 /// The number of stages.
@@ -117,14 +117,14 @@ impl Stage {
     /// policy uses no stage. It skips the stage of names if no matching limit depends on a name.
     #[must_use]
     #[inline(always)]
-    pub fn first(shape: &Shape, matched: u64) -> Option<Self> {
-        let first = if Self::Names.is_used(shape) && matched & shape.by_name == 0 {
-            Self::Names.next(shape)
+    pub fn first(features: &Features, matched: u64) -> Option<Self> {
+        let first = if Self::Names.is_used(features) && matched & features.by_name == 0 {
+            Self::Names.next(features)
         } else {
-            Self::used_from(0, shape)
+            Self::used_from(0, features)
         };
-        if first == Some(Self::ServerNames) && matched & shape.by_server_name == 0 {
-            return Self::ServerNames.next(shape);
+        if first == Some(Self::ServerNames) && matched & features.by_server_name == 0 {
+            return Self::ServerNames.next(features);
         }
         first
     }
@@ -132,8 +132,8 @@ impl Stage {
     /// The next stage, or `None` after the last.
     #[must_use]
     #[inline(always)]
-    pub fn next(self, shape: &Shape) -> Option<Self> {
-        Self::used_from(self as u32 + 1, shape)
+    pub fn next(self, features: &Features) -> Option<Self> {
+        Self::used_from(self as u32 + 1, features)
     }
 
     /// Whether undecided packets pass through the stage.
@@ -141,7 +141,7 @@ impl Stage {
     const fn is_on_the_way(self) -> bool {
         !matches!(
             self,
-            Self::Cookies | Self::Place | Self::Answer | Self::Banned
+            Self::Cookies | Self::Admit | Self::Answer | Self::Banned
         )
     }
 }
@@ -153,19 +153,19 @@ mod tests {
 
     #[test]
     fn packets_meet_the_stages_that_the_policy_uses() {
-        let path = |shape: &Shape| {
+        let path = |features: &Features| {
             let mut path = [None; STAGE_COUNT];
-            let mut next = Stage::first(shape, u64::MAX);
+            let mut next = Stage::first(features, u64::MAX);
             for stage in &mut path {
                 *stage = next;
-                next = next.and_then(|stage| stage.next(shape));
+                next = next.and_then(|stage| stage.next(features));
             }
             assert_eq!(next, None);
             path
         };
-        let nothing = Shape::EMPTY;
+        let nothing = Features::EMPTY;
         assert_eq!(path(&nothing), [None; STAGE_COUNT]);
-        let enforcing = Shape {
+        let enforcing = Features {
             limit_count: 64,
             ..nothing
         };
@@ -175,19 +175,19 @@ mod tests {
             path
         };
         assert_eq!(path(&enforcing), only(Stage::Charge));
-        let answering = Shape {
+        let answering = Features {
             of_answers: [0b10, 0b10],
             ..enforcing
         };
         assert!(Stage::Answer.is_used(&answering) && !Stage::Answer.is_used(&enforcing));
         assert_eq!(path(&answering), only(Stage::Charge));
-        let observing = Shape {
+        let observing = Features {
             limit_count: 2,
             observing: 0b11,
             ..nothing
         };
         assert_eq!(path(&observing), only(Stage::Observe));
-        let all = Shape {
+        let all = Features {
             limit_count: 3,
             observing: 0b10,
             sieve_uses: 1,
@@ -203,7 +203,7 @@ mod tests {
             },
             ..nothing
         };
-        let counting = Shape {
+        let counting = Features {
             limit_count: 2,
             observing: 0b10,
             connections: 0b11,

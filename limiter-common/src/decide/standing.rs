@@ -2,7 +2,7 @@
 //! their buckets.
 
 use super::{
-    Outline, Pipeline, Progress, Workspace,
+    DecisionSteps, Pipeline, Progress, Scratch,
     indices::{bit, contains, limit_indices},
     reserves::reserve_of,
     strictest::{NEVER, RESERVED},
@@ -10,11 +10,11 @@ use super::{
 use crate::{
     clock::Clock,
     judged::Packet,
-    offender::OffenderStore,
-    policy::{Shape, Tables},
+    offender::OffenderTable,
+    policy::{Features, Tables},
     reason::Reason,
     reputation::Reputation,
-    sources::StandingStore as _,
+    sources::StandingTable as _,
     standing::{SourceId, Standing, Tick},
 };
 
@@ -22,29 +22,29 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
     /// Looks up the source's standing, selects the limits that count the packet, and drops it if it
     /// would take a reserve.
     ///
     /// Without a shortage the standing rarely matters, and with very many sources its entry is in
-    /// no CPU cache. So the look-up is skipped then, unless the visit is to be noted: limits that
+    /// no CPU cache. So the look-up is skipped then, unless the visit is to be recorded: limits that
     /// reserve are charged as for an unknown source, against which they reserve most, and if
     /// one of them refuses, the packet comes back to this stage.
     ///
     /// If an unknown source turns out to have retried, the stage runs again.
     #[inline(always)]
-    pub(super) fn give_way(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let shape = self.tables.shape();
-        if !self.asks_for_standing(workspace) {
-            workspace.verdict.skip_standing();
+    pub(super) fn give_way(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let features = self.tables.features();
+        if !self.needs_standing(scratch) {
+            scratch.verdict.skip_standing();
             return Progress::Undecided;
         }
-        let Workspace {
+        let Scratch {
             packet, verdict, ..
-        } = workspace;
+        } = scratch;
         let standing = match verdict.standing() {
             Some(standing) => standing,
             None => self.standing_of(packet),
@@ -59,177 +59,172 @@ where
         verdict.set_standing(standing);
         let matched = self
             .tables
-            .opaque(verdict.matched & shape.of_standing(standing));
+            .opaque(verdict.matched & features.of_standing(standing));
         let listed = packet.class.listed();
         if listed != 0 && verdict.block(self.tables, listed, matched) {
             verdict.matched = matched;
             return Progress::Decided;
         }
-        if shape.reserving != 0 {
-            self.ask_reserving(workspace, standing, matched);
-            if workspace.refused != 0 {
-                if self.is_exempt(workspace) {
-                    workspace.exempt();
+        if features.reserving != 0 {
+            self.check_reserving(scratch, standing, matched);
+            if scratch.refused != 0 {
+                if self.is_exempt(scratch) {
+                    scratch.exempt();
                     return Progress::Decided;
                 }
-                let standing_now = self.standing_after_refusal(&workspace.packet, standing);
+                let standing_now = self.standing_after_refusal(&scratch.packet, standing);
                 if standing_now != standing {
-                    workspace.verdict.set_standing(standing_now);
-                    workspace.verdict.decide_again(shape);
+                    scratch.verdict.set_standing(standing_now);
+                    scratch.verdict.decide_again(features);
                     return Progress::Again;
                 }
-                if self.may_have_cookie(workspace) {
+                if self.may_have_cookie(scratch) {
                     return Progress::Cookie;
                 }
-                if let Some(progress) = self.refuse_reserved(workspace, matched) {
+                if let Some(progress) = self.refuse_reserved(scratch, matched) {
                     return progress;
                 }
             }
         }
-        self.go_on_with(workspace, matched)
+        self.go_on_with(scratch, matched)
     }
 
     /// Drops the packet if an enforcing limit refuses it, and returns the stage's result; `matched`
-    /// are the limits that count it. If only observing limits refuse, notes that and returns
+    /// are the limits that count it. If only observing limits refuse, records that and returns
     /// `None`.
     #[inline(always)]
     pub(super) fn refuse_reserved(
         &self,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
         matched: u64,
     ) -> Option<Progress> {
-        let Workspace {
+        let Scratch {
             strictest, verdict, ..
-        } = workspace;
+        } = scratch;
         if let Some(reason) = strictest.reason() {
             verdict.matched = matched;
             verdict.drop_by(reason, strictest.limit_index);
-            let limit_index = workspace.strictest.limit_index;
-            self.record_refused(workspace, limit_index);
-            return Some(self.refuse(workspace, limit_index));
+            let limit_index = scratch.strictest.limit_index;
+            self.record_refused(scratch, limit_index);
+            return Some(self.refuse(scratch, limit_index));
         }
-        verdict.would_drop |= workspace.refused;
+        verdict.would_drop |= scratch.refused;
         None
     }
 
     /// Whether to look up the standing of the packet's source.
     #[inline(always)]
-    fn asks_for_standing(&self, workspace: &mut Workspace<B::Location>) -> bool {
-        let shape = self.tables.shape();
-        let Workspace {
+    fn needs_standing(&self, scratch: &mut Scratch<B::Location>) -> bool {
+        let features = self.tables.features();
+        let Scratch {
             packet,
             verdict,
             visits,
             ..
-        } = workspace;
+        } = scratch;
         // A packet that comes back passes the stages up to the charge again: so none of them may
         // count it.
         verdict.has_met_standing()
-            || shape.sieve_uses != 0
-            || shape.reserving & shape.observing != 0
+            || features.sieve_uses != 0
+            || features.reserving & features.observing != 0
             || self.answers_by_standing(verdict.matched)
-            || has_places_by_standing(shape, packet, verdict.matched)
-            || verdict.matched & !shape.of_every_standing() != 0
+            || has_connection_reserves(features, packet, verdict.matched)
+            || verdict.matched & !features.of_every_standing() != 0
             || packet.class.listed() != 0
             || self.reputation.sources().is_short(packet.now)
-            || visits.is_noted(&shape.standing, Tick::of_ns(packet.now))
+            || visits.is_recorded(&features.standing, Tick::of_ns(packet.now))
     }
 
-    /// Notes that the reserving limit at an index refused a packet at its charge. The reason is the
+    /// Records that the reserving limit at an index refused a packet at its charge. The reason is the
     /// reserve if the packet would have passed without it.
     #[inline(always)]
-    pub(super) fn note_shortage(&self, workspace: &mut Workspace<B::Location>, limit_index: u32) {
-        if workspace.charge(limit_index).plan.is_refused_for_reserve() {
-            workspace.verdict.reason = Reason::Reserved;
+    pub(super) fn record_shortage(&self, scratch: &mut Scratch<B::Location>, limit_index: u32) {
+        if scratch.charge(limit_index).plan.is_refused_for_reserve() {
+            scratch.verdict.reason = Reason::Reserved;
         }
-        if let Some(standing) = workspace.verdict.standing() {
+        if let Some(standing) = scratch.verdict.standing() {
             // A source that must leave a reserve is refused this late only if another CPU was
             // faster. This may be its first try.
-            let (shape, packet) = (self.tables.shape(), &workspace.packet);
+            let (features, packet) = (self.tables.features(), &scratch.packet);
             let (sources, source) = (self.reputation.sources(), self.source_of(packet));
-            sources.note_refused(shape, source, standing, packet.now);
+            sources.record_refusal(features, source, standing, packet.now);
         }
     }
 
-    /// Asks the limits of `matched` that reserve something from sources of that standing; notes
+    /// Asks the limits of `matched` that reserve something from sources of that standing; records
     /// which refuse, and the strictest enforcing one.
     #[inline(always)]
-    fn ask_reserving(
+    fn check_reserving(
         &self,
-        workspace: &mut Workspace<B::Location>,
+        scratch: &mut Scratch<B::Location>,
         standing: Standing,
         matched: u64,
     ) {
-        let shape = self.tables.shape();
-        workspace.refused = 0;
-        workspace.strictest.strictness = 0;
-        // A store that leaves the look-up of a single bucket to its update must not do so here.
-        workspace.search.single = 0;
-        self.note_reserves(workspace, standing, matched & shape.reserving);
-        let limits = self.tables.opaque(workspace.asked) & shape.reserving;
+        let features = self.tables.features();
+        scratch.refused = 0;
+        scratch.strictest.strictness = 0;
+        // A table that leaves the look-up of a single bucket to its update must not do so here.
+        scratch.search.single = 0;
+        self.record_reserves(scratch, standing, matched & features.reserving);
+        let limits = self.tables.opaque(scratch.passing) & features.reserving;
         for limit_index in limit_indices(self.tables) {
             if !contains(limits, limit_index) {
                 continue;
             }
-            let is_moving = shape.is_moving(limit_index);
+            let is_moving = features.is_moving(limit_index);
             let strictness = self
                 .buckets
-                .prepare(self.tables, workspace, limit_index, is_moving);
+                .prepare(self.tables, scratch, limit_index, is_moving);
             let strictness = match self.tables.opaque(strictness) {
-                0 if workspace.charge(limit_index).plan.leave_reserve() => continue,
+                0 if scratch.charge(limit_index).plan.leave_reserve() => continue,
                 0 => RESERVED,
                 strictness => strictness,
             };
-            workspace.asked &= !bit(limit_index);
+            scratch.passing &= !bit(limit_index);
             // A packet that never fits makes no shortage; the stage that charges says so.
             if strictness != NEVER {
-                workspace.refused |= bit(limit_index);
-                if !contains(shape.observing, limit_index) {
-                    workspace.strictest.consider(limit_index, strictness);
+                scratch.refused |= bit(limit_index);
+                if !contains(features.observing, limit_index) {
+                    scratch.strictest.consider(limit_index, strictness);
                 }
             }
         }
     }
 
-    /// Notes the reserve of each of `limits`, and asks only limits with one. It is a loop of its
+    /// Records the reserve of each of `limits`, and asks only limits with one. It is a loop of its
     /// own, because the verifier walks each round of two loops once, but the rounds of one loop
     /// once for each path through both.
     #[inline(always)]
-    fn note_reserves(
-        &self,
-        workspace: &mut Workspace<B::Location>,
-        standing: Standing,
-        limits: u64,
-    ) {
-        workspace.asked = 0;
+    fn record_reserves(&self, scratch: &mut Scratch<B::Location>, standing: Standing, limits: u64) {
+        scratch.passing = 0;
         for limit_index in limit_indices(self.tables) {
             if contains(limits, limit_index) {
-                let rate_index = workspace.packet.rate_index(self.tables, limit_index);
+                let rate_index = scratch.packet.rate_index(self.tables, limit_index);
                 let reserve = reserve_of(self.tables, limit_index, rate_index, standing);
-                workspace.charge(limit_index).plan.reserve = reserve;
+                scratch.charge(limit_index).plan.reserve = reserve;
                 if reserve != 0 {
-                    workspace.asked |= bit(limit_index);
+                    scratch.passing |= bit(limit_index);
                 }
             }
         }
     }
 
-    /// Returns the standing of a packet's source, and notes its visit unless a list proves it.
+    /// Returns the standing of a packet's source, and records its visit unless a list proves it.
     #[inline(always)]
     pub(super) fn standing_of(&self, packet: &Packet) -> Standing {
         if packet.class.is_proven() {
             return Standing::Proven;
         }
         let (sources, source) = (self.reputation.sources(), self.source_of(packet));
-        sources.visit(self.tables.shape(), source, packet.now)
+        sources.visit(self.tables.features(), source, packet.now)
     }
 
-    /// Notes that a reserving limit refused the packet. Returns the standing that its source has
+    /// Records that a reserving limit refused the packet. Returns the standing that its source has
     /// now; only an unknown source's may change.
     #[inline(always)]
     fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
         let (sources, source) = (self.reputation.sources(), self.source_of(packet));
-        let now = sources.refused(self.tables.shape(), source, standing, packet.now);
+        let now = sources.refused(self.tables.features(), source, standing, packet.now);
         if standing == Standing::Unknown {
             now
         } else {
@@ -239,16 +234,16 @@ where
 
     #[inline(always)]
     fn source_of(&self, packet: &Packet) -> SourceId {
-        SourceId::new(&self.tables.shape().standing, &packet.facts.source)
+        SourceId::new(&self.tables.features().standing, &packet.facts.source)
     }
 }
 
 /// Whether the source's standing decides which connections the limits in `matched` let in.
 #[inline(always)]
-fn has_places_by_standing(shape: &Shape, packet: &Packet, matched: u64) -> bool {
-    let mut limits = shape.reserving_places;
-    if packet.facts.is_first_segment() || matched & shape.named_connections() != 0 {
-        limits |= shape.queueing;
+fn has_connection_reserves(features: &Features, packet: &Packet, matched: u64) -> bool {
+    let mut limits = features.reserving_connections;
+    if packet.facts.is_first_segment() || matched & features.named_connections() != 0 {
+        limits |= features.queueing;
     }
     matched & limits != 0
 }

@@ -1,9 +1,9 @@
 //! The stage of states: selects the limits that count segments of connections in the packet's
 //! state.
 
-use super::{Outline, Pipeline, Progress, Workspace};
+use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
-    clock::Clock, offender::OffenderStore, packet::TcpState, policy::Tables, reason::Reason,
+    clock::Clock, offender::OffenderTable, packet::TcpState, policy::Tables, reason::Reason,
     reputation::Reputation,
 };
 
@@ -11,50 +11,46 @@ impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
 where
     C: Clock,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
-    /// Selects the limits that count the workspace's packet by its connection's state, which is in
-    /// the workspace. A limit that blocks its source drops it.
+    /// Selects the limits that count the current packet by its connection's state, which is in
+    /// scratch memory. A limit that blocks its source drops it.
     #[inline(always)]
-    pub(super) fn select_by_state(&self, workspace: &mut Workspace<B::Location>) -> Progress {
-        let shape = self.tables.shape();
-        if !workspace.asks_for_tcp_state(self.tables) {
+    pub(super) fn select_by_state(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+        let features = self.tables.features();
+        if !scratch.needs_tcp_state(self.tables) {
             return Progress::Undecided;
         }
-        let Workspace {
+        let Scratch {
             packet,
             verdict,
             tcp_state,
             ..
-        } = workspace;
+        } = scratch;
         // Opaque, so that the verifier walks the rest once, not once for each state.
-        let of_state = shape.of_tcp_state_number(self.tables.opaque(*tcp_state as u64));
+        let of_state = features.of_tcp_state_number(self.tables.opaque(*tcp_state as u64));
         let matched = verdict.matched & of_state;
         let listed = packet.class.listed();
         // The stage of standing asks the others.
-        let counting = matched & shape.of_every_standing();
+        let counting = matched & features.of_every_standing();
         if listed != 0 && verdict.block(self.tables, listed, counting) {
             verdict.matched = matched;
             return Progress::Decided;
         }
-        self.go_on_with(workspace, matched)
+        self.go_on_with(scratch, matched)
     }
 
     #[inline(always)]
-    pub(super) fn go_on_with(
-        &self,
-        workspace: &mut Workspace<B::Location>,
-        matched: u64,
-    ) -> Progress {
-        let verdict = &mut workspace.verdict;
+    pub(super) fn go_on_with(&self, scratch: &mut Scratch<B::Location>, matched: u64) -> Progress {
+        let verdict = &mut scratch.verdict;
         verdict.matched = matched;
         if matched != 0 {
             return Progress::Undecided;
         }
         verdict.reason = Reason::Unlimited;
-        if self.tables.shape().sieve_uses == 0 {
+        if self.tables.features().sieve_uses == 0 {
             Progress::Decided
         } else {
             Progress::Undecided
@@ -62,15 +58,15 @@ where
     }
 }
 
-impl<Location> Workspace<Location> {
+impl<Location> Scratch<Location> {
     /// Whether the state of the packet's connection matters; otherwise it need not be looked up.
     #[inline(always)]
-    pub fn asks_for_tcp_state<T: Tables>(&self, tables: &T) -> bool {
+    pub fn needs_tcp_state<T: Tables>(&self, tables: &T) -> bool {
         // These limits count nothing but TCP segments with a header.
-        self.verdict.matched & !tables.shape().of_every_tcp_state() != 0
+        self.verdict.matched & !tables.features().of_every_tcp_state() != 0
     }
 
-    /// Notes the state of the packet's connection.
+    /// Records the state of the packet's connection.
     #[inline(always)]
     pub const fn set_tcp_state(&mut self, state: TcpState) {
         self.tcp_state = state;

@@ -20,7 +20,7 @@ pub(super) fn start_of(message: &Message, count: u64, labels: u64, end: u32) -> 
     }
 }
 
-/// Notes the sums over the words from `end` down to `start`.
+/// Records the sums over the words from `end` down to `start`.
 #[inline(always)]
 pub fn sum<L: NameLoops>(keys: &NameKeys, message: &mut Message, start: u32, end: u32, loops: &L) {
     let whole = whole_words(start, end);
@@ -33,11 +33,11 @@ pub fn sum<L: NameLoops>(keys: &NameKeys, message: &mut Message, start: u32, end
         }
         let word = loops.word(message, offset(end, number));
         sums = with_word(keys, sums, number, word);
-        message.note_sums(number + 1, sums);
+        message.record_sums(number + 1, sums);
     }
 }
 
-/// Returns the keyed hash of the labels from `start` to before `end`, from the noted sums.
+/// Returns the keyed hash of the labels from `start` to before `end`, from the recorded sums.
 #[inline(always)]
 pub(super) fn hash<L: NameLoops>(
     keys: &NameKeys,
@@ -69,17 +69,17 @@ pub(super) fn find_name<'t, T: Tables, L: NameLoops>(
     end: u32,
     loops: &L,
 ) -> Option<(&'t NameSlot, bool)> {
-    let shape = tables.shape();
-    let first = tables.opaque(shape.first_labels);
+    let features = tables.features();
+    let first = tables.opaque(features.first_labels);
     let Some(slot) = tables.name(find_end(tables, message, [count, first], end, loops)) else {
-        if shape.fewest_labels == shape.first_labels {
+        if features.fewest_labels == features.first_labels {
             return None;
         }
         // Kept over the next search: the missed end is most often the registered domain.
         let missed = message.hashed();
-        let fewest = tables.opaque(shape.fewest_labels);
+        let fewest = tables.opaque(features.fewest_labels);
         let found = find_end(tables, message, [count, fewest], end, loops);
-        message.note_hash(missed);
+        message.record_hash(missed);
         return Some((tables.name(found)?, fewest == count));
     };
     if slot.next_labels != 0 {
@@ -139,6 +139,6 @@ fn find_end<T: Tables, L: NameLoops>(
     }
     let start = start_of(message, count, labels, end);
     let hash = hash(tables.name_keys(), message, start, end, loops);
-    message.note_hash([labels, hash]);
+    message.record_hash([labels, hash]);
     find_slot(tables, hash, loops)
 }

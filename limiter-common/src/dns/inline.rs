@@ -2,8 +2,8 @@
 
 use super::{
     HEADER, Message, NameLoops,
-    ask::{ask, unreadable},
     ends::{find_longer, sum},
+    matching::{match_question, unreadable},
     slot::{find_slot, probe_further},
     walk::walk,
 };
@@ -47,22 +47,22 @@ impl NameLoops for InlineNameLoops {
 }
 
 /// Returns the policy's result for the question in a frame's datagram.
-pub fn ask_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> NameMatch {
+pub fn match_frame<F: Frame, T: Tables>(tables: &T, frame: &F, datagram: Datagram) -> NameMatch {
     let mut message = Message::EMPTY;
     if (datagram.length as usize) < HEADER {
         unreadable(tables)
     } else if message.read(frame, datagram) {
-        ask_message(tables, &mut message)
+        match_message(tables, &mut message)
     } else {
         NameMatch::NOTHING
     }
 }
 
 /// Returns the policy's result for the question of a message.
-pub fn ask_message<T: Tables>(tables: &T, message: &mut Message) -> NameMatch {
-    let mut asked = NameMatch::NOTHING;
-    ask(tables, message, &InlineNameLoops, &mut asked);
-    asked
+pub fn match_message<T: Tables>(tables: &T, message: &mut Message) -> NameMatch {
+    let mut name_match = NameMatch::NOTHING;
+    match_question(tables, message, &InlineNameLoops, &mut name_match);
+    name_match
 }
 
 /// Returns the slot of a name's hash, or of the number of a question or server name.

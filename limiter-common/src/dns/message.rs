@@ -19,10 +19,10 @@ pub const MOST_BYTES: usize = HEADER + LONGEST_NAME + TYPE_AND_CLASS;
 /// A power of two above every offset: the verifier needs such a bound.
 const BOUND: usize = 512;
 
-/// The number of noted labels: a power of two above the most labels of a name.
+/// The number of recorded labels: a power of two above the most labels of a name.
 const LABELS: usize = 128;
 
-/// The number of noted sums: a power of two above the most words of a name.
+/// The number of recorded sums: a power of two above the most words of a name.
 const SUMS: usize = 64;
 
 /// An impossible number of labels.
@@ -109,7 +109,7 @@ impl Message {
     /// Returns a pointer to the byte at an offset. The message has room for eight bytes from there on.
     #[must_use]
     #[inline(always)]
-    pub const fn place(&self, at: u32) -> *const u8 {
+    pub const fn pointer_at(&self, at: u32) -> *const u8 {
         self.bytes.as_ptr().wrapping_add(at as usize % BOUND)
     }
 
@@ -123,15 +123,15 @@ impl Message {
         }
     }
 
-    /// Notes the offset of the label with that number, counted from the left.
+    /// Records the offset of the label with that number, counted from the left.
     #[inline(always)]
-    pub(super) const fn note_label(&mut self, number: usize, at: u16) {
+    pub(super) const fn record_label(&mut self, number: usize, at: u16) {
         self.labels[number % LABELS] = at;
     }
 
-    /// Notes the sums over that many words.
+    /// Records the sums over that many words.
     #[inline(always)]
-    pub(super) const fn note_sums(&mut self, words: u32, sums: Sums) {
+    pub(super) const fn record_sums(&mut self, words: u32, sums: Sums) {
         self.sums[words as usize % SUMS] = sums;
     }
 
@@ -141,11 +141,11 @@ impl Message {
     }
 
     #[inline(always)]
-    pub(super) const fn note_hash(&mut self, hashed: [u64; 2]) {
+    pub(super) const fn record_hash(&mut self, hashed: [u64; 2]) {
         self.hashed = hashed;
     }
 
-    /// Returns the number of labels, and the hash, of the end that was noted last.
+    /// Returns the number of labels, and the hash, of the end that was recorded last.
     #[inline(always)]
     pub(super) const fn hashed(&self) -> [u64; 2] {
         self.hashed

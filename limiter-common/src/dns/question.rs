@@ -2,7 +2,7 @@
 
 use super::{
     Message,
-    ask::{HEAD, counted_class, has_question},
+    matching::{HEAD, counted_class, has_question},
     message::HEADER,
     walk,
 };

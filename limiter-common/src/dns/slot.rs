@@ -14,7 +14,7 @@ pub const MOST_PROBES: u32 = 16;
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
 pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u32 {
     let hash = hash.max(1);
-    let index = hash as u32 & tables.shape().name_slots.wrapping_sub(1);
+    let index = hash as u32 & tables.features().name_slots.wrapping_sub(1);
     match tables.name(index) {
         Some(slot) if slot.hash == hash => index,
         Some(slot) if slot.hash != 0 => loops.probe_further(tables, hash),
@@ -27,7 +27,7 @@ pub fn find_slot<T: Tables, L: NameLoops>(tables: &T, hash: u64, loops: &L) -> u
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
 pub fn probe_further<T: Tables>(tables: &T, hash: u64) -> u32 {
-    let mask = tables.shape().name_slots.wrapping_sub(1);
+    let mask = tables.features().name_slots.wrapping_sub(1);
     // The verifier needs a constant bound.
     for probe in 1..MOST_PROBES {
         let index = (hash as u32).wrapping_add(probe) & mask;

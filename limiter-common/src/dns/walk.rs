@@ -10,7 +10,7 @@ const LONGEST_LABEL: u8 = 63;
 /// A name of 255 bytes has at most 127 labels of one byte each, and the empty label.
 const MOST_LABELS: u32 = 128;
 
-/// Notes the offsets of the first question's labels. Returns their number, and in the upper half the offset
+/// Records the offsets of the first question's labels. Returns their number, and in the upper half the offset
 /// of the name's end; 0: the name is compressed, too long or endless, or the message ends before its type
 /// and class.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn walk(message: &mut Message) -> u64 {
             clippy::cast_possible_truncation,
             reason = "it is below the longest name's end"
         )]
-        message.note_label(count as usize, at as u16);
+        message.record_label(count as usize, at as u16);
         at += 1 + length as usize;
         if at >= HEADER + LONGEST_NAME {
             return 0;

@@ -1,7 +1,7 @@
 //! The kinds of ids: the part of a packet that names a limit's bucket.
 //!
-//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of owners. All code reads the table, so a new kind
-//! needs only a row here and its source in the packet, in [`OwnerMapping`](crate::owner::OwnerMapping).
+//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of keys. All code reads the table, so a new kind
+//! needs only a row here and its source in the packet, in [`KeyMapping`](crate::key::KeyMapping).
 
 use crate::address::Family;
 
@@ -70,7 +70,7 @@ pub struct Range {
     pub lengths: [u8; 2],
 }
 
-/// The part of a packet that names an owner, other than the source's address. Data kept from one policy to the next
+/// The part of a packet that names a key, other than the source's address. Data kept from one policy to the next
 /// contains the discriminants. In that data, 0 and the numbers of [`Family`] stand for ranges of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -93,7 +93,7 @@ pub enum NamedBy {
     ServerName = 11,
 }
 
-/// The part of a packet's DNS question that names an owner, alone or beside the source. It has the discriminants of
+/// The part of a packet's DNS question that names a key, alone or beside the source. It has the discriminants of
 /// [`NamedBy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
@@ -115,7 +115,7 @@ impl NameKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Zone, Self::Domain, Self::Question];
 
-    /// The format for owners that this part alone names.
+    /// The format for keys that this part alone names.
     #[must_use]
     pub const fn alone(self) -> IdFormat {
         match self {
@@ -131,7 +131,7 @@ impl NameKind {
         self.alone().name()
     }
 
-    /// The variant with this discriminant; `None`: the question does not name the owner.
+    /// The variant with this discriminant; `None`: the question does not name the key.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
@@ -314,7 +314,7 @@ impl NamedBy {
         }
     }
 
-    /// The part of the packet's DNS question that names such an owner; `None`: the question does not.
+    /// The part of the packet's DNS question that names such a key; `None`: the question does not.
     #[must_use]
     #[inline(always)]
     pub const fn name_kind(self) -> Option<NameKind> {
@@ -330,7 +330,7 @@ impl NamedBy {
         }
     }
 
-    /// The variant with this discriminant; `None`: the source's address names the owner.
+    /// The variant with this discriminant; `None`: the source's address names the key.
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
@@ -355,7 +355,7 @@ impl NamedBy {
         }
     }
 
-    /// Whether such an owner is a name or a question.
+    /// Whether such a key is a name or a question.
     #[must_use]
     pub const fn is_name(self) -> bool {
         matches!(
@@ -364,19 +364,19 @@ impl NamedBy {
         )
     }
 
-    /// The parties that share such an owner's budget. A drop proves nothing against any one of them.
+    /// The parties that share such a key's budget. A drop proves nothing against any one of them.
     #[must_use]
     pub const fn shared_by(self) -> &'static str {
         self.row().shared_by
     }
 
-    /// Whether all sources share such an owner's budget, so that any of them can use it up.
+    /// Whether all sources share such a key's budget, so that any of them can use it up.
     #[must_use]
     pub const fn is_of_all_sources(self) -> bool {
         self.row().of_all_sources
     }
 
-    /// The reason why such owners cannot have overrides; `None`: they can.
+    /// The reason why such keys cannot have overrides; `None`: they can.
     #[must_use]
     pub const fn why_no_overrides(self) -> Option<&'static str> {
         self.row().why_no_overrides

@@ -6,7 +6,7 @@
 pub struct QueueSettings {
     /// The interned id of the limit.
     pub limit: u64,
-    /// The maximum number of clients in one owner's queue.
+    /// The maximum number of clients in one key's queue.
     pub size: u64,
     /// The wait after which a client is turned away, in nanoseconds; 0: never.
     pub max_age_ns: u64,

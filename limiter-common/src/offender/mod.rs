@@ -98,18 +98,18 @@ impl OffenderKey {
     /// The key of the name that a dropped packet asked for; `None`: the limit has no bucket for names, or a sieve
     /// dropped the packet.
     #[inline(always)]
-    pub fn of_asked<T: Tables>(
+    pub fn of_packet_name<T: Tables>(
         tables: &T,
         packet: &Packet,
         limit_index: u32,
         by: Dropper,
     ) -> Option<Self> {
-        let shape = tables.shape();
-        if shape.by_name | shape.by_server_name == 0 || by != Dropper::Budget {
+        let features = tables.features();
+        if features.by_name | features.by_server_name == 0 || by != Dropper::Budget {
             return None;
         }
         let limit = tables.limit(limit_index)?;
-        let (named_by, number) = limit.name(&packet.asked)?;
+        let (named_by, number) = limit.name(&packet.name_match)?;
         Some(Self::of_name(LimitId(limit.id), named_by, number))
     }
 
@@ -170,8 +170,8 @@ impl Offender {
     }
 }
 
-/// A store of offenders.
-pub trait OffenderStore {
+/// A table of offenders.
+pub trait OffenderTable {
     /// Records a drop by the limit with that index, or by a sieve, if the allowance and the room suffice: the packet's
     /// source, and also the name it asked for if the limit has buckets for names. The sieve for all packets has no
     /// limit.
@@ -179,13 +179,13 @@ pub trait OffenderStore {
 }
 
 /// Records nothing.
-impl OffenderStore for () {
+impl OffenderTable for () {
     #[inline(always)]
     fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _limit_index: u32, _by: Dropper) {}
 }
 
-/// Records in the inner store; `None` records nothing.
-impl<O: OffenderStore> OffenderStore for Option<O> {
+/// Records in the inner table; `None` records nothing.
+impl<O: OffenderTable> OffenderTable for Option<O> {
     #[inline(always)]
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
         if let Some(offenders) = self {

@@ -28,7 +28,7 @@ pub enum RecordOutcome {
     Again,
     /// The drop created a record: the offender was new, or had been evicted.
     Anew,
-    /// The store has no room for the offender.
+    /// The table has no room for the offender.
     NoRoom,
 }
 
@@ -65,25 +65,25 @@ impl core::ops::AddAssign for Counts {
 }
 
 impl Recording {
-    /// Records a drop at `now_ns` by `store`, and the packet's name by `store_name`, unless the allowance is spent;
+    /// Records a drop at `now_ns` by `enter`, and the packet's name by `enter_name`, unless the allowance is spent;
     /// counts it either way.
     #[inline(always)]
     pub fn record(
         &mut self,
         now_ns: u64,
-        store: impl FnOnce() -> RecordOutcome,
-        store_name: impl FnOnce() -> Option<RecordOutcome>,
+        enter: impl FnOnce() -> RecordOutcome,
+        enter_name: impl FnOnce() -> Option<RecordOutcome>,
     ) {
-        let stored = if RECORDS.take(now_ns, &mut self.full_again_ns) {
-            if store_name() == Some(RecordOutcome::Anew) {
+        let outcome = if RECORDS.take(now_ns, &mut self.full_again_ns) {
+            if enter_name() == Some(RecordOutcome::Anew) {
                 self.counts.inserted = self.counts.inserted.wrapping_add(1);
             }
-            store()
+            enter()
         } else {
             RecordOutcome::NoRoom
         };
         let counts = &mut self.counts;
-        match stored {
+        match outcome {
             RecordOutcome::Again => counts.recorded = counts.recorded.wrapping_add(1),
             RecordOutcome::Anew => {
                 counts.recorded = counts.recorded.wrapping_add(1);
@@ -101,9 +101,9 @@ mod tests {
     const START: u64 = 1_000_000_000_000;
 
     /// Records `count` drops at one time.
-    fn record(recording: &mut Recording, now_ns: u64, count: u64, stored: RecordOutcome) {
+    fn record(recording: &mut Recording, now_ns: u64, count: u64, outcome: RecordOutcome) {
         for _ in 0..count {
-            recording.record(now_ns, || stored, || None);
+            recording.record(now_ns, || outcome, || None);
         }
     }
 
@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn a_name_is_no_drop_of_its_own() {
         let mut recording = Recording::default();
-        for stored in [
+        for outcome in [
             RecordOutcome::Anew,
             RecordOutcome::Again,
             RecordOutcome::NoRoom,
         ] {
-            recording.record(START, || RecordOutcome::Again, || Some(stored));
+            recording.record(START, || RecordOutcome::Again, || Some(outcome));
         }
         let expected = Counts {
             recorded: 3,

@@ -14,7 +14,7 @@ const MOST: u64 = 16;
 #[repr(C)]
 pub struct Sampling {
     tick: u64,
-    told: u64,
+    reported: u64,
 }
 
 impl Sampling {
@@ -25,10 +25,10 @@ impl Sampling {
         let tick = now >> TICK_BITS;
         if self.tick != tick {
             self.tick = tick;
-            self.told = 0;
+            self.reported = 0;
         }
-        let has_room = self.told < MOST;
-        self.told += has_room as u64;
+        let has_room = self.reported < MOST;
+        self.reported += has_room as u64;
         has_room
     }
 }
@@ -41,9 +41,9 @@ mod tests {
     fn each_tick_has_its_questions() {
         let mut sampling = Sampling::default();
         let last = (1 << TICK_BITS) - 1;
-        for (now, told) in [(0, MOST), (last, 0), (last + 1, MOST), (5 * last, MOST)] {
+        for (now, reported) in [(0, MOST), (last, 0), (last + 1, MOST), (5 * last, MOST)] {
             let count = (0..100).filter(|_| sampling.take(now)).count() as u64;
-            assert_eq!(count, told, "{now}");
+            assert_eq!(count, reported, "{now}");
         }
     }
 }

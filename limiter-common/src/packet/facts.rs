@@ -20,7 +20,7 @@ pub struct Facts {
     pub length: u32,
     /// The number of packets that the frame carries: 1, or more if it is a superframe.
     pub packets: u32,
-    /// The place of its UDP datagram's content.
+    /// The position of its UDP datagram's content.
     pub datagram: Datagram,
     /// The source port; 0 if there are no ports.
     pub source_port: u16,
@@ -70,7 +70,7 @@ impl Facts {
     }
 }
 
-/// The place of the UDP content in a frame.
+/// The position of the UDP content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Datagram {

@@ -159,7 +159,7 @@ pub fn tcp_numbers<F: Frame>(frame: &F) -> Option<TcpNumbers> {
 /// Returns the byte range of a TCP or UDP payload in its frame, or `None` for other or malformed
 /// frames.
 #[cfg(not(target_arch = "bpf"))]
-pub fn payload_place<F: Frame>(frame: &F) -> Option<Range<usize>> {
+pub fn payload_range<F: Frame>(frame: &F) -> Option<Range<usize>> {
     let mut payload = Payload::NONE;
     let mut facts = Facts::NONE;
     let packet = parse_network(frame, &mut facts, &mut payload).ok()?;

@@ -21,7 +21,7 @@ pub struct NameMatch {
     pub overridden: u64,
     /// The index of the first of these overrides; the others follow in the order of the limits.
     pub first_override: u32,
-    /// The place of these overrides, as in [`crate::policy::NameSlot::overrides`].
+    /// The position of these overrides, as in [`crate::policy::NameSlot::overrides`].
     pub overrides: u32,
     /// 1: a query with an unreadable question, which may be for any name; else 0.
     pub unreadable: u64,

@@ -1,4 +1,4 @@
-//! The place of a TCP segment in its frame.
+//! The position of a TCP segment in its frame.
 
 use super::{Frame, PROTOCOL_TCP, Payload, parse_network};
 use crate::packet::Facts;
@@ -6,7 +6,7 @@ use crate::packet::Facts;
 /// The TCP header without options, in bytes.
 pub const TCP_HEADER: usize = 20;
 
-/// The place of a TCP segment in its frame, and its sequence number.
+/// The position of a TCP segment in its frame, and its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The offset of its header in the frame, in bytes.
@@ -43,7 +43,7 @@ impl Segment {
     }
 }
 
-/// Returns the place of a frame's TCP segment, or `None` without a payload or in a later fragment.
+/// Returns the position of a frame's TCP segment, or `None` without a payload or in a later fragment.
 /// Parsing the packet has already checked the headers.
 #[inline(always)]
 pub fn segment<F: Frame>(frame: &F) -> Option<Segment> {

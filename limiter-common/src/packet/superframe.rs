@@ -21,13 +21,13 @@ pub enum Superframes {
     /// There are none: each frame is one packet.
     #[default]
     None,
-    /// The kernel notes the number beside the frame.
-    Noted,
+    /// The kernel records the number beside the frame.
+    Recorded,
     /// Estimated from the frame's length.
     Estimated,
 }
 
-/// The places of the kernel's notes on superframes, and the interface's MTU. Offsets are in bytes.
+/// The places of the kernel's records on superframes, and the interface's MTU. They are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SuperframeFields {
@@ -63,12 +63,12 @@ impl SuperframeFields {
     };
 }
 
-/// Returns the traffic of a frame of `length` bytes from the kernel's notes: `gso_size` is the
+/// Returns the traffic of a frame of `length` bytes from the kernel's records: `gso_size` is the
 /// payload of each packet in bytes (0: one packet), `gso_segments` their number (0: unknown).
 /// Repeated headers count.
 #[must_use]
 #[inline(always)]
-pub const fn noted(length: u64, gso_size: u64, gso_segments: u64) -> Traffic {
+pub const fn recorded(length: u64, gso_size: u64, gso_segments: u64) -> Traffic {
     if gso_size == 0 || gso_segments == 1 {
         return Traffic::of_frame(length);
     }
@@ -116,28 +116,28 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_noted_counts() {
-        assert_eq!(noted(1514, 0, 0), carries(1, 1514));
-        assert_eq!(noted(1514, 1448, 1), carries(1, 1514));
+    fn what_the_kernel_has_recorded_counts() {
+        assert_eq!(recorded(1514, 0, 0), carries(1, 1514));
+        assert_eq!(recorded(1514, 1448, 1), carries(1, 1514));
         // 45 packets of 1448 bytes and 66 bytes of headers.
-        assert_eq!(noted(66 + 45 * 1448, 1448, 45), carries(45, 45 * 1514));
+        assert_eq!(recorded(66 + 45 * 1448, 1448, 45), carries(45, 45 * 1514));
         // The last packet has one byte: the headers are between the least and their own.
         assert_eq!(
-            noted(66 + 44 * 1448 + 1, 1448, 45),
+            recorded(66 + 44 * 1448 + 1, 1448, 45),
             carries(45, 66 + 44 * 1448 + 1 + 44 * 42)
         );
         // From a virtual machine, which does not give the number.
-        assert_eq!(noted(54 + 3 * 1000, 1000, 0), carries(3, 3 * 1054));
+        assert_eq!(recorded(54 + 3 * 1000, 1000, 0), carries(3, 3 * 1054));
         // As small as a sender can make them.
-        assert_eq!(noted(66 + 64, 1, 64), carries(64, 64 * 67));
+        assert_eq!(recorded(66 + 64, 1, 64), carries(64, 64 * 67));
     }
 
     #[test]
-    fn nothing_that_is_noted_overflows() {
+    fn nothing_that_is_recorded_overflows() {
         for length in [0, 14, 65_535, u32::MAX.into()] {
             for size in [0, 1, u16::MAX.into()] {
                 for segments in [0, 1, u16::MAX.into()] {
-                    let found = noted(length, size, segments);
+                    let found = recorded(length, size, segments);
                     assert!(found.packets >= 1 && found.bytes >= length, "{found:?}");
                 }
             }

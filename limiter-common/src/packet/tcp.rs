@@ -5,7 +5,7 @@ use crate::reason::Reason;
 
 const MIN_HEADER: usize = 20;
 
-/// The flag of a segment that opens a connection, or of the answer to it.
+/// The flag of a segment that opens a connection, or of the reply to it.
 pub const FLAG_SYN: u8 = 0x02;
 /// The flag of a segment that ends a connection at once.
 pub const FLAG_RST: u8 = 0x04;

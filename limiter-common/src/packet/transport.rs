@@ -72,7 +72,7 @@ pub(super) fn parse<F: Frame>(
     Ok(())
 }
 
-/// Checks a UDP header (RFC 768), and returns the place of the content. The header's length is the
+/// Checks a UDP header (RFC 768), and returns the position of the content. The header's length is the
 /// whole datagram's; a fragment is shorter.
 #[inline(always)]
 #[expect(

@@ -3,8 +3,8 @@
 use crate::{
     address::Family,
     answer::Answer,
+    key::{BucketKey, KeyFields, KeyMapping},
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
-    owner::{BucketKey, OwnerFields, OwnerMapping},
     packet::{Facts, NameMatch},
     standing::Standing,
     strategy::gcra::{CurrentRate, Parts, ShareWord},
@@ -18,13 +18,13 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// The source of the owner's name: a [`NamedBy`] as its discriminant; 0: the source's address.
+    /// The source of the key's name: a [`NamedBy`] as its discriminant; 0: the source's address.
     named_by: u8,
     /// The emission interval at the ceiling of an automatic rate, in nanoseconds; 0: the rate is
     /// not automatic.
     interval_of_ceiling: u32,
-    /// The fields of a packet that name the bucket's owner, by [`Family::index`] of the source.
-    owners: [OwnerMapping; 2],
+    /// The fields of a packet that name the bucket's key, by [`Family::index`] of the source.
+    keys: [KeyMapping; 2],
     /// The numbers of the answers to refused packets, by the number of the source's standing; the
     /// entries behind the standings are for sources with no standing looked up.
     answers: [u8; ANSWERS],
@@ -32,7 +32,7 @@ pub struct LimitEntry {
     slip: u32,
     /// The least [`Parts`] of a shared limit's budget for each node of the fleet; 0: the limit is
     /// not shared.
-    floor: u32,
+    minimum_share: u32,
     /// The interned id of the limit that keeps its count of connections: its own, or the first of
     /// its group.
     counted_as: u64,
@@ -54,7 +54,7 @@ impl LimitEntry {
     }
 
     /// Makes the entry of a limit with a bucket for each name of a kind, or with names alone as
-    /// owners.
+    /// keys.
     #[must_use]
     pub const fn of_names(
         id: LimitId,
@@ -82,13 +82,13 @@ impl LimitEntry {
                 None => 0,
             },
             interval_of_ceiling: 0,
-            owners: [
-                OwnerMapping::new(id_format, named_by, name_kind, Family::V4),
-                OwnerMapping::new(id_format, named_by, name_kind, Family::V6),
+            keys: [
+                KeyMapping::new(id_format, named_by, name_kind, Family::V4),
+                KeyMapping::new(id_format, named_by, name_kind, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
-            floor: 0,
+            minimum_share: 0,
             counted_as: id.0 as u64,
         }
     }
@@ -151,9 +151,9 @@ impl LimitEntry {
         const BY: Option<NamedBy> = Some(NamedBy::Host);
         Self {
             named_by: NamedBy::Host as u8,
-            owners: [
-                OwnerMapping::new(IdFormat::Total, BY, None, Family::V4),
-                OwnerMapping::new(IdFormat::Total, BY, None, Family::V6),
+            keys: [
+                KeyMapping::new(IdFormat::Total, BY, None, Family::V4),
+                KeyMapping::new(IdFormat::Total, BY, None, Family::V6),
             ],
             ..self
         }
@@ -168,17 +168,17 @@ impl LimitEntry {
         rate.interval(now_ns, of_ceiling, of_floor)
     }
 
-    /// Returns the entry as a shared limit, with at least the `floor` for each node of the fleet.
+    /// Returns the entry as a shared limit, with at least the `minimum_share` for each node of the fleet.
     #[must_use]
-    pub const fn with_floor(self, floor: Parts) -> Self {
+    pub const fn with_minimum_share(self, minimum_share: Parts) -> Self {
         Self {
-            floor: floor.number(),
+            minimum_share: minimum_share.number(),
             ..self
         }
     }
 
-    /// Returns the share of a shared limit's budget in force at the time `now_ns`: the owner's own;
-    /// else the limit's; else the floor. It is never less than the floor.
+    /// Returns the share of a shared limit's budget in force at the time `now_ns`: the key's own;
+    /// else the limit's; else the minimum share. It is never less than that.
     #[must_use]
     #[inline(always)]
     pub const fn share_in_force(
@@ -187,38 +187,38 @@ impl LimitEntry {
         of_limit: ShareWord,
         now_ns: u64,
     ) -> Parts {
-        let Some(floor) = Parts::new(self.floor) else {
+        let Some(minimum_share) = Parts::new(self.minimum_share) else {
             // The policy compiler rules this out.
             return Parts::LEAST;
         };
         let share = match own {
             Some(own) => own,
-            None => of_limit.or(floor, now_ns),
+            None => of_limit.or(minimum_share, now_ns),
         };
-        share.or_larger(floor)
+        share.or_larger(minimum_share)
     }
 
-    /// Returns the bucket for a packet with the facts `owner_fields`. `family` is the
+    /// Returns the bucket for a packet with the facts `key_fields`. `family` is the
     /// [`Family::index`] of the source; it is an argument so that its value can be hidden from the
     /// kernel's verifier.
     #[must_use]
     #[inline(always)]
-    pub const fn bucket(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
-        self.owners[family & 1].key(LimitId(self.id), self.named_by, owner_fields)
+    pub const fn bucket(&self, key_fields: &KeyFields<'_>, family: usize) -> BucketKey {
+        self.keys[family & 1].key(LimitId(self.id), self.named_by, key_fields)
     }
 
     /// Returns the kind and number of the packet's name that owns a bucket, or `None` if no name
     /// does.
     #[must_use]
     #[inline(always)]
-    pub const fn name(&self, asked: &NameMatch) -> Option<(NamedBy, u64)> {
+    pub const fn name(&self, name_match: &NameMatch) -> Option<(NamedBy, u64)> {
         match NamedBy::of_number(self.named_by) {
-            Some(NamedBy::ServerName) => Some((NamedBy::ServerName, asked.zone)),
+            Some(NamedBy::ServerName) => Some((NamedBy::ServerName, name_match.zone)),
             // Both families have the same name kind.
-            _ => match self.owners[0].name_kind() {
-                Some(NameKind::Zone) => Some((NamedBy::Zone, asked.zone)),
-                Some(NameKind::Domain) => Some((NamedBy::Domain, asked.domain)),
-                Some(NameKind::Question) => Some((NamedBy::Question, asked.question)),
+            _ => match self.keys[0].name_kind() {
+                Some(NameKind::Zone) => Some((NamedBy::Zone, name_match.zone)),
+                Some(NameKind::Domain) => Some((NamedBy::Domain, name_match.domain)),
+                Some(NameKind::Question) => Some((NamedBy::Question, name_match.question)),
                 None => None,
             },
         }
@@ -250,12 +250,12 @@ impl LimitEntry {
         LimitId(self.counted_as as u16)
     }
 
-    /// Returns the owner that a packet's connection counts for, in the form of a bucket. `family`:
+    /// Returns the key that a packet's connection counts for, in the form of a bucket. `family`:
     /// as for [`Self::bucket`].
     #[must_use]
     #[inline(always)]
-    pub const fn count(&self, owner_fields: &OwnerFields<'_>, family: usize) -> BucketKey {
-        self.owners[family & 1].key(self.counted_with(), self.named_by, owner_fields)
+    pub const fn count(&self, key_fields: &KeyFields<'_>, family: usize) -> BucketKey {
+        self.keys[family & 1].key(self.counted_with(), self.named_by, key_fields)
     }
 
     /// Returns the tokens that a packet costs if the limit counts it.

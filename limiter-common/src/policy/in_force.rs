@@ -2,8 +2,8 @@
 
 use super::Tables;
 use crate::{
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     strategy::gcra::{Gcra, Parts},
 };
 
@@ -36,7 +36,7 @@ pub fn share_in_force<T: Tables>(
     wanted: u64,
     now_ns: u64,
 ) -> Parts {
-    let own = tables.owner_share(bucket, wanted, now_ns);
+    let own = tables.key_share(bucket, wanted, now_ns);
     match tables.limit(limit_index) {
         Some(limit) => {
             let of_limit = tables.share(LimitId(limit.id));

@@ -1,6 +1,6 @@
 //! Finds the limits that count a packet.
 
-use super::{Child, Class, Dimension, Masks, Shape, Tables, lookup::search_rarely};
+use super::{Child, Class, Dimension, Features, Masks, Tables, lookup::search_rarely};
 use crate::{
     address::Family,
     packet::{Facts, Transport},
@@ -9,9 +9,9 @@ use crate::{
 /// Returns the limits that count a packet from a source of `class`, as bits by limit index.
 #[inline(always)]
 pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
-    let shape = tables.shape();
+    let features = tables.features();
     let mut limits = class.applies;
-    let destinations = shape.start(match facts.source.family {
+    let destinations = features.start(match facts.source.family {
         Family::V4 => Dimension::DestinationV4,
         Family::V6 => Dimension::DestinationV6,
     });
@@ -21,8 +21,8 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
         facts.destination_high,
         facts.destination_low,
     );
-    limits &= by_transport(tables, shape, facts);
-    if shape.otherwise[0].limits == 0 {
+    limits &= by_transport(tables, features, facts);
+    if features.otherwise[0].limits == 0 {
         limits
     } else {
         tables.without_otherwise(limits)
@@ -30,35 +30,35 @@ pub fn matching<T: Tables>(tables: &T, facts: &Facts, class: &Class) -> u64 {
 }
 
 #[inline(always)]
-fn by_transport<T: Tables>(tables: &T, shape: &Shape, facts: &Facts) -> u64 {
+fn by_transport<T: Tables>(tables: &T, features: &Features, facts: &Facts) -> u64 {
     if matches!(facts.transport, Transport::UnknownProtocol) {
-        return shape.of_any_protocol;
+        return features.of_any_protocol;
     }
     let mut limits = u64::MAX;
-    if shape.matches_protocols == 1 {
+    if features.matches_protocols == 1 {
         limits = set_of_number(tables, Masks::PROTOCOLS + u32::from(facts.protocol));
     }
     if matches!(facts.transport, Transport::Unknown) {
-        return limits & shape.later_fragments;
+        return limits & features.later_fragments;
     }
     limits &= match facts.transport {
-        Transport::Tcp if shape.matches_tcp_flags == 1 => set_of_kind(tables, facts),
+        Transport::Tcp if features.matches_tcp_flags == 1 => set_of_kind(tables, facts),
         Transport::Tcp => u64::MAX,
-        Transport::Other if shape.matches_icmp_types == 1 => {
-            shape.without_tcp & shape.without_ports & set_of_kind(tables, facts)
+        Transport::Other if features.matches_icmp_types == 1 => {
+            features.without_tcp & features.without_ports & set_of_kind(tables, facts)
         }
         // Limits that do not name its types would drop it once a flood of pings has emptied their
         // buckets.
         Transport::Other if facts.kind.is_neighbour_discovery() => 0,
-        Transport::Other => shape.without_tcp & shape.without_ports,
-        _ => shape.without_tcp,
+        Transport::Other => features.without_tcp & features.without_ports,
+        _ => features.without_tcp,
     };
     if matches!(facts.transport, Transport::Other) {
         return limits;
     }
     let (sources, destinations) = (
-        shape.start(Dimension::SourcePort),
-        shape.start(Dimension::DestinationPort),
+        features.start(Dimension::SourcePort),
+        features.start(Dimension::DestinationPort),
     );
     limits &= by_value(tables, sources, 0, facts.source_port.into());
     limits & by_value(tables, destinations, 0, facts.destination_port.into())
@@ -80,7 +80,7 @@ fn by_value<T: Tables>(tables: &T, start: Child, high: u64, low: u64) -> u64 {
 
 #[inline(always)]
 pub(crate) fn set_of_value<T: Tables>(tables: &T, dimension: Dimension, value: u64) -> u64 {
-    by_value(tables, tables.shape().start(dimension), 0, value)
+    by_value(tables, tables.features().start(dimension), 0, value)
 }
 
 /// Returns a set of limits by its index; empty if there is none.

@@ -10,13 +10,13 @@
 mod child;
 mod class;
 mod entry;
+mod features;
 mod in_force;
 mod lookup;
 mod matching;
 mod name_slot;
 mod named;
 mod otherwise;
-mod shape;
 
 #[cfg(not(target_arch = "bpf"))]
 pub use self::named::with_overrides;
@@ -24,23 +24,23 @@ pub use self::{
     child::Child,
     class::Class,
     entry::LimitEntry,
+    features::{Dimension, Features, Masks},
     in_force::{interval_in_force, share_in_force},
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
     name_slot::NameSlot,
     named::rate_index,
     otherwise::{FallbackLimits, MOST_OTHERWISE, without_otherwise},
-    shape::{Dimension, Masks, Shape},
 };
 pub(crate) use self::{
     matching::{set_of_number, set_of_value},
-    named::{note_overrides, with_rates},
+    named::{record_overrides, with_rates},
 };
 use crate::{
     address::{Address, Family},
+    key::BucketKey,
     limit::LimitId,
     name_hash::NameKeys,
-    owner::BucketKey,
     sieve::{Sieve, SieveUse},
     standing::Reserves,
     strategy::{
@@ -58,7 +58,7 @@ pub const DEFAULT_CLASS_V6: u32 = 1;
 /// The compiled policy's tables.
 pub trait Tables {
     /// The sizes of the other tables, and the limits by kind.
-    fn shape(&self) -> &Shape;
+    fn features(&self) -> &Features;
     /// The limit at an index.
     fn limit(&self, limit_index: u32) -> Option<&LimitEntry>;
     /// The node at an index.
@@ -76,14 +76,14 @@ pub trait Tables {
     /// The rate in force of the limit with that interned id and an automatic rate. Only this and
     /// shares change while a policy is in force.
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
-    /// The share of owners without a share of their own, for the shared limit with that interned
+    /// The share of keys without a share of their own, for the shared limit with that interned
     /// id.
     fn share(&self, limit: LimitId) -> ShareWord;
-    /// Returns an owner's own share of a shared limit at the time `now_ns`, and counts the tokens
-    /// that a packet wants of it. `None`: the owner has no share.
-    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts>;
-    /// Notes that a shared limit refused a packet of an owner without a share.
-    fn note_wanting(&self, bucket: &BucketKey);
+    /// Returns a key's own share of a shared limit at the time `now_ns`, and counts the tokens
+    /// that a packet wants of it. `None`: the key has no share.
+    fn key_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts>;
+    /// Records that a shared limit refused a packet of a key without a share.
+    fn record_demand(&self, bucket: &BucketKey);
     /// The set of limits at an index from [`Masks`].
     fn mask(&self, index: u32) -> Option<&u64>;
     /// The secrets of the hash of names.
@@ -108,7 +108,7 @@ pub trait Tables {
     /// Calls [`without_otherwise`]; in the kernel program a separate function for the same reason.
     #[inline(always)]
     fn without_otherwise(&self, matched: u64) -> u64 {
-        without_otherwise(&self.shape().otherwise, matched)
+        without_otherwise(&self.features().otherwise, matched)
     }
 
     /// Returns the value, and hides from the kernel's verifier its facts about it.
@@ -129,7 +129,7 @@ pub fn classify<'t, T: Tables>(tables: &'t T, source: &Address) -> Option<&'t Cl
         Family::V4 => (Dimension::SourceV4, DEFAULT_CLASS_V4),
         Family::V6 => (Dimension::SourceV6, DEFAULT_CLASS_V6),
     };
-    let start = tables.shape().start(dimension);
+    let start = tables.features().start(dimension);
     let index = if start.is_unused() {
         default
     } else {

@@ -4,8 +4,8 @@
 /// The time step, in bits of nanoseconds: 134 ms.
 const TICK_BITS: u32 = 27;
 
-/// The most segments in a tick of connections that the network stack has noted.
-const NOTED: u64 = 1024;
+/// The most segments in a tick of connections that the network stack has recorded.
+const RECORDED: u64 = 1024;
 
 /// The most other segments in a tick: their handshake ends with a segment received together with them. A forger
 /// of SYNs can forge them, too. So they have an allowance of their own.
@@ -15,27 +15,27 @@ const OTHERS: u64 = 128;
 const DATAGRAMS: u64 = 1024;
 
 /// The most look-ups of sockets in a tick, for other segments.
-const LOOKS: u64 = 1024;
+const LOOKUPS: u64 = 1024;
 
 /// The numbers sent by a CPU in the present tick. It consists of plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Allowance {
     tick: u64,
-    noted: u64,
+    recorded: u64,
     others: u64,
     datagrams: u64,
-    looks: u64,
+    lookups: u64,
 }
 
 impl Allowance {
-    /// Counts one more segment of a noted connection at the time `now`, in nanoseconds; returns whether it may
-    /// be sent.
+    /// Counts one more segment of a recorded connection at the time `now`, in nanoseconds; returns whether it
+    /// may be sent.
     #[must_use]
     #[inline(always)]
-    pub const fn take_noted(&mut self, now: u64) -> bool {
+    pub const fn take_recorded(&mut self, now: u64) -> bool {
         self.begin(now);
-        take(&mut self.noted, NOTED)
+        take(&mut self.recorded, RECORDED)
     }
 
     /// Counts one more segment of another connection; returns whether it may be sent.
@@ -57,9 +57,9 @@ impl Allowance {
     /// Counts one more look-up of a socket; returns whether it may be made.
     #[must_use]
     #[inline(always)]
-    pub const fn take_look(&mut self, now: u64) -> bool {
+    pub const fn take_lookup(&mut self, now: u64) -> bool {
         self.begin(now);
-        take(&mut self.looks, LOOKS)
+        take(&mut self.lookups, LOOKUPS)
     }
 
     #[inline(always)]
@@ -67,10 +67,10 @@ impl Allowance {
         let tick = now >> TICK_BITS;
         if self.tick != tick {
             self.tick = tick;
-            self.noted = 0;
+            self.recorded = 0;
             self.others = 0;
             self.datagrams = 0;
-            self.looks = 0;
+            self.lookups = 0;
         }
     }
 }
@@ -98,14 +98,14 @@ mod tests {
                 OTHERS,
             );
             count(
-                all.clone().filter(|_| allowance.take_look(now)).count() as u64,
-                LOOKS,
+                all.clone().filter(|_| allowance.take_lookup(now)).count() as u64,
+                LOOKUPS,
             );
             let datagrams = all.clone().filter(|_| allowance.take_datagram(now));
             count(datagrams.count() as u64, DATAGRAMS);
             count(
-                all.filter(|_| allowance.take_noted(now)).count() as u64,
-                NOTED,
+                all.filter(|_| allowance.take_recorded(now)).count() as u64,
+                RECORDED,
             );
         }
     }

@@ -17,15 +17,15 @@ pub struct FirstBytes([u64; WORDS]);
 /// The part of a segment that overlaps the first bytes of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The place of its first byte among the connection's.
-    pub place: u32,
+    /// The position of its first byte among the connection's.
+    pub position: u32,
     /// The number of bytes before it in the segment's payload.
     pub skipped: u32,
     /// The number of its bytes: at least one, and none behind the connection's last first byte.
     pub length: u32,
 }
 
-/// The result of comparing a segment with the bytes read at its places.
+/// The result of comparing a segment with the bytes read at its positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Comparison {
@@ -46,7 +46,7 @@ impl Overlap {
     pub const fn new((first, most): (u32, u32), sequence: u32, length: u32) -> Option<Self> {
         let start = sequence.wrapping_sub(first);
         let before = first.wrapping_sub(sequence);
-        let (place, skipped) = if start < most {
+        let (position, skipped) = if start < most {
             (start, 0)
         } else if before < length {
             // The network stack drops bytes before the first byte.
@@ -54,13 +54,13 @@ impl Overlap {
         } else {
             return None;
         };
-        let (left, room) = (length.wrapping_sub(skipped), most.wrapping_sub(place));
+        let (left, room) = (length.wrapping_sub(skipped), most.wrapping_sub(position));
         let length = if left < room { left } else { room };
         if length == 0 {
             return None;
         }
         Some(Self {
-            place,
+            position,
             skipped,
             length,
         })
@@ -80,11 +80,11 @@ impl FirstBytes {
         first
     }
 
-    /// Puts bytes at their places from `place` on. Bytes behind the last place are left out.
+    /// Puts bytes at their positions from `position` on. Bytes behind the last position are left out.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn write(&mut self, place: u32, bytes: &[u8]) {
-        for (byte, place) in bytes.iter().zip(place..MOST_FIRST_BYTES) {
-            self.put(place, (*byte).into(), 1);
+    pub fn write(&mut self, position: u32, bytes: &[u8]) {
+        for (byte, position) in bytes.iter().zip(position..MOST_FIRST_BYTES) {
+            self.put(position, (*byte).into(), 1);
         }
     }
 
@@ -94,19 +94,19 @@ impl FirstBytes {
     pub fn of_frame<F: Frame>(frame: &F, payload: usize, part: &Overlap) -> Self {
         let mut first = Self::NONE;
         let start = payload + part.skipped as usize;
-        for (place, offset) in (part.place..part.place + part.length).zip(start..) {
+        for (position, offset) in (part.position..part.position + part.length).zip(start..) {
             let [byte] = frame.load(offset).unwrap_or_default();
-            first.write(place, &[byte]);
+            first.write(position, &[byte]);
         }
         first
     }
 
-    /// Puts the lowest `length` bytes of a number, at most eight, at their places from `place` on, the lowest
+    /// Puts the lowest `length` bytes of a number, at most eight, at their positions from `position` on, the lowest
     /// byte first.
     #[inline(always)]
-    pub const fn put(&mut self, place: u32, bytes: u64, length: u32) {
+    pub const fn put(&mut self, position: u32, bytes: u64, length: u32) {
         let mask = ALL >> (64 - 8 * length);
-        let (at, shift) = (place as usize / 8, 8 * (place % 8));
+        let (at, shift) = (position as usize / 8, 8 * (position % 8));
         let word = at % WORDS;
         self.0[word] = self.0[word] & !(mask << shift) | (bytes & mask) << shift;
         if shift > 0 {
@@ -116,15 +116,15 @@ impl FirstBytes {
         }
     }
 
-    /// Whether a segment has these bytes in its part `part`. `copy` has the segment's bytes at their places,
+    /// Whether a segment has these bytes in its part `part`. `copy` has the segment's bytes at their positions,
     /// and any bytes elsewhere.
     #[must_use]
     #[inline(always)]
     pub fn agrees(&self, copy: &mut Self, part: &Overlap) -> bool {
-        let last_place = part.place.wrapping_add(part.length).wrapping_sub(1);
-        let (first, last) = (part.place / 8, last_place / 8);
-        copy.take_outside(self, first, ALL << (8 * (part.place % 8)));
-        copy.take_outside(self, last, ALL >> (8 * (7 - last_place % 8)));
+        let last_position = part.position.wrapping_add(part.length).wrapping_sub(1);
+        let (first, last) = (part.position / 8, last_position / 8);
+        copy.take_outside(self, first, ALL << (8 * (part.position % 8)));
+        copy.take_outside(self, last, ALL >> (8 * (7 - last_position % 8)));
         let mut difference = 0;
         // A constant bound, for the kernel's verifier.
         for number in 0..MOST_FIRST_BYTES / 8 {
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_put_at_their_places_and_nowhere_else() {
-        for place in 0..20_u8 {
+    fn bytes_are_put_at_their_positions_and_nowhere_else() {
+        for position in 0..20_u8 {
             for length in 1..=7 {
                 let mut expected = [0xaa; 40];
                 let mut first = FirstBytes::new(&expected);
                 let bytes = u64::from_le_bytes([1, 2, 3, 4, 5, 6, 7, 8]);
-                first.put(place.into(), bytes, length);
-                for (byte, number) in expected[place.into()..].iter_mut().zip(1..) {
+                first.put(position.into(), bytes, length);
+                for (byte, number) in expected[position.into()..].iter_mut().zip(1..) {
                     if number <= length {
                         *byte = u8::try_from(number).unwrap();
                     }
@@ -166,7 +166,7 @@ mod tests {
                 assert_eq!(
                     first.0,
                     FirstBytes::new(&expected).0,
-                    "{length} from {place}"
+                    "{length} from {position}"
                 );
             }
         }
@@ -176,8 +176,8 @@ mod tests {
     fn every_byte_of_the_part_matters_and_no_other() {
         const MOST: usize = MOST_FIRST_BYTES as usize;
         let mut bytes = [0x55; MOST];
-        for (byte, place) in bytes.iter_mut().zip(0_u8..=255) {
-            *byte = place;
+        for (byte, position) in bytes.iter_mut().zip(0_u8..=255) {
+            *byte = position;
         }
         let read = FirstBytes::new(&bytes);
         for part in [
@@ -190,11 +190,11 @@ mod tests {
             0..MOST,
             MOST - 1..MOST,
         ] {
-            let [place, end] = [part.start, part.end].map(|one| u32::try_from(one).unwrap());
+            let [position, end] = [part.start, part.end].map(|one| u32::try_from(one).unwrap());
             let overlap = Overlap {
-                place,
+                position,
                 skipped: 0,
-                length: end - place,
+                length: end - position,
             };
             for changed in part.start.saturating_sub(9)..(part.end + 9).min(MOST) {
                 let mut other = bytes;

@@ -3,7 +3,7 @@
 use super::{
     FirstBytes, MOST_FIRST_BYTES, MOST_RECORDS, Meaning, Overlap, RECORD_START, Record, Records,
 };
-use crate::{packet::NameMatch, policy::Shape};
+use crate::{packet::NameMatch, policy::Features};
 
 /// A connection that the policy may count by the server name that its client asks for. It consists of plain
 /// numbers.
@@ -23,11 +23,11 @@ pub struct Flow {
     /// [`UNREAD`], [`UNFINISHED`], [`READ`], [`HIDDEN`] or [`CONTRADICTORY`].
     state: u32,
     /// The number of its first bytes that were read: segments must repeat them unchanged.
-    heard: u32,
+    bytes_read: u32,
     /// The number of its segments sent to userspace until its name was read.
-    told: u16,
+    reported: u16,
     /// The number of segments sent to userspace since then: with bytes read before, or of a second hello.
-    told_again: u16,
+    reported_again: u16,
     /// The number of a [`Records`]: whether a second hello may begin behind the bytes read so far.
     records: u16,
     /// Not 0: data passed before its name was read.
@@ -46,11 +46,11 @@ pub enum SegmentFate {
     SecondHello = 2,
 }
 
-/// It has not asked for a place among the connections of its name.
+/// It has not asked for admission among the connections of its name.
 const NEW: u32 = 0;
-/// It has its place, or no limit on these connections stood in its way.
+/// It is admitted, or no limit on these connections stood in its way.
 const IN_SERVICE: u32 = 1;
-/// It has asked for a place, and there was no room.
+/// It has asked for admission, and there was no room.
 const WAITS: u32 = 2;
 
 /// Its name is not read yet.
@@ -62,7 +62,7 @@ const UNFINISHED: u32 = 1;
 const READ: u32 = 2;
 /// It counts as without a name, but the server may find one in bytes behind the bytes read so far.
 const HIDDEN: u32 = 3;
-/// Its client has sent different bytes at one place: the server may have taken either. Such a connection is
+/// Its client has sent different bytes at one position: the server may have taken either. Such a connection is
 /// over.
 const CONTRADICTORY: u32 = 4;
 
@@ -73,7 +73,7 @@ const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 /// The most segments of a connection sent to userspace, so that no connection takes the share of others by
 /// repeating its first bytes. A hello takes two or three. Userspace writes a connection once while it is
 /// unread, and may undo the count meanwhile: so at most twice as many are sent.
-const MOST_TOLD: u16 = 16;
+const MOST_REPORTED: u16 = 16;
 
 impl Flow {
     /// Makes a connection that begins.
@@ -86,10 +86,10 @@ impl Flow {
             held_ns: 0,
             service: NEW,
             first,
-            told: 0,
+            reported: 0,
             state: UNREAD,
-            heard: 0,
-            told_again: 0,
+            bytes_read: 0,
+            reported_again: 0,
             records: Records::Read as u16,
             has_passed: 0,
         }
@@ -121,12 +121,12 @@ impl Flow {
         self.state == HIDDEN
     }
 
-    /// Returns the connection with `heard` first bytes read. `records`: whether a second hello may begin behind
-    /// them.
+    /// Returns the connection with `bytes_read` first bytes read. `records`: whether a second hello may begin
+    /// behind them.
     #[must_use]
-    pub const fn with_first_bytes(self, heard: u32, records: Records) -> Self {
+    pub const fn with_first_bytes(self, bytes_read: u32, records: Records) -> Self {
         Self {
-            heard,
+            bytes_read,
             records: records as u16,
             ..self
         }
@@ -161,7 +161,7 @@ impl Flow {
         load: impl Fn(u32, u32) -> Option<u64>,
     ) -> SegmentFate {
         for _ in 0..MOST_RECORDS {
-            let before = (self.first.wrapping_add(self.heard)).wrapping_sub(sequence);
+            let before = (self.first.wrapping_add(self.bytes_read)).wrapping_sub(sequence);
             let is_behind = before.cast_signed() < 0;
             if length == 0 || !is_behind && before >= length {
                 return SegmentFate::Passes;
@@ -169,7 +169,7 @@ impl Flow {
             if self.records == Records::SecondHello as u16 {
                 return SegmentFate::SecondHello;
             }
-            if is_behind || self.heard > MOST_FIRST_BYTES - 8 {
+            if is_behind || self.bytes_read > MOST_FIRST_BYTES - 8 {
                 return SegmentFate::Held;
             }
             let there = length - before;
@@ -197,8 +197,8 @@ impl Flow {
             let Some(bytes) = bytes else {
                 return SegmentFate::Held;
             };
-            first.put(self.heard, bytes, read);
-            self.heard += read;
+            first.put(self.bytes_read, bytes, read);
+            self.bytes_read += read;
             if matches!(record, Record::Other) {
                 self.records = Records::Read as u16;
                 return SegmentFate::Passes;
@@ -207,7 +207,7 @@ impl Flow {
         SegmentFate::Held
     }
 
-    /// Returns the connection marked: its client has sent different bytes at one place.
+    /// Returns the connection marked: its client has sent different bytes at one position.
     #[must_use]
     pub const fn contradictory(self) -> Self {
         Self {
@@ -231,7 +231,7 @@ impl Flow {
         }
     }
 
-    /// Whether its client has sent different bytes at one place.
+    /// Whether its client has sent different bytes at one position.
     #[must_use]
     #[inline(always)]
     pub const fn is_contradictory(&self) -> bool {
@@ -241,8 +241,8 @@ impl Flow {
     /// The number of its first bytes that were read.
     #[must_use]
     #[inline(always)]
-    pub const fn heard_bytes(&self) -> u32 {
-        self.heard
+    pub const fn bytes_read(&self) -> u32 {
+        self.bytes_read
     }
 
     /// Returns the bytes of a segment that repeat read bytes, or `None` if none do. The segment's payload has
@@ -250,7 +250,7 @@ impl Flow {
     #[must_use]
     #[inline(always)]
     pub const fn overlap(&self, sequence: u32, length: u32) -> Option<Overlap> {
-        Overlap::new((self.first, self.heard), sequence, length)
+        Overlap::new((self.first, self.bytes_read), sequence, length)
     }
 
     /// Returns the connection in service: limits on connections of its name no longer ask for it.
@@ -263,13 +263,13 @@ impl Flow {
         }
     }
 
-    /// Notes that it is in service.
+    /// Records that it is in service.
     #[inline(always)]
     pub const fn serve(&mut self) {
         self.service = IN_SERVICE;
     }
 
-    /// Notes that it has asked for a place, and there was no room.
+    /// Records that it has asked for admission, and there was no room.
     #[inline(always)]
     pub const fn make_wait(&mut self) {
         if self.service == NEW {
@@ -277,7 +277,7 @@ impl Flow {
         }
     }
 
-    /// Whether it has asked for a place, and there was no room: sieves have seen it.
+    /// Whether it has asked for admission, and there was no room: sieves have seen it.
     #[must_use]
     #[inline(always)]
     pub const fn waits(&self) -> bool {
@@ -291,7 +291,7 @@ impl Flow {
         self.service == IN_SERVICE
     }
 
-    /// Whether data arriving at the time `now_ns` is held until its name is read; `is_told`: userspace gets
+    /// Whether data arriving at the time `now_ns` is held until its name is read; `is_reported`: userspace gets
     /// this data.
     ///
     /// Holding is limited in time, so that data passes if no reader of names runs. The time begins with the
@@ -299,8 +299,8 @@ impl Flow {
     /// time limit for a client that is to blame, nor for data that repeats read bytes until these are known.
     #[must_use]
     #[inline(always)]
-    pub const fn hold(&mut self, now_ns: u64, is_told: bool) -> bool {
-        if self.held_ns == 0 && is_told {
+    pub const fn hold(&mut self, now_ns: u64, is_reported: bool) -> bool {
+        if self.held_ns == 0 && is_reported {
             self.held_ns = if now_ns == 0 { 1 } else { now_ns };
         }
         let is_held = self.state != UNREAD
@@ -322,7 +322,7 @@ impl Flow {
     #[must_use]
     pub const fn second_hello(&self) -> Option<u32> {
         if self.records == Records::SecondHello as u16 {
-            Some(self.first.wrapping_add(self.heard))
+            Some(self.first.wrapping_add(self.bytes_read))
         } else {
             None
         }
@@ -336,13 +336,13 @@ impl Flow {
     }
 
     /// Whether the content of its segments matters: their bytes are read or compared, or data is held or asks
-    /// for a place.
+    /// for admission.
     #[must_use]
     #[inline(always)]
-    pub const fn needs_inspection(&self, shape: &Shape, may_be_held: bool) -> bool {
+    pub const fn needs_inspection(&self, features: &Features, may_be_held: bool) -> bool {
         !self.is_read()
-            || self.heard != 0
-            || self.asks_for_place(shape)
+            || self.bytes_read != 0
+            || self.needs_place(features)
             || self.is_hidden() && may_be_held
     }
 
@@ -352,36 +352,37 @@ impl Flow {
     #[must_use]
     #[inline(always)]
     pub const fn should_report(&mut self, sequence: u32, length: u32) -> bool {
-        let (most, told) = if self.is_read() && !self.awaits_records() {
-            (self.heard, &mut self.told_again)
+        let (most, reported) = if self.is_read() && !self.awaits_records() {
+            (self.bytes_read, &mut self.reported_again)
         } else if self.is_read() {
-            (MOST_FIRST_BYTES, &mut self.told_again)
+            (MOST_FIRST_BYTES, &mut self.reported_again)
         } else {
-            (MOST_FIRST_BYTES, &mut self.told)
+            (MOST_FIRST_BYTES, &mut self.reported)
         };
-        let is_told = *told < MOST_TOLD;
+        let is_reported = *reported < MOST_REPORTED;
         let first = (self.first, most);
-        if !is_told || Overlap::new(first, sequence, length).is_none() {
+        if !is_reported || Overlap::new(first, sequence, length).is_none() {
             return false;
         }
-        *told += 1;
+        *reported += 1;
         true
     }
 
     /// Whether limits on connections of its name decide whether its data passes.
     #[must_use]
     #[inline(always)]
-    pub const fn asks_for_place(&self, shape: &Shape) -> bool {
-        !self.is_in_service() && self.meaning.limits_of(shape.server_names) & shape.connections != 0
+    pub const fn needs_place(&self, features: &Features) -> bool {
+        !self.is_in_service()
+            && self.meaning.limits_of(features.server_names) & features.connections != 0
     }
 
     /// Returns the limits that count the connection itself: none until it is in service.
     #[must_use]
     #[inline(always)]
-    pub const fn counted_as(&self, shape: &Shape) -> NameMatch {
+    pub const fn counted_as(&self, features: &Features) -> NameMatch {
         let is_counted = self.is_in_service() as u64;
         NameMatch {
-            limits: self.meaning.limits_of(shape.server_names) & 0u64.wrapping_sub(is_counted),
+            limits: self.meaning.limits_of(features.server_names) & 0u64.wrapping_sub(is_counted),
             zone: self.meaning.name,
             ..NameMatch::NOTHING
         }
@@ -414,7 +415,7 @@ mod tests {
         let flow = Flow::new(7, first).read(Meaning::NONE);
         assert_eq!(flow.overlap(first, 1), None);
         let flow = flow.with_first_bytes(10, Records::Read);
-        for (place, length, expected) in [
+        for (position, length, expected) in [
             (0_u32, 10, Some((0, 0, 10))),
             (0, 100, Some((0, 0, 10))),
             (3, 4, Some((3, 0, 4))),
@@ -426,9 +427,9 @@ mod tests {
             (1 << 31, 9000, None),
             (0, 0, None),
         ] {
-            let found = flow.overlap(first.wrapping_add(place), length);
-            let found = found.map(|part| (part.place, part.skipped, part.length));
-            assert_eq!(found, expected, "{place} {length}");
+            let found = flow.overlap(first.wrapping_add(position), length);
+            let found = found.map(|part| (part.position, part.skipped, part.length));
+            assert_eq!(found, expected, "{position} {length}");
         }
     }
 
@@ -438,8 +439,8 @@ mod tests {
             .read(Meaning::NONE)
             .with_first_bytes(10, Records::Read);
         assert!(!flow.should_report(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
-        let told = (0..100).filter(|_| flow.should_report(10, 5)).count();
-        assert_eq!(told, MOST_TOLD as usize);
+        let reported = (0..100).filter(|_| flow.should_report(10, 5)).count();
+        assert_eq!(reported, MOST_REPORTED as usize);
     }
 
     const HELLO: u32 = 100;
@@ -449,7 +450,7 @@ mod tests {
         let mut flow = Flow::new(7, first).read(Meaning::NONE);
         flow = flow.with_first_bytes(HELLO, Records::Awaited);
         let mut bytes = FirstBytes::NONE;
-        move |place, payload| {
+        move |position, payload| {
             let load = |before: u32, length: u32| {
                 let (before, length) = (before as usize, length as usize);
                 let mut found = [0; 8];
@@ -457,15 +458,15 @@ mod tests {
                 Some(u64::from_le_bytes(found))
             };
             let numbers = (
-                first.wrapping_add(place),
+                first.wrapping_add(position),
                 u32::try_from(payload.len()).unwrap(),
             );
-            let was_heard = flow.heard_bytes();
+            let was_read = flow.bytes_read();
             let followed = flow.follow(&mut bytes, numbers, load);
-            for at in was_heard..flow.heard_bytes() {
+            for at in was_read..flow.bytes_read() {
                 let part = Overlap::new((first, at + 1), first.wrapping_add(at), 1).unwrap();
                 let mut same = FirstBytes::NONE;
-                same.write(at, &payload[(at - place) as usize..][..1]);
+                same.write(at, &payload[(at - position) as usize..][..1]);
                 assert!(bytes.agrees(&mut same, &part), "{at}");
             }
             if !flow.awaits_records() {
@@ -500,10 +501,10 @@ mod tests {
                 (&[&SECOND[..3], &SECOND[3..]], &[SegmentFate::Held; 2]),
             ] {
                 let mut send = behind_hello(first);
-                let mut place = HELLO;
+                let mut position = HELLO;
                 for (segment, expected) in segments.iter().zip(expected) {
-                    assert_eq!(send(place, segment), *expected, "{segments:?} {first}");
-                    place += u32::try_from(segment.len()).unwrap();
+                    assert_eq!(send(position, segment), *expected, "{segments:?} {first}");
+                    position += u32::try_from(segment.len()).unwrap();
                 }
             }
         }
@@ -540,8 +541,8 @@ mod tests {
     #[test]
     fn nobody_is_told_the_same_for_ever_or_what_is_read() {
         let mut flow = Flow::new(7, 1);
-        let told = (0..100).filter(|_| flow.should_report(2, 1)).count();
-        assert_eq!(told, MOST_TOLD as usize);
+        let reported = (0..100).filter(|_| flow.should_report(2, 1)).count();
+        assert_eq!(reported, MOST_REPORTED as usize);
         assert!(!flow.is_read());
         let mut read = Flow::new(7, 1).read(Meaning::NONE);
         assert!(!read.should_report(2, 1) && read.is_read());
@@ -564,12 +565,12 @@ mod tests {
     fn the_time_begins_with_what_is_told() {
         let mut flow = Flow::new(7, 100);
         for (now_ns, sequence) in [(5, 100 + MOST_FIRST_BYTES), (6, 99), (u64::MAX / 2, 99)] {
-            let is_told = flow.should_report(sequence, 1);
-            assert!(!is_told && flow.hold(now_ns, is_told), "{sequence}");
+            let is_reported = flow.should_report(sequence, 1);
+            assert!(!is_reported && flow.hold(now_ns, is_reported), "{sequence}");
         }
         let now_ns = u64::MAX / 2;
-        let is_told = flow.should_report(100, 500);
-        assert!(is_told && flow.hold(now_ns, is_told));
+        let is_reported = flow.should_report(100, 500);
+        assert!(is_reported && flow.hold(now_ns, is_reported));
         assert!(flow.unfinished().is_some());
         assert!(!flow.hold(now_ns + LONGEST_HOLD_NS, false));
     }
@@ -591,31 +592,34 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_in_service_asks_for_no_place() {
-        let shape = Shape {
+    fn whoever_is_in_service_asks_for_no_admission() {
+        let features = Features {
             connections: 0b100,
             by_server_name: 0b101,
             server_names: 3,
-            ..Shape::EMPTY
+            ..Features::EMPTY
         };
-        let asked = |limits| NameMatch {
+        let name_match = |limits| NameMatch {
             limits,
             zone: 9,
             ..NameMatch::NOTHING
         };
-        let flow = Flow::new(7, 1).read(Meaning::new(3, &asked(0b101)));
+        let flow = Flow::new(7, 1).read(Meaning::new(3, &name_match(0b101)));
         let mut waiting = flow;
         waiting.make_wait();
         assert!(waiting.waits() && !flow.waits());
         for flow in [flow, waiting] {
-            assert!(flow.asks_for_place(&shape) && flow.counted_as(&shape).limits == 0);
+            assert!(flow.needs_place(&features) && flow.counted_as(&features).limits == 0);
         }
         let mut served = flow.served();
         served.make_wait();
-        assert!(!served.asks_for_place(&shape));
-        assert_eq!(served.counted_as(&shape), asked(0b101));
-        for meaning in [Meaning::new(3, &asked(1)), Meaning::new(4, &asked(0b101))] {
-            assert!(!Flow::new(7, 1).read(meaning).asks_for_place(&shape));
+        assert!(!served.needs_place(&features));
+        assert_eq!(served.counted_as(&features), name_match(0b101));
+        for meaning in [
+            Meaning::new(3, &name_match(1)),
+            Meaning::new(4, &name_match(0b101)),
+        ] {
+            assert!(!Flow::new(7, 1).read(meaning).needs_place(&features));
         }
     }
 }

@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Loss {
-    /// It is a segment of a noted connection, and too many others were sent in that time.
+    /// It is a segment of a recorded connection, and too many others were sent in that time.
     Allowance = 0,
-    /// The network stack has noted no connection for it, and too many such connections were looked up in that
-    /// time.
+    /// The network stack has recorded no connection for it, and too many such connections were looked up in
+    /// that time.
     Unknown = 1,
     /// Userspace reads too slowly: there is no room.
     Room = 2,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_places() {
+    fn numbers_are_positions() {
         for (number, loss) in (0..).zip(Loss::ALL) {
             assert_eq!(loss as u32, number, "{}", loss.name());
         }

@@ -10,9 +10,9 @@ pub struct Meaning {
     pub limits: u64,
     /// The number of the policy's server name that covers it; 0: none does.
     pub name: u64,
-    /// The policy of this result, by the [number](crate::policy::Shape::server_names) of its server names; 0:
-    /// the name is unknown.
-    pub known_by: u64,
+    /// The policy of this result, by the [number](crate::policy::Features::server_names) of its server names;
+    /// 0: the name is unknown.
+    pub compiled_by: u64,
 }
 
 impl Meaning {
@@ -20,17 +20,17 @@ impl Meaning {
     pub const NONE: Self = Self {
         limits: 0,
         name: 0,
-        known_by: 0,
+        compiled_by: 0,
     };
 
     /// Makes the result of the policy with that number of server names.
     #[must_use]
     #[inline(always)]
-    pub const fn new(known_by: u64, asked: &NameMatch) -> Self {
+    pub const fn new(compiled_by: u64, name_match: &NameMatch) -> Self {
         Self {
-            limits: asked.limits,
-            name: asked.zone,
-            known_by,
+            limits: name_match.limits,
+            name: name_match.zone,
+            compiled_by,
         }
     }
 
@@ -39,7 +39,7 @@ impl Meaning {
     #[must_use]
     #[inline(always)]
     pub const fn limits_of(&self, server_names: u64) -> u64 {
-        if self.known_by == server_names {
+        if self.compiled_by == server_names {
             self.limits
         } else {
             0
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn what_one_policy_says_is_nothing_to_another() {
-        let asked = NameMatch {
+        let name_match = NameMatch {
             limits: 0b101,
             zone: 9,
             ..NameMatch::NOTHING
         };
-        let meaning = Meaning::new(3, &asked);
+        let meaning = Meaning::new(3, &name_match);
         assert_eq!(meaning.limits_of(3), 0b101);
         assert_eq!(meaning.limits_of(4), 0);
         assert_eq!(Meaning::NONE.limits_of(3), 0);

@@ -1,4 +1,4 @@
-//! Multipath TCP: its option gives the place of a segment's bytes, perhaps none, or in another connection. So
+//! Multipath TCP: its option gives the position of a segment's bytes, perhaps none, or in another connection. So
 //! the segments of one connection do not show the bytes that the server reads.
 
 /// The end of a header's options, padding, and the option of multipath TCP (RFC 8684).

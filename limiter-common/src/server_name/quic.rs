@@ -18,7 +18,7 @@ pub struct QuicFlow {
 /// drop them after 120 to 180 s.
 const LONGEST_SILENCE_NS: u64 = 120_000_000_000;
 
-/// The resolution of the noted time, in nanoseconds, so that few packets write.
+/// The resolution of the recorded time, in nanoseconds, so that few packets write.
 const STEP_NS: u64 = 1_000_000_000;
 
 /// The shortest datagram in which a client may send an Initial packet, in bytes (RFC 9000, 14.1).
@@ -65,7 +65,8 @@ impl QuicFlow {
         now_ns.saturating_sub(self.seen_ns) >= LONGEST_SILENCE_NS
     }
 
-    /// Notes a packet of its client, and returns the policy's result for the name; `None`: the flow is over.
+    /// Records a packet of its client, and returns the policy's result for the name; `None`: the flow is
+    /// over.
     #[must_use]
     #[inline(always)]
     pub const fn see(&mut self, now_ns: u64) -> Option<&Meaning> {

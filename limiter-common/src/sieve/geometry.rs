@@ -1,9 +1,9 @@
-//! A sieve's size, and the place of an address in its memory.
+//! A sieve's size, and the position of an address in its memory.
 
 use crate::{
     address::{Address, Family},
+    key::{BucketKey, KeyKind},
     limit::LimitId,
-    owner::{BucketKey, OwnerKind},
     table::HashKey,
 };
 
@@ -138,14 +138,14 @@ impl ChainLocation {
         hash_key: &HashKey,
         key: &Address,
     ) -> Self {
-        // The hash of a bucket's owner, as in the table of buckets: no second secret function is needed.
+        // The hash of a bucket's key, as in the table of buckets: no second secret function is needed.
         let bits = match key.family {
             Family::V4 => 32,
             Family::V6 => 128,
         };
-        let owner = OwnerKind::of_range(key.family, bits);
+        let kind = KeyKind::of_range(key.family, bits);
         let hash = hash_key
-            .owner_hash(&BucketKey::new(LimitId(0), owner, key.high, key.low))
+            .key_hash(&BucketKey::new(LimitId(0), kind, key.high, key.low))
             .0;
         let shard = (hash >> 32) as u32 & geometry.shards().wrapping_sub(1);
         #[expect(

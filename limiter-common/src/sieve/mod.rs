@@ -17,15 +17,15 @@
 
 mod entry;
 mod geometry;
-#[cfg(not(target_arch = "bpf"))]
-mod held;
 mod hit;
+#[cfg(not(target_arch = "bpf"))]
+mod listed;
 mod lists;
 mod pressure;
 mod word;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::held::{HeldSource, held, put_back};
+pub use self::listed::{ListedSource, find_listed, put_back};
 pub use self::{
     entry::{Entry, Shard},
     geometry::{ChainLocation, Geometry, Region},

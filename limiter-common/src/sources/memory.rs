@@ -1,8 +1,8 @@
-//! The common steps of all stores of known sources, over each store's own memory.
+//! The common steps of all tables of known sources, over each table's own memory.
 
-use super::StandingStore;
+use super::StandingTable;
 use crate::{
-    policy::Shape,
+    policy::Features,
     standing::{
         Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
         first_tries, known, shortage,
@@ -10,11 +10,11 @@ use crate::{
     table::{InsertOutcome, Line},
 };
 
-/// The memory of a store of known sources, shared by all CPUs.
+/// The memory of a table of known sources, shared by all CPUs.
 ///
-/// A store may make the steps separate functions, as [`Outline`](crate::decide::Outline) does with the
-/// steps of a decision. They are not in that trait because handshakes and userspace's commands, which
-/// decide on no packet, change records by the same steps.
+/// A table may make the steps separate functions, as [`DecisionSteps`](crate::decide::DecisionSteps) does
+/// with the steps of a decision. They are not in that trait because handshakes and userspace's commands,
+/// which decide on no packet, change records by the same steps.
 pub trait StandingMemory {
     /// The word of the shortage.
     fn shortage_word(&self) -> Option<impl ShortageWord>;
@@ -29,7 +29,7 @@ pub trait StandingMemory {
     #[inline(always)]
     fn change(
         &self,
-        shape: &Shape,
+        features: &Features,
         index: u32,
         source: SourceId,
         event: Event,
@@ -38,41 +38,47 @@ pub trait StandingMemory {
     where
         Self: Sized,
     {
-        change(self, shape, index, source, event, now_ns)
+        change(self, features, index, source, event, now_ns)
     }
 
     /// Calls [`is_retry()`].
     #[inline(always)]
-    fn is_retry(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool
+    fn is_retry(
+        &self,
+        features: &Features,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) -> bool
     where
         Self: Sized,
     {
-        is_retry(self, shape, source, standing, now_ns)
+        is_retry(self, features, source, standing, now_ns)
     }
 
     /// Calls [`after()`].
     #[inline(always)]
-    fn after(&self, shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record
+    fn after(&self, features: &Features, record: Record, event: Event, now_ns: u64) -> Record
     where
         Self: Sized,
     {
-        after(self, shape, record, event, now_ns)
+        after(self, features, record, event, now_ns)
     }
 
     /// Calls [`weight()`].
     #[inline(always)]
-    fn weight(&self, shape: &Shape, record: Record, now_ns: u64) -> u64
+    fn weight(&self, features: &Features, record: Record, now_ns: u64) -> u64
     where
         Self: Sized,
     {
-        weight(self, shape, record, now_ns)
+        weight(self, features, record, now_ns)
     }
 
     /// Calls [`insert()`].
     #[inline(always)]
     fn insert(
         &self,
-        shape: &Shape,
+        features: &Features,
         index: u32,
         source: SourceId,
         record: Record,
@@ -81,15 +87,18 @@ pub trait StandingMemory {
     where
         Self: Sized,
     {
-        insert(self, shape, index, source, record, now_ns)
+        insert(self, features, index, source, record, now_ns)
     }
 }
 
 /// Returns the index of a source's line in the table of known sources.
 #[must_use]
 #[inline(always)]
-pub const fn known_index(shape: &Shape, source: SourceId) -> u32 {
-    index_of(shape.hash_key.word_hash(source.0), shape.standing.lines)
+pub const fn known_index(features: &Features, source: SourceId) -> u32 {
+    index_of(
+        features.hash_key.word_hash(source.0),
+        features.standing.lines,
+    )
 }
 
 #[inline(always)]
@@ -99,9 +108,9 @@ const fn index_of(hash: u64, lines: u32) -> u32 {
 
 /// Returns everything that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
-fn moment<'a, M: StandingMemory>(memory: &M, shape: &'a Shape, now_ns: u64) -> Moment<'a> {
+fn moment<'a, M: StandingMemory>(memory: &M, features: &'a Features, now_ns: u64) -> Moment<'a> {
     Moment {
-        settings: &shape.standing,
+        settings: &features.standing,
         shortage: shortage_of(memory),
         now: Tick::of_ns(now_ns),
     }
@@ -115,30 +124,30 @@ fn shortage_of<M: StandingMemory>(memory: &M) -> Shortage {
     }
 }
 
-impl<M: StandingMemory> StandingStore for M {
+impl<M: StandingMemory> StandingTable for M {
     #[inline(always)]
-    fn visit(&self, shape: &Shape, source: SourceId, now_ns: u64) -> Standing {
+    fn visit(&self, features: &Features, source: SourceId, now_ns: u64) -> Standing {
         if source == SourceId::NONE {
             return Standing::Unknown;
         }
-        let at = moment(self, shape, now_ns);
-        let hash = shape.hash_key.word_hash(source.0);
+        let at = moment(self, features, now_ns);
+        let hash = features.hash_key.word_hash(source.0);
         if at.shortage.holds(at.now) {
             // A source of a flood is refused: fetch this line along with the next one.
-            if let Some(line) = first_try_line(self, shape, hash) {
+            if let Some(line) = first_try_line(self, features, hash) {
                 line.fetch();
             }
         }
-        let index = index_of(hash, shape.standing.lines);
+        let index = index_of(hash, features.standing.lines);
         let record = match self.known_line(index) {
             Some(line) => known::find(&line, source),
             None => return Standing::Unknown,
         };
-        // Mostly the visit was noted in this tick already.
+        // Mostly the visit was recorded in this tick already.
         if record.after(Event::Visit, &at) == record {
             record.standing(&at)
         } else {
-            self.change(shape, index, source, Event::Visit, now_ns)
+            self.change(features, index, source, Event::Visit, now_ns)
         }
     }
 
@@ -148,37 +157,49 @@ impl<M: StandingMemory> StandingStore for M {
     }
 
     #[inline(always)]
-    fn note_refused(&self, shape: &Shape, source: SourceId, standing: Standing, now_ns: u64) {
-        self.is_retry(shape, source, standing, now_ns);
+    fn record_refusal(
+        &self,
+        features: &Features,
+        source: SourceId,
+        standing: Standing,
+        now_ns: u64,
+    ) {
+        self.is_retry(features, source, standing, now_ns);
     }
 
     #[inline(always)]
     fn refused(
         &self,
-        shape: &Shape,
+        features: &Features,
         source: SourceId,
         standing: Standing,
         now_ns: u64,
     ) -> Standing {
-        if self.is_retry(shape, source, standing, now_ns) {
-            happened(self, shape, source, Event::Retry, now_ns)
+        if self.is_retry(features, source, standing, now_ns) {
+            happened(self, features, source, Event::Retry, now_ns)
         } else {
             standing
         }
     }
 
     #[inline(always)]
-    fn note(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
-        happened(self, shape, source, event, now_ns)
+    fn record_event(
+        &self,
+        features: &Features,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Standing {
+        happened(self, features, source, event, now_ns)
     }
 }
 
-/// Notes the shortage in which a source of that standing was refused; returns whether the source was
+/// Records the shortage in which a source of that standing was refused; returns whether the source was
 /// unknown and this is its retry.
 #[inline(always)]
 pub fn is_retry<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     source: SourceId,
     standing: Standing,
     now_ns: u64,
@@ -189,9 +210,9 @@ pub fn is_retry<M: StandingMemory>(
     if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
         return false;
     }
-    let hash = shape.hash_key.word_hash(source.0);
-    match first_try_line(memory, shape, hash) {
-        Some(line) => first_tries::is_retry(&line, hash, &shape.standing, now_ns),
+    let hash = features.hash_key.word_hash(source.0);
+    match first_try_line(memory, features, hash) {
+        Some(line) => first_tries::is_retry(&line, hash, &features.standing, now_ns),
         None => false,
     }
 }
@@ -200,18 +221,21 @@ pub fn is_retry<M: StandingMemory>(
 #[inline(always)]
 fn first_try_line<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     hash: u64,
 ) -> Option<impl FirstTries> {
-    memory.first_try_line(first_tries::line_of(hash, shape.standing.first_try_lines))
+    memory.first_try_line(first_tries::line_of(
+        hash,
+        features.standing.first_try_lines,
+    ))
 }
 
-/// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's standing
+/// Records an event of a source at the time `now_ns`, in nanoseconds; returns the source's standing
 /// after it.
 #[inline(always)]
 pub fn happened<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     source: SourceId,
     event: Event,
     now_ns: u64,
@@ -219,8 +243,8 @@ pub fn happened<M: StandingMemory>(
     if source == SourceId::NONE {
         return Standing::Unknown;
     }
-    let index = known_index(shape, source);
-    memory.change(shape, index, source, event, now_ns)
+    let index = known_index(features, source);
+    memory.change(features, index, source, event, now_ns)
 }
 
 /// Changes the record of a source in its line at `index` by an event. Returns its standing then, even if
@@ -228,7 +252,7 @@ pub fn happened<M: StandingMemory>(
 #[inline(always)]
 pub fn change<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     index: u32,
     source: SourceId,
     event: Event,
@@ -238,31 +262,31 @@ pub fn change<M: StandingMemory>(
         Some(line) => known::change(
             &line,
             source,
-            |record| memory.after(shape, record, event, now_ns),
-            |record| memory.insert(shape, index, source, record, now_ns),
+            |record| memory.after(features, record, event, now_ns),
+            |record| memory.insert(features, index, source, record, now_ns),
         ),
         None => Record::NONE,
     };
-    record.standing(&moment(memory, shape, now_ns))
+    record.standing(&moment(memory, features, now_ns))
 }
 
 /// Returns a record after an event.
 #[inline(always)]
 pub fn after<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     record: Record,
     event: Event,
     now_ns: u64,
 ) -> Record {
-    record.after(event, &moment(memory, shape, now_ns))
+    record.after(event, &moment(memory, features, now_ns))
 }
 
 /// Inserts a source that is not in its line.
 #[inline(always)]
 pub fn insert<M: StandingMemory>(
     memory: &M,
-    shape: &Shape,
+    features: &Features,
     index: u32,
     source: SourceId,
     record: Record,
@@ -270,7 +294,7 @@ pub fn insert<M: StandingMemory>(
 ) -> InsertOutcome {
     match memory.known_line(index) {
         Some(line) => known::insert(&line, source, record, |record| {
-            memory.weight(shape, record, now_ns)
+            memory.weight(features, record, now_ns)
         }),
         None => InsertOutcome::Unavailable,
     }
@@ -278,6 +302,11 @@ pub fn insert<M: StandingMemory>(
 
 /// Returns the worth of keeping a record: a line makes room by evicting the record of least weight.
 #[inline(always)]
-pub fn weight<M: StandingMemory>(memory: &M, shape: &Shape, record: Record, now_ns: u64) -> u64 {
-    known::weight(record, &moment(memory, shape, now_ns))
+pub fn weight<M: StandingMemory>(
+    memory: &M,
+    features: &Features,
+    record: Record,
+    now_ns: u64,
+) -> u64 {
+    known::weight(record, &moment(memory, features, now_ns))
 }

@@ -1,9 +1,9 @@
-//! Stores of the standing of sources, and their common steps.
+//! Tables of the standing of sources, and their common steps.
 
 mod memory;
-mod store;
+mod table;
 
 pub use self::{
     memory::{StandingMemory, after, change, happened, insert, is_retry, known_index, weight},
-    store::StandingStore,
+    table::StandingTable,
 };

@@ -13,23 +13,23 @@ pub enum Event {
     Cookie,
     /// It came again after it was refused as unknown.
     Retry,
-    /// An operator vouches for it until a time of the decisions' clock, in nanoseconds. A time that
+    /// An operator trusts it until a time of the decisions' clock, in nanoseconds. A time that
     /// has passed changes nothing.
-    Vouch {
-        /// The end of the vouch.
+    Trust {
+        /// The end of the trust.
         until_ns: u64,
     },
     /// An operator wants its record deleted.
-    Forget,
+    Untrust,
     /// It had this record before, for example before a restart. It has it again, unless the current
     /// record is better.
     Recall {
         /// The record, in ticks of the decisions' clock.
         record: Record,
     },
-    /// Other nodes of the fleet report this record: a [heard](super::Kind::Heard) record, or
+    /// Other nodes of the fleet report this record: a [reported](super::Kind::Reported) record, or
     /// [`Record::NONE`] to retract.
-    Heard {
+    Reported {
         /// The record, in ticks of the decisions' clock.
         record: Record,
     },
@@ -44,11 +44,11 @@ impl Event {
             Self::Visit => (0, 0),
             Self::Handshake => (1, 0),
             Self::Retry => (2, 0),
-            Self::Vouch { until_ns } => (3, until_ns),
-            Self::Forget => (4, 0),
+            Self::Trust { until_ns } => (3, until_ns),
+            Self::Untrust => (4, 0),
             Self::Recall { record } => (5, record.0),
             Self::Cookie => (6, 0),
-            Self::Heard { record } => (7, record.0),
+            Self::Reported { record } => (7, record.0),
         }
     }
 
@@ -60,13 +60,13 @@ impl Event {
             0 => Self::Visit,
             1 => Self::Handshake,
             2 => Self::Retry,
-            3 => Self::Vouch { until_ns: value },
-            4 => Self::Forget,
+            3 => Self::Trust { until_ns: value },
+            4 => Self::Untrust,
             5 => Self::Recall {
                 record: Record(value),
             },
             6 => Self::Cookie,
-            7 => Self::Heard {
+            7 => Self::Reported {
                 record: Record(value),
             },
             _ => Self::Recall {
@@ -86,8 +86,8 @@ impl Record {
             Event::Handshake if at.settings.handshakes_prove == 0 => self,
             Event::Handshake | Event::Cookie => self.proven(at),
             Event::Retry => self.retried(at),
-            Event::Vouch { until_ns } => self.vouched(until_ns, at),
-            Event::Forget => Self::NONE,
+            Event::Trust { until_ns } => self.trusted(until_ns, at),
+            Event::Untrust => Self::NONE,
             Event::Recall { record } => {
                 if record.rank(at) > self.rank(at) {
                     record
@@ -95,7 +95,7 @@ impl Record {
                     self
                 }
             }
-            Event::Heard { record } => self.apply_report(record, at),
+            Event::Reported { record } => self.apply_report(record, at),
         }
     }
 }

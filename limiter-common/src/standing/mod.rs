@@ -46,7 +46,7 @@ numbered! {
         serde(rename_all = "kebab-case")
     )]
     pub enum Standing {
-        /// Before the shortage began, it completed a TCP handshake or an operator vouched for it:
+        /// Before the shortage began, it completed a TCP handshake or an operator trusted it:
         /// packets to its address reach it, so the address is not forged.
         Proven,
         /// It came on several separate occasions while there was no shortage.

@@ -25,10 +25,10 @@ numbered! {
         Familiar,
         /// The source completed a handshake.
         Proven,
-        /// An operator vouches for the source.
-        Vouched,
+        /// An operator trusts the source.
+        Trusted,
         /// Another node of the fleet reports the source as proven there.
-        Heard,
+        Reported,
     } else Nothing
 }
 
@@ -46,8 +46,8 @@ impl Record {
     /// The duration of a retried standing: ten minutes, in ticks.
     pub const RETRIED: u32 = 559;
 
-    /// The longest duration of a vouch: four and a half years, in ticks.
-    pub const LONGEST_VOUCH: u32 = 1 << (Tick::KEPT_BITS - 1);
+    /// The longest duration of trust: four and a half years, in ticks.
+    pub const LONGEST_TRUST: u32 = 1 << (Tick::KEPT_BITS - 1);
 
     /// Makes a record from its parts; only their lowest bits count.
     #[must_use]
@@ -86,7 +86,7 @@ impl Record {
         (self.0 >> VISITS_SHIFT & 15) as u32
     }
 
-    /// The kept tick of the last visit. In a heard record it is not a visit: it lies as long before the end of the
+    /// The kept tick of the last visit. In a reported record it is not a visit: it lies as long before the end of the
     /// other node's report as sources are remembered, so the record expires with the report.
     #[must_use]
     #[inline(always)]
@@ -94,7 +94,7 @@ impl Record {
         (self.0 >> LAST_SHIFT & KEPT) as u32
     }
 
-    /// A kept tick: the gain of the standing; for a visited source, its last occasion; for a retried or vouched source,
+    /// A kept tick: the gain of the standing; for a visited source, its last occasion; for a retried or trusted source,
     /// the end of the standing.
     #[must_use]
     #[inline(always)]
@@ -123,16 +123,16 @@ impl Record {
         match current.kind() {
             Kind::Nothing | Kind::Visited => Standing::Unknown,
             Kind::Retried => Standing::Retried,
-            Kind::Familiar | Kind::Proven | Kind::Heard if current.counts_as_fresh(at) => {
+            Kind::Familiar | Kind::Proven | Kind::Reported if current.counts_as_fresh(at) => {
                 Standing::Fresh
             }
             Kind::Familiar => Standing::Familiar,
-            Kind::Proven | Kind::Vouched | Kind::Heard => Standing::Proven,
+            Kind::Proven | Kind::Trusted | Kind::Reported => Standing::Proven,
         }
     }
 
     /// The rank by which records keep their room: no record makes room for one of a lower rank. 0: an empty record. A
-    /// heard record never displaces one from this host's own observations.
+    /// reported record never displaces one from this host's own observations.
     #[must_use]
     #[inline(always)]
     pub const fn rank(self, at: &Moment<'_>) -> u32 {
@@ -141,12 +141,12 @@ impl Record {
             Kind::Nothing => 0,
             Kind::Visited => 1,
             Kind::Retried => 2,
-            Kind::Heard if current.counts_as_fresh(at) => 3,
+            Kind::Reported if current.counts_as_fresh(at) => 3,
             Kind::Familiar | Kind::Proven if current.counts_as_fresh(at) => 4,
-            Kind::Heard => 5,
+            Kind::Reported => 5,
             Kind::Familiar => 6,
             Kind::Proven => 7,
-            Kind::Vouched => 8,
+            Kind::Trusted => 8,
         }
     }
 
@@ -162,7 +162,7 @@ impl Record {
             Kind::Familiar | Kind::Proven => {
                 u32::BITS - Tick(self.last()).since_kept(self.since()).leading_zeros()
             }
-            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Vouched | Kind::Heard => 0,
+            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Trusted | Kind::Reported => 0,
         }
     }
 
@@ -173,14 +173,14 @@ impl Record {
         let kind = self.kind();
         match kind {
             Kind::Nothing => return Self::NONE,
-            Kind::Vouched => {
-                return if at.now.is_before_kept(self.since(), Self::LONGEST_VOUCH) {
+            Kind::Trusted => {
+                return if at.now.is_before_kept(self.since(), Self::LONGEST_TRUST) {
                     self
                 } else {
                     Self::NONE
                 };
             }
-            Kind::Visited | Kind::Retried | Kind::Familiar | Kind::Proven | Kind::Heard => {}
+            Kind::Visited | Kind::Retried | Kind::Familiar | Kind::Proven | Kind::Reported => {}
         }
         let unseen = at.now.since_kept(self.last()) as u64;
         if unseen << Tick::BITS > at.settings.remember_ns {
@@ -209,7 +209,7 @@ impl Record {
     pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
         let kind = seen.kind();
-        if matches!(kind, Kind::Heard) {
+        if matches!(kind, Kind::Reported) {
             return seen;
         }
         if matches!(kind, Kind::Nothing) {
@@ -261,26 +261,26 @@ impl Record {
                 Self::new(Kind::Proven, at.is_short(), seen.visits(), at.now, at.now)
             }
             // The source keeps the time since it was familiar, or proven elsewhere.
-            Kind::Familiar | Kind::Heard if !at.is_short() || seen.counts_as_fresh(at) => {
+            Kind::Familiar | Kind::Reported if !at.is_short() || seen.counts_as_fresh(at) => {
                 let (last, since) = (Tick(seen.last()), Tick(seen.since()));
                 Self::new(Kind::Proven, seen.is_fresh(), seen.visits(), last, since).visited(at)
             }
-            Kind::Familiar | Kind::Proven | Kind::Vouched | Kind::Heard => seen.visited(at),
+            Kind::Familiar | Kind::Proven | Kind::Trusted | Kind::Reported => seen.visited(at),
         }
     }
 
-    /// Applies a report from other nodes, a [heard](Kind::Heard) record; any other record retracts the earlier report.
-    /// This host's own observations take precedence.
+    /// Applies a report from other nodes, a [reported](Kind::Reported) record; any other record retracts the earlier
+    /// report. This host's own observations take precedence.
     #[inline(always)]
     pub(super) const fn apply_report(self, record: Self, at: &Moment<'_>) -> Self {
         let seen = self.current(at);
-        let (was_heard, is_heard) = (
-            matches!(seen.kind(), Kind::Heard),
-            matches!(record.kind(), Kind::Heard),
+        let (was_reported, is_reported) = (
+            matches!(seen.kind(), Kind::Reported),
+            matches!(record.kind(), Kind::Reported),
         );
         match seen.kind() {
-            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Heard if is_heard => record,
-            _ if was_heard => Self::NONE,
+            Kind::Nothing | Kind::Visited | Kind::Retried | Kind::Reported if is_reported => record,
+            _ if was_reported => Self::NONE,
             _ => self,
         }
     }
@@ -294,25 +294,25 @@ impl Record {
                 let until = Tick(at.now.0.wrapping_add(Self::RETRIED));
                 Self::new(Kind::Retried, false, seen.visits(), at.now, until)
             }
-            Kind::Familiar | Kind::Proven | Kind::Vouched | Kind::Heard => seen.visited(at),
+            Kind::Familiar | Kind::Proven | Kind::Trusted | Kind::Reported => seen.visited(at),
         }
     }
 
-    /// Applies an operator's vouch: until the given time, it replaces any other standing.
+    /// Applies an operator's trust: until the given time, it replaces any other standing.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_VOUCH")]
-    pub(super) const fn vouched(self, until_ns: u64, at: &Moment<'_>) -> Self {
+    #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_TRUST")]
+    pub(super) const fn trusted(self, until_ns: u64, at: &Moment<'_>) -> Self {
         let ticks = (until_ns >> Tick::BITS).saturating_sub(at.now.0 as u64);
         if ticks == 0 {
             return self;
         }
-        let ticks = if ticks > Self::LONGEST_VOUCH as u64 {
-            Self::LONGEST_VOUCH
+        let ticks = if ticks > Self::LONGEST_TRUST as u64 {
+            Self::LONGEST_TRUST
         } else {
             ticks as u32
         };
         let until = Tick(at.now.0.wrapping_add(ticks));
-        Self::new(Kind::Vouched, false, 0, at.now, until)
+        Self::new(Kind::Trusted, false, 0, at.now, until)
     }
 }
 

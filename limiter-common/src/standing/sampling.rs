@@ -11,13 +11,13 @@ pub struct VisitCount {
 }
 
 impl VisitCount {
-    /// After the first [`Settings::noted_visits`] of a tick, a CPU applies one visit in this many,
+    /// After the first [`Settings::recorded_visits`] of a tick, a CPU applies one visit in this many,
     /// a power of two.
     pub const ONE_IN: u32 = 64;
 
     /// Counts a visit; returns whether to apply it.
     #[inline(always)]
-    pub(crate) const fn is_noted(&mut self, settings: &Settings, now: Tick) -> bool {
+    pub(crate) const fn is_recorded(&mut self, settings: &Settings, now: Tick) -> bool {
         if self.tick != now.0 {
             *self = Self {
                 tick: now.0,
@@ -25,7 +25,7 @@ impl VisitCount {
             };
         }
         self.count = self.count.wrapping_add(1);
-        self.count as u64 <= settings.noted_visits || self.count & (Self::ONE_IN - 1) == 0
+        self.count as u64 <= settings.recorded_visits || self.count & (Self::ONE_IN - 1) == 0
     }
 }
 
@@ -38,22 +38,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_notes_the_first_visits_of_a_tick_and_then_one_in_sixty_four() {
+    fn a_cpu_records_the_first_visits_of_a_tick_and_then_one_in_sixty_four() {
         let settings = Settings {
-            noted_visits: 10,
+            recorded_visits: 10,
             ..Settings::NONE
         };
         let mut count = VisitCount::default();
         for tick in [0, 1, u32::MAX, 0] {
-            let noted = (1..=200).filter(|_| count.is_noted(&settings, Tick(tick)));
-            let noted: Vec<u32> = noted.collect();
-            assert_eq!(noted, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 64, 128, 192]);
+            let recorded = (1..=200).filter(|_| count.is_recorded(&settings, Tick(tick)));
+            let recorded: Vec<u32> = recorded.collect();
+            assert_eq!(recorded, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 64, 128, 192]);
         }
     }
 
     #[test]
-    fn without_a_bound_it_notes_all() {
+    fn without_a_bound_it_records_all() {
         let mut count = VisitCount::default();
-        assert!((0..100_000).all(|_| count.is_noted(&Settings::NONE, Tick(7))));
+        assert!((0..100_000).all(|_| count.is_recorded(&Settings::NONE, Tick(7))));
     }
 }

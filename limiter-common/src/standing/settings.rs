@@ -29,7 +29,7 @@ pub struct Settings {
     pub fresh_ticks: u32,
     /// The number of visits that a CPU applies in a tick while standing matters; of the following
     /// visits it applies [a part](super::VisitCount::ONE_IN).
-    pub noted_visits: u64,
+    pub recorded_visits: u64,
 }
 
 impl Settings {
@@ -49,6 +49,6 @@ impl Settings {
         remember_ns: 0,
         handshakes_prove: 0,
         fresh_ticks: 0,
-        noted_visits: u64::MAX,
+        recorded_visits: u64::MAX,
     };
 }

@@ -52,7 +52,7 @@ impl State for Counts {
         let seen = window.counts(state, now);
         let left = window.until_forgotten(state, now);
         // The layout leaves room for the product.
-        let weight = window.layout.share(left * (seen.count + seen.previous));
+        let weight = window.layout.divide(left * (seen.count + seen.previous));
         unit.layout
             .ns(if weight == 0 && left != 0 { 1 } else { weight })
     }

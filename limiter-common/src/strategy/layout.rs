@@ -119,7 +119,7 @@ impl Layout {
 
     /// Divides a product with a number of tokens by about the limit's count.
     #[inline(always)]
-    pub(super) const fn share(self, product: u64) -> u64 {
+    pub(super) const fn divide(self, product: u64) -> u64 {
         product >> (self.count_bits & 63)
     }
 

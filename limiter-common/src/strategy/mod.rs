@@ -1,4 +1,4 @@
-//! Strategies: the rules by which limits hold their owners to a count and a period.
+//! Strategies: the rules by which limits hold their keys to a count and a period.
 //!
 //! A strategy is a file, or a folder like GCRA's. Its type implements [`rule::Rule`], the decision,
 //! and [`rule::Ledger`], the interface for policies and people. Another type implements
@@ -6,9 +6,9 @@
 //! Only [`ask`] knows the types of each strategy. Other code uses a [`Strategy`], a [`Parameters`],
 //! a [`Spend`] or a [`Unit`].
 
-mod ask;
 mod counts;
 mod decision;
+mod dispatch;
 mod fixed_window;
 pub mod gcra;
 mod layout;

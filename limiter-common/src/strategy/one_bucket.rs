@@ -1,4 +1,4 @@
-//! A window's bucket as in a store, for tests.
+//! A window's bucket as in a table, for tests.
 
 use super::{Decision, Parameters, Strategy, Window, moving_window::Log};
 

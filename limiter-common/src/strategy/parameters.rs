@@ -1,4 +1,4 @@
-//! Budgets: the amount that a limit lets an owner send.
+//! Budgets: the amount that a limit admits for a key.
 
 use super::{Strategy, gcra::Gcra, window::Window};
 

@@ -1,7 +1,7 @@
 //! The traits of strategies, on the path of packets and off it.
 //!
 //! No function takes `self`: a bucket's state is one number, and a [`Parameters`], a [`Spend`] or a
-//! [`Unit`] has the rest. `ask!` and `ask_state!` choose the type.
+//! [`Unit`] has the rest. `dispatch!` and `dispatch_state!` choose the type.
 
 use super::{Decision, LargerThanBudget, Parameters, Spend, Unit};
 #[cfg(not(target_arch = "bpf"))]
@@ -21,7 +21,7 @@ pub(crate) trait State {
     /// The time until the bucket is full, in nanoseconds; 0 exactly if it is full.
     fn until_full(unit: &Unit, now_ns: u64, state: u64) -> u64;
 
-    /// The owner's gain from evicting the bucket, in nanoseconds; 0 exactly if it is full.
+    /// The key's gain from evicting the bucket, in nanoseconds; 0 exactly if it is full.
     fn weight(unit: &Unit, now_ns: u64, state: u64) -> u64;
 
     /// The state of a bucket after a refund of at most its debt: for operators, not for packets.

@@ -1,4 +1,4 @@
-//! The amount that a packet takes from a bucket, in a form that a store can decide on repeatedly.
+//! The amount that a packet takes from a bucket, in a form that a table can decide on repeatedly.
 
 use super::{Layout, NO_STATE, Strategy, gcra, window::Window};
 

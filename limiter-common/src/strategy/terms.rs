@@ -1,6 +1,6 @@
 //! The configured terms of a limit.
 
-/// The amount that a limit grants each owner.
+/// The amount that a limit grants each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The tokens of a full bucket, for strategies that [have a burst](super::Strategy::has_burst);

@@ -1,9 +1,9 @@
-//! SipHash-1-3 of a bucket's owner or of a source: one round a word and three at the end, as in
+//! SipHash-1-3 of a bucket's key or of a source: one round a word and three at the end, as in
 //! Rust's and Linux's hash tables.
 
 use crate::{
+    key::BucketKey,
     limit::{FIRST_CUSTOM_ID, LimitId},
-    owner::BucketKey,
     siphash::SipHash,
 };
 
@@ -22,15 +22,15 @@ pub struct HashKey {
     pub second: u64,
 }
 
-/// The hash of a bucket's owner.
+/// The hash of a bucket's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnerHash(pub u64);
+pub struct KeyHash(pub u64);
 
-impl OwnerHash {
+impl KeyHash {
     /// The line of a limit's buckets in a table of `lines` lines, a power of two up to 2^24.
     ///
     /// The index uses the low bits, which [`super::fingerprint`] leaves out. Two limits of one
-    /// owner share a line, which leaves half of it for others; the next two limits have another
+    /// key share a line, which leaves half of it for others; the next two limits have another
     /// line.
     #[must_use]
     #[inline(always)]
@@ -52,7 +52,7 @@ const fn group(limit: LimitId) -> u32 {
     }
 }
 
-impl OwnerHash {
+impl KeyHash {
     /// The hash of a part of this bucket: it has its own tag, and another line, shared with the
     /// next part. `part` is a [`BucketKey::part`]; the hash may be incomplete.
     ///
@@ -69,13 +69,13 @@ impl OwnerHash {
 }
 
 impl HashKey {
-    /// The hash of a bucket or of its part. It covers the owner's kind, prefix length and id, but
+    /// The hash of a bucket or of its part. It covers the key's kind, prefix length and id, but
     /// not the limit.
     #[must_use]
     #[inline(always)]
-    pub const fn owner_hash(&self, key: &BucketKey) -> OwnerHash {
+    pub const fn key_hash(&self, key: &BucketKey) -> KeyHash {
         let mut state = State::new(self.first, self.second);
-        let (shape, [high, low]) = key.owner_words();
+        let (shape, [high, low]) = key.key_words();
         // The last word has the length in its upper byte, to tell messages with and without the
         // second half apart: IPv4 and most ranges have no second half.
         state.absorb(high);
@@ -85,10 +85,10 @@ impl HashKey {
             state.absorb(low);
             state.absorb(24 << 56 | shape);
         }
-        OwnerHash(state.finish()).of_part(key.part() as u64)
+        KeyHash(state.finish()).of_part(key.part() as u64)
     }
 
-    /// The hash of eight bytes, such as a source. Owners' messages are longer, so their hashes are
+    /// The hash of eight bytes, such as a source. Keys' messages are longer, so their hashes are
     /// independent.
     #[must_use]
     #[inline(always)]
@@ -96,11 +96,11 @@ impl HashKey {
         self.words_hash(&[word])
     }
 
-    /// The hash of some words. Not of two: an owner's message may have two.
+    /// The hash of some words. Not of two: a key's message may have two.
     #[must_use]
     #[inline(always)]
     pub const fn words_hash<const WORDS: usize>(&self, words: &[u64; WORDS]) -> u64 {
-        const { assert!(WORDS == 1 || WORDS > 2, "owners have two words") };
+        const { assert!(WORDS == 1 || WORDS > 2, "keys have two words") };
         let mut state = State::new(self.first, self.second);
         let mut index = 0;
         while index < WORDS {
@@ -141,7 +141,7 @@ mod tests {
         for bits in 6..=24 {
             let mut lines = HashMap::<u32, u64>::new();
             for number in 0..STAMPS {
-                let hash = HashKey::default().owner_hash(&bucket.of_part(number));
+                let hash = HashKey::default().key_hash(&bucket.of_part(number));
                 *lines.entry(hash.line(LimitId(40), 1 << bits)).or_default() += 1;
             }
             assert_eq!(lines.len() as u64, STAMPS / 2, "2^{bits} lines");

@@ -5,7 +5,7 @@ use crate::{
     bucket::Swap,
     numbered::numbered,
     strategy::NO_STATE,
-    unit::{KnownUnits, ODD_UNIT},
+    unit::{ODD_UNIT, UnitTable},
 };
 
 /// The number of buckets in a line of the table: with a fingerprint and a state of eight bytes
@@ -37,8 +37,8 @@ pub trait Line {
     fn compare_and_swap_state(&self, way: usize, seen: u64, new: u64) -> bool;
 }
 
-/// The store of a line, at one time.
-pub trait LineStore: KnownUnits {
+/// The table of a line, at one time.
+pub trait LineTable: UnitTable {
     /// The time in nanoseconds.
     fn now_ns(&self) -> u64;
     /// Whether some units have states other than TATs in nanoseconds.
@@ -48,7 +48,7 @@ pub trait LineStore: KnownUnits {
     /// Counts the eviction of a bucket in debt.
     fn count_lossy_eviction(&self);
 
-    /// The owner's gain from evicting the bucket with this fingerprint and state, by
+    /// The key's gain from evicting the bucket with this fingerprint and state, by
     /// [`Unit::weight`](crate::unit::Unit::weight); 0 if it is full.
     #[inline(always)]
     fn weight_of(&self, fingerprint: u64, state: u64) -> u64 {
@@ -72,7 +72,7 @@ pub trait LineStore: KnownUnits {
 )]
 #[repr(u32)]
 pub enum WhenFull {
-    /// The bucket with the least gain for its owner is evicted: that owner gets a little more than
+    /// The bucket with the least gain for its key is evicted: that key gets a little more than
     /// its budget.
     #[default]
     Evict,
@@ -99,10 +99,10 @@ pub trait Eviction {
     fn count_lossy_eviction(&self);
 }
 
-/// Evicts the bucket with the least gain for its owner.
+/// Evicts the bucket with the least gain for its key.
 struct ByDebt<'a, S>(&'a S);
 
-impl<S: LineStore> Eviction for ByDebt<'_, S> {
+impl<S: LineTable> Eviction for ByDebt<'_, S> {
     /// Other CPUs are inserting into all ways.
     const NO_ROOM: InsertOutcome = InsertOutcome::Changed;
 
@@ -235,13 +235,13 @@ impl InsertOutcome {
 
 /// Inserts a missing bucket with this fingerprint into the line, in the state `wanted`.
 #[inline(always)]
-pub fn insert<L: Line, S: LineStore>(
+pub fn insert<L: Line, S: LineTable>(
     line: &L,
-    store: &S,
+    table: &S,
     fingerprint: u64,
     wanted: u64,
 ) -> InsertOutcome {
-    insert_by(line, &ByDebt(store), fingerprint, wanted)
+    insert_by(line, &ByDebt(table), fingerprint, wanted)
 }
 
 /// Inserts a missing entry with this name into the line, in the state `wanted`.
@@ -324,12 +324,7 @@ pub fn insert_by<L: Line, E: Eviction>(
 /// The way belongs to the bucket before and after, and is locked meanwhile: a CPU that inserts the
 /// same bucket elsewhere sees it there and withdraws.
 #[inline(always)]
-pub fn exchange<L: Line, U: KnownUnits>(
-    line: &L,
-    units: &U,
-    fingerprint: u64,
-    now_ns: u64,
-) -> bool {
+pub fn exchange<L: Line, U: UnitTable>(line: &L, units: &U, fingerprint: u64, now_ns: u64) -> bool {
     let way = find_in_any_unit(line, fingerprint);
     if way >= L::WAYS {
         return false;

@@ -1,10 +1,10 @@
 //! The location of a bucket in the table.
 
-use super::{HashKey, InsertOutcome, Line, OwnerHash, WAYS, fingerprint, line, read};
+use super::{HashKey, InsertOutcome, KeyHash, Line, WAYS, fingerprint, line, read};
 use crate::{
     bucket::{Search, Swap},
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     unit::UNIT_BITS,
 };
 
@@ -43,12 +43,12 @@ pub fn find<L: Line>(
     search: &mut Search,
     location: &mut TableLocation,
 ) -> u64 {
-    let kind = key.owner_kind();
+    let kind = key.key_kind();
     if search.hashed != kind {
-        search.hash = hash_key.owner_hash(key).0;
+        search.hash = hash_key.key_hash(key).0;
         search.hashed = kind;
     }
-    let (hash, limit) = (OwnerHash(search.hash), LimitId(key.limit));
+    let (hash, limit) = (KeyHash(search.hash), LimitId(key.limit));
     let index = hash.line(limit, lines);
     find_in_line(line, index, fingerprint(hash, limit, unit), location)
 }
@@ -66,9 +66,9 @@ pub fn find_part<L: Line>(
     const UNIT: u64 = (1 << UNIT_BITS) - 1;
     let part = number + 1;
     // The location has the hash in two pieces: the line, and the tag in the fingerprint.
-    let tag = OwnerHash(bucket.fingerprint).of_part(part).0 >> 32 << 32
-        | bucket.fingerprint & 0xffff_ffff;
-    let line_hash = OwnerHash(bucket.line.into()).of_part(part);
+    let tag =
+        KeyHash(bucket.fingerprint).of_part(part).0 >> 32 << 32 | bucket.fingerprint & 0xffff_ffff;
+    let line_hash = KeyHash(bucket.line.into()).of_part(part);
     let index = (line_hash.0 & 0x00ff_ffff) as u32 & lines.wrapping_sub(1);
     find_in_line(line, index, tag & !UNIT | u64::from(unit) & UNIT, location)
 }
@@ -101,7 +101,7 @@ pub fn find_again<L: Line>(
 }
 
 /// Replaces the state of the bucket at a location, like
-/// [`BucketStore::swap`](crate::bucket::BucketStore::swap). `insert` and `exchange` are the table's
+/// [`BucketTable::swap`](crate::bucket::BucketTable::swap). `insert` and `exchange` are the table's
 /// functions, for a missing bucket.
 #[inline(always)]
 pub fn swap<L: Line>(

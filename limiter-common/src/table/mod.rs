@@ -1,8 +1,8 @@
 //! The set-associative table of buckets: each line has four and is one cache line long.
 //!
-//! A keyed hash names a bucket, so an attacker without the key cannot aim at another owner's
-//! bucket. The hash of the owner (address, range, subscriber, interface) gives the line and most of
-//! the fingerprint, so several limits of one owner share a line.
+//! A keyed hash names a bucket, so an attacker without its secret cannot aim at another key's
+//! bucket. The hash of the key (address, range, subscriber, interface) gives the line and most of
+//! the fingerprint, so several limits of one key share a line.
 //!
 //! **Evicting a full bucket loses nothing**, since a missing bucket is a full bucket. A forged
 //! source sends a packet or two, and its bucket is full again an emission interval later: a flood
@@ -23,9 +23,9 @@ pub use self::{
     line::entry,
 };
 pub use self::{
-    hash::{HashKey, OwnerHash},
+    hash::{HashKey, KeyHash},
     line::{
-        EMPTY, Eviction, InsertOutcome, LOCKED, Line, LineStore, WAYS, WhenFull, exchange, insert,
+        EMPTY, Eviction, InsertOutcome, LOCKED, Line, LineTable, WAYS, WhenFull, exchange, insert,
         insert_by, read, swap as swap_in_line,
     },
     location::{TableLocation, find, find_again, find_part, swap},
@@ -40,11 +40,11 @@ const LIMIT_BITS: u32 = 8;
 ///
 /// From the lowest bit on: 16 bits for the number of the state's unit, by which code that needs
 /// room in the line can tell whether the bucket is full; 8 bits for the limit's interned id; 40
-/// bits of the owner's hash, none of them used to choose the line. With 20 bits, 40 of five million
+/// bits of the key's hash, none of them used to choose the line. With 20 bits, 40 of five million
 /// packets a second would hit a foreign bucket (16 million sources).
 #[must_use]
 #[inline(always)]
-pub const fn fingerprint(hash: OwnerHash, limit: LimitId, unit: u32) -> u64 {
+pub const fn fingerprint(hash: KeyHash, limit: LimitId, unit: u32) -> u64 {
     let tag = hash.0 & !((1 << (UNIT_BITS + LIMIT_BITS)) - 1);
     tag | ((limit.0 as u64) & ((1 << LIMIT_BITS) - 1)) << UNIT_BITS
         | (unit as u64) & ((1 << UNIT_BITS) - 1)

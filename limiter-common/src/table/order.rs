@@ -3,13 +3,13 @@
 //! Userspace changes no bucket itself, because it may be killed between any two instructions, with
 //! a way locked; a kernel program cannot be.
 
-use crate::{numbered::numbered, owner::BucketKey, strategy::Spend};
+use crate::{key::BucketKey, numbered::numbered, strategy::Spend};
 
 /// One order, as the kernel program reads it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Order {
-    /// The bucket's key, for a store with exact keys.
+    /// The bucket's key, for a table with exact keys.
     pub key: BucketKey,
     /// The bucket's fingerprint in the table; in the hash map, the number of its unit.
     pub fingerprint: u64,

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::{
         limit::LimitId,
-        table::{OwnerHash, fingerprint},
+        table::{KeyHash, fingerprint},
     };
 
     /// A line of one way for one thread.
@@ -81,7 +81,7 @@ mod tests {
     }
 
     const fn fingerprint_in(unit: u32) -> u64 {
-        fingerprint(OwnerHash(u64::MAX), LimitId(1), unit)
+        fingerprint(KeyHash(u64::MAX), LimitId(1), unit)
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::{
     superframes,
 };
 
-/// The place and the name of an attachment's interface now.
+/// The location and the name of an attachment's interface now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum InterfacePresence {
     /// The interface has the name that the operator gave.
@@ -43,7 +43,7 @@ pub struct Attachment {
     /// The interface's index at the time of attaching; pins are named by it. After a move to another
     /// network namespace the interface may have another index, and another interface may have this one.
     pub index: u32,
-    /// The place and the name of the interface now.
+    /// The location and the name of the interface now.
     pub present: InterfacePresence,
     /// Whether another interface has the name now; the operator means that one.
     pub is_replaced: bool,
@@ -235,20 +235,20 @@ fn write_facts(
     interface: &Interface,
     mode: AttachedMode,
 ) -> Result<(), DatapathError> {
-    let written = program.write_facts(known_of(interface, mode));
+    let written = program.write_facts(facts_of(interface, mode));
     written.map_err(map::error(STATICS))
 }
 
 /// The facts of an interface that its programs receive.
-pub(super) fn known_of(interface: &Interface, mode: AttachedMode) -> AttachmentFacts {
-    let mut known = AttachmentFacts {
+pub(super) fn facts_of(interface: &Interface, mode: AttachedMode) -> AttachmentFacts {
+    let mut facts = AttachmentFacts {
         superframes: superframes::on(interface, mode),
         ..AttachmentFacts::NONE
     };
-    for (slot, address) in known.answered.iter_mut().zip(&interface.answered) {
+    for (slot, address) in facts.answered.iter_mut().zip(&interface.answered) {
         *slot = ethernet_number(*address);
     }
-    known
+    facts
 }
 
 fn attach(

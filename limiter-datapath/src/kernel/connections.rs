@@ -9,10 +9,10 @@ use std::{
 
 use limiter_common::{
     connection::{
-        ConnectionOrder, Ends, MOST_LIMITS, Place, Places, find_places, queue::QueueSettings,
+        ConnectionOrder, CountId, CountIds, Ends, MOST_LIMITS, find_count_ids, queue::QueueSettings,
     },
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     packet::NameMatch,
     policy::LimitEntry,
 };
@@ -32,32 +32,32 @@ impl Datapath {
     /// Whether the policy in force limits connections.
     #[must_use]
     pub const fn counts_connections(&self) -> bool {
-        self.policy.shape.connections != 0
+        self.policy.features.connections != 0
     }
 
     /// Whether the policy in force limits handshakes.
     #[must_use]
     pub const fn limits_handshakes(&self) -> bool {
-        self.policy.shape.handshakes != 0
+        self.policy.features.handshakes != 0
     }
 
     /// The queue settings of the limit with the interned id `limit`, by the policy in force.
     #[must_use]
     pub const fn queue_of(&self, limit: u64) -> QueueSettings {
-        self.policy.shape.queue_of(limit)
+        self.policy.features.queue_of(limit)
     }
 
-    /// The number of clients in the queue for connections of a bucket's owner, now or a short time ago; `None`:
+    /// The number of clients in the queue for connections of a bucket's key, now or a short time ago; `None`:
     /// the limit has no queue.
     pub fn waiting(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
         let settings = self.queue_of(key.limit.into());
         let (true, Some(maps)) = (settings.size != 0, self.reputation()) else {
             return Ok(None);
         };
-        let place = self.place(key);
+        let count_id = self.count_id(key);
         let mut waiting = 0;
-        for place in [place, place.of_unknown()] {
-            let queue = maps.connections().queues().queue(place)?;
+        for count_id in [count_id, count_id.of_unknown()] {
+            let queue = maps.connections().queues().queue(count_id)?;
             waiting += queue.tail.saturating_sub(queue.head);
         }
         Ok(Some(waiting))
@@ -78,7 +78,12 @@ impl Datapath {
             Some((of, program)) if of == generation => program,
             _ => {
                 let maps = self.reputation().ok_or(DatapathError::NoPolicy)?;
-                load_recounting(maps, self.kept.of_host(), self.settings(), &self.policy)?
+                load_recounting(
+                    maps,
+                    self.shared_maps.of_host(),
+                    self.settings(),
+                    &self.policy,
+                )?
             }
         };
         let (_, program) = loaded.insert((generation, program));
@@ -88,31 +93,38 @@ impl Datapath {
         Ok(())
     }
 
-    /// The places where the policy in force counts a connection, in the order of its limits on connections, as
-    /// the kernel's program finds them. A group with a shared count has its place at the group's first limit.
+    /// The count ids under which the policy in force counts a connection, in the order of its limits on connections, as
+    /// the kernel's program finds them. A group with a shared count has its count id at the group's first limit.
     #[must_use]
-    pub fn places(&self, ends: &Ends) -> Places {
-        let mut places = Places::NONE;
+    pub fn count_ids(&self, ends: &Ends) -> CountIds {
+        let mut count_ids = CountIds::NONE;
         if !ends.are_both_own() {
-            find_places(&self.policy, ends, &self.asked_of(ends), &mut places);
+            find_count_ids(
+                &self.policy,
+                ends,
+                &self.connection_name_match(ends),
+                &mut count_ids,
+            );
         }
         // At most one limit of a group counts the connection.
-        let Places(found) = places;
+        let CountIds(found) = count_ids;
         let mut by_first = [0; MOST_LIMITS];
-        for (index, place) in found.into_iter().enumerate() {
-            by_first[self.policy.shape.first_of_group(index)] |= place;
+        for (index, count_id) in found.into_iter().enumerate() {
+            by_first[self.policy.features.first_of_group(index)] |= count_id;
         }
-        Places(by_first)
+        CountIds(by_first)
     }
 
-    /// The policy's answer for the server name of a connection, once the connection has its place under the
+    /// The policy's result for the server name of a connection, once the connection is admitted under the
     /// name.
-    fn asked_of(&self, ends: &Ends) -> NameMatch {
-        let shape = &self.policy.shape;
-        let maps = self.reputation().filter(|_| shape.named_connections() != 0);
+    fn connection_name_match(&self, ends: &Ends) -> NameMatch {
+        let features = &self.policy.features;
+        let maps = self
+            .reputation()
+            .filter(|_| features.named_connections() != 0);
         // If the map cannot be read, the displayed count lacks the connection.
         let flow = maps.and_then(|maps| maps.server_names().flow(ends).ok().flatten());
-        flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(shape))
+        flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(features))
     }
 
     /// The number of connections that each limit counts, in the order of the policy's limits on connections. All
@@ -122,7 +134,7 @@ impl Datapath {
         let Some(maps) = self.reputation().filter(|_| self.counts_connections()) else {
             return [0; MOST_LIMITS];
         };
-        let first_of_group = |index| self.policy.shape.first_of_group(index);
+        let first_of_group = |index| self.policy.features.first_of_group(index);
         let mut by_first = [0; MOST_LIMITS];
         for (index, open) in maps.connections().open_by_limit().into_iter().enumerate() {
             by_first[first_of_group(index)] += open;
@@ -133,40 +145,40 @@ impl Datapath {
     /// The index, among the limits on connections, of the limit that holds the count of the limit at `index`.
     #[must_use]
     pub const fn first_of_group(&self, index: usize) -> usize {
-        self.policy.shape.first_of_group(index)
+        self.policy.features.first_of_group(index)
     }
 
-    /// The bucket in which `limit` counts, at `place`, a connection between `peer` and `own`, the host's
+    /// The bucket in which `limit` counts, at `count_id`, a connection between `peer` and `own`, the host's
     /// address. `None`: the policy in force does not count the connection there.
     pub fn bucket_at(
         &self,
         limit: LimitId,
-        place: Place,
+        count_id: CountId,
         [peer, own]: [IpAddr; 2],
     ) -> Result<Option<LimitBucket>, DatapathError> {
         let limit_buckets = self.limit_buckets_of(peer, Some(own), None, |id| id == limit)?;
         let mut limit_buckets = limit_buckets.into_iter();
-        Ok(limit_buckets.find(|found| self.place(&found.key) == place))
+        Ok(limit_buckets.find(|found| self.count_id(&found.key) == count_id))
     }
 
-    /// The number of open connections of a bucket's owner by its limit; `None`: the limit is not on connections.
+    /// The number of open connections of a bucket's key by its limit; `None`: the limit is not on connections.
     pub(super) fn open_connections(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
         let mut limits = (0..64_u32).zip(&self.policy.limits);
         let is_counted = limits.any(|(limit_index, limit)| {
             LimitId(limit.id) == LimitId(key.limit)
-                && self.policy.shape.connections >> limit_index & 1 == 1
+                && self.policy.features.connections >> limit_index & 1 == 1
         });
         let (true, Some(maps)) = (is_counted, self.reputation()) else {
             return Ok(None);
         };
-        maps.connections().open(self.place(key)).map(Some)
+        maps.connections().open(self.count_id(key)).map(Some)
     }
 
-    /// The place that counts the connections of a bucket's owner.
-    fn place(&self, key: &BucketKey) -> Place {
+    /// The count id that counts the connections of a bucket's key.
+    fn count_id(&self, key: &BucketKey) -> CountId {
         let hash_key = &self.settings().hash_key;
         let counted_as = self.counted_as(LimitId(key.limit));
-        Place::new(hash_key, &key.of_limit(counted_as))
+        CountId::new(hash_key, &key.of_limit(counted_as))
     }
 
     /// The limit that holds the count of `limit`: the first of its group, or itself.

@@ -114,8 +114,8 @@ pub enum DatapathError {
     /// There is no room for one more bucket.
     #[error("there is no room for one more bucket: raise `buckets: {{capacity: …}}`")]
     NoRoomForBucket,
-    /// More owners would have their own shares of shared limits than fit.
-    #[error("only {0} owners can have shares of their own of limits in common")]
+    /// More keys would have their own shares of shared limits than fit.
+    #[error("only {0} keys can have shares of their own of shared limits")]
     NoRoomForShare(u32),
     /// No program can read the header at the start of the interface's frames.
     #[error(

@@ -11,7 +11,7 @@ use limiter_policy::interface::{InterfaceName, is_named, names};
 
 use super::{
     Attachment, Datapath, DatapathError,
-    attach::{InterfacePresence, known_of},
+    attach::{InterfacePresence, facts_of},
     interface::Interface,
 };
 
@@ -21,7 +21,7 @@ use super::{
 pub struct NameChange {
     /// The interface's name, as the operator wrote it.
     pub interface: String,
-    /// The place and the name of the interface now.
+    /// The location and the name of the interface now.
     pub present: InterfacePresence,
     /// Whether another interface has the name.
     pub is_replaced: bool,
@@ -51,7 +51,7 @@ impl Attachment {
         if let (Some(own), Some(program)) = (own, &mut self.program) {
             // The MTU or the address may have changed. If memory for the order is short, the program keeps the
             // old facts.
-            let _ = program.write_facts(known_of(own, self.mode));
+            let _ = program.write_facts(facts_of(own, self.mode));
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);
@@ -145,9 +145,9 @@ impl Datapath {
         let numbers: Vec<_> = numbers.collect();
         let names = &mut manifest.interface_numbers;
         names.retain(|_, number| !numbers.contains(number));
-        let told = unselected.iter().map(Attachment::name_change).collect();
+        let reported = unselected.iter().map(Attachment::name_change).collect();
         self.let_go(unselected)?;
-        Ok(told)
+        Ok(reported)
     }
 
     /// Frees the numbers of interfaces that patterns select but that could not be attached to.
@@ -199,8 +199,8 @@ impl Datapath {
         let is_superfluous =
             |found: &mut Attachment| found.is_replaced && !missing.contains(&found.interface);
         let superfluous: Vec<_> = self.attachments.extract_if(.., is_superfluous).collect();
-        let told = superfluous.iter().map(Attachment::name_change).collect();
+        let reported = superfluous.iter().map(Attachment::name_change).collect();
         self.let_go(superfluous)?;
-        Ok(told)
+        Ok(reported)
     }
 }

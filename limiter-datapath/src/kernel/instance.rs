@@ -15,7 +15,7 @@ use limiter_common::{
     decide::Verdict,
     name_hash::NameKeys,
     packet::{Link, TcpState},
-    policy::Shape,
+    policy::Features,
     reason::Action,
 };
 use limiter_policy::{config::Offenders, policy::CompiledPolicy};
@@ -70,7 +70,7 @@ pub(super) struct Device {
 pub struct Instance {
     ebpf: Ebpf,
     frames: Frames,
-    shape: Shape,
+    features: Features,
 }
 
 /// The values that the verifier treats as constants, for all instances of a policy.
@@ -95,7 +95,7 @@ impl<'p> Constants<'p> {
             policy,
             settings,
             name_keys: InMap(*policy.name_keys),
-            socket_fields: InMap(if policy.shape.answers() {
+            socket_fields: InMap(if policy.features.answers() {
                 socket_fields::of_this_kernel()
             } else {
                 SocketFields::UNKNOWN
@@ -106,16 +106,16 @@ impl<'p> Constants<'p> {
         }
     }
 
-    /// The policy's shape on a device, also a constant to the verifier.
-    pub(super) fn shape(&self, device: Device) -> InMap<Shape> {
+    /// The policy's features on a device, also constants to the verifier.
+    pub(super) fn features(&self, device: Device) -> InMap<Features> {
         let buckets = self.settings.buckets;
-        InMap(Shape {
+        InMap(Features {
             interface: device.number,
             link: device.link,
             table_lines: BucketSizes::new(buckets).table_lines,
             when_full: buckets.when_full as u32,
             hash_key: self.settings.hash_key,
-            ..self.policy.shape
+            ..self.policy.features
         })
     }
 
@@ -149,10 +149,10 @@ impl Instance {
         object: &[u8],
         constants: &Constants<'_>,
         loader: &mut EbpfLoader<'c>,
-        shape: &'c InMap<Shape>,
+        features: &'c InMap<Features>,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        loader.override_global("SHAPE", shape, true);
+        loader.override_global("FEATURES", features, true);
         if let Some(directory) = shared {
             let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
             for name in names {
@@ -165,7 +165,7 @@ impl Instance {
         Ok(Self {
             ebpf,
             frames: Frames::of_this_kernel(),
-            shape: shape.0,
+            features: features.0,
         })
     }
 
@@ -175,16 +175,22 @@ impl Instance {
         device: Device,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let shape = constants.shape(device);
-        Self::prepare(object, constants, &mut constants.loader(), &shape, shared)
+        let features = constants.features(device);
+        Self::prepare(
+            object,
+            constants,
+            &mut constants.loader(),
+            &features,
+            shared,
+        )
     }
 
     /// Has the kernel verify and compile the entry and the stages.
     pub(super) fn verify(&mut self) -> Result<(), DatapathError> {
-        if self.shape.answers() && self.frames == Frames::OnePiece {
+        if self.features.answers() && self.frames == Frames::OnePiece {
             return Err(DatapathError::NoAnswers);
         }
-        stages::load(&mut self.ebpf, self.frames, &self.shape)?;
+        stages::load(&mut self.ebpf, self.frames, &self.features)?;
         self.entry()?.load().map_err(DatapathError::Verify)
     }
 

@@ -8,9 +8,9 @@ use std::{
 
 use limiter_common::{
     address::{Address, Family},
-    dns::{Message, ask_message, slot_of},
+    dns::{Message, match_message, slot_of},
+    key::{BucketKey, KeyFields},
     limit::{IdFormat, LimitId, NamedBy},
-    owner::{BucketKey, OwnerFields},
     packet::Facts,
     packet::NameMatch,
     policy::{Class, LimitEntry, Tables as _, classify, rate_index, with_overrides},
@@ -25,16 +25,16 @@ use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 impl Datapath {
     /// The level of every limit that applies to packets from an address. Charges nothing. `to`: the
-    /// destination, for limits with a bucket per destination; `None`: the host's own addresses. `asked_for`:
-    /// the name in the packets, for any kind and flags of a query; without it, limits that count packets by
-    /// name are left out.
+    /// destination, for limits with a bucket per destination; `None`: the host's own addresses.
+    /// `requested_name`: the name in the packets, for any kind and flags of a query; without it, limits that
+    /// count packets by name are left out.
     pub fn limit_buckets(
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&RequestedName>,
+        requested_name: Option<&RequestedName>,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
-        self.limit_buckets_of(source, to, asked_for, |_| true)
+        self.limit_buckets_of(source, to, requested_name, |_| true)
     }
 
     /// The zones by the numbers that name their buckets.
@@ -58,8 +58,8 @@ impl Datapath {
     /// The server names of the policy in force; `None`: no limit counts by them.
     #[must_use]
     pub fn server_names(&self) -> Option<&Arc<ServerNames>> {
-        let are_asked_for = self.policy.shape.by_server_name != 0;
-        Some(&self.policy.server_names).filter(|_| are_asked_for)
+        let are_needed = self.policy.features.by_server_name != 0;
+        Some(&self.policy.server_names).filter(|_| are_needed)
     }
 
     /// The levels of the limits on all sources together. Their buckets are the same for every address, so
@@ -85,21 +85,23 @@ impl Datapath {
         &self,
         source: IpAddr,
         to: Option<IpAddr>,
-        asked_for: Option<&RequestedName>,
+        requested_name: Option<&RequestedName>,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let source = Address::from(source);
-        let asked = asked_for.map_or(NameMatch::NOTHING, |asked_for| self.asked(asked_for));
+        let name_match = requested_name.map_or(NameMatch::NOTHING, |requested_name| {
+            self.match_name(requested_name)
+        });
         match classify(&self.policy, &source) {
-            Some(class) => self.buckets_of_class((&source, to, &asked), class, wanted),
+            Some(class) => self.buckets_of_class((&source, to, &name_match), class, wanted),
             None => Ok(Vec::new()),
         }
     }
 
-    /// The levels of the `wanted` limits with a bucket for `asked_for`, for any source.
+    /// The levels of the `wanted` limits with a bucket for `requested_name`, for any source.
     pub(super) fn limit_buckets_of_name(
         &self,
-        asked_for: &RequestedName,
+        requested_name: &RequestedName,
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let limits = &self.manifest.policy.limits;
@@ -109,39 +111,43 @@ impl Datapath {
             let is_name = |by: NamedBy| by == NamedBy::ServerName || by.name_kind().is_some();
             named_by.is_some_and(is_name) && wanted(id)
         };
-        let asked = self.asked(asked_for);
+        let name_match = self.match_name(requested_name);
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
         // The first class is for IPv4 addresses in no prefix.
         match self.policy.classes.first() {
-            Some(class) => self.buckets_of_class((&source, None, &asked), class, is_of_name),
+            Some(class) => self.buckets_of_class((&source, None, &name_match), class, is_of_name),
             None => Ok(Vec::new()),
         }
     }
 
-    /// The policy's answer for a name, for any kind and flags of a query.
-    fn asked(&self, asked_for: &RequestedName) -> NameMatch {
-        let question = match asked_for {
+    /// The policy's result for a name, for any kind and flags of a query.
+    fn match_name(&self, requested_name: &RequestedName) -> NameMatch {
+        let question = match requested_name {
             RequestedName::Question(question) => question,
             RequestedName::ServerName(name) => {
-                let asked = self.policy.server_names.asked(name);
-                let overrides = slot_of(&self.policy, asked.zone).map_or(0, |slot| slot.overrides);
-                return NameMatch { overrides, ..asked };
+                let name_match = self.policy.server_names.match_name(name);
+                let overrides =
+                    slot_of(&self.policy, name_match.zone).map_or(0, |slot| slot.overrides);
+                return NameMatch {
+                    overrides,
+                    ..name_match
+                };
             }
         };
-        let mut asked = NameMatch::NOTHING;
+        let mut name_match = NameMatch::NOTHING;
         for bytes in question.messages() {
             let mut message = Message::EMPTY;
             for (to, byte) in message.begin(bytes.len() as u64).iter_mut().zip(bytes) {
                 *to = byte;
             }
-            let one = ask_message(&self.policy, &mut message);
-            asked = NameMatch {
+            let one = match_message(&self.policy, &mut message);
+            name_match = NameMatch {
                 // A query has no server name.
-                limits: asked.limits | one.limits & self.policy.shape.by_name,
+                limits: name_match.limits | one.limits & self.policy.features.by_name,
                 ..one
             };
         }
-        asked
+        name_match
     }
 
     /// The levels of the `wanted` limits that apply to packets from an address of a class.
@@ -152,23 +158,24 @@ impl Datapath {
         wanted: impl Fn(LimitId) -> bool,
     ) -> Result<Vec<LimitBucket>, DatapathError> {
         let now = monotonic_now();
-        let (source, to, asked) = packet;
-        let asked = &with_overrides(&self.policy, source, class, asked);
+        let (source, to, name_match) = packet;
+        let name_match = &with_overrides(&self.policy, source, class, name_match);
         let counting = class.applies
-            & (asked.limits
-                | self.policy.shape.of_every_question() & self.policy.shape.of_every_server_name());
+            & (name_match.limits
+                | self.policy.features.of_every_question()
+                    & self.policy.features.of_every_server_name());
         let mut limit_buckets = Vec::new();
         for (limit_index, limit) in (0..).zip(&self.policy.limits) {
             if counting & (1 << limit_index) == 0 || !wanted(LimitId(limit.id)) {
                 continue;
             }
-            let rate_index = rate_index(&self.policy, class, asked, limit_index);
+            let rate_index = rate_index(&self.policy, class, name_match, limit_index);
             let Some(parameters) = self.policy.rate(rate_index) else {
                 continue;
             };
             let parameters = self.in_force(limit_index, limit, parameters, now)?;
-            for (interface, key) in self.buckets_of(limit, class, (source, to, asked))? {
-                let share = if self.policy.shape.is_in_common(limit_index) {
+            for (interface, key) in self.buckets_of(limit, class, (source, to, name_match))? {
+                let share = if self.policy.features.is_shared(limit_index) {
                     Some(self.share_of(limit, &key, now)?)
                 } else {
                     None
@@ -195,7 +202,7 @@ impl Datapath {
         parameters: &Parameters,
         now_ns: u64,
     ) -> Result<Parameters, DatapathError> {
-        let is_automatic = self.policy.shape.is_automatic(limit_index);
+        let is_automatic = self.policy.features.is_automatic(limit_index);
         let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
             return Ok(*parameters);
         };
@@ -243,7 +250,7 @@ impl Datapath {
         unit: u32,
         now_ns: u64,
     ) -> Result<Option<u64>, DatapathError> {
-        let bucket = match self.kept.of(interface) {
+        let bucket = match self.shared_maps.of(interface) {
             Some(maps) => maps.bucket(key)?,
             None => None,
         };
@@ -256,7 +263,7 @@ impl Datapath {
         &self,
         limit: &LimitEntry,
         class: &Class,
-        (source, to, asked): (&Address, Option<IpAddr>, &NameMatch),
+        (source, to, name_match): (&Address, Option<IpAddr>, &NameMatch),
     ) -> Result<Vec<(u32, BucketKey)>, DatapathError> {
         let attached = self
             .attachments
@@ -275,13 +282,13 @@ impl Datapath {
                 ..Facts::NONE
             };
             buckets.extend(numbers.iter().map(|interface| {
-                let owner_fields = OwnerFields {
+                let key_fields = KeyFields {
                     facts: &facts,
                     subscriber: &class.subscriber,
-                    asked,
+                    name_match,
                     interface,
                 };
-                let key = limit.bucket(&owner_fields, source.family.index());
+                let key = limit.bucket(&key_fields, source.family.index());
                 (*interface, key)
             }));
         }

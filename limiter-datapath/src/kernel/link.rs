@@ -169,10 +169,10 @@ impl Link {
         self.info().is_ok_and(|info| info.interface == 0)
     }
 
-    /// Asks the kernel for the link's program and place.
+    /// Asks the kernel for the link's program and location.
     pub(super) fn info(&self) -> io::Result<LinkInfo> {
         // `struct bpf_link_info` for XDP: type, id, program, 4 bytes of padding, interface. For
-        // cgroups the 8-byte cgroup id is at that place.
+        // cgroups the 8-byte cgroup id is at that offset.
         let [_, _, program, _, interface, _] = syscall::info(self.descriptor())?;
         Ok(LinkInfo { program, interface })
     }

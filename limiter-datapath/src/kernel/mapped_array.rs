@@ -12,7 +12,7 @@ use aya::{
     maps::{Array, IterableMap as _, MapData, MapError},
 };
 use limiter_common::{
-    known_names::NameLine,
+    cached_names::NameLine,
     sieve::{Entry, Shard, Word},
     table::AtomicLine,
 };
@@ -26,44 +26,44 @@ use super::{DatapathError, batch};
 ///
 /// The type consists of words that are only accessed atomically, every bit pattern is valid, and it
 /// is as large as the map's element, `Value`.
-pub(super) unsafe trait SharedElement {
+pub(super) unsafe trait MapElement {
     /// The element as aya sees it.
     type Value: Pod;
 }
 
 // SAFETY: eight such words.
-unsafe impl SharedElement for AtomicLine {
+unsafe impl MapElement for AtomicLine {
     type Value = [u64; 8];
 }
 
 // SAFETY: eight such words.
-unsafe impl SharedElement for Entry {
+unsafe impl MapElement for Entry {
     type Value = [u64; 8];
 }
 
 // SAFETY: two such words, and bytes that are never accessed.
-unsafe impl SharedElement for Shard {
+unsafe impl MapElement for Shard {
     type Value = [u64; 8];
 }
 
 // SAFETY: eight such words.
-unsafe impl SharedElement for NameLine {
+unsafe impl MapElement for NameLine {
     type Value = [u64; 8];
 }
 
 // SAFETY: one such word.
-unsafe impl SharedElement for Word {
+unsafe impl MapElement for Word {
     type Value = u64;
 }
 
 /// An array that the kernel program uses at the same time. Unmapped when dropped.
-pub(super) struct MappedArray<T: SharedElement> {
+pub(super) struct MappedArray<T: MapElement> {
     array: Array<MapData, T::Value>,
     memory: MmapRaw,
     elements: PhantomData<T>,
 }
 
-impl<T: SharedElement> MappedArray<T> {
+impl<T: MapElement> MappedArray<T> {
     /// Maps a mappable array for reading and writing.
     pub(super) fn new(array: Array<MapData, T::Value>) -> Result<Self, DatapathError> {
         Self::with(array, MmapOptions::map_raw)

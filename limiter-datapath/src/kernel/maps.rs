@@ -5,8 +5,8 @@ use limiter_common::{
     answer::Answer,
     bucket::Bucket,
     counters::{LimitTraffic, Traffic, answer_counter, standing_counter},
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     reason::{REASON_COUNT, Reason},
     standing::Standing,
 };

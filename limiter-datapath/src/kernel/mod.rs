@@ -10,7 +10,6 @@ mod attach;
 mod batch;
 mod btf;
 mod buckets;
-mod carry;
 mod chain;
 mod clock;
 mod connections;
@@ -22,13 +21,14 @@ mod handshakes;
 mod hash;
 mod instance;
 pub mod interface;
-mod kept;
 mod levels;
 mod link;
 pub mod log;
 mod map;
+mod map_directory;
 mod mapped_array;
 mod maps;
+mod migration;
 mod moving;
 mod named;
 mod object;
@@ -37,14 +37,14 @@ pub mod pins;
 mod pod;
 pub mod preflight;
 mod program;
-mod refill;
 mod repin;
 mod replace;
 mod reputation;
 mod reserved;
+mod reset;
 mod route_fields;
 mod settings;
-mod shared;
+mod shared_map_sets;
 mod sieves;
 mod socket_fields;
 mod stages;
@@ -58,8 +58,8 @@ use limiter_common::{
     answer::Answer,
     cookie::CookieCheck,
     counters::{LimitTraffic, Traffic},
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     reason::Reason,
     standing::Standing,
     strategy::{Level, Parameters, gcra::Parts},
@@ -86,31 +86,31 @@ pub use self::{
     object::{OBJECT, OBJECT_WITH_LOG},
     offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
-    refill::LevelChange,
     replace::{Adoption, PreparedPolicy, PreviousPolicy},
     reputation::{
-        BanMaps, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes, KnownNameMap, Namer,
-        OwnAddressMap, OwnConnectionMap, OwnerShareMaps, PressureMaps, QueueMaps, RateMap,
+        BanMaps, CachedNameMap, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes,
+        KeyShareMaps, Namer, OwnAddressMap, OwnConnectionMap, PressureMaps, QueueMaps, RateMap,
         RefusedQuestionMap, ReputationMaps, RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps,
         StandingSizes,
     },
     reserved::{ReservedLevel, SourceStanding},
+    reset::LevelChange,
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
     standing::KnownSources,
     trial::Trial,
 };
-use self::{connections::RecountProgram, handshakes::Handshakes, kept::KeptMaps};
+use self::{connections::RecountProgram, handshakes::Handshakes, shared_map_sets::SharedMapSets};
 use crate::state::SetDebts;
 
 /// The running datapath. Dropping it detaches every program that is not pinned.
 pub struct Datapath {
     manifest: Manifest,
     policy: CompiledPolicy,
-    kept: KeptMaps,
+    shared_maps: SharedMapSets,
     attachments: Vec<Attachment>,
     /// The interface numbers of programs that go or come back once a change is settled.
-    held: Vec<u32>,
+    retained: Vec<u32>,
     handshakes: Handshakes,
     recounting: RecountProgram,
     pins: Option<Pins>,
@@ -153,9 +153,9 @@ impl Datapath {
         let manifest = Manifest::empty(settings, wall_clock_now());
         Ok(Self {
             policy: CompiledPolicy::new(&manifest.policy, possible_cpus())?,
-            kept: KeptMaps::new(manifest.kept, settings),
+            shared_maps: SharedMapSets::new(manifest.maps_generation, settings),
             attachments: Vec::new(),
-            held: Vec::new(),
+            retained: Vec::new(),
             handshakes: Handshakes::NONE,
             recounting: RecountProgram::default(),
             manifest,
@@ -187,7 +187,7 @@ impl Datapath {
     }
 
     /// Records the origin of the lists in force: their files may have been rewritten with the same addresses.
-    pub fn note_lists(&mut self, lists: Vec<ListRecord>) {
+    pub fn record_lists(&mut self, lists: Vec<ListRecord>) {
         self.manifest.lists = lists;
     }
 
@@ -216,7 +216,7 @@ impl Datapath {
         attachment: &Attachment,
         reason: Reason,
     ) -> Result<Traffic, DatapathError> {
-        self.kept
+        self.shared_maps
             .reason_traffic(attachment.interface_number, reason)
     }
 
@@ -232,7 +232,7 @@ impl Datapath {
     }
 
     fn capture_at(&self, now_ns: u64) -> Result<Vec<SetDebts>, DatapathError> {
-        let sets = self.kept.by_interface();
+        let sets = self.shared_maps.by_interface();
         let debts = sets.map(|(number, maps)| {
             Ok(SetDebts {
                 interface: number.and_then(|number| self.interface_name(number).map(str::to_owned)),
@@ -246,7 +246,7 @@ impl Datapath {
     pub fn buckets_in_debt(&self) -> Result<BucketUse, DatapathError> {
         let now = monotonic_now();
         let mut found = BucketUse::default();
-        for (_, maps) in self.kept.by_interface() {
+        for (_, maps) in self.shared_maps.by_interface() {
             found.in_debt += maps.buckets().in_debt(&self.policy.units, now)?;
             found.capacity += u64::from(self.settings().buckets.capacity);
         }
@@ -255,12 +255,12 @@ impl Datapath {
 
     /// The number of buckets that were evicted in debt.
     pub fn lossy_evictions(&self) -> Result<u64, DatapathError> {
-        self.kept.lossy_evictions()
+        self.shared_maps.lossy_evictions()
     }
 
     /// All recorded offenders.
     pub fn offenders(&self) -> Result<OffenderRecords, DatapathError> {
-        self.kept.offenders()
+        self.shared_maps.offenders()
     }
 
     /// Whether handshakes prove sources.
@@ -272,25 +272,25 @@ impl Datapath {
         self.handshakes.status()
     }
 
-    /// Whether connections that the host began are noted, which exempts them.
+    /// Whether connections that the host began are recorded, which exempts them.
     ///
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason.
     pub fn own_connection_status(&self) -> Result<bool, &HandshakesError> {
-        if self.policy.shape.own_connections == 0 {
+        if self.policy.features.own_connections == 0 {
             return Ok(false);
         }
         self.handshakes.status()
     }
 
-    /// Whether connections are noted for limits that count them by server name.
+    /// Whether connections are recorded for limits that count them by server name.
     ///
     /// # Errors
     ///
     /// The policy in force wants it, but it fails for the returned reason: these limits count no TCP.
     pub fn flow_status(&self) -> Result<bool, &HandshakesError> {
-        if self.policy.shape.by_server_name == 0 {
+        if self.policy.features.by_server_name == 0 {
             return Ok(false);
         }
         self.handshakes.status()
@@ -299,21 +299,21 @@ impl Datapath {
     /// The maps of reputations; `None`: no policy has been in force yet.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.kept.reputation()
+        self.shared_maps.reputation()
     }
 
     /// The number of names known to limits on new names; `None`: the policy in force has no such limits.
     #[must_use]
-    pub fn known_names(&self) -> Option<usize> {
-        let shape = &self.policy.shape;
-        let maps = self.reputation().filter(|_| shape.by_new_name != 0)?;
-        Some(maps.known_names().count(shape.names_known_for_ns))
+    pub fn cached_names(&self) -> Option<usize> {
+        let features = &self.policy.features;
+        let maps = self.reputation().filter(|_| features.by_new_name != 0)?;
+        Some(maps.cached_names().count(features.names_cached_for_ns))
     }
 
     /// The number of queries by the result of their DNS cookie check; empty: the policy checks no cookies.
     pub fn cookie_checks(&self) -> Result<Vec<(CookieCheck, u64)>, DatapathError> {
         let maps = self.reputation().map(ReputationMaps::cookies);
-        let maps = maps.filter(|_| self.policy.shape.cookie_port != 0);
+        let maps = maps.filter(|_| self.policy.features.cookie_port != 0);
         let checks = maps.into_iter().flat_map(|maps| {
             let checks = CookieCheck::ALL.into_iter();
             checks.map(|check| Ok((check, maps.count(check)?)))
@@ -323,12 +323,12 @@ impl Datapath {
 
     /// The traffic counted for a limit on all interfaces.
     pub fn limit_traffic(&self, limit: LimitId) -> Result<LimitTraffic, DatapathError> {
-        self.kept.limit_traffic(limit)
+        self.shared_maps.limit_traffic(limit)
     }
 
     /// The traffic that each CPU counted for a limit on all interfaces, in CPU order.
     pub fn limit_traffic_by_cpu(&self, limit: LimitId) -> Result<Vec<LimitTraffic>, DatapathError> {
-        self.kept.limit_traffic_by_cpu(limit)
+        self.shared_maps.limit_traffic_by_cpu(limit)
     }
 
     /// The traffic of a limit with a reserve by standing of the source, on all interfaces, in the order of
@@ -337,7 +337,7 @@ impl Datapath {
         &self,
         limit: LimitId,
     ) -> Result<[LimitTraffic; Standing::COUNT], DatapathError> {
-        self.kept.standing_traffic(limit)
+        self.shared_maps.standing_traffic(limit)
     }
 
     /// The answers that a limit may send, with the number of answers sent for it on all interfaces.
@@ -347,7 +347,7 @@ impl Datapath {
         let answers = Answer::ALL.into_iter();
         answers
             .filter(|answer| *answer != Answer::Drop && sends(answer))
-            .map(|answer| Ok((answer, self.kept.answer_traffic(limit.id, answer)?)))
+            .map(|answer| Ok((answer, self.shared_maps.answer_traffic(limit.id, answer)?)))
             .collect()
     }
 
@@ -359,7 +359,7 @@ impl Datapath {
         else {
             return Ok(None);
         };
-        if !self.policy.shape.is_automatic(limit_index) {
+        if !self.policy.features.is_automatic(limit_index) {
             return Ok(None);
         }
         let parameters = self.in_force(limit_index, limit, floor, monotonic_now())?;

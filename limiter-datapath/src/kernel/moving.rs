@@ -7,14 +7,14 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Address,
     dns::slot_of,
+    key::{BucketKey, Key},
     limit::{LimitId, NameKind, NamedBy},
     name_hash::hash_of_name,
-    owner::{BucketKey, Owner},
     packet::NameMatch,
     policy::{LimitEntry, classify, rate_index, with_overrides},
     strategy::{
         Parameters,
-        gcra::{OwnerShare, Parts, ShareWord},
+        gcra::{KeyShare, Parts, ShareWord},
     },
 };
 
@@ -33,7 +33,7 @@ pub struct Shares<'d> {
     maps: &'d ReputationMaps,
 }
 
-/// The bucket of an owner under a shared limit.
+/// The bucket of a key under a shared limit.
 pub struct MovingBucket<'d> {
     shares: Shares<'d>,
     entry: &'d LimitEntry,
@@ -56,7 +56,7 @@ impl Datapath {
 }
 
 impl<'d> Shares<'d> {
-    /// Sets the share of the limit's owners without their own share.
+    /// Sets the share of the limit's keys without their own share.
     ///
     /// # Errors
     ///
@@ -65,33 +65,33 @@ impl<'d> Shares<'d> {
         self.maps.rates().set_share(limit, word)
     }
 
-    /// Drains up to `most` owners with refused packets and no share of their own, most refused first. Forgets the other
-    /// owners until more of their packets are refused.
+    /// Drains up to `most` keys with refused packets and no share of their own, most refused first. Forgets the other
+    /// keys until more of their packets are refused.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
     pub fn wanting(&self, most: usize) -> Result<Vec<BucketKey>, DatapathError> {
-        let wanting = self.maps.owner_shares().take_wanting()?;
+        let wanting = self.maps.key_shares().take_wanting()?;
         let buckets = wanting.into_iter().map(|(bucket, _)| bucket);
         Ok(buckets.take(most).collect())
     }
 
-    /// Calls `show` for each owner with its own share, in the order of the shares' numbers, including owners of limits
-    /// that are no longer shared. A number is below [`MOST_OWNERS`](limiter_policy::policy::MOST_OWNERS) and stays the
-    /// same for as long as the owner has its share. Do not set, take or look up shares meanwhile.
+    /// Calls `show` for each key with its own share, in the order of the shares' numbers, including keys of limits
+    /// that are no longer shared. A number is below [`MOST_KEYS`](limiter_policy::policy::MOST_KEYS) and stays the
+    /// same for as long as the key has its share. Do not set, take or look up shares meanwhile.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn each_owner(
+    pub fn each_key_share(
         &self,
-        show: impl FnMut(u32, &BucketKey, OwnerShare),
+        show: impl FnMut(u32, &BucketKey, KeyShare),
     ) -> Result<(), DatapathError> {
-        self.maps.owner_shares().each(show)
+        self.maps.key_shares().each(show)
     }
 
-    /// The numbers of owners' own shares; `None`: the owner has no share.
+    /// The numbers of keys' own shares; `None`: the key has no share.
     ///
     /// # Errors
     ///
@@ -100,26 +100,26 @@ impl<'d> Shares<'d> {
         &self,
         buckets: impl Iterator<Item = &'b BucketKey>,
     ) -> Result<Vec<Option<u32>>, DatapathError> {
-        self.maps.owner_shares().numbers_of(buckets)
+        self.maps.key_shares().numbers_of(buckets)
     }
 
-    /// Sets owners' own shares; ignores the field `wanted`. Running programs may still see an old share, or one old
+    /// Sets keys' own shares; ignores the field `wanted`. Running programs may still see an old share, or one old
     /// word of it.
     ///
     /// # Errors
     ///
     /// There is no room for all, or the kernel refuses: some are set.
-    pub fn set_owners(&self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
-        self.maps.owner_shares().set(owners)
+    pub fn set_key_shares(&self, shares: &[(BucketKey, KeyShare)]) -> Result<(), DatapathError> {
+        self.maps.key_shares().set(shares)
     }
 
-    /// Takes owners' own shares, and returns once no program uses them.
+    /// Takes keys' own shares, and returns once no program uses them.
     ///
     /// # Errors
     ///
     /// The kernel refuses: some are taken.
-    pub fn remove_owners(&self, buckets: &[BucketKey]) -> Result<(), DatapathError> {
-        self.maps.owner_shares().remove(buckets)
+    pub fn remove_key_shares(&self, buckets: &[BucketKey]) -> Result<(), DatapathError> {
+        self.maps.key_shares().remove(buckets)
     }
 
     /// Returns once no program uses an old share.
@@ -131,32 +131,32 @@ impl<'d> Shares<'d> {
         wait_for_running_programs()
     }
 
-    /// The bucket of an owner; `None`: its limit is no longer shared, or has no such owner.
+    /// The bucket of a key; `None`: its limit is no longer shared, or has no such key.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<MovingBucket<'d>> {
-        let (entry, parameters) = self.datapath.in_common(key)?;
+        let (entry, parameters) = self.datapath.shared_limit(key)?;
         Some(MovingBucket {
             shares: *self,
             entry,
             key: *key,
             parameters,
-            buckets: self.datapath.kept.of_host(),
+            buckets: self.datapath.shared_maps.of_host(),
         })
     }
 }
 
 impl Datapath {
     /// The shared limit of a bucket, and the parameters of the whole budget.
-    fn in_common(&self, key: &BucketKey) -> Option<(&LimitEntry, &Parameters)> {
+    fn shared_limit(&self, key: &BucketKey) -> Option<(&LimitEntry, &Parameters)> {
         let policy = &self.policy;
         let mut limits = (0..).zip(&policy.limits);
         let (limit_index, entry) = limits.find(|(_, entry)| entry.id == key.limit)?;
-        if !policy.shape.is_in_common(limit_index) {
+        if !policy.features.is_shared(limit_index) {
             return None;
         }
-        let source = match key.owner() {
-            Owner::Source { address, .. } => address,
-            Owner::Number(NamedBy::Subscriber, number) => {
+        let source = match key.decode() {
+            Key::Source { address, .. } => address,
+            Key::Number(NamedBy::Subscriber, number) => {
                 match self.manifest.policy.subscribers.get(&number) {
                     Some(prefixes) => self.source_among(prefixes, number)?,
                     // No override applies to a subscriber that the policy does not name, for any address.
@@ -164,11 +164,11 @@ impl Datapath {
                 }
             }
             // The limit has no overrides by source.
-            Owner::Number(..) | Owner::Destination(_) => UNNAMED,
+            Key::Number(..) | Key::Destination(_) => UNNAMED,
         };
         let class = classify(policy, &source)?;
-        let asked = with_overrides(policy, &source, class, &self.asked_for_by(key));
-        let rate_index = rate_index(policy, class, &asked, limit_index);
+        let name_match = with_overrides(policy, &source, class, &self.name_match_of(key));
+        let rate_index = rate_index(policy, class, &name_match, limit_index);
         Some((entry, policy.rates.get(rate_index as usize)?))
     }
 
@@ -184,19 +184,18 @@ impl Datapath {
     }
 
     /// The name in the packets charged to a bucket, as far as overrides need it.
-    fn asked_for_by(&self, key: &BucketKey) -> NameMatch {
+    fn name_match_of(&self, key: &BucketKey) -> NameMatch {
         let policy = &self.policy;
         let beside = key.name();
-        let hash = match (key.owner(), beside) {
-            (_, Some((NameKind::Zone, number))) | (Owner::Number(NamedBy::Zone, number), _) => {
+        let hash = match (key.decode(), beside) {
+            (_, Some((NameKind::Zone, number))) | (Key::Number(NamedBy::Zone, number), _) => {
                 let zone = policy.zones.get(&number);
                 zone.map(|zone| hash_of_name(&policy.name_keys, &zone.wire()))
             }
             (_, Some((_, number)))
-            | (
-                Owner::Number(NamedBy::Domain | NamedBy::Question | NamedBy::ServerName, number),
-                _,
-            ) => Some(number),
+            | (Key::Number(NamedBy::Domain | NamedBy::Question | NamedBy::ServerName, number), _) => {
+                Some(number)
+            }
             _ => None,
         };
         let slot = hash.and_then(|hash| slot_of(policy, hash));
@@ -215,7 +214,7 @@ impl Datapath {
     ) -> Result<Parts, DatapathError> {
         let (own, of_limit) = match self.reputation() {
             Some(maps) => (
-                maps.owner_shares().get(key)?,
+                maps.key_shares().get(key)?,
                 maps.rates().share(LimitId(entry.id))?,
             ),
             None => (None, ShareWord::NONE),

@@ -7,7 +7,7 @@ use aya::{
     maps::{Map, MapData},
 };
 
-use super::{DatapathError, Settings, shared::SharedDirectory};
+use super::{DatapathError, Settings, map_directory::MapDirectory};
 
 /// Maps that are made, pinned, reopened and renewed together.
 pub(super) trait NamedMaps: Sized {
@@ -77,7 +77,7 @@ pub(super) trait NamedMaps: Sized {
 
     /// Makes new maps where the present maps do not fit these settings; keeps the others.
     fn renew(&self, settings: Settings) -> Result<Self, DatapathError> {
-        let directory = SharedDirectory::new()?;
+        let directory = MapDirectory::new()?;
         self.pin_those(directory.path(), |map, data| {
             fits(self, map, data, settings)
         })?;

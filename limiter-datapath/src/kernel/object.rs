@@ -12,11 +12,11 @@ pub static OBJECT_WITH_LOG: &[u8] =
 /// The name of the program that changes buckets for userspace.
 pub(super) const PROGRAM_ORDER: &str = "limiter_order";
 
-/// The name of the program that notes handshakes.
+/// The name of the program that records handshakes.
 pub(super) const PROGRAM_HANDSHAKES: &str = "limiter_handshakes";
 
 /// The name of the program that counts connections for userspace.
 pub(super) const PROGRAM_RECOUNT: &str = "limiter_recount";
 
-/// The name of the program that changes the known state of a source.
-pub(super) const PROGRAM_KNOW: &str = "limiter_know";
+/// The name of the program that changes the record of a source.
+pub(super) const PROGRAM_CHANGE_SOURCE: &str = "limiter_change_source";

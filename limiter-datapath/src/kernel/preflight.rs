@@ -178,7 +178,7 @@ fn read(path: &'static str) -> Result<String, PreflightError> {
 }
 
 /// Whether the kernel gives programs frames in several pieces.
-pub(super) fn knows_frags() -> bool {
+pub(super) fn has_frags() -> bool {
     Release::parse(&Kernel::running().release).is_some_and(|release| release >= Release(5, 18))
 }
 
@@ -190,7 +190,7 @@ pub fn longest_test_frame() -> usize {
     const FIRST_PIECE: usize = PAGE - 256 - 320;
     const PAGE: usize = 4096;
     const OTHER_PIECES: usize = 17;
-    if knows_frags() {
+    if has_frags() {
         FIRST_PIECE + OTHER_PIECES * PAGE
     } else {
         FIRST_PIECE
@@ -254,7 +254,7 @@ fn check_release(running: &str) -> Result<(), PreflightError> {
 
 /// Checks that the programs of one CPU run one after the other.
 ///
-/// A program's per-CPU data (the workspace of a decision, counters) is in use until the program
+/// A program's per-CPU data (the scratch memory of a decision, counters) is in use until the program
 /// ends. Without `PREEMPT_RT`, a CPU's network receive processing ends before the next begins. With
 /// `PREEMPT_RT` it runs in preemptible threads. Before 6.18 a lock per CPU kept them apart. From
 /// 6.18 on the lock exists only in kernels built with `PREEMPT_RT_NEEDS_BH_LOCK`.
@@ -333,12 +333,12 @@ mod tests {
     #[test]
     fn old_kernels_are_told_the_feature_that_needs_the_newest() {
         let check = |running: &str, since: Option<&str>| {
-            let told = match check_release(running) {
+            let reported = match check_release(running) {
                 Ok(()) => None,
                 Err(PreflightError::TooOld { since, .. }) => Some(since),
                 Err(error) => panic!("{running}: {error}"),
             };
-            assert_eq!(told, since, "{running}");
+            assert_eq!(reported, since, "{running}");
         };
         let newest = if cfg!(target_arch = "aarch64") {
             "6.0"
@@ -357,14 +357,14 @@ mod tests {
     fn missing_capabilities_are_named() {
         let check = |bits: &str, expected: Result<(), &str>| {
             let checked = check_capabilities(&format!("Name:\tx\nCapEff:\t{bits}\n"));
-            let told = checked.map_err(|error| error.to_string());
+            let reported = checked.map_err(|error| error.to_string());
             let expected = expected.map_err(|names| {
                 format!(
                     "not allowed to load and attach XDP programs: missing {names}; run as root \
                      (sudo limiter …)"
                 )
             });
-            assert_eq!(told, expected);
+            assert_eq!(reported, expected);
         };
         check("000001ffffffffff", Ok(()));
         check("0000000000201000", Ok(()));

@@ -29,7 +29,7 @@ pub(super) struct Program {
     /// The map of its writable statics, if this process has loaded the program.
     statics: Option<Map>,
     /// The facts of the interface that were last written into the program.
-    told: AttachmentFacts,
+    written: AttachmentFacts,
 }
 
 impl Program {
@@ -50,14 +50,14 @@ impl Program {
     }
 
     /// Writes the facts of the interface into the program, if this process has loaded it.
-    pub(super) fn write_facts(&mut self, known: AttachmentFacts) -> Result<(), MapError> {
+    pub(super) fn write_facts(&mut self, facts: AttachmentFacts) -> Result<(), MapError> {
         let Some(statics) = &mut self.statics else {
             return Ok(());
         };
         // Every change of any interface leads here, so skip writes without a change.
-        if self.told != known {
-            Array::try_from(statics)?.set(0, InMap(known), 0)?;
-            self.told = known;
+        if self.written != facts {
+            Array::try_from(statics)?.set(0, InMap(facts), 0)?;
+            self.written = facts;
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Program {
             id,
             stages,
             statics: None,
-            told: AttachmentFacts::NONE,
+            written: AttachmentFacts::NONE,
         })
     }
 

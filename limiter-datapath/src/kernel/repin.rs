@@ -12,7 +12,7 @@ impl Datapath {
     pub fn lost_pin(&self) -> Option<PathBuf> {
         let pins = self.pins_in_force()?;
         pins.lost_directory()
-            .or_else(|| self.kept.lost_pin(pins))
+            .or_else(|| self.shared_maps.lost_pin(pins))
             .or_else(|| self.lost_set(pins))
             .or_else(|| self.lost_of_policy(pins))
             .or_else(|| {
@@ -33,7 +33,7 @@ impl Datapath {
         let Some(pins) = self.pins_in_force() else {
             return Ok(None);
         };
-        self.kept.pin_again(pins)?;
+        self.shared_maps.pin_again(pins)?;
         if self.lost_of_policy(pins).is_some() {
             let programs = self
                 .pinned_attachments()
@@ -68,7 +68,7 @@ impl Datapath {
     /// Checks for sets of maps that were not found when the pins were opened.
     fn lost_set(&self, pins: &Pins) -> Option<PathBuf> {
         self.pinned_attachments()
-            .find_map(|found| self.kept.lost_set(pins, found.interface_number))
+            .find_map(|found| self.shared_maps.lost_set(pins, found.interface_number))
     }
 
     fn lost_of_policy(&self, pins: &Pins) -> Option<PathBuf> {

@@ -13,7 +13,7 @@ use limiter_common::{
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
 
 /// The number for no standing, one above the numbers of all standings.
-const NOT_ASKED: u32 = Standing::Unknown as u32 + 1;
+const NOT_CHECKED: u32 = Standing::Unknown as u32 + 1;
 
 /// The standing of a source, with its reasons.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +70,11 @@ impl SourceStanding {
 const fn ends_in(record: Record, at: &Moment<'_>) -> Option<u64> {
     match record.kind() {
         Kind::Nothing | Kind::Visited | Kind::Familiar | Kind::Proven => None,
-        Kind::Retried | Kind::Vouched => {
+        Kind::Retried | Kind::Trusted => {
             let left = record.since().wrapping_sub(at.now.kept());
             Some((Tick(left).kept() as u64) << Tick::BITS)
         }
-        Kind::Heard => {
+        Kind::Reported => {
             let unseen_ns = (at.now.since_kept(record.last()) as u64) << Tick::BITS;
             Some(at.settings.remember_ns.saturating_sub(unseen_ns))
         }
@@ -107,7 +107,7 @@ impl Datapath {
     /// Whether the limit of a bucket counts packets of sources of a standing.
     #[must_use]
     pub const fn counts(&self, limit_bucket: &LimitBucket, standing: Standing) -> bool {
-        let counting = self.policy.shape.of_standing(standing);
+        let counting = self.policy.features.of_standing(standing);
         counting & (1 << (limit_bucket.limit_index & 63)) != 0
     }
 
@@ -115,7 +115,7 @@ impl Datapath {
     /// for the standing.
     #[must_use]
     pub fn answer_to(&self, limit_bucket: &LimitBucket, standing: Option<Standing>) -> Answer {
-        let number = standing.map_or(NOT_ASKED, |standing| standing as u32);
+        let number = standing.map_or(NOT_CHECKED, |standing| standing as u32);
         let limit = self.policy.limits.get(limit_bucket.limit_index as usize);
         limit.map_or(Answer::Drop, |limit| limit.answer_to(number))
     }
@@ -137,7 +137,7 @@ impl Datapath {
             ..
         } = limit_bucket;
         let is_in = |limits| limits & (1 << (limit_index & 63)) != 0;
-        if !is_in(self.policy.shape.reserving_anything()) {
+        if !is_in(self.policy.features.reserving_anything()) {
             return Ok(None);
         }
         let reserve = reserve_of(&self.policy, *limit_index, *rate_index, standing);

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     name_hash::NameKeys,
-    policy::Shape,
+    policy::Features,
     standing::{self, Settings as Standing},
     table::HashKey,
 };
@@ -17,7 +17,7 @@ use super::{
     buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, OBJECT_WITH_LOG},
-    reputation::{known_names, own_connections, owner_shares, server_names},
+    reputation::{cached_names, key_shares, own_connections, server_names},
 };
 use crate::state::{Debts, StoredDebts};
 
@@ -38,15 +38,16 @@ pub struct Settings {
     pub standing: StandingSizes,
     /// The sizes of the maps of open connections.
     pub connections: ConnectionSizes,
-    /// The number of noted connections that the host began; 0: none.
+    /// The number of recorded connections that the host began; 0: none.
     pub(super) own_connections: u32,
-    /// The number of noted connections that limits may count by their names; 0: none.
+    /// The number of recorded connections that limits may count by their names; 0: none.
     pub(super) server_flows: u32,
-    /// The number of lines of known names; 0: no limit asks for them.
-    pub(super) known_name_lines: u32,
-    /// The number of owners with their own shares of shared limits; 0: no limit is shared.
-    pub(super) owner_shares: u32,
-    /// The number of QUIC flows noted with their names; 0: none.
+    /// The number of lines of cached names; 0: no limit asks for them.
+    pub(super) cached_name_lines: u32,
+    /// The number of keys with their own shares of shared limits; 0: no limit is shared.
+    #[serde(rename = "owner_shares")]
+    pub(super) key_shares: u32,
+    /// The number of QUIC flows recorded with their names; 0: none.
     pub(super) quic_flows: u32,
     /// The verdicts to log.
     pub log: LogLevel,
@@ -94,8 +95,8 @@ impl Settings {
             connections: ConnectionSizes::default(),
             own_connections: 0,
             server_flows: 0,
-            known_name_lines: 0,
-            owner_shares: 0,
+            cached_name_lines: 0,
+            key_shares: 0,
             quic_flows: 0,
             log,
             hash_key: HashKey {
@@ -121,7 +122,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// A policy with the secrets, so that it finds places and names as the kernel's programs do.
+    /// A policy with the secrets, so that it finds count ids and names as the kernel's programs do.
     pub(super) fn keyed(&self, policy: CompiledPolicy) -> CompiledPolicy {
         policy.keyed(self.hash_key, self.name_keys())
     }
@@ -132,21 +133,21 @@ impl Settings {
         NameKeys::new(&self.names_key.unwrap_or(self.hash_key))
     }
 
-    /// The part of the shape that look-ups of sources need, for a policy with these settings of standing.
-    pub(super) const fn shape_of_standing(&self, standing: standing::Settings) -> Shape {
-        Shape {
+    /// The features that look-ups of sources need, for a policy with these settings of standing.
+    pub(super) const fn features_of_standing(&self, standing: standing::Settings) -> Features {
+        Features {
             hash_key: self.hash_key,
             standing,
-            ..Shape::EMPTY
+            ..Features::EMPTY
         }
     }
 
-    /// The part of the shape that counting a policy's handshakes and connections needs.
-    pub(super) fn shape_of_handshakes(&self, shape: &Shape) -> Shape {
-        Shape {
+    /// The features that counting a policy's handshakes and connections needs.
+    pub(super) fn features_of_handshakes(&self, features: &Features) -> Features {
+        Features {
             hash_key: self.hash_key,
             interface: 0,
-            table_lines: if shape.handshakes == 0 {
+            table_lines: if features.handshakes == 0 {
                 0
             } else {
                 BucketSizes::new(self.buckets).table_lines
@@ -156,15 +157,15 @@ impl Settings {
             windows: 0,
             reserving: 0,
             automatic: 0,
-            in_common: 0,
+            shared: 0,
             cookie_port: 0,
             of_answers: [0; 2],
-            standing: if shape.standing.handshakes_prove == 0 {
+            standing: if features.standing.handshakes_prove == 0 {
                 Standing::NONE
             } else {
-                shape.standing
+                features.standing
             },
-            ..*shape
+            ..*features
         }
     }
 
@@ -173,12 +174,12 @@ impl Settings {
     pub fn sized_for(self, policy: &CompiledPolicy) -> Self {
         Self {
             sieves: SieveSizes::of(&policy.sieves),
-            standing: StandingSizes::of(&policy.shape),
-            connections: ConnectionSizes::of(&policy.shape),
-            own_connections: own_connections::capacity(&policy.shape),
-            server_flows: server_names::capacity(&policy.shape),
-            known_name_lines: known_names::lines(&policy.shape),
-            owner_shares: owner_shares::capacity(&policy.shape),
+            standing: StandingSizes::of(&policy.features),
+            connections: ConnectionSizes::of(&policy.features),
+            own_connections: own_connections::capacity(&policy.features),
+            server_flows: server_names::capacity(&policy.features),
+            cached_name_lines: cached_names::lines(&policy.features),
+            key_shares: key_shares::capacity(&policy.features),
             quic_flows: server_names::quic_capacity(&policy.server_names),
             ..self
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     policy::{Class, classify},
-    sieve::{HeldSource, Pressure, Sieve, SieveTraffic},
+    sieve::{ListedSource, Pressure, Sieve, SieveTraffic},
 };
 use limiter_policy::policy::{self, SieveUse};
 
@@ -55,7 +55,7 @@ impl Datapath {
     /// The entry of a source in a sieve, with the number of its list; `None`: the source is not
     /// there.
     #[must_use]
-    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, HeldSource)> {
+    pub fn sieved(&self, sieve: &LoadedSieve<'_>, source: IpAddr) -> Option<(u32, ListedSource)> {
         let hash_key = self.settings().hash_key;
         let source = Address::from(source);
         sieve.memory.find(sieve.compiled, &hash_key, &source)

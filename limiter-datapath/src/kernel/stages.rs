@@ -12,7 +12,7 @@ use aya::{
     maps::{Map, ProgramArray},
     programs::Xdp,
 };
-use limiter_common::{decide::Stage, policy::Shape};
+use limiter_common::{decide::Stage, policy::Features};
 
 use super::{DatapathError, preflight, syscall};
 
@@ -36,7 +36,7 @@ impl Frames {
 
     /// The kind that this kernel supports.
     pub(super) fn of_this_kernel() -> Self {
-        if preflight::knows_frags() {
+        if preflight::has_frags() {
             Self::Pieces
         } else {
             Self::OnePiece
@@ -71,10 +71,14 @@ pub(super) fn is_entry(name: &str) -> bool {
     Frames::ALL.iter().any(|frames| frames.entry() == name)
 }
 
-/// Verifies the stages that a policy of that shape uses, and puts them into the array of the
+/// Verifies the stages that a policy with these features uses, and puts them into the array of the
 /// object's entry.
-pub(super) fn load(ebpf: &mut Ebpf, frames: Frames, shape: &Shape) -> Result<(), DatapathError> {
-    for stage in Stage::ALL.iter().filter(|stage| stage.is_used(shape)) {
+pub(super) fn load(
+    ebpf: &mut Ebpf,
+    frames: Frames,
+    features: &Features,
+) -> Result<(), DatapathError> {
+    for stage in Stage::ALL.iter().filter(|stage| stage.is_used(features)) {
         let program = program(ebpf, &frames.program(*stage))?;
         program.load().map_err(DatapathError::Verify)?;
         let descriptor = program.fd().map_err(DatapathError::Verify)?;

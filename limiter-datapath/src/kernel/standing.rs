@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use limiter_common::{
     address::Address,
     ban::BanKey,
-    policy::Shape,
+    policy::Features,
     standing::{Event, Moment, Record, Settings, Shortage, SourceId, Standing, Tick},
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -21,7 +21,7 @@ use crate::standing_of::{PrefixStanding, standing_of};
 #[derive(Clone, Copy)]
 pub struct KnownSources<'d> {
     maps: &'d StandingMaps,
-    shape: Shape,
+    features: Features,
     policy: &'d CompiledPolicy,
 }
 
@@ -33,11 +33,11 @@ impl Datapath {
     /// [`DatapathError::NoStanding`]: the policy in force uses no standing.
     pub fn known_sources(&self) -> Result<KnownSources<'_>, DatapathError> {
         let maps = self.reputation().map(ReputationMaps::standing);
-        let settings = self.policy.shape.standing;
+        let settings = self.policy.features.standing;
         match maps {
-            Some(maps) if self.policy.shape.uses_standing() => Ok(KnownSources {
+            Some(maps) if self.policy.features.uses_standing() => Ok(KnownSources {
                 maps,
-                shape: self.settings().shape_of_standing(settings),
+                features: self.settings().features_of_standing(settings),
                 policy: &self.policy,
             }),
             _ => Err(DatapathError::NoStanding),
@@ -49,7 +49,7 @@ impl KnownSources<'_> {
     /// The rules by which sources get their standing.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
-        &self.shape.standing
+        &self.features.standing
     }
 
     /// The source that an address belongs to.
@@ -100,7 +100,7 @@ impl KnownSources<'_> {
     /// The record of a source; [`Record::NONE`]: the source is unknown.
     #[must_use]
     pub fn record(&self, source: SourceId) -> Record {
-        self.maps.record(&self.shape, source)
+        self.maps.record(&self.features, source)
     }
 
     /// The standing of a prefix, by lists and by the record of its source.
@@ -109,12 +109,12 @@ impl KnownSources<'_> {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
-    /// Has the kernel note an event of a source now, such as a vouch, or an operator's order to
+    /// Has the kernel record an event of a source now, such as an operator's trust, or the order to
     /// forget it. Returns its record afterwards: [`Record::NONE`] if there is no room for the
     /// source, because all others in its line are of a higher rank.
-    pub fn note(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
+    pub fn record_event(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
         self.maps
-            .note(&self.shape, source, event, monotonic_now())?;
+            .record_event(&self.features, source, event, monotonic_now())?;
         Ok(self.record(source))
     }
 }

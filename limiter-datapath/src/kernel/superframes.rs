@@ -54,7 +54,7 @@ fn of_this_kernel() -> SuperframeFields {
 
 fn find(types: &Types<'_>) -> Option<SuperframeFields> {
     Some(SuperframeFields {
-        are: Superframes::Noted as u32,
+        are: Superframes::Recorded as u32,
         hard_start: types.offset_of("xdp_buff", "data_hard_start", 8)?,
         frame_size: types.offset_of("xdp_buff", "frame_sz", 4)?,
         shared_info: types
@@ -74,6 +74,6 @@ mod tests {
     #[test]
     fn this_kernel_describes_them() {
         let found = of_this_kernel();
-        assert_eq!(found.are, Superframes::Noted as u32, "{found:?}");
+        assert_eq!(found.are, Superframes::Recorded as u32, "{found:?}");
     }
 }

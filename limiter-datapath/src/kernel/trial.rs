@@ -21,8 +21,8 @@ use limiter_policy::{
 use super::{
     ClockSource, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
     instance::{Constants, Device},
+    map_directory::MapDirectory,
     named::NamedMaps as _,
-    shared::SharedDirectory,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -33,7 +33,7 @@ pub struct Trial {
     settings: Settings,
     /// The directory through which the next instance finds the maps.
     #[cfg(feature = "testing")]
-    directory: SharedDirectory,
+    directory: MapDirectory,
     instance: Instance,
     /// The last frame that was sent back; empty: none was.
     answer: Vec<u8>,
@@ -50,7 +50,7 @@ impl Trial {
         offenders: Offenders,
     ) -> Result<Self, DatapathError> {
         let settings = Settings::new(buckets, offenders, LogLevel::Off)?;
-        let hash_key = policy.shape.hash_key;
+        let hash_key = policy.features.hash_key;
         Self::with_settings(
             policy,
             Settings {
@@ -62,7 +62,7 @@ impl Trial {
 
     fn with_settings(policy: &CompiledPolicy, settings: Settings) -> Result<Self, DatapathError> {
         let settings = settings.sized_for(policy);
-        let directory = SharedDirectory::new()?;
+        let directory = MapDirectory::new()?;
         let instance = load(policy, settings, &directory)?;
         let reputation = ReputationMaps::open(directory.path(), settings)?;
         // A trial has no host, and so no own addresses.
@@ -117,13 +117,13 @@ impl Trial {
         prefix: &BanKey,
         now_ns: u64,
     ) -> Result<PrefixStanding, DatapathError> {
-        let (maps, shape) = (self.reputation.standing(), &self.policy.shape);
+        let (maps, features) = (self.reputation.standing(), &self.policy.features);
         let at = Moment {
-            settings: &shape.standing,
+            settings: &features.standing,
             shortage: maps.shortage()?,
             now: Tick::of_ns(now_ns),
         };
-        let record = |source| maps.record(shape, source);
+        let record = |source| maps.record(features, source);
         Ok(standing_of(&self.policy, prefix, &at, record))
     }
 
@@ -148,7 +148,7 @@ impl Trial {
 fn load(
     policy: &CompiledPolicy,
     settings: Settings,
-    directory: &SharedDirectory,
+    directory: &MapDirectory,
 ) -> Result<Instance, DatapathError> {
     let object = settings.log.object();
     let constants = Constants::new(policy, settings, ClockSource::Test);

@@ -6,9 +6,9 @@ use std::{
 };
 
 use limiter_common::{
-    bucket::{Bucket, BucketStore, Search, Swap},
-    decide::Outline,
-    owner::BucketKey,
+    bucket::{Bucket, BucketTable, Search, Swap},
+    decide::DecisionSteps,
+    key::BucketKey,
     table::{self, Line, unit_of},
 };
 use limiter_policy::policy::Units;
@@ -55,7 +55,7 @@ impl MemoryBuckets {
     }
 }
 
-impl BucketStore for MemoryBuckets {
+impl BucketTable for MemoryBuckets {
     type Location = BucketLocation;
 
     fn find(
@@ -93,8 +93,8 @@ impl BucketStore for MemoryBuckets {
         let fingerprint = unit.into();
         match self.buckets.borrow_mut().entry(key) {
             Entry::Vacant(_) if seen != 0 => Swap::Changed,
-            Entry::Vacant(place) => {
-                place.insert(OneBucket::new(unit, wanted));
+            Entry::Vacant(vacant) => {
+                vacant.insert(OneBucket::new(unit, wanted));
                 Swap::Stored
             }
             Entry::Occupied(bucket) => {
@@ -110,7 +110,7 @@ impl BucketStore for MemoryBuckets {
     }
 }
 
-impl Outline for MemoryBuckets {}
+impl DecisionSteps for MemoryBuckets {}
 
 /// A line of one way, with the number of the bucket's unit as the fingerprint.
 #[derive(Clone, Debug)]

@@ -1,14 +1,14 @@
 //! Handshakes that the caller declares completed.
 
 use limiter_common::{
-    bucket::{BucketStore, Search},
+    bucket::{BucketTable, Search},
     connection::{Ends, each_limit, toll},
     policy::Tables,
 };
 
 /// Charges a handshake, completed at the time `now_ns`, to each limit that counts it, as the kernel's
 /// program does.
-pub fn complete_handshake<T: Tables, B: BucketStore>(
+pub fn complete_handshake<T: Tables, B: BucketTable>(
     tables: &T,
     buckets: &B,
     ends: &Ends,

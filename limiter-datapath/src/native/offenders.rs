@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
     judged::Packet,
-    offender::{Dropper, Offender, OffenderKey, OffenderStore, RecordOutcome, Recording},
+    offender::{Dropper, Offender, OffenderKey, OffenderTable, RecordOutcome, Recording},
     policy::Tables,
 };
 
@@ -46,23 +46,23 @@ impl MemoryOffenders {
     }
 }
 
-impl OffenderStore for MemoryOffenders {
+impl OffenderTable for MemoryOffenders {
     fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
         let Some(key) = OffenderKey::of_packet(tables, packet, limit_index, by) else {
             return;
         };
-        let name = OffenderKey::of_asked(tables, packet, limit_index, by);
+        let name = OffenderKey::of_packet_name(tables, packet, limit_index, by);
         let Records {
             recording,
             offenders,
         } = &mut *self.0.borrow_mut();
         let offenders = RefCell::new(offenders);
-        let store = |key| store(&mut offenders.borrow_mut(), key, packet.now);
-        recording.record(packet.now, || store(key), || name.map(store));
+        let enter = |key| enter(&mut offenders.borrow_mut(), key, packet.now);
+        recording.record(packet.now, || enter(key), || name.map(enter));
     }
 }
 
-fn store(
+fn enter(
     offenders: &mut HashMap<OffenderKey, Offender>,
     key: OffenderKey,
     now_ns: u64,

@@ -1,4 +1,4 @@
-//! The store of records of sources, over plain memory.
+//! The table of records of sources, over plain memory.
 
 use std::{
     iter::repeat_with,
@@ -10,7 +10,7 @@ use std::{
 
 use limiter_common::{
     ban::BanKey,
-    policy::Shape,
+    policy::Features,
     sources::{self, StandingMemory},
     standing::{
         self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
@@ -45,10 +45,16 @@ impl MemoryStanding {
         }
     }
 
-    /// Notes an event of a source at the time `now_ns`, in nanoseconds; returns the source's
+    /// Records an event of a source at the time `now_ns`, in nanoseconds; returns the source's
     /// standing afterwards.
-    pub fn happened(&self, shape: &Shape, source: SourceId, event: Event, now_ns: u64) -> Standing {
-        sources::happened(self, shape, source, event, now_ns)
+    pub fn happened(
+        &self,
+        features: &Features,
+        source: SourceId,
+        event: Event,
+        now_ns: u64,
+    ) -> Standing {
+        sources::happened(self, features, source, event, now_ns)
     }
 
     /// The latest shortage.
@@ -65,14 +71,16 @@ impl MemoryStanding {
         prefix: &BanKey,
         now_ns: u64,
     ) -> PrefixStanding {
-        let shape = &policy.shape;
+        let features = &policy.features;
         let at = Moment {
-            settings: &shape.standing,
+            settings: &features.standing,
             shortage: self.shortage(),
             now: Tick::of_ns(now_ns),
         };
         standing_of(policy, prefix, &at, |source| {
-            let line = self.known.get(sources::known_index(shape, source) as usize);
+            let line = self
+                .known
+                .get(sources::known_index(features, source) as usize);
             line.map_or(Record::NONE, |line| standing::find(&line, source))
         })
     }
@@ -99,7 +107,7 @@ pub(crate) fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Rec
 
 impl StandingMemory for MemoryStanding {
     fn shortage_word(&self) -> Option<impl ShortageWord> {
-        Some(SharedWord(&self.shortage))
+        Some(MemoryShortage(&self.shortage))
     }
 
     fn known_line(&self, index: u32) -> Option<impl Line> {
@@ -111,9 +119,9 @@ impl StandingMemory for MemoryStanding {
     }
 }
 
-struct SharedWord<'a>(&'a AtomicU64);
+struct MemoryShortage<'a>(&'a AtomicU64);
 
-impl ShortageWord for SharedWord<'_> {
+impl ShortageWord for MemoryShortage<'_> {
     fn get(&self) -> u64 {
         self.0.load(SeqCst)
     }

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use limiter_common::{
-    bucket::{Bucket, BucketStore, Search, Swap},
-    decide::Outline,
-    owner::BucketKey,
-    table::{self, AtomicLine, HashKey, InsertOutcome, LineStore, TableLocation, WhenFull},
-    unit::{KnownUnits, Unit},
+    bucket::{Bucket, BucketTable, Search, Swap},
+    decide::DecisionSteps,
+    key::BucketKey,
+    table::{self, AtomicLine, HashKey, InsertOutcome, LineTable, TableLocation, WhenFull},
+    unit::{Unit, UnitTable},
 };
 use limiter_policy::policy::Units;
 
@@ -63,7 +63,7 @@ impl MemoryTable {
     }
 }
 
-impl BucketStore for MemoryTable {
+impl BucketTable for MemoryTable {
     type Location = TableLocation;
 
     fn find(
@@ -116,16 +116,16 @@ impl BucketStore for MemoryTable {
     }
 }
 
-impl Outline for MemoryTable {}
+impl DecisionSteps for MemoryTable {}
 
 impl MemoryTable {
     fn insert(&self, location: &TableLocation, now_ns: u64, wanted: u64) -> InsertOutcome {
-        let store = TimedTable {
+        let timed = TimedTable {
             table: self,
             now_ns,
         };
         match self.line(location.line) {
-            Some(line) => table::insert(&line, &store, location.fingerprint, wanted),
+            Some(line) => table::insert(&line, &timed, location.fingerprint, wanted),
             None => InsertOutcome::Unavailable,
         }
     }
@@ -136,13 +136,13 @@ struct TimedTable<'a> {
     now_ns: u64,
 }
 
-impl KnownUnits for TimedTable<'_> {
+impl UnitTable for TimedTable<'_> {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.table.units.unit(number)
     }
 }
 
-impl LineStore for TimedTable<'_> {
+impl LineTable for TimedTable<'_> {
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

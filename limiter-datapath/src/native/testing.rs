@@ -2,8 +2,8 @@
 
 use limiter_common::{
     answer::Exchange,
-    decide::{Outline, Pipeline, Verdict, Workspace},
-    offender::OffenderStore,
+    decide::{DecisionSteps, Pipeline, Scratch, Verdict},
+    offender::OffenderTable,
     packet::Frame,
     policy::Tables,
     reputation::Reputation,
@@ -29,8 +29,8 @@ impl Frame for BytesFrame<'_> {
     }
 }
 
-/// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with its own
-/// workspace. A caller that decides on many frames keeps one workspace instead.
+/// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with scratch memory
+/// of its own. A caller that decides on many frames keeps one [`Scratch`] instead.
 pub fn decide_once<F, T, B, O, R>(
     frame: &F,
     now_ns: u64,
@@ -42,8 +42,8 @@ pub fn decide_once<F, T, B, O, R>(
 where
     F: Frame,
     T: Tables,
-    B: Outline,
-    O: OffenderStore,
+    B: DecisionSteps,
+    O: OffenderTable,
     R: Reputation,
 {
     let pipeline = Pipeline {
@@ -54,5 +54,5 @@ where
         reputation,
     };
     let mut exchange = Exchange::EMPTY;
-    pipeline.decide(frame, &mut Workspace::default(), &mut exchange)
+    pipeline.decide(frame, &mut Scratch::default(), &mut exchange)
 }

@@ -148,7 +148,7 @@ impl SavedBan {
     }
 
     /// Converts to a ban of the kernel's table at the moment `now`. The ban is at the front of its
-    /// prefix; bans of other origins may claim the same place. A ban that ended before the kernel's
+    /// prefix; bans of other origins may claim the same position. A ban that ended before the kernel's
     /// clock started ends at that start, with the same duration. A ban that begins later than now,
     /// because the wall clock was set back, begins now, with the same duration.
     #[must_use]

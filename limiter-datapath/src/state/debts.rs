@@ -3,10 +3,10 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
+    key::{BucketKey, Key},
     limit::{LimitId, NameKind, NamedBy},
-    owner::{BucketKey, Owner},
     table::{self, HashKey},
-    unit::{KnownUnits as _, Unit},
+    unit::{Unit, UnitTable as _},
 };
 use limiter_policy::policy::Units;
 use serde::{Deserialize, Serialize};
@@ -113,9 +113,9 @@ pub struct SetDebts {
 /// Buckets in debt, in the form of their store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoredDebts {
-    /// By hashes of their owners.
+    /// By hashes of their keys.
     Table(TableDebts),
-    /// By their owners.
+    /// By their keys.
     Hash(Vec<HashDebt>),
 }
 
@@ -156,8 +156,9 @@ pub struct HashDebt {
 #[derive(Serialize, Deserialize)]
 struct KeptHashDebt {
     limit: u16,
-    owner: KeptOwner,
-    /// The name that the bucket is for beside the owner, as returned by [`BucketKey::name`].
+    #[serde(rename = "owner")]
+    key: KeptKey,
+    /// The name that the bucket is for beside the key, as returned by [`BucketKey::name`].
     name: Option<(NameKind, u64)>,
     unit: u32,
     owed: u64,
@@ -166,7 +167,7 @@ struct KeptHashDebt {
 }
 
 #[derive(Serialize, Deserialize)]
-enum KeptOwner {
+enum KeptKey {
     Range(IpAddr, u8),
     Subscriber(u64),
     Interface(u64),
@@ -182,19 +183,19 @@ impl From<HashDebt> for KeptHashDebt {
     fn from(debt: HashDebt) -> Self {
         Self {
             limit: debt.key.limit,
-            owner: match debt.key.owner() {
-                Owner::Source {
+            key: match debt.key.decode() {
+                Key::Source {
                     address,
                     prefix_length,
-                } => KeptOwner::Range(address.into(), prefix_length),
-                Owner::Destination(address) => KeptOwner::Destination(address.into()),
-                Owner::Number(NamedBy::Subscriber, number) => KeptOwner::Subscriber(number),
-                Owner::Number(NamedBy::Interface, number) => KeptOwner::Interface(number),
-                Owner::Number(NamedBy::Zone, number) => KeptOwner::Zone(number),
-                Owner::Number(NamedBy::Question, number) => KeptOwner::Question(number),
-                Owner::Number(NamedBy::Domain, number) => KeptOwner::Domain(number),
-                Owner::Number(NamedBy::ServerName, number) => KeptOwner::ServerName(number),
-                Owner::Number(NamedBy::Host | NamedBy::Destination, _) => KeptOwner::Host,
+                } => KeptKey::Range(address.into(), prefix_length),
+                Key::Destination(address) => KeptKey::Destination(address.into()),
+                Key::Number(NamedBy::Subscriber, number) => KeptKey::Subscriber(number),
+                Key::Number(NamedBy::Interface, number) => KeptKey::Interface(number),
+                Key::Number(NamedBy::Zone, number) => KeptKey::Zone(number),
+                Key::Number(NamedBy::Question, number) => KeptKey::Question(number),
+                Key::Number(NamedBy::Domain, number) => KeptKey::Domain(number),
+                Key::Number(NamedBy::ServerName, number) => KeptKey::ServerName(number),
+                Key::Number(NamedBy::Host | NamedBy::Destination, _) => KeptKey::Host,
             },
             name: debt.key.name(),
             unit: debt.unit,
@@ -207,22 +208,18 @@ impl From<HashDebt> for KeptHashDebt {
 impl From<KeptHashDebt> for HashDebt {
     fn from(kept: KeptHashDebt) -> Self {
         let limit = LimitId(kept.limit);
-        let bucket = match kept.owner {
-            KeptOwner::Range(address, prefix_length) => {
+        let bucket = match kept.key {
+            KeptKey::Range(address, prefix_length) => {
                 BucketKey::of_source(limit, address.into(), prefix_length)
             }
-            KeptOwner::Subscriber(number) => {
-                BucketKey::of_number(limit, NamedBy::Subscriber, number)
-            }
-            KeptOwner::Interface(number) => BucketKey::of_number(limit, NamedBy::Interface, number),
-            KeptOwner::Host => BucketKey::of_host(limit),
-            KeptOwner::Destination(address) => BucketKey::of_destination(limit, address.into()),
-            KeptOwner::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
-            KeptOwner::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
-            KeptOwner::ServerName(number) => {
-                BucketKey::of_number(limit, NamedBy::ServerName, number)
-            }
-            KeptOwner::Domain(number) => BucketKey::of_number(limit, NamedBy::Domain, number),
+            KeptKey::Subscriber(number) => BucketKey::of_number(limit, NamedBy::Subscriber, number),
+            KeptKey::Interface(number) => BucketKey::of_number(limit, NamedBy::Interface, number),
+            KeptKey::Host => BucketKey::of_host(limit),
+            KeptKey::Destination(address) => BucketKey::of_destination(limit, address.into()),
+            KeptKey::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
+            KeptKey::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
+            KeptKey::ServerName(number) => BucketKey::of_number(limit, NamedBy::ServerName, number),
+            KeptKey::Domain(number) => BucketKey::of_number(limit, NamedBy::Domain, number),
         };
         let bucket = match kept.name {
             Some((name_kind, number)) => bucket.with_name(name_kind, number),

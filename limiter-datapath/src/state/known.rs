@@ -15,7 +15,7 @@ pub(super) const MOST: usize = 1 << 24;
 /// The saved records' clock at the time of saving.
 const SAVED_AT: Tick = Tick(0);
 
-/// The sources that were proven, familiar or vouched for.
+/// The sources that were proven, familiar or trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedSources {
     /// The number of leading bits of an IPv6 address that were one source.
@@ -61,7 +61,7 @@ impl SavedSources {
     ) -> impl Iterator<Item = (SourceId, Record)> {
         let passed = u32::try_from(passed_ns >> Tick::BITS).unwrap_or(u32::MAX);
         // Longer times would wrap around to future ticks.
-        let is_long = passed > Record::LONGEST_VOUCH;
+        let is_long = passed > Record::LONGEST_TRUST;
         let sources = self.sources.iter().filter(move |_| !is_long);
         sources.filter_map(move |saved| {
             let source = self.source_now(SourceId(saved.source), at.settings)?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use limiter_common::sieve::HeldSource;
+use limiter_common::sieve::ListedSource;
 use limiter_policy::policy::Sieve;
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +34,12 @@ impl SavedSieve {
     /// Saves a sieve's contents at the time `now_ns` of the decision's clock.
     #[must_use]
     pub fn new(sieve: &Sieve, snapshot: &SieveSnapshot, now_ns: u64) -> Self {
-        let saved = |held: &HeldSource| SavedEntry {
-            address: held.key.into(),
-            count: held.count,
-            age_ns: now_ns.saturating_sub(held.added_ns),
+        let saved = |listed: &ListedSource| SavedEntry {
+            address: listed.key.into(),
+            count: listed.count,
+            age_ns: now_ns.saturating_sub(listed.added_ns),
         };
-        let list = |list: &Vec<HeldSource>| list.iter().map(saved).collect();
+        let list = |list: &Vec<ListedSource>| list.iter().map(saved).collect();
         let shards = snapshot.shards.iter();
         Self {
             name: sieve.name.clone(),
@@ -64,12 +64,12 @@ impl SavedSieve {
     /// expires later than it would have.
     #[must_use]
     pub fn snapshot(&self, now_ns: u64, passed_ns: u64) -> SieveSnapshot {
-        let held = |entry: &SavedEntry| HeldSource {
+        let listed = |entry: &SavedEntry| ListedSource {
             key: entry.address.into(),
             count: entry.count,
             added_ns: now_ns.saturating_sub(entry.age_ns.saturating_add(passed_ns)),
         };
-        let list = |list: &Vec<SavedEntry>| list.iter().map(held).collect();
+        let list = |list: &Vec<SavedEntry>| list.iter().map(listed).collect();
         let shards = self.shards.iter().map(|lists| ShardLists {
             lists: lists.iter().map(list).collect(),
             is_exact: true,

@@ -133,7 +133,7 @@ fn standings_get_different_answers() -> Result<()> {
         "",
     )?)?;
     let known = "192.0.2.9".parse()?;
-    engines.note(0, known, Event::Handshake)?;
+    engines.record_event(0, known, Event::Handshake)?;
     let mut ask = |at: u64, source: &str| {
         let frame = Frame::new(source.parse()?, "198.51.100.1".parse()?);
         let verdict = engines.verdict(at, &frame.udp(4321, 53, QUERY)?);

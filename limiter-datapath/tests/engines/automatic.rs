@@ -115,7 +115,7 @@ fn beside_a_window() -> Result<()> {
 
 #[test]
 fn a_reserve_is_a_part_of_the_bucket_at_every_rate() -> Result<()> {
-    let half = Part::Share("50%".parse()?);
+    let half = Part::Fraction("50%".parse()?);
     let limit = Limit {
         reserve: Some(Reserve {
             familiar: Part::NOTHING,

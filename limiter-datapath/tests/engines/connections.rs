@@ -136,7 +136,7 @@ fn an_observing_limit_lets_it_pass() -> Result<()> {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Clients without an established connection hold their places in the queue until they give up. Both
+/// Clients without an established connection hold their positions in the queue until they give up. Both
 /// engines admit the same clients.
 #[test]
 fn clients_stand_in_line_alike() -> Result<()> {
@@ -250,7 +250,7 @@ fn who_is_turned_away_gets_the_limit_s_answer() -> Result<()> {
 
 /// The reserve of a limit is for sources of a higher standing.
 #[test]
-fn places_are_reserved_for_known_sources() -> Result<()> {
+fn slots_are_reserved_for_known_sources() -> Result<()> {
     let limits = format!(
         "Web: {{id: total, cost: connections, limit: 4, reserve: {{familiar: 1, unknown: 50%}}, \
          deny: {{unknown: reset, else: drop}}, {WEB}}}"
@@ -269,13 +269,13 @@ fn places_are_reserved_for_known_sources() -> Result<()> {
         let unknown = engines.verdict(open, &syn(OTHER)?);
         let known = engines.verdict(open, &syn(FULL)?);
         assert_eq!((unknown.reason, known.reason), (of_unknown, of_known));
-        let told = [unknown.answer(), known.answer()];
+        let reported = [unknown.answer(), known.answer()];
         let expected = if of_unknown == refused {
             Answer::Reset
         } else {
             Answer::Drop
         };
-        assert_eq!(told, [expected, Answer::Drop]);
+        assert_eq!(reported, [expected, Answer::Drop]);
         engines.open(OTHER.parse()?, 0)?;
     }
     engines.assert_same_state();

@@ -8,8 +8,8 @@ use std::{net::IpAddr, thread};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
+    key::BucketKey,
     limit::{BUILT_IN, BuiltIn},
-    owner::BucketKey,
     reason::Reason,
 };
 use limiter_datapath::kernel::{ClockSource, Instance, LogLevel, Settings, possible_cpus};

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use limiter_common::{
     address::Address,
-    connection::{ConnectionOrder, Ends, Place},
+    connection::{ConnectionOrder, CountId, Ends},
     limit::LimitId,
     packet::NameMatch,
 };
@@ -40,12 +40,12 @@ fn ends(client: u32) -> Ends {
     Ends::new(&peer, 4321, &Address::v4([198, 51, 100, 1]), 443)
 }
 
-/// The place where the limit for each address counts the connections of that client.
-fn place(policy: &CompiledPolicy, client: u32) -> Place {
+/// The count id under which the limit for each address counts the connections of that client.
+fn count_id(policy: &CompiledPolicy, client: u32) -> CountId {
     let ends = ends(client);
-    let (hash_key, facts) = (&policy.shape.hash_key, ends.facts());
+    let (hash_key, facts) = (&policy.features.hash_key, ends.facts());
     let each = policy.limits.len() - 1;
-    Place::of_packet(
+    CountId::of_packet(
         hash_key,
         &policy.limits[each],
         &facts,
@@ -55,8 +55,8 @@ fn place(policy: &CompiledPolicy, client: u32) -> Place {
     )
 }
 
-fn open(trial: &Trial, place: Place) -> Result<u64> {
-    Ok(trial.reputation().connections().open(place)?)
+fn open(trial: &Trial, count_id: CountId) -> Result<u64> {
+    Ok(trial.reputation().connections().open(count_id)?)
 }
 
 /// Connections from as many addresses fit in 64 MiB, even if a second limit counts them. The unit tests
@@ -76,9 +76,9 @@ fn connections_of_many_addresses_are_counted() -> Result<()> {
         [u64::from(COUNT), u64::from(COUNT), 0]
     );
     for client in (1..=COUNT).step_by(999) {
-        assert_eq!(open(&trial, place(&policy, client))?, 1, "{client}");
+        assert_eq!(open(&trial, count_id(&policy, client))?, 1, "{client}");
     }
-    let total = Place::of_total(&policy.shape.hash_key, LimitId(policy.limits[0].id));
+    let total = CountId::of_total(&policy.features.hash_key, LimitId(policy.limits[0].id));
     assert_eq!(open(&trial, total)?, u64::from(COUNT));
     let memory = maps.memory()?;
     assert!(memory <= MOST, "{memory} bytes");
@@ -88,7 +88,7 @@ fn connections_of_many_addresses_are_counted() -> Result<()> {
     Ok(())
 }
 
-/// Two CPUs count one connection at the same moment, each for another owner. Then one closes it while the
+/// Two CPUs count one connection at the same moment, each for another key. Then one closes it while the
 /// other counts it anew. It is counted once, and in the end not at all.
 #[test]
 fn cpus_count_each_connection_once() -> Result<()> {
@@ -102,8 +102,8 @@ fn cpus_count_each_connection_once() -> Result<()> {
         0 => ConnectionOrder::closed(cookie),
         _ => opened(cookie, cpu),
     })?;
-    let (noted, counted) = counts(&trial, &policy)?;
-    assert_eq!(noted, counted);
+    let (recorded, counted) = counts(&trial, &policy)?;
+    assert_eq!(recorded, counted);
     at_once(&trial, COUNT, |cookie, _| ConnectionOrder::closed(cookie))?;
     assert_eq!(counts(&trial, &policy)?, (0, 0));
     assert_eq!(trial.reputation().connections().uncounted()?, 0);
@@ -136,9 +136,9 @@ fn at_once(
     Ok(())
 }
 
-/// The number of noted connections, and of counted connections for both owners.
+/// The number of recorded connections, and of counted connections for both keys.
 fn counts(trial: &Trial, policy: &CompiledPolicy) -> Result<(u64, u64)> {
-    let noted = trial.reputation().connections().counted().len();
-    let open = (0..CPUS).map(|client| open(trial, place(policy, client)));
-    Ok((noted as u64, open.sum::<Result<u64>>()?))
+    let recorded = trial.reputation().connections().counted().len();
+    let open = (0..CPUS).map(|client| open(trial, count_id(policy, client)));
+    Ok((recorded as u64, open.sum::<Result<u64>>()?))
 }

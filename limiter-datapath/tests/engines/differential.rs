@@ -191,17 +191,17 @@ fn send(
         }
         let connection = Connection::of(engines, frame);
         let flow = connection.flow(engines.tables());
-        if let Some(flow) = flow.filter(|flow| flow.meaning.known_by != 0) {
+        if let Some(flow) = flow.filter(|flow| flow.meaning.compiled_by != 0) {
             engines.name(connection.ends, flow)?;
         }
         let verdict = engines.verdict(*now, frame);
         // The name in such a packet is unknown, so no limit is asked.
-        let is_dropped_unasked = match verdict.reason {
+        let is_dropped_unchecked = match verdict.reason {
             Reason::MalformedDns => Question::is_hidden(frame),
             Reason::NameContradicted => connection.is_urgent,
             _ => false,
         };
-        let matched = if is_dropped_unasked {
+        let matched = if is_dropped_unchecked {
             verdict.matched
         } else {
             meant(
@@ -227,7 +227,7 @@ fn send(
             Action::Drop => seen.dropped += u64::from(matched != 0),
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
-        let overridden_by_name = packet.map_or(0, |packet| packet.asked.overridden);
+        let overridden_by_name = packet.map_or(0, |packet| packet.name_match.overridden);
         let by_answering = verdict.denied_by().is_some_and(|limit_index| {
             let limit = &policy.limits[limit_index as usize];
             verdict.reason.is_of_budget() && limit.answers().is_some()
@@ -273,8 +273,8 @@ impl Connection {
     fn of(engines: &Engines, frame: &[u8]) -> Self {
         let mut facts = Facts::NONE;
         let is_good = parse(&BytesFrame(frame), &mut facts).is_ok();
-        let is_noted = is_good && engines.notes_connections();
-        let name = if is_noted {
+        let is_recorded = is_good && engines.records_connections();
+        let name = if is_recorded {
             random::server_name(&facts)
         } else {
             ConnectionName::Nothing
@@ -288,8 +288,8 @@ impl Connection {
 
     /// The policy's record of the connection; `None`: nothing is known.
     fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
-        let is_noted = !matches!(self.name, ConnectionName::Nothing);
-        is_noted.then(|| flow_of(tables, self.name.name()))
+        let is_recorded = !matches!(self.name, ConnectionName::Nothing);
+        is_recorded.then(|| flow_of(tables, self.name.name()))
     }
 
     /// The packet of a well-formed frame of the connection.
@@ -469,16 +469,16 @@ pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut Test
 
 /// Adds the record of its connection to a packet.
 fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
-    let shape = tables.shape();
-    if shape.by_server_name == 0 {
+    let features = tables.features();
+    if features.by_server_name == 0 {
         return;
     }
     let slot = slot_of(tables, flow.meaning.name);
-    let asked = NameMatch {
+    let name_match = NameMatch {
         limits: flow.meaning.limits,
         zone: flow.meaning.name,
         overrides: slot.map_or(0, |slot| slot.overrides),
         ..NameMatch::NOTHING
     };
-    packet.asked = with_overrides(tables, &packet.facts.source, &packet.class, &asked);
+    packet.name_match = with_overrides(tables, &packet.facts.source, &packet.class, &name_match);
 }

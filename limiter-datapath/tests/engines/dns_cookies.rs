@@ -157,7 +157,7 @@ fn a_cookie_is_worth_no_more_than_a_handshake() -> Result<()> {
         anyhow::Ok(engines.verdict(at, &asked))
     };
     let proven = "192.0.2.1";
-    engines.note(0, proven.parse()?, Event::Handshake)?;
+    engines.record_event(0, proven.parse()?, Event::Handshake)?;
     let at = 7_200 * SECOND;
     // Half of all tokens are for proven sources.
     let mut passed = 0;
@@ -191,7 +191,7 @@ fn a_cookie_is_worth_what_a_handshake_is() -> Result<()> {
     // A shortage begins with the first refusal.
     engines.judge(0, &plain(with_handshake)?);
     assert_eq!(engines.judge(1, &plain(with_handshake)?), Reason::Reserved);
-    engines.note(2, with_handshake, Event::Handshake)?;
+    engines.record_event(2, with_handshake, Event::Handshake)?;
     let asked = frame(with_cookie).udp(4321, 53, &query(with_cookie, &ours, 0))?;
     assert_eq!(engines.judge(2, &asked), Reason::WithinLimits);
     let standings = |engines: &Engines, at| {
@@ -225,8 +225,8 @@ fn a_full_table_refuses_no_valid_cookie() -> Result<()> {
     engines.set_cookie_keys(keys(&[ours]))?;
     for number in 0..20_000 {
         let until_ns = START + 3_600 * SECOND;
-        let vouched = Ipv4Addr::from(0x0a00_0000 + number).into();
-        engines.note(0, vouched, Event::Vouch { until_ns })?;
+        let trusted = Ipv4Addr::from(0x0a00_0000 + number).into();
+        engines.record_event(0, trusted, Event::Trust { until_ns })?;
     }
     let client: IpAddr = "192.0.2.7".parse()?;
     let plain = frame(client).udp(4321, 53, b"no query")?;

@@ -11,16 +11,16 @@ use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
     ban::{Ban, BanKey, BanText, Hits},
     bucket::Bucket,
-    connection::{ConnectionOrder, Ends, Place},
+    connection::{ConnectionOrder, CountId, Ends},
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
-    decide::{AssumedStack, Pipeline, Verdict, Workspace},
-    dns::ask_frame,
+    decide::{AssumedStack, Pipeline, Scratch, Verdict},
+    dns::match_frame,
     judged::Packet,
+    key::BucketKey,
     limit::{FIRST_CUSTOM_ID, LimitId},
     name_hash::NameKeys,
     offender::{RECORDS_BURST, RECORDS_PER_SECOND},
-    owner::BucketKey,
     packet::{Facts, Frame as _, NameMatch, TcpState, parse},
     policy::{classify, with_overrides},
     reason::{
@@ -31,11 +31,11 @@ use limiter_common::{
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
-        gcra::{CurrentRate, OwnerShare, ShareWord},
+        gcra::{CurrentRate, KeyShare, ShareWord},
         moving_window::{Cursor, STAMPS},
     },
     table::HashKey,
-    unit::KnownUnits as _,
+    unit::UnitTable as _,
 };
 use limiter_datapath::{
     kernel::{DatapathError, ReputationMaps, SharedMaps, Trial, possible_cpus},
@@ -94,19 +94,19 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
     let class = *classify(tables, &facts.source)?;
-    let asked = ask_frame(tables, &BytesFrame(frame), facts.datagram);
+    let name_match = match_frame(tables, &BytesFrame(frame), facts.datagram);
     Some(Packet {
         facts,
         class,
         now: 0,
-        asked: with_overrides(tables, &facts.source, &class, &asked),
+        name_match: with_overrides(tables, &facts.source, &class, &name_match),
     })
 }
 
 /// The record of a connection that asks for that name, or for none.
 pub(crate) fn flow_of(tables: &CompiledPolicy, name: Option<&DnsName>) -> Flow {
     let names = &tables.server_names;
-    Flow::new(1, 0).read(Meaning::new(names.number(), &names.asked_by_tcp(name)))
+    Flow::new(1, 0).read(Meaning::new(names.number(), &names.match_tcp_name(name)))
 }
 
 fn compiled(policy: &Policy) -> CompiledPolicy {
@@ -132,7 +132,7 @@ pub(crate) struct Engines {
     buckets: MemoryBuckets,
     offenders: MemoryOffenders,
     reputation: MemoryReputation,
-    workspace: Workspace<BucketLocation>,
+    scratch: Scratch<BucketLocation>,
     exchange: Exchange,
     /// The network stack that both engines assume.
     assumed: AssumedStack,
@@ -150,7 +150,7 @@ pub(crate) struct Engines {
     /// The number of packets that passed after a refusal, by a bucket or to give way to others.
     perhaps_refused: u64,
     trial: Trial,
-    notes_connections: bool,
+    records_connections: bool,
 }
 
 impl Engines {
@@ -162,12 +162,12 @@ impl Engines {
         Self::of_tables(compiled(policy), store)
     }
 
-    /// Makes engines that note `visits` visits in a tick, and then a part of them. The calling thread stays on
+    /// Makes engines that record `visits` visits in a tick, and then a part of them. The calling thread stays on
     /// one CPU, as each CPU has its own count.
-    pub(crate) fn noting(policy: &Policy, visits: u64) -> Result<Self, DatapathError> {
+    pub(crate) fn recording(policy: &Policy, visits: u64) -> Result<Self, DatapathError> {
         stay_on_one_cpu().expect("any thread may");
         let mut tables = compiled(policy);
-        tables.shape.standing.noted_visits = visits;
+        tables.features.standing.recorded_visits = visits;
         Self::of_tables(tables, Store::Table)
     }
 
@@ -185,12 +185,12 @@ impl Engines {
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
         let reputation = MemoryReputation {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
-            standing: MemoryStanding::new(&tables.shape.standing),
+            standing: MemoryStanding::new(&tables.features.standing),
             ..MemoryReputation::default()
         };
         Ok(Self {
             trial,
-            notes_connections: tables.shape.by_server_name != 0,
+            records_connections: tables.features.by_server_name != 0,
             by_limit: BTreeMap::new(),
             by_standing: BTreeMap::new(),
             refused: 0,
@@ -199,7 +199,7 @@ impl Engines {
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
             reputation,
-            workspace: Workspace::default(),
+            scratch: Scratch::default(),
             exchange: Exchange::EMPTY,
             assumed: AssumedStack::default(),
             by_answer: BTreeMap::new(),
@@ -235,18 +235,18 @@ impl Engines {
         self.trial.reputation().own_connections().add(ends)
     }
 
-    /// Whether connections can be noted: there is room for them if the first policy asks for their names.
-    pub(crate) const fn notes_connections(&self) -> bool {
-        self.notes_connections
+    /// Whether connections can be recorded: there is room for them if the first policy asks for their names.
+    pub(crate) const fn records_connections(&self) -> bool {
+        self.records_connections
     }
 
-    /// Notes in both the record of a connection.
+    /// Records in both the record of a connection.
     pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         self.reputation.flows.set(ends, flow);
         self.trial.reputation().server_names().add(ends, flow)
     }
 
-    /// Notes in both the read first bytes of a connection.
+    /// Records in both the read first bytes of a connection.
     pub(crate) fn add_first_bytes(
         &mut self,
         ends: Ends,
@@ -258,7 +258,7 @@ impl Engines {
         maps.add_first_bytes(ends, bytes)
     }
 
-    /// Notes in both the name of a QUIC flow that was last active `offset_ns` after [`START`].
+    /// Records in both the name of a QUIC flow that was last active `offset_ns` after [`START`].
     pub(crate) fn name_quic(
         &mut self,
         ends: Ends,
@@ -270,7 +270,7 @@ impl Engines {
         self.trial.reputation().server_names().add_quic(ends, flow)
     }
 
-    /// Notes a QUIC flow in the kernel alone, which has few places.
+    /// Records a QUIC flow in the kernel alone, which has few entries.
     pub(crate) fn name_quic_in_kernel(
         &self,
         ends: Ends,
@@ -284,7 +284,7 @@ impl Engines {
     pub(crate) fn named_by_quic(&self, name: &str) -> Meaning {
         let name: DnsName = name.parse().expect("a name");
         let names = &self.tables.server_names;
-        Meaning::new(names.number(), &names.asked_by_quic(Some(&name)))
+        Meaning::new(names.number(), &names.match_quic_name(Some(&name)))
     }
 
     /// The policy's record of a name, as the readers of names write it.
@@ -294,9 +294,9 @@ impl Engines {
 
     /// Counts an open connection of a source by the limit with that index in both.
     pub(crate) fn open(&mut self, source: IpAddr, limit_index: usize) -> Result<(), DatapathError> {
-        let place = self.place(source, limit_index);
-        self.reputation.connections.add(place);
-        self.trial.reputation_mut().connections_mut().add(place)
+        let count_id = self.count_id(source, limit_index);
+        self.reputation.connections.add(count_id);
+        self.trial.reputation_mut().connections_mut().add(count_id)
     }
 
     /// Completes a handshake in both.
@@ -313,21 +313,21 @@ impl Engines {
         source: IpAddr,
         limit_index: usize,
     ) -> Result<(), DatapathError> {
-        let place = self.place(source, limit_index);
-        self.reputation.connections.take_off(place);
+        let count_id = self.count_id(source, limit_index);
+        self.reputation.connections.take_off(count_id);
         let maps = self.trial.reputation_mut();
-        maps.connections_mut().take_off(place)
+        maps.connections_mut().take_off(count_id)
     }
 
-    /// The place where the limit with that index counts the connections of a source.
-    fn place(&self, source: IpAddr, limit_index: usize) -> Place {
+    /// The count id under which the limit with that index counts the connections of a source.
+    fn count_id(&self, source: IpAddr, limit_index: usize) -> CountId {
         let facts = Facts {
             source: source.into(),
             ..Facts::NONE
         };
         let limit = &self.tables.limits[limit_index];
         let family = facts.source.family.index();
-        Place::of_packet(&HASH_KEY, limit, &facts, &0, &NameMatch::NOTHING, family)
+        CountId::of_packet(&HASH_KEY, limit, &facts, &0, &NameMatch::NOTHING, family)
     }
 
     /// The number of tickets of waiting clients, which must be the same in both.
@@ -415,35 +415,35 @@ impl Engines {
         self.trial.reputation().rates().set(limit, rate)
     }
 
-    /// Gives a share to a shared limit's owners without their own, in both.
+    /// Gives a share to a shared limit's keys without their own, in both.
     pub(crate) fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
-        self.tables.owner_shares.set_limit(limit, word);
+        self.tables.key_shares.set_limit(limit, word);
         self.trial.reputation().rates().set_share(limit, word)
     }
 
-    /// Gives an owner its own share in both; `None` takes it.
-    pub(crate) fn set_owner(
+    /// Gives a key its own share in both; `None` takes it.
+    pub(crate) fn set_key_share(
         &self,
         bucket: BucketKey,
-        share: Option<OwnerShare>,
+        share: Option<KeyShare>,
     ) -> Result<(), DatapathError> {
-        self.tables.owner_shares.set_owner(bucket, share);
-        let maps = self.trial.reputation().owner_shares();
+        self.tables.key_shares.set_key_share(bucket, share);
+        let maps = self.trial.reputation().key_shares();
         match share {
             Some(share) => maps.set(&[(bucket, share)]),
             None => maps.remove(&[bucket]),
         }
     }
 
-    /// The owners' shares with their demand, which must be the same in both.
-    pub(crate) fn owner_shares(&self) -> HashMap<BucketKey, OwnerShare> {
-        let maps = self.trial.reputation().owner_shares();
+    /// The keys' shares with their demand, which must be the same in both.
+    pub(crate) fn key_shares(&self) -> HashMap<BucketKey, KeyShare> {
+        let maps = self.trial.reputation().key_shares();
         let mut kernel = HashMap::new();
         let shown = maps.each(|_, bucket, share| {
             kernel.insert(*bucket, share);
         });
         shown.expect("a readable map");
-        assert_eq!(kernel, self.tables.owner_shares.owners());
+        assert_eq!(kernel, self.tables.key_shares.by_key());
         kernel
     }
 
@@ -452,12 +452,12 @@ impl Engines {
         self.trial.reputation()
     }
 
-    /// Removes and returns the owners that want a share, which must be the same in both.
+    /// Removes and returns the keys that want a share, which must be the same in both.
     pub(crate) fn take_wanting(&self) -> HashMap<BucketKey, u64> {
-        let maps = self.trial.reputation().owner_shares();
+        let maps = self.trial.reputation().key_shares();
         let kernel = maps.take_wanting().expect("a readable map");
         let kernel: HashMap<_, _> = kernel.into_iter().collect();
-        assert_eq!(kernel, self.tables.owner_shares.take_wanting());
+        assert_eq!(kernel, self.tables.key_shares.take_wanting());
         kernel
     }
 
@@ -476,20 +476,20 @@ impl Engines {
         kernel
     }
 
-    /// Notes an event of a source in both, `offset_ns` after [`START`]; returns its standing afterwards, which
+    /// Records an event of a source in both, `offset_ns` after [`START`]; returns its standing afterwards, which
     /// must be the same in both.
-    pub(crate) fn note(
+    pub(crate) fn record_event(
         &self,
         offset_ns: u64,
         source: IpAddr,
         event: Event,
     ) -> Result<Standing, DatapathError> {
-        let (shape, now) = (&self.tables.shape, START + offset_ns);
-        let source = SourceId::new(&shape.standing, &source.into());
+        let (features, now) = (&self.tables.features, START + offset_ns);
+        let source = SourceId::new(&features.standing, &source.into());
         let kernel = self.trial.reputation().standing();
-        let kernel = kernel.note(shape, source, event, now)?;
+        let kernel = kernel.record_event(features, source, event, now)?;
         let native = &self.reputation.standing;
-        let native = native.happened(shape, source, event, now);
+        let native = native.happened(features, source, event, now);
         assert_eq!(kernel, native, "{event:?} of {source:?} at {now}");
         Ok(kernel)
     }
@@ -519,7 +519,7 @@ impl Engines {
         let known = in_order(native.records().collect());
         assert_eq!(in_order(kernel.all().collect()), known);
         for (source, record) in &known {
-            assert_eq!(kernel.record(&self.tables.shape, *source), *record);
+            assert_eq!(kernel.record(&self.tables.features, *source), *record);
         }
         Ok(known.len())
     }
@@ -548,7 +548,7 @@ impl Engines {
         };
         let native = pipeline.decide_with(
             &frame_in_memory,
-            &mut self.workspace,
+            &mut self.scratch,
             &mut self.exchange,
             self.assumed,
         );
@@ -574,12 +574,12 @@ impl Engines {
     /// Replaces the policy and keeps the buckets, counters and offenders.
     pub(crate) fn replace(&mut self, policy: &Policy) -> Result<(), DatapathError> {
         let rates = mem::take(&mut self.tables.current_rates);
-        let shares = mem::take(&mut self.tables.owner_shares);
+        let shares = mem::take(&mut self.tables.key_shares);
         self.tables = CompiledPolicy::with_units(policy, &self.tables.units, possible_cpus())
             .expect("the test's policy compiles")
             .keyed(HASH_KEY, NameKeys::new(&NAMES_KEY));
         self.tables.current_rates = rates;
-        self.tables.owner_shares = shares;
+        self.tables.key_shares = shares;
         self.buckets.set_units(self.tables.units.clone());
         self.assumed = AssumedStack::default();
         self.trial.replace(&self.tables)
@@ -616,7 +616,7 @@ impl Engines {
             verdict.reason,
             Reason::ValidSynCookie | Reason::ListenerHasRoom
         );
-        let may_give_way = self.tables.shape.reserving != 0;
+        let may_give_way = self.tables.features.reserving != 0;
         self.refused += u64::from(by_sieve || by_budget || after_all && !may_give_way);
         self.perhaps_refused += u64::from(after_all && may_give_way);
         let action = verdict.action(&self.tables);
@@ -632,7 +632,7 @@ impl Engines {
                 _ => {}
             }
             *self.by_limit.entry(limit.id).or_default() += got;
-            if self.tables.shape.reserving_anything() & bit != 0
+            if self.tables.features.reserving_anything() & bit != 0
                 && let Some(standing) = verdict.standing()
             {
                 let by_standing = self.by_standing.entry((limit.id, standing as usize));

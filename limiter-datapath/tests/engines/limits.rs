@@ -1,7 +1,7 @@
 //! Limits of every kind: the packets that they count, the bucket that they charge, and their effect.
 
+mod keys;
 mod modes;
-mod owners;
 
 use std::slice;
 
@@ -86,11 +86,11 @@ fn check(limit: &Limit, counted: &[Vec<u8>], others: &[Vec<u8>]) -> Result<()> {
         (counted, [WithinLimits, OverLimit]),
         (others, [Unlimited, Unlimited]),
     ] {
-        for (place, frame) in frames.iter().enumerate() {
+        for (index, frame) in frames.iter().enumerate() {
             // The token is back.
             now += 2 * HOUR;
             let reasons = [engines.judge(now, frame), engines.judge(now, frame)];
-            assert_eq!(reasons, expected, "{:?}, frame {place}", limit.matching);
+            assert_eq!(reasons, expected, "{:?}, frame {index}", limit.matching);
         }
     }
     engines.assert_same_state();

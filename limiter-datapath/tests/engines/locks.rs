@@ -1,13 +1,13 @@
 //! A process that is killed while it changes buckets. If it left a bucket locked, the bucket's
-//! owner would be dropped for ever.
+//! key would be dropped for ever.
 
 use std::{net::Ipv4Addr, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use aya::maps::{Array, Map, MapData, loaded_maps};
 use limiter_common::{
+    key::BucketKey,
     limit::BUILT_IN,
-    owner::BucketKey,
     reason::Reason,
     strategy::Parameters,
     table::{LOCKED, WAYS},
@@ -154,7 +154,7 @@ fn a_process_that_is_killed_leaves_no_lock() -> Result<()> {
     Ok(())
 }
 
-/// Adds the debts of as many other owners.
+/// Adds the debts of as many other keys.
 fn more(debts: &mut Debts) {
     if let StoredDebts::Table(table) = &mut debts.stored {
         let others: Vec<_> = table.debts.clone();

@@ -32,16 +32,16 @@ impl PacketNames<'_> {
 
     /// Whether an override with that id is for the packet's names.
     fn is_for(self, policy: &Policy, limit: &Limit, id: &OverrideId) -> bool {
-        let Some(owner) = id.name() else {
+        let Some(key) = id.name() else {
             return false;
         };
         let mut question = self.question.into_iter();
         let name = self.server_name.name();
         match limit.id_format {
             IdFormat::ServerName => name
-                .and_then(|name| server_name::owner(policy, name))
-                .is_some_and(|one| *one == owner.name),
-            _ => question.any(|question| question.is_charged_to(policy, limit, owner)),
+                .and_then(|name| server_name::key(policy, name))
+                .is_some_and(|one| *one == key.name),
+            _ => question.any(|question| question.is_charged_to(policy, limit, key)),
         }
     }
 }

@@ -96,7 +96,7 @@ fn query_with_opt(name: &str, of_type: u16) -> Vec<u8> {
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// One packet an hour for each owner.
+/// One packet an hour for each key.
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1h";
 
 use Reason::{MalformedDns, OverLimit, Unlimited, WithinLimits};
@@ -342,7 +342,7 @@ fn types_names_and_flags() -> Result<()> {
             ("with OPT", query_with_opt("a.example", A), false),
         ],
     )?;
-    let with_answer = |mut message: Vec<u8>| {
+    let with_record = |mut message: Vec<u8>| {
         message[7] = 1;
         message
     };
@@ -351,8 +351,8 @@ fn types_names_and_flags() -> Result<()> {
         &[
             ("with OPT", query_with_opt("a.example", A), true),
             ("plain", query("a.example", A), false),
-            // The client chooses the place of `OPT` among other records.
-            ("an answer", with_answer(query("a.example", A)), true),
+            // The client chooses the position of `OPT` among other records.
+            ("an answer record", with_record(query("a.example", A)), true),
         ],
     )?;
     let with = |byte: usize, value: u8| {
@@ -388,7 +388,7 @@ fn what_has_no_question_is_not_counted() -> Result<()> {
         "dns-type: A",
         &[
             ("a query", query("a.example", A), true),
-            ("an answer", with(2, 0x81), false),
+            ("a response", with(2, 0x81), false),
             ("no question", with(5, 0), false),
         ],
     )?;
@@ -466,10 +466,10 @@ fn a_query_whose_question_cannot_be_read_is_malformed() -> Result<()> {
         let length = u16::from_be_bytes([padded[udp + 4], padded[udp + 5]]) - 1;
         padded[udp + 4..udp + 6].copy_from_slice(&length.to_be_bytes());
         assert_eq!(scene.judge(&padded), expected, "{limit} {mode}");
-        // Neither an answer, nor a datagram to another port.
-        let mut answer = with(2, 0x81);
-        answer.truncate(18);
-        assert_eq!(scene.message(&answer)?, Unlimited);
+        // Neither a response, nor a datagram to another port.
+        let mut response = with(2, 0x81);
+        response.truncate(18);
+        assert_eq!(scene.message(&response)?, Unlimited);
         let elsewhere = scene.frame.udp(40_000, 5353, b"x")?;
         assert_eq!(scene.judge(&elsewhere), Unlimited);
         scene.engines.assert_same_state();
@@ -516,9 +516,9 @@ fn other_limits_count_as_ever() -> Result<()> {
     assert_eq!(scene.ask("a.example")?, WithinLimits);
     assert_eq!(scene.ask("b.example")?, OverLimit);
     assert_eq!(scene.ask("a.invalid")?, WithinLimits);
-    let mut answer = query("a.example", A);
-    answer[2] |= 0x80;
-    assert_eq!(scene.message(&answer)?, WithinLimits);
+    let mut response = query("a.example", A);
+    response[2] |= 0x80;
+    assert_eq!(scene.message(&response)?, WithinLimits);
     assert_eq!(scene.ask("a.invalid")?, OverLimit);
     scene.engines.assert_same_state();
     Ok(())

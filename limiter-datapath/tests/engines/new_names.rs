@@ -44,9 +44,9 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
         let message = query("a.example.com", TXT);
         assert_eq!(scene.message(&message)?, Unlimited);
         // A packet without a question has no new name.
-        let mut answer = query("d.example.com", TXT);
-        answer[2] |= 0x80;
-        assert_eq!(scene.message(&answer)?, Unlimited);
+        let mut response = query("d.example.com", TXT);
+        response[2] |= 0x80;
+        assert_eq!(scene.message(&response)?, Unlimited);
     }
     Ok(())
 }

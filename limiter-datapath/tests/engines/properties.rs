@@ -3,10 +3,10 @@
 use std::{collections::HashMap, env};
 
 use limiter_common::{
-    bucket::{BucketStore, Decide, Search, Swap, UpdateOutcome},
-    decide::{Outline, Verdict, account, reserve_of},
+    bucket::{BucketTable, Decide, Search, Swap, UpdateOutcome},
+    decide::{DecisionSteps, Verdict, account, reserve_of},
+    key::BucketKey,
     limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, LimitId},
-    owner::BucketKey,
     reason::{Action, Reason},
     strategy::{Parameters, Strategy as Rule, moving_window::STAMPS},
 };
@@ -52,7 +52,7 @@ impl NativePolicy {
 
     /// Whether the limit of a bit only observes.
     fn observes(&self, limit_bit: u64) -> bool {
-        self.tables.shape.observing & limit_bit != 0
+        self.tables.features.observing & limit_bit != 0
     }
 
     /// Whether the limit that dropped the frame keeps a reserve from its source. Such a limit
@@ -239,15 +239,15 @@ proptest! {
     }
 }
 
-/// A store that cannot change one limit's buckets, as if other CPUs always won or the kernel had no
+/// A table that cannot change one limit's buckets, as if other CPUs always won or the kernel had no
 /// memory.
-struct FailingStore {
+struct FailingTable {
     buckets: MemoryBuckets,
     limit: u16,
     failure: UpdateOutcome,
 }
 
-impl BucketStore for FailingStore {
+impl BucketTable for FailingTable {
     type Location = BucketLocation;
 
     fn find(
@@ -296,7 +296,7 @@ impl BucketStore for FailingStore {
     }
 }
 
-impl Outline for FailingStore {}
+impl DecisionSteps for FailingTable {}
 
 /// Any failure at the last of several limits refunds the others.
 #[test]
@@ -332,7 +332,7 @@ fn check_refunds(strategy: Rule) {
         (UpdateOutcome::Unavailable, Reason::BucketUnavailable),
     ] {
         for earlier in 0..3 {
-            let buckets = FailingStore {
+            let buckets = FailingTable {
                 buckets: MemoryBuckets::default(),
                 limit: BUILT_IN[4].id.0,
                 failure,

@@ -70,14 +70,14 @@ impl Question {
         })
     }
 
-    /// Whether a limit charges the question to the owner of that name.
+    /// Whether a limit charges the question to the key of that name.
     pub(crate) fn is_charged_to(
         &self,
         policy: &Policy,
         limit: &Limit,
-        owner: &OverriddenName,
+        key: &OverriddenName,
     ) -> bool {
-        let Some(below) = self.below(&owner.name) else {
+        let Some(below) = self.below(&key.name) else {
             return false;
         };
         match limit.name_kind() {
@@ -89,7 +89,7 @@ impl Question {
             // The name has the labels of a registered domain.
             Some(NameKind::Domain) => self.labels.len() - below == self.domain_labels(policy),
             Some(NameKind::Question) => {
-                below == 0 && owner.question == Some((self.of_type, self.class))
+                below == 0 && key.question == Some((self.of_type, self.class))
             }
             None => false,
         }

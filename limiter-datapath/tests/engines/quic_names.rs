@@ -94,7 +94,7 @@ fn nothing_is_held_and_another_policys_names_count_for_nothing() -> Result<()> {
     );
     scenes(&text, |mut scene| {
         let mut meaning = scene.engines.named_by_quic("b.example");
-        meaning.known_by ^= 1;
+        meaning.compiled_by ^= 1;
         let ends = scene.ends(1);
         scene.engines.name_quic(ends, meaning, 0)?;
         for port in [1, 1, 2] {
@@ -127,7 +127,8 @@ fn a_flow_ends_when_nothing_was_heard_of_it_for_two_minutes() -> Result<()> {
     })
 }
 
-/// A forger makes more flows than there are places, and never uses them again. Live flows keep their places.
+/// A forger makes more flows than there are entries, and never uses them again. Live flows keep their
+/// entries.
 #[test]
 fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
     let text = format!(
@@ -144,7 +145,7 @@ fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
         let peer = Address::v4((0x0b00_0000 + number).to_be_bytes());
         let ends = Ends::new(&peer, 4000, &server, 443);
         scene.engines.name_quic_in_kernel(ends, meaning)?;
-        // Each live flow is active three times while all places are taken anew.
+        // Each live flow is active three times while all entries are taken anew.
         if number % 400 == 0 {
             let port = u16::try_from(number / 400 % 100)? + 1;
             assert_eq!(scene.send_datagram(port)?, OverLimit, "{port}, {number}");

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use limiter_common::{limit::BUILT_IN, owner::BucketKey, strategy::Parameters};
+use limiter_common::{key::BucketKey, limit::BUILT_IN, strategy::Parameters};
 use limiter_datapath::{
     kernel::{ClockSource, Instance, LogLevel, RestoreCounts, Settings, SharedMaps, possible_cpus},
     state::Debts,
@@ -207,7 +207,7 @@ fn a_larger_table() -> Result<()> {
     Ok(())
 }
 
-/// A table identifies its buckets by a hash of their owners with a secret.
+/// A table identifies its buckets by a hash of their keys with a secret.
 #[test]
 fn debts_of_nobody_knows_whom() -> Result<()> {
     let mut before = Program::new(Store::Table, 65_536, None)?;

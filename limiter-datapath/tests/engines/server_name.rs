@@ -31,7 +31,7 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &ConnectionName) -> 
     let patterns = &limit.matching.server_names;
     match known {
         ConnectionName::Nothing => false,
-        // Only the pattern `'*'` covers it, and no owner does.
+        // Only the pattern `'*'` covers it, and no key does.
         ConnectionName::Nameless => {
             let mut below = patterns.iter().filter(|pattern| pattern.below);
             limit.id_format != IdFormat::ServerName
@@ -47,15 +47,15 @@ pub(crate) fn counts(policy: &Policy, limit: &Limit, known: &ConnectionName) -> 
                 }
             });
             (patterns.is_empty() || is_wanted)
-                && (limit.id_format != IdFormat::ServerName || owner(policy, name).is_some())
+                && (limit.id_format != IdFormat::ServerName || key(policy, name).is_some())
         }
     }
 }
 
 /// The longest name of the section `server-names` that a name equals or is below.
-pub(crate) fn owner<'p>(policy: &'p Policy, name: &DnsName) -> Option<&'p DnsName> {
-    let owners = policy.server_names.iter().filter(|one| is_in(name, one));
-    owners.max_by_key(|one| one.to_string().len())
+pub(crate) fn key<'p>(policy: &'p Policy, name: &DnsName) -> Option<&'p DnsName> {
+    let keys = policy.server_names.iter().filter(|one| is_in(name, one));
+    keys.max_by_key(|one| one.to_string().len())
 }
 
 /// Whether a name equals another one or is below it.

@@ -170,7 +170,7 @@ fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
     scenes(&text, |mut scene| {
         let flow = scene.engines.named("b.example");
         let mut of_another = flow;
-        of_another.meaning.known_by ^= 1;
+        of_another.meaning.compiled_by ^= 1;
         let ends = scene.ends(1);
         scene.engines.name(ends, of_another)?;
         assert_eq!(scene.send(1)?, Unlimited);
@@ -183,7 +183,7 @@ fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
 }
 
 #[test]
-fn data_asks_for_a_place_and_takes_it() -> Result<()> {
+fn data_asks_for_admission_and_gets_it() -> Result<()> {
     let text = "limits:\n  \
                 B: {id: total, cost: connections, limit: 2, match: {server-name: b.example}}\n  \
                 Others: {id: total, cost: connections, limit: 1, otherwise: true, match: {server-name: '*'}}\n";
@@ -197,7 +197,7 @@ fn data_asks_for_a_place_and_takes_it() -> Result<()> {
             (1, WithinLimits),
             (2, WithinLimits),
             (3, TooManyConnections),
-            // A connection that has its place does not concern the limit any more.
+            // An admitted connection does not concern the limit any more.
             (1, Unlimited),
             (3, TooManyConnections),
             (4, WithinLimits),
@@ -206,7 +206,7 @@ fn data_asks_for_a_place_and_takes_it() -> Result<()> {
         ] {
             assert_eq!(scene.send(port)?, reason, "{port}");
         }
-        // Segments without data are neither refused nor in need of a place.
+        // Segments without data are neither refused nor in need of admission.
         let ack = scene.frame.tcp_ack(3, 443, 1, 1)?;
         assert_eq!(scene.engines.judge(99, &ack), Unlimited);
         Ok(())
@@ -232,7 +232,7 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
         assert_eq!(scene.send(1)?, WithinLimits);
         scene.time = 2_000_000_000;
         assert_eq!(scene.send(2)?, Unlimited);
-        // It is not noted.
+        // It is not recorded.
         assert_eq!(scene.send(3)?, Unlimited);
         Ok(())
     })
@@ -250,8 +250,12 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
         let mut flow = Flow::new(1, 1);
         scene.engines.name(ends, flow)?;
         // More segments than are reported at one moment: userspace cannot have read them yet.
-        for place in 0..40 {
-            assert_eq!(scene.send_at(1, 1 + place, b"x")?, NameAwaited, "{place}");
+        for position in 0..40 {
+            assert_eq!(
+                scene.send_at(1, 1 + position, b"x")?,
+                NameAwaited,
+                "{position}"
+            );
         }
         assert!(flow.hold(1, true));
         scene
@@ -288,7 +292,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
     })
 }
 
-/// Segments in fragments cannot be read or compared, and need a place like any other.
+/// Segments in fragments cannot be read or compared, and need admission like any other.
 #[test]
 fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
     let text = format!(
@@ -326,7 +330,7 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
 
 /// Segments with first bytes of a connection pass only with the same bytes that were read.
 #[test]
-fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
+fn data_has_the_bytes_that_were_read_at_their_positions() -> Result<()> {
     let many = "burst: 1M, count: 1, period: 1h";
     for (mode, is_enforced) in [("", true), (", mode: observe", false)] {
         let text = format!(
@@ -338,16 +342,16 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
             let first = u32::MAX - 700;
             let ends = scene.ends(1);
             let named = scene.engines.named("b.example");
-            let heard = u32::try_from(read.len())?;
+            let bytes_read = u32::try_from(read.len())?;
             let flow = Flow::new(1, first)
                 .read(named.meaning)
-                .with_first_bytes(heard, Records::Read);
+                .with_first_bytes(bytes_read, Records::Read);
             scene.engines.name(ends, flow)?;
             let dropped = |reason| if is_enforced { reason } else { WithinLimits };
             // The bytes are not known here; the bytes behind them need no comparison.
             assert_eq!(scene.send_at(1, first, &read)?, dropped(NameAwaited));
             assert_eq!(
-                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                scene.send_at(1, first.wrapping_add(bytes_read), b"x")?,
                 WithinLimits
             );
             scene.engines.add_first_bytes(ends, &read)?;
@@ -359,8 +363,8 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
                 let mut payload = vec![0; before];
                 payload.extend(&read[from..to]);
                 payload.extend(vec![0; behind]);
-                let place = u32::try_from(from)?.wrapping_sub(u32::try_from(before)?);
-                let sequence = first.wrapping_add(place);
+                let position = u32::try_from(from)?.wrapping_sub(u32::try_from(before)?);
+                let sequence = first.wrapping_add(position);
                 assert_eq!(scene.send_at(1, sequence, &payload)?, WithinLimits);
                 payload[before + random.usize(..to - from)] ^= 1 << random.u8(..8);
                 let found = scene.send_at(1, sequence, &payload)?;
@@ -369,7 +373,7 @@ fn data_has_the_bytes_that_were_read_at_their_places() -> Result<()> {
             // A connection that contradicts itself is over, even for segments without data.
             scene.engines.name(ends, flow.contradictory())?;
             assert_eq!(
-                scene.send_at(1, first.wrapping_add(heard), b"x")?,
+                scene.send_at(1, first.wrapping_add(bytes_read), b"x")?,
                 dropped(NameContradicted)
             );
             let ack = scene.frame.tcp_ack(1, 443, 1, 1)?;
@@ -393,7 +397,7 @@ fn a_second_hello_is_held() -> Result<()> {
     scenes(text, |mut scene| {
         let named = scene.engines.named("b.example");
         let first = u32::MAX - 9;
-        let heard = u32::try_from(HELLO.len())?;
+        let bytes_read = u32::try_from(HELLO.len())?;
         let flow = Flow::new(1, first).read(named.meaning);
         for (port, segments, reasons) in [
             (1, &[data, second][..], [WithinLimits; 2]),
@@ -405,28 +409,28 @@ fn a_second_hello_is_held() -> Result<()> {
             (7, &[&[HELLO, ccs, second].concat(), data], [NameAwaited; 2]),
         ] {
             let ends = scene.ends(port);
-            let flow = flow.with_first_bytes(heard, Records::Awaited);
+            let flow = flow.with_first_bytes(bytes_read, Records::Awaited);
             scene.engines.name(ends, flow)?;
             scene.engines.add_first_bytes(ends, HELLO)?;
             let has_hello = segments[0].starts_with(HELLO);
-            let mut place = if has_hello { 0 } else { heard };
+            let mut position = if has_hello { 0 } else { bytes_read };
             for (segment, reason) in segments.iter().zip(reasons) {
-                let found = scene.send_at(port, first.wrapping_add(place), segment)?;
+                let found = scene.send_at(port, first.wrapping_add(position), segment)?;
                 assert_eq!(found, reason, "{port} {segment:?}");
-                place += u32::try_from(segment.len())?;
+                position += u32::try_from(segment.len())?;
             }
         }
         // Records that were read cannot come again with other bytes.
-        let ccs_place = first.wrapping_add(heard);
-        assert_eq!(scene.send_at(3, ccs_place, ccs)?, WithinLimits);
-        assert_eq!(scene.send_at(3, ccs_place, second)?, NameContradicted);
-        assert_eq!(scene.send_at(1, ccs_place, second)?, NameContradicted);
+        let ccs_position = first.wrapping_add(bytes_read);
+        assert_eq!(scene.send_at(3, ccs_position, ccs)?, WithinLimits);
+        assert_eq!(scene.send_at(3, ccs_position, second)?, NameContradicted);
+        assert_eq!(scene.send_at(1, ccs_position, second)?, NameContradicted);
         // The read bytes are not known.
         scene.engines.name(
             scene.ends(8),
-            flow.with_first_bytes(heard, Records::Awaited),
+            flow.with_first_bytes(bytes_read, Records::Awaited),
         )?;
-        assert_eq!(scene.send_at(8, ccs_place, data)?, NameAwaited);
+        assert_eq!(scene.send_at(8, ccs_position, data)?, NameAwaited);
         scene.engines.assert_same_state();
         Ok(())
     })
@@ -536,12 +540,12 @@ fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
          names: {{tls: {{until-known: hold}}}}\n"
     );
     scenes(&text, |mut scene| {
-        for (port, place) in [(1, 4096), (2, u32::MAX)] {
+        for (port, position) in [(1, 4096), (2, u32::MAX)] {
             scene.engines.name(scene.ends(port), Flow::new(1, 1))?;
-            let place = 1_u32.wrapping_add(place);
+            let position = 1_u32.wrapping_add(position);
             for _ in 0..2 {
                 scene.time += 3_000_000_000;
-                assert_eq!(scene.send_at(port, place, b"x")?, NameAwaited);
+                assert_eq!(scene.send_at(port, position, b"x")?, NameAwaited);
             }
             assert_eq!(scene.send(port)?, NameAwaited);
             scene.time += 2_000_000_000;
@@ -579,13 +583,13 @@ impl Model {
     /// The outcome of data from a port.
     fn send(&mut self, from: (ClientTransport, u16)) -> Reason {
         let asked = self.asked.get(&from).map_or("", String::as_str);
-        let mut owners = Self::NAMES
+        let mut keys = Self::NAMES
             .into_iter()
             .filter(|name| asked == *name || Self::is_below(asked, name));
         // Later names in the list are longer.
-        let owner = owners.next_back().map(str::to_owned);
+        let key = keys.next_back().map(str::to_owned);
         let matching = Self::is_below(asked, "b.example").then(|| "*.b.example".to_owned());
-        let buckets: Vec<String> = owner.into_iter().chain(matching).collect();
+        let buckets: Vec<String> = key.into_iter().chain(matching).collect();
         if buckets.is_empty() {
             return Unlimited;
         }

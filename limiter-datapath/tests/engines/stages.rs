@@ -89,7 +89,7 @@ impl Scene {
     /// Sends a packet of a source; returns the count of packets under a reason so far.
     fn send(&self, source: u8, reason: Reason) -> Result<u64> {
         let frame = Frame::new([192, 0, 2, source].into(), [198, 51, 100, 1].into());
-        // A DNS answer, which has no question.
+        // A DNS response, which has no question.
         let frame = frame.udp(9, 53, b"\0\0\x80\0\0\0\0\0\0\0\0\0")?;
         self.instance.hammer(&frame, 1)?;
         Ok(self.maps.reason_traffic(0, reason)?.packets)
@@ -103,7 +103,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         server_names,
         tcp_state,
         connections,
-        place,
+        admit,
         standing,
         sieves,
         charge,
@@ -115,7 +115,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         Stage::ServerNames,
         Stage::TcpState,
         Stage::Connections,
-        Stage::Place,
+        Stage::Admit,
         Stage::Standing,
         Stage::Sieves,
         Stage::Charge,
@@ -135,7 +135,7 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
         (&[BY_NAME], "", &[names, charge]),
         (&[NEW_NAMES], "", &[names, charge, enter_name]),
         (&[BY_SERVER_NAME], "", &[server_names, charge]),
-        (&[COUNTING_BY_NAME], "", &[server_names, connections, place]),
+        (&[COUNTING_BY_NAME], "", &[server_names, connections, admit]),
         (&[BY_STATE], "", &[tcp_state, charge]),
         (&[ENFORCING], SIEVE, &[sieves, charge]),
         (&[], SIEVE, &[sieves]),
@@ -153,11 +153,11 @@ fn a_stage_that_a_policy_does_not_use_is_not_loaded() -> Result<()> {
 #[test]
 fn a_packet_that_cannot_be_handed_over_is_dropped_and_counted() -> Result<()> {
     // Only refused packets meet two of the others, packets of banned sources the third, and data of connections
-    // that take a place the fourth.
+    // that are admitted the fourth.
     let met = |stage: &&Stage| {
         !matches!(
             stage,
-            Stage::Cookies | Stage::Place | Stage::Answer | Stage::Banned
+            Stage::Cookies | Stage::Admit | Stage::Answer | Stage::Banned
         )
     };
     let limits = [

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
+    key::BucketKey,
     limit::{BUILT_IN, Cost},
-    owner::BucketKey,
     strategy::{Parameters, Strategy, gcra::Gcra, moving_window::Log},
     unit::{MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
 };

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use limiter_common::{
     bucket::Bucket,
     decide::account,
+    key::BucketKey,
     limit::{BUILT_IN, Cost, FIRST_CUSTOM_ID, LimitId},
-    owner::BucketKey,
     reason::Reason::{OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
 };
@@ -92,12 +92,12 @@ fn level(engines: &Engines, limit_index: u32, frame: &[u8], key: &BucketKey) -> 
 /// then.
 type Change = (Limit, u64, Limit, u64);
 
-/// The place of a limit among others, its packets, and the source's bucket.
-type Place = (u32, Vec<u8>, BucketKey);
+/// The index of a limit among others, its packets, and the source's bucket.
+type Case = (u32, Vec<u8>, BucketKey);
 
-fn places(count: usize) -> Result<Vec<Place>> {
-    let places = (0..).zip(FIRST_CUSTOM_ID..).take(count);
-    places
+fn cases(count: usize) -> Result<Vec<Case>> {
+    let cases = (0..).zip(FIRST_CUSTOM_ID..).take(count);
+    cases
         .map(|(limit_index, number)| Ok((limit_index, syn(number)?, key(LimitId(number), 128)?)))
         .collect()
 }
@@ -105,8 +105,8 @@ fn places(count: usize) -> Result<Vec<Place>> {
 /// All limits change at once.
 fn check(changes: &[Change]) -> Result<()> {
     stay_on_one_cpu()?;
-    let places = places(changes.len())?;
-    let each = || places.iter().zip(changes);
+    let cases = cases(changes.len())?;
+    let each = || cases.iter().zip(changes);
     for store in [Store::Table, Store::Hash] {
         let before = changes.iter().map(|(before, ..)| before.clone());
         let mut engines = Engines::with(&apart(before), store)?;
@@ -157,7 +157,7 @@ fn what_is_owed_stays_the_same_in_tokens() -> Result<()> {
 }
 
 #[test]
-fn denied_owners_stay_denied() -> Result<()> {
+fn denied_keys_stay_denied() -> Result<()> {
     check(&[
         (limit(SLOW), 10, limit(FAST), 0),
         (limit(FAST), 10, limit(SLOW), 0),

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use limiter_common::{
     address::Address,
+    key::BucketKey,
     limit::BUILT_IN,
-    owner::BucketKey,
     reason::Reason::{self, OverLimit, WithinLimits},
     strategy::{Level, moving_window::Log},
 };

@@ -3,13 +3,13 @@
 use aya_ebpf::{bindings::BPF_NOEXIST, btf_maps::LruHashMap, macros::btf_map};
 use limiter_common::{
     bucket::{ATTEMPTS, Decide, Search, Swap, UpdateOutcome},
-    owner::BucketKey,
+    key::BucketKey,
     table::{self, InsertOutcome, Line as _},
 };
 
 use super::{BucketLocation, line::MapLine, units::MapUnits};
 
-/// Each bucket is a line of one way. The key identifies the owner, so the fingerprint in the line
+/// Each bucket is a line of one way. The map's key is the bucket's key, so the fingerprint in the line
 /// is only the number of the unit. The loader sets the capacity.
 #[btf_map]
 static BUCKETS: LruHashMap<BucketKey, [u64; 2], 1> = LruHashMap::new();
@@ -75,7 +75,7 @@ pub(super) fn read(location: &mut BucketLocation) -> u64 {
     limiter_read_hash(location)
 }
 
-/// Implements [`limiter_common::bucket::BucketStore::swap`].
+/// Implements [`limiter_common::bucket::BucketTable::swap`].
 #[inline(always)]
 pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
     if location.table.way == LOOKED_UP {
@@ -85,7 +85,7 @@ pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u6
     }
 }
 
-/// Implements [`limiter_common::bucket::BucketStore::update`] with one look-up for each attempt.
+/// Implements [`limiter_common::bucket::BucketTable::update`] with one look-up for each attempt.
 #[inline(always)]
 pub(super) fn update(
     location: &mut BucketLocation,

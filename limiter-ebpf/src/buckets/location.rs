@@ -1,8 +1,8 @@
 //! The location of a bucket.
 
-use limiter_common::{owner::BucketKey, table::TableLocation};
+use limiter_common::{key::BucketKey, table::TableLocation};
 
-/// The handle of a bucket in either store.
+/// The handle of a bucket in either table.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct BucketLocation {

@@ -1,4 +1,4 @@
-//! Buckets, in the store that the policy's shape selects. The verifier removes the code of the other store.
+//! Buckets, in the table that the policy's features select. The verifier removes the code of the other table.
 
 pub(crate) mod atomic;
 mod hash;
@@ -11,11 +11,11 @@ mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
-    bucket::{self, BucketStore, Decide, Ending, Search, Swap, Transition, UpdateOutcome},
-    decide::{self, Charge, Intent, Outline, Plan, Workspace},
+    bucket::{self, BucketTable, Decide, Ending, Search, Swap, Transition, UpdateOutcome},
+    decide::{self, Charge, DecisionSteps, Intent, Plan, Scratch},
     judged::Packet,
+    key::BucketKey,
     limit::MAX_LIMITS,
-    owner::BucketKey,
     policy::Tables,
 };
 
@@ -23,20 +23,20 @@ pub(crate) use self::{line::MapLine, location::BucketLocation};
 use crate::{globals, tables::MapTables};
 
 #[btf_map]
-static WORKSPACE: PerCpuArray<Workspace<BucketLocation>, 1> = PerCpuArray::new();
+static SCRATCH: PerCpuArray<Scratch<BucketLocation>, 1> = PerCpuArray::new();
 
-/// This CPU's workspace for the current packet.
+/// This CPU's scratch memory for the current packet.
 #[inline(always)]
-pub(crate) fn workspace() -> Option<&'static mut Workspace<BucketLocation>> {
-    let workspace = WORKSPACE.get_ptr_mut(0)?;
+pub(crate) fn scratch() -> Option<&'static mut Scratch<BucketLocation>> {
+    let scratch = SCRATCH.get_ptr_mut(0)?;
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each
     // other on a CPU (the loader refuses kernels where they do), and each calls this once.
-    Some(unsafe { &mut *workspace })
+    Some(unsafe { &mut *scratch })
 }
 
-/// The buckets in one store, or in the one that the policy's shape selects. `WINDOWS`: limits may have other strategies
-/// than GCRA. `INLINE`: limits with a lower index are prepared without a call, unless their rate moves. The verifier
-/// walks the code once for each of them.
+/// The buckets in one table, or in the one that the policy's features select. `WINDOWS`: limits may have other
+/// strategies than GCRA. `INLINE`: limits with a lower index are prepared without a call, unless their rate moves. The
+/// verifier walks the code once for each of them.
 #[derive(Clone, Copy)]
 pub(crate) struct MapBuckets<
     const WINDOWS: bool,
@@ -44,7 +44,7 @@ pub(crate) struct MapBuckets<
     const INLINE: u32 = MAX_LIMITS,
 >;
 
-/// The store that the policy's shape selects.
+/// The table that the policy's features select.
 pub(crate) const IN_ANY: u32 = 0;
 const IN_TABLE: u32 = 1;
 const IN_HASH: u32 = 2;
@@ -60,7 +60,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> MapBuckets<WINDOW
     }
 }
 
-impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
+impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketTable
     for MapBuckets<WINDOWS, STORE, INLINE>
 {
     type Location = BucketLocation;
@@ -97,8 +97,8 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
         }
     }
 
-    /// In the store that the shape selects, it reads and swaps without a call. In the loop over attempts, where the
-    /// store is a constant, it calls: older verifiers compare all state that a round of a loop with calls leaves
+    /// In the table that the features select, it reads and swaps without a call. In the loop over attempts, where the
+    /// table is a constant, it calls: older verifiers compare all state that a round of a loop with calls leaves
     /// behind, and walk the loop once for each path through the round before.
     #[inline(always)]
     fn read(&self, location: &mut BucketLocation) -> u64 {
@@ -138,7 +138,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> BucketStore
     }
 }
 
-impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
+impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> DecisionSteps
     for MapBuckets<WINDOWS, STORE, INLINE>
 {
     const WINDOWS: bool = WINDOWS;
@@ -147,14 +147,14 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     fn prepare<T: Tables>(
         &self,
         tables: &T,
-        workspace: &mut Workspace<BucketLocation>,
+        scratch: &mut Scratch<BucketLocation>,
         limit_index: u32,
         is_moving: bool,
     ) -> u64 {
         if limit_index >= INLINE || is_moving {
-            limiter_prepare(workspace, limit_index)
+            limiter_prepare(scratch, limit_index)
         } else {
-            decide::prepare(self, tables, workspace, limit_index, false)
+            decide::prepare(self, tables, scratch, limit_index, false)
         }
     }
 
@@ -162,19 +162,19 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     fn keep_reserves<T: Tables>(
         &self,
         tables: &T,
-        workspace: &mut Workspace<BucketLocation>,
+        scratch: &mut Scratch<BucketLocation>,
         limits: u64,
     ) -> bool {
         // Most policies have no other reserving limit: returning from a function takes longer than this test.
-        let first = tables.shape().reserving.trailing_zeros();
+        let first = tables.features().reserving.trailing_zeros();
         let others = limits & !(1 << (first & 63));
-        (limits == others || decide::keep_reserve(tables, workspace, first))
-            && (others == 0 || limiter_keep_reserves(workspace, others) == 1)
+        (limits == others || decide::keep_reserve(tables, scratch, first))
+            && (others == 0 || limiter_keep_reserves(scratch, others) == 1)
     }
 
     #[inline(always)]
-    fn note_wanting<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32) {
-        limiter_note_wanting(packet, limit_index);
+    fn record_demand<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32) {
+        limiter_record_demand(packet, limit_index);
     }
 
     #[inline(always)]
@@ -208,61 +208,63 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> Outline
     }
 }
 
-/// Calls [`Outline::prepare`] for limits that are not prepared inline.
+/// Calls [`DecisionSteps::prepare`] for limits that are not prepared inline.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_prepare(workspace: *mut Workspace<BucketLocation>, limit_index: u32) -> u64 {
-    let shape = globals::shape();
+extern "C" fn limiter_prepare(scratch: *mut Scratch<BucketLocation>, limit_index: u32) -> u64 {
+    let features = globals::features();
     // SAFETY: as in `limiter_retry`.
-    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+    let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return 0;
     };
-    let is_moving = shape.is_moving(limit_index);
-    if shape.windows != 0 {
+    let is_moving = features.is_moving(limit_index);
+    if features.windows != 0 {
         let buckets = &MapBuckets::<true>;
-        decide::prepare(buckets, &MapTables, workspace, limit_index, is_moving)
-    } else if shape.reserving | shape.automatic | shape.in_common != 0 || shape.answers() {
+        decide::prepare(buckets, &MapTables, scratch, limit_index, is_moving)
+    } else if features.reserving | features.automatic | features.shared != 0 || features.answers() {
         let buckets = &MapBuckets::<false>;
-        decide::prepare(buckets, &MapTables, workspace, limit_index, is_moving)
+        decide::prepare(buckets, &MapTables, scratch, limit_index, is_moving)
     } else {
         // Older verifiers walk this function even if nothing calls it.
         0
     }
 }
 
-/// Calls [`Outline::keep_reserves`]; returns 1 for true.
+/// Calls [`DecisionSteps::keep_reserves`]; returns 1 for true.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_keep_reserves(workspace: *mut Workspace<BucketLocation>, limits: u64) -> u32 {
+extern "C" fn limiter_keep_reserves(scratch: *mut Scratch<BucketLocation>, limits: u64) -> u32 {
     // Older verifiers walk this function even if no limit reserves.
-    if globals::shape().reserving == 0 {
+    if globals::features().reserving == 0 {
         return 0;
     }
     // SAFETY: as in `limiter_retry`.
-    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+    let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return 0;
     };
-    u32::from(decide::keep_reserves(&MapTables, workspace, limits))
+    u32::from(decide::keep_reserves(&MapTables, scratch, limits))
 }
 
-/// Calls [`Outline::note_wanting`]; returns 0, because global functions must return a number.
+/// Calls [`DecisionSteps::record_demand`]; returns 0, because global functions must return a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_note_wanting(packet: *const Packet, limit_index: u32) -> u32 {
+extern "C" fn limiter_record_demand(packet: *const Packet, limit_index: u32) -> u32 {
     // Older verifiers walk this function even if the policy has no shared limit.
-    if globals::shape().in_common == 0 {
+    if globals::features().shared == 0 {
         return 0;
     }
-    // SAFETY: as in `limiter_retry`; the packet is part of the workspace, which the caller does not change meanwhile.
+    // SAFETY: as in `limiter_retry`; the packet is part of the scratch memory, which the caller does not change
+    // meanwhile.
     if let Some(packet) = unsafe { packet.as_ref() } {
-        decide::note_wanting(&MapTables, packet, limit_index);
+        decide::record_demand(&MapTables, packet, limit_index);
     }
     0
 }
 
-/// Calls [`Outline::retry`] in the table; takes the number of an [`Intent`] and returns the number of an [`UpdateOutcome`].
+/// Calls [`DecisionSteps::retry`] in the table; takes the number of an [`Intent`] and returns the number of an
+/// [`UpdateOutcome`].
 ///
-/// Like the other functions of the stores, it is a global function of the BPF object: the verifier walks it once, for
+/// Like the other functions of the tables, it is a global function of the BPF object: the verifier walks it once, for
 /// any arguments, not once for each limit and attempt. In the table, a passing packet with an existing bucket calls
 /// none of them, which saves the cost of returning.
 #[unsafe(no_mangle)]
@@ -271,7 +273,7 @@ extern "C" fn limiter_retry(charge: *mut Charge<BucketLocation>, intent: u32) ->
     retry_in::<IN_TABLE>(charge, intent)
 }
 
-/// The same for the hash map. One function for both stores would take more stack than either.
+/// The same for the hash map. One function for both tables would take more stack than either.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_retry_hash(charge: *mut Charge<BucketLocation>, intent: u32) -> u32 {
@@ -284,7 +286,7 @@ fn retry_in<const STORE: u32>(charge: *mut Charge<BucketLocation>, intent: u32) 
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the charge is
     // this CPU's, and the caller does not use it meanwhile.
     let updated = match unsafe { charge.as_mut() } {
-        // Older verifiers walk this function even if the buckets are in the other store.
+        // Older verifiers walk this function even if the buckets are in the other table.
         Some(charge) if in_table() == (STORE == IN_TABLE) => {
             decide::retry(&MapBuckets::<true, STORE>, charge, intent)
         }
@@ -293,8 +295,8 @@ fn retry_in<const STORE: u32>(charge: *mut Charge<BucketLocation>, intent: u32) 
     updated as u32
 }
 
-/// Calls [`Outline::decide_again`] in the table; takes the number of an [`Intent`], returns the state, and stores the
-/// number of the [`Ending`] in the plan.
+/// Calls [`DecisionSteps::decide_again`] in the table; takes the number of an [`Intent`], returns the state, and stores
+/// the number of the [`Ending`] in the plan.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_decide_again(
@@ -333,7 +335,7 @@ fn decide_again_in<const STORE: u32>(
     if in_table() != (STORE == IN_TABLE) {
         return state;
     }
-    let Transition { state, ending } = if globals::shape().windows == 0 {
+    let Transition { state, ending } = if globals::features().windows == 0 {
         let buckets = &MapBuckets::<false, STORE>;
         decide::decide_again(buckets, location, plan, intent, state)
     } else {
@@ -346,5 +348,5 @@ fn decide_again_in<const STORE: u32>(
 
 #[inline(always)]
 fn in_table() -> bool {
-    globals::shape().table_lines != 0
+    globals::features().table_lines != 0
 }

@@ -3,7 +3,7 @@
 
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
-    bucket::{BucketStore as _, Decide, Ending, Transition, UpdateOutcome},
+    bucket::{BucketTable as _, Decide, Ending, Transition, UpdateOutcome},
     strategy::Spend,
     table::{EVICTED, Order, OrderKind, TableLocation},
 };

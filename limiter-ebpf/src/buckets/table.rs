@@ -7,10 +7,10 @@ use aya_ebpf::{
 };
 use limiter_common::{
     bucket::{Search, Swap, UpdateOutcome},
-    counters::{LOSSY_EVICTIONS, STORE_COUNTERS},
-    owner::BucketKey,
-    table::{self, InsertOutcome, LineStore, TableLocation, WAYS, WhenFull},
-    unit::{KnownUnits, Unit},
+    counters::{LOSSY_EVICTIONS, TABLE_COUNTERS},
+    key::BucketKey,
+    table::{self, InsertOutcome, LineTable, TableLocation, WAYS, WhenFull},
+    unit::{Unit, UnitTable},
 };
 
 use super::{BucketLocation, line::MapLine, units::MapUnits};
@@ -22,7 +22,7 @@ use crate::globals;
 static TABLE: Array<[u64; 2 * WAYS], 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[btf_map]
-static STORE_COUNTS: PerCpuArray<u64, { STORE_COUNTERS as usize }> = PerCpuArray::new();
+static STORE_COUNTS: PerCpuArray<u64, { TABLE_COUNTERS as usize }> = PerCpuArray::new();
 
 #[inline(always)]
 fn line(index: u32) -> Option<MapLine<WAYS>> {
@@ -36,7 +36,7 @@ struct TimedTable {
     now_ns: u64,
 }
 
-impl KnownUnits for TimedTable {
+impl UnitTable for TimedTable {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         MapUnits.unit(number)
@@ -48,7 +48,7 @@ impl KnownUnits for TimedTable {
     }
 }
 
-impl LineStore for TimedTable {
+impl LineTable for TimedTable {
     #[inline(always)]
     fn now_ns(&self) -> u64 {
         self.now_ns
@@ -56,14 +56,14 @@ impl LineStore for TimedTable {
 
     #[inline(always)]
     fn has_odd_units(&self) -> bool {
-        globals::shape().odd_units == 1
+        globals::features().odd_units == 1
     }
 
     #[inline(always)]
     fn when_full(&self) -> WhenFull {
         const DENY_NEW: u32 = WhenFull::DenyNew as u32;
         const PASS_NEW: u32 = WhenFull::PassNew as u32;
-        match globals::shape().when_full {
+        match globals::features().when_full {
             DENY_NEW => WhenFull::DenyNew,
             PASS_NEW => WhenFull::PassNew,
             _ => WhenFull::Evict,
@@ -101,9 +101,9 @@ pub(super) fn find(
     search: &mut Search,
     location: &mut TableLocation,
 ) -> u64 {
-    let shape = globals::shape();
-    let lines = shape.table_lines;
-    table::find(&shape.hash_key, lines, line, key, unit, search, location)
+    let features = globals::features();
+    let lines = features.table_lines;
+    table::find(&features.hash_key, lines, line, key, unit, search, location)
 }
 
 /// Looks up a part of a bucket that [`find`] has looked up.
@@ -114,7 +114,7 @@ pub(super) fn find_part(
     unit: u32,
     location: &mut TableLocation,
 ) -> u64 {
-    let lines = globals::shape().table_lines;
+    let lines = globals::features().table_lines;
     table::find_part(lines, line, bucket, number, unit, location)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn read(location: &mut TableLocation) -> u64 {
     table::find_again(line, location)
 }
 
-/// Implements [`limiter_common::bucket::BucketStore::swap`].
+/// Implements [`limiter_common::bucket::BucketTable::swap`].
 #[inline(always)]
 pub(super) fn swap(location: &BucketLocation, now_ns: u64, seen: u64, wanted: u64) -> Swap {
     table::swap(

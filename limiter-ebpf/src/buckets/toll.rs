@@ -1,7 +1,7 @@
 //! The charge for a completed handshake.
 
 use limiter_common::{
-    bucket::{BucketStore as _, Search},
+    bucket::{BucketTable as _, Search},
     connection::{Token, Toll},
 };
 
@@ -39,7 +39,7 @@ impl DueToken {
 /// Takes a token from the table; returns 0.
 ///
 /// Like the one below, it is a global function of the BPF object: the verifier walks it once, for any arguments. One
-/// function for both stores would have two loops, and LLVM may enter one of them in the middle, which verifiers before
+/// function for both tables would have two loops, and LLVM may enter one of them in the middle, which verifiers before
 /// Linux 6.8 refuse.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -60,7 +60,7 @@ fn take_in<const STORE: u32>(due: *mut DueToken) -> u32 {
     // it meanwhile.
     if let Some(due) = unsafe { due.as_mut() }
         // Older verifiers walk this function even if the policy has no such limits, or another store.
-        && globals::shape().handshakes != 0
+        && globals::features().handshakes != 0
         && in_table() == (STORE == IN_TABLE)
     {
         let DueToken { location, token } = due;

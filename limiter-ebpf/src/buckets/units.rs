@@ -1,7 +1,7 @@
 //! The units that states count in, by number.
 
 use aya_ebpf::{bindings::BPF_F_RDONLY_PROG, btf_maps::Array, macros::btf_map};
-use limiter_common::unit::{KnownUnits, MAX_UNITS, Unit};
+use limiter_common::unit::{MAX_UNITS, Unit, UnitTable};
 
 /// The units of all policies with buckets in these maps: shared just like the buckets.
 #[btf_map]
@@ -9,7 +9,7 @@ static UNITS: Array<Unit, { MAX_UNITS as usize }, { BPF_F_RDONLY_PROG as usize }
 
 pub(super) struct MapUnits;
 
-impl KnownUnits for MapUnits {
+impl UnitTable for MapUnits {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         UNITS.get(number)
@@ -29,21 +29,21 @@ impl KnownUnits for MapUnits {
 /// The same units, without calls.
 struct InlinedUnits;
 
-impl KnownUnits for InlinedUnits {
+impl UnitTable for InlinedUnits {
     #[inline(always)]
     fn unit(&self, number: u32) -> Option<&Unit> {
         UNITS.get(number)
     }
 }
 
-/// Implements [`KnownUnits::exchange`].
+/// Implements [`UnitTable::exchange`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_exchange_units(from: u32, to: u32, now_ns: u64, state: u64) -> u64 {
     InlinedUnits.exchange(from, to, now_ns, state)
 }
 
-/// Implements [`KnownUnits::weight`].
+/// Implements [`UnitTable::weight`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_weight(unit: u32, now_ns: u64, state: u64) -> u64 {

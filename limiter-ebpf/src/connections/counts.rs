@@ -1,8 +1,8 @@
-//! The number of open connections of each owner.
+//! The number of open connections of each key.
 
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
-    Place,
+    CountId,
     count::{self, Counts},
     line::{SLOTS, SlotMatches, line_of, slot_of},
 };
@@ -29,8 +29,8 @@ fn line(line: u32) -> Option<Words> {
 
 impl Counts for MapCounts {
     #[inline(always)]
-    fn search(&self, line: u32, place: Place) -> SlotMatches {
-        SlotMatches::of_number(limiter_look_at_counts(line, place.0))
+    fn search(&self, line: u32, count_id: CountId) -> SlotMatches {
+        SlotMatches::of_number(limiter_search_counts(line, count_id.0))
     }
 
     #[inline(always)]
@@ -49,13 +49,13 @@ impl Counts for MapCounts {
     }
 
     #[inline(always)]
-    fn try_to_add(&self, place: Place, attempt: u32) -> u32 {
-        limiter_try_to_count(place.0, attempt)
+    fn try_to_add(&self, count_id: CountId, attempt: u32) -> u32 {
+        limiter_try_to_count(count_id.0, attempt)
     }
 
     #[inline(always)]
-    fn add(&self, place: Place) -> Option<u32> {
-        limiter_add_connection(place.0).checked_sub(1)
+    fn add(&self, count_id: CountId) -> Option<u32> {
+        limiter_add_connection(count_id.0).checked_sub(1)
     }
 
     #[inline(always)]
@@ -64,11 +64,11 @@ impl Counts for MapCounts {
     }
 }
 
-/// The number of open connections at a place.
+/// The number of open connections under a count id.
 #[inline(always)]
-pub(super) fn open(place: Place) -> u64 {
-    let [first, second] = place.lines();
-    limiter_open_in_line(first, place.0) + limiter_open_in_line(second, place.0)
+pub(super) fn open(count_id: CountId) -> u64 {
+    let [first, second] = count_id.lines();
+    limiter_open_in_line(first, count_id.0) + limiter_open_in_line(second, count_id.0)
 }
 
 /// Calls [`count::open_in`].
@@ -76,29 +76,29 @@ pub(super) fn open(place: Place) -> u64 {
 /// Like the functions below, it is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_open_in_line(number: u32, place: u64) -> u64 {
-    line(number).map_or(0, |line| count::open_in(&line, Place(place)))
+extern "C" fn limiter_open_in_line(number: u32, count_id: u64) -> u64 {
+    line(number).map_or(0, |line| count::open_in(&line, CountId(count_id)))
 }
 
 /// Calls [`count::search`]; returns the [`SlotMatches`] as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_look_at_counts(number: u32, place: u64) -> u32 {
-    line(number).map_or(0, |line| count::search(&line, Place(place)).number())
+extern "C" fn limiter_search_counts(number: u32, count_id: u64) -> u32 {
+    line(number).map_or(0, |line| count::search(&line, CountId(count_id)).number())
 }
 
 /// Calls [`count::add`]; returns the index plus 1, or 0 for none.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_add_connection(place: u64) -> u32 {
-    count::add(&MapCounts, Place(place)).map_or(0, |at| at + 1)
+extern "C" fn limiter_add_connection(count_id: u64) -> u32 {
+    count::add(&MapCounts, CountId(count_id)).map_or(0, |at| at + 1)
 }
 
 /// Calls [`count::try_to_add`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_try_to_count(place: u64, attempt: u32) -> u32 {
-    count::try_to_add(&MapCounts, Place(place), attempt)
+extern "C" fn limiter_try_to_count(count_id: u64, attempt: u32) -> u32 {
+    count::try_to_add(&MapCounts, CountId(count_id), attempt)
 }
 
 /// Calls [`count::take_off`]; returns 0.

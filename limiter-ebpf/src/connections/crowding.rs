@@ -1,4 +1,4 @@
-//! The last time at which an owner had no room for another connection.
+//! The last time at which a key had no room for another connection.
 
 use aya_ebpf::{btf_maps::Array, macros::btf_map};
 use limiter_common::{

@@ -6,7 +6,7 @@ use crate::{buckets::toll::DueToken, globals, tables::MapTables};
 
 #[inline(always)]
 pub(crate) fn are_limited() -> bool {
-    globals::shape().handshakes != 0
+    globals::features().handshakes != 0
 }
 
 /// Charges a handshake, completed at the time `now_ns`, to each limit that counts it.

@@ -2,8 +2,8 @@
 
 mod counts;
 mod crowding;
+mod entries;
 pub(crate) mod handshakes;
-mod notes;
 pub(crate) mod orders;
 mod queues;
 mod words;
@@ -11,153 +11,150 @@ mod words;
 use aya_ebpf::programs::XdpContext;
 use limiter_common::{
     connection::{
-        self, Ends, Entrance, Place, Places, Refusals,
+        self, CountId, CountIds, Ends, Entrance, Refusals,
         queue::{Flow, Turn},
     },
-    decide::Workspace,
+    decide::Scratch,
     packet::NameMatch,
 };
 
 use crate::{buckets::BucketLocation, globals, server_names, socket, tables::MapTables};
 
-/// Records the limits without room for the connection that the workspace's packet would open.
+/// Records the limits without room for the connection that the current packet would open.
 ///
 /// A limit without room refuses the last segment of a handshake just like the first one: otherwise all handshakes
 /// admitted together would become connections.
 #[inline(always)]
-pub(crate) fn note_full(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
-    let shape = globals::shape();
+pub(crate) fn record_full_limits(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) {
+    let features = globals::features();
     // Most packets of most policies return here: a call takes ten nanoseconds.
-    if !workspace.may_be_refused(shape) {
-        return workspace.set_refusals(Refusals::default());
+    if !scratch.may_be_refused(features) {
+        return scratch.set_refusals(Refusals::default());
     }
-    let opens = workspace.opens(shape);
-    if !opens && !crowding::may_overshoot(workspace.now_ns()) {
-        return workspace.set_refusals(Refusals::default());
+    let opens = scratch.opens(features);
+    if !opens && !crowding::may_overshoot(scratch.now_ns()) {
+        return scratch.set_refusals(Refusals::default());
     }
-    let mut full = limiter_full_connections(workspace);
+    let mut full = limiter_full_connections(scratch);
     if !opens {
-        full &= !shape.observing;
-        if full != 0 && !socket::state(context, workspace.facts()).may_open() {
+        full &= !features.observing;
+        if full != 0 && !socket::state(context, scratch.facts()).may_open() {
             full = 0;
         }
     }
-    let refusals = if opens && shape.queueing != 0 {
-        let entrance = MapEntrance { workspace };
-        workspace.stand_in_line(&MapTables, full, &entrance)
+    let refusals = if opens && features.queueing != 0 {
+        let entrance = MapEntrance { scratch };
+        scratch.stand_in_line(&MapTables, full, &entrance)
     } else {
-        let waiting = full & shape.queueing;
+        let waiting = full & features.queueing;
         Refusals { full, waiting }
     };
-    workspace.set_refusals(refusals);
-    if workspace.is_made_to_wait(shape) {
-        limiter_make_wait(workspace);
+    scratch.set_refusals(refusals);
+    if scratch.is_made_to_wait(features) {
+        limiter_make_wait(scratch);
     }
 }
 
-/// Marks the connection of the workspace's packet as waiting for its place; returns 0.
+/// Marks the connection of the current packet as waiting for admission; returns 0.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_make_wait(workspace: *const Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_make_wait(scratch: *const Scratch<BucketLocation>) -> u64 {
     // Older verifiers walk this function even if the policy has no such limits.
-    if globals::shape().named_connections() == 0 {
+    if globals::features().named_connections() == 0 {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is
-    // this CPU's, and the caller does not change it meanwhile.
-    if let Some(workspace) = unsafe { workspace.as_ref() } {
-        server_names::make_wait(&workspace.ends());
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the scratch memory
+    // is this CPU's, and the caller does not change it meanwhile.
+    if let Some(scratch) = unsafe { scratch.as_ref() } {
+        server_names::make_wait(&scratch.ends());
     }
     0
 }
 
-/// Calls [`Workspace::full_limits`].
+/// Calls [`Scratch::full_limits`].
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_full_connections(workspace: *const Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_full_connections(scratch: *const Scratch<BucketLocation>) -> u64 {
     // Older verifiers walk this function even if the policy has no such limits.
-    if globals::shape().connections == 0 {
+    if globals::features().connections == 0 {
         return 0;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is
-    // this CPU's, and the caller does not change it meanwhile.
-    match unsafe { workspace.as_ref() } {
-        Some(workspace) => workspace.full_limits(&MapTables, counts::open),
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the scratch memory
+    // is this CPU's, and the caller does not change it meanwhile.
+    match unsafe { scratch.as_ref() } {
+        Some(scratch) => scratch.full_limits(&MapTables, counts::open),
         None => 0,
     }
 }
 
-/// Calls [`Workspace::connection_hash`].
+/// Calls [`Scratch::connection_hash`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_connection_hash(workspace: *const Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_connection_hash(scratch: *const Scratch<BucketLocation>) -> u64 {
     // SAFETY: as above.
-    match unsafe { workspace.as_ref() } {
-        Some(workspace) => workspace.connection_hash(&MapTables),
+    match unsafe { scratch.as_ref() } {
+        Some(scratch) => scratch.connection_hash(&MapTables),
         None => 0,
     }
 }
 
 /// Reads the maps, by functions that the verifier walks once.
 struct MapEntrance<'w> {
-    workspace: &'w Workspace<BucketLocation>,
+    scratch: &'w Scratch<BucketLocation>,
 }
 
 impl Entrance for MapEntrance<'_> {
     #[inline(always)]
-    fn place_at(&self, limit_index: u32) -> Option<Place> {
-        match limiter_connection_place(self.workspace, limit_index) {
+    fn count_id_at(&self, limit_index: u32) -> Option<CountId> {
+        match limiter_count_id(self.scratch, limit_index) {
             0 => None,
-            place => Some(Place(place)),
+            count_id => Some(CountId(count_id)),
         }
     }
 
     #[inline(always)]
-    fn open(&self, place: Place) -> u64 {
-        counts::open(place)
+    fn open(&self, count_id: CountId) -> u64 {
+        counts::open(count_id)
     }
 
     #[inline(always)]
-    fn waiting(&self, index: usize, place: Place) -> u64 {
-        queues::waiting(index, place, self.workspace.now_ns())
+    fn waiting(&self, index: usize, count_id: CountId) -> u64 {
+        queues::waiting(index, count_id, self.scratch.now_ns())
     }
 
     #[inline(always)]
-    fn turn(&self, index: usize, place: Place, room: u64) -> Turn {
-        let connection = limiter_connection_hash(self.workspace);
-        let flow = Flow::new(connection, globals::shape().queues[index].limit);
-        queues::turn(index, place, flow, room, self.workspace.now_ns())
+    fn turn(&self, index: usize, count_id: CountId, room: u64) -> Turn {
+        let connection = limiter_connection_hash(self.scratch);
+        let flow = Flow::new(connection, globals::features().queues[index].limit);
+        queues::turn(index, count_id, flow, room, self.scratch.now_ns())
     }
 }
 
-/// Calls [`Workspace::place_at`]; returns 0 for none.
+/// Calls [`Scratch::place_at`]; returns 0 for none.
 ///
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_connection_place(
-    workspace: *const Workspace<BucketLocation>,
-    limit_index: u32,
-) -> u64 {
+extern "C" fn limiter_count_id(scratch: *const Scratch<BucketLocation>, limit_index: u32) -> u64 {
     // As above.
-    if globals::shape().queueing == 0 {
+    if globals::features().queueing == 0 {
         return 0;
     }
     // SAFETY: as above.
-    let workspace = unsafe { workspace.as_ref() };
-    workspace
-        .and_then(|workspace| workspace.place_at(&MapTables, limit_index))
-        .map_or(0, |place| place.0)
+    let scratch = unsafe { scratch.as_ref() };
+    scratch
+        .and_then(|scratch| scratch.count_id_at(&MapTables, limit_index))
+        .map_or(0, |count_id| count_id.0)
 }
 
-/// Counts an open connection at the places that the policy gives it, and only there. It has no effect on one already
-/// counted there.
+/// Counts an open connection under the count ids that the policy gives it, and only there. It has no effect on one
+/// already counted there.
 #[inline(always)]
 pub(crate) fn opened(cookie: u64, ends: &Ends) {
     settle(cookie, ends);
@@ -165,12 +162,12 @@ pub(crate) fn opened(cookie: u64, ends: &Ends) {
     queues::leave(ends, false);
 }
 
-/// [`opened`] for a connection that another CPU may be giving its place by name at the same moment.
+/// [`opened`] for a connection that another CPU may be admitting by name at the same moment.
 #[inline(always)]
 pub(crate) fn recount(cookie: u64, ends: &Ends) {
     for _ in 0..2 {
         settle(cookie, ends);
-        // If the other CPU has given the connection its place since this one read it, settling has removed that count.
+        // If the other CPU has admitted the connection since this one read it, settling has removed that count.
         // To settle a connection twice that was in service before changes nothing.
         if limiter_is_in_service(ends) == 0 {
             break;
@@ -180,14 +177,14 @@ pub(crate) fn recount(cookie: u64, ends: &Ends) {
     queues::leave(ends, false);
 }
 
-/// Gives the connection of the workspace's packet its place by name. It is marked as in service first: so a CPU that
+/// Gives the connection of the current packet its count id by name. It is marked as in service first: so a CPU that
 /// settles it at the same time sees the mark, or settles before.
 #[inline(always)]
-pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
-    if globals::shape().named_connections() == 0 {
+pub(crate) fn admit(scratch: &Scratch<BucketLocation>) {
+    if globals::features().named_connections() == 0 {
         return;
     }
-    let ends = workspace.ends();
+    let ends = scratch.ends();
     if let Some(cookie) = server_names::serve(&ends) {
         settle(cookie, &ends);
         queues::leave(&ends, true);
@@ -196,10 +193,10 @@ pub(crate) fn take_place(workspace: &Workspace<BucketLocation>) {
 
 #[inline(always)]
 fn settle(cookie: u64, ends: &Ends) {
-    let mut places = Places::NONE;
+    let mut count_ids = CountIds::NONE;
     let (limits, name) = (limiter_limits_of_name(ends), limiter_number_of_name(ends));
-    limiter_find_places(ends, limits, name, &raw mut places);
-    notes::settle(cookie, &places);
+    limiter_find_count_ids(ends, limits, name, &raw mut count_ids);
+    entries::settle(cookie, &count_ids);
 }
 
 /// Calls [`server_names::is_in_service`]; returns 1 for true.
@@ -209,7 +206,7 @@ fn settle(cookie: u64, ends: &Ends) {
 #[inline(never)]
 extern "C" fn limiter_is_in_service(ends: *const Ends) -> u32 {
     // As above.
-    if globals::shape().named_connections() == 0 {
+    if globals::features().named_connections() == 0 {
         return 0;
     }
     // SAFETY: as above.
@@ -239,30 +236,30 @@ extern "C" fn limiter_number_of_name(ends: *const Ends) -> u64 {
     ends.map_or(0, |ends| server_names::counted_as(ends).zone)
 }
 
-/// Finds the places of a connection by the policy. `limits` count it by its name, which belongs to the policy's name
+/// Finds the count ids of a connection by the policy. `limits` count it by its name, which belongs to the policy's name
 /// with the number `name`. Returns 0.
 ///
 /// As above. It has a stack of its own, because it needs much, and its callees too.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_places(
+extern "C" fn limiter_find_count_ids(
     ends: *const Ends,
     limits: u64,
     name: u64,
-    places: *mut Places,
+    count_ids: *mut CountIds,
 ) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns both and does not
     // use them meanwhile.
-    let (ends, places) = unsafe { (ends.as_ref(), places.as_mut()) };
-    if let (Some(ends), Some(places)) = (ends.filter(|_| are_counted()), places)
+    let (ends, count_ids) = unsafe { (ends.as_ref(), count_ids.as_mut()) };
+    if let (Some(ends), Some(count_ids)) = (ends.filter(|_| are_counted()), count_ids)
         && !ends.are_both_own()
     {
-        let asked = NameMatch {
+        let name_match = NameMatch {
             limits,
             zone: name,
             ..NameMatch::NOTHING
         };
-        connection::find_places(&MapTables, ends, &asked, places);
+        connection::find_count_ids(&MapTables, ends, &name_match, count_ids);
     }
     0
 }
@@ -270,10 +267,10 @@ extern "C" fn limiter_find_places(
 /// Subtracts a closed connection from the counts, if it was counted.
 #[inline(always)]
 pub(crate) fn closed(cookie: u64) {
-    notes::close(cookie);
+    entries::close(cookie);
 }
 
 #[inline(always)]
 pub(crate) fn are_counted() -> bool {
-    globals::shape().connections != 0
+    globals::features().connections != 0
 }

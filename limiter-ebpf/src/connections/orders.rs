@@ -2,7 +2,7 @@
 //! ones that no event reported.
 
 use aya_ebpf::{macros::xdp, programs::XdpContext};
-use limiter_common::connection::{ConnectionOrder, Place};
+use limiter_common::connection::{ConnectionOrder, CountId};
 
 use super::{are_counted, closed, handshakes, queues, recount};
 
@@ -31,7 +31,7 @@ fn limiter_recount(context: XdpContext) -> u32 {
         _ if !are_counted() => return 0,
         ConnectionOrder::OPEN => recount(order.of, &ends),
         ConnectionOrder::CLOSED => closed(order.of),
-        ConnectionOrder::SWEEP => queues::sweep(Place(order.of)),
+        ConnectionOrder::SWEEP => queues::sweep(CountId(order.of)),
         _ => return 0,
     }
     1

@@ -8,7 +8,7 @@ use aya_ebpf::{
 use limiter_common::{
     clock::Clock as _,
     connection::{
-        self, Ends, Place,
+        self, CountId, Ends,
         queue::{
             self, Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey,
             Turn,
@@ -24,7 +24,7 @@ use crate::{
     tables::MapTables,
 };
 
-/// The queues, by their place. The loader sets the capacity of this map and of the next three.
+/// The queues, by their count id. The loader sets the capacity of this map and of the next three.
 #[btf_map]
 static QUEUES: HashMap<u64, Queue, 1> = HashMap::new();
 
@@ -51,16 +51,16 @@ const FIRST_SYN_LINES: u32 = queue::FIRST_TRY_LINES;
 
 struct MapQueues;
 
-/// The map's queue at a place.
+/// The map's queue under a count id.
 #[inline(always)]
-fn element(place: Place) -> Option<*mut Queue> {
-    QUEUES.get_ptr_mut(place.0)
+fn element(count_id: CountId) -> Option<*mut Queue> {
+    QUEUES.get_ptr_mut(count_id.0)
 }
 
 impl Queues for MapQueues {
     #[inline(always)]
-    fn queue(&self, place: Place) -> Queue {
-        let Some(queue) = element(place) else {
+    fn queue(&self, count_id: CountId) -> Queue {
+        let Some(queue) = element(count_id) else {
             return Queue::default();
         };
         // SAFETY: an element of the map, and its aligned words are only changed atomically. An element removed
@@ -76,14 +76,14 @@ impl Queues for MapQueues {
     }
 
     #[inline(always)]
-    fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64> {
-        let queue = if let Some(queue) = element(place) {
+    fn next_number(&self, settings: &QueueSettings, count_id: CountId, now_ns: u64) -> Option<u64> {
+        let queue = if let Some(queue) = element(count_id) {
             queue
         } else {
             let queue = Queue::new(settings, now_ns);
             // If another CPU was faster, its queue is used.
-            let _ = QUEUES.insert(place.0, queue, u64::from(BPF_NOEXIST));
-            element(place)?
+            let _ = QUEUES.insert(count_id.0, queue, u64::from(BPF_NOEXIST));
+            element(count_id)?
         };
         // SAFETY: as above.
         unsafe {
@@ -93,8 +93,8 @@ impl Queues for MapQueues {
     }
 
     #[inline(always)]
-    fn move_up(&self, place: Place, number: u64) {
-        if let Some(queue) = element(place) {
+    fn move_up(&self, count_id: CountId, number: u64) {
+        if let Some(queue) = element(count_id) {
             // SAFETY: as above.
             unsafe { atomic::compare_and_swap(&raw mut (*queue).head, number, number + 1) };
         }
@@ -142,24 +142,24 @@ impl Queues for MapQueues {
 
     #[inline(always)]
     fn is_gone(&self, settings: &QueueSettings, key: TicketKey, now_ns: u64) -> bool {
-        limiter_is_gone(settings.limit, key.place, key.number, now_ns) == 1
+        limiter_is_gone(settings.limit, key.count_id, key.number, now_ns) == 1
     }
 
     #[inline(always)]
-    fn ahead(&self, settings: &QueueSettings, place: Place, number: u64, now_ns: u64) -> u64 {
-        limiter_ahead(settings.limit, place.0, number, now_ns)
+    fn ahead(&self, settings: &QueueSettings, count_id: CountId, number: u64, now_ns: u64) -> u64 {
+        limiter_ahead(settings.limit, count_id.0, number, now_ns)
     }
 
     #[inline(always)]
     fn take_ticket(
         &self,
         settings: &QueueSettings,
-        place: Place,
+        count_id: CountId,
         flow: Flow,
         age_ns: u64,
         now_ns: u64,
     ) -> bool {
-        limiter_take_ticket(settings.limit, place.0, flow.0, age_ns, now_ns) == 1
+        limiter_take_ticket(settings.limit, count_id.0, flow.0, age_ns, now_ns) == 1
     }
 
     #[inline(always)]
@@ -195,11 +195,11 @@ fn add(settings: &QueueSettings, word: usize, number: u64) {
 /// Calls [`queue::turn`] of the queue at an index, in its two parts, because both together take more stack.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "indices are below eight")]
-pub(super) fn turn(index: usize, place: Place, flow: Flow, room: u64, now_ns: u64) -> Turn {
+pub(super) fn turn(index: usize, count_id: CountId, flow: Flow, room: u64, now_ns: u64) -> Turn {
     let index = index as u32;
-    let mut turn = limiter_enter_by_ticket(index, place.0, flow.0, room, now_ns);
+    let mut turn = limiter_enter_by_ticket(index, count_id.0, flow.0, room, now_ns);
     if turn == NO_TICKET {
-        turn = limiter_enter_behind(index, place.0, flow.0, room, now_ns);
+        turn = limiter_enter_behind(index, count_id.0, flow.0, room, now_ns);
     }
     Turn::of_number(turn)
 }
@@ -207,11 +207,11 @@ pub(super) fn turn(index: usize, place: Place, flow: Flow, room: u64, now_ns: u6
 /// In place of a [`Turn`]: the client has no ticket.
 const NO_TICKET: u32 = Turn::Later as u32 + 1;
 
-/// The number of clients that wait at a place, by the queue at an index.
+/// The number of clients that wait under a count id, by the queue at an index.
 #[inline(always)]
-pub(super) fn waiting(index: usize, place: Place, now_ns: u64) -> u64 {
-    let settings = &globals::shape().queues[index % connection::MOST_LIMITS];
-    MapQueues.ahead(settings, place, u64::MAX, now_ns)
+pub(super) fn waiting(index: usize, count_id: CountId, now_ns: u64) -> u64 {
+    let settings = &globals::features().queues[index % connection::MOST_LIMITS];
+    MapQueues.ahead(settings, count_id, u64::MAX, now_ns)
 }
 
 /// Calls [`queue::enter_by_ticket`]; returns the number of the [`Turn`], or [`NO_TICKET`].
@@ -221,19 +221,19 @@ pub(super) fn waiting(index: usize, place: Place, now_ns: u64) -> u64 {
 #[inline(never)]
 extern "C" fn limiter_enter_by_ticket(
     index: u32,
-    place: u64,
+    count_id: u64,
     flow: u64,
     room: u64,
     now_ns: u64,
 ) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // Older verifiers walk this function even if the policy has no queues.
-    if shape.queueing == 0 {
+    if features.queueing == 0 {
         return 0;
     }
-    let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
-    let (place, flow) = (Place(place), Flow(flow));
-    match queue::enter_by_ticket(&MapQueues, settings, place, flow, room, now_ns) {
+    let settings = &features.queues[index as usize % connection::MOST_LIMITS];
+    let (count_id, flow) = (CountId(count_id), Flow(flow));
+    match queue::enter_by_ticket(&MapQueues, settings, count_id, flow, room, now_ns) {
         Some(turn) => turn as u32,
         None => NO_TICKET,
     }
@@ -246,19 +246,19 @@ extern "C" fn limiter_enter_by_ticket(
 #[inline(never)]
 extern "C" fn limiter_enter_behind(
     index: u32,
-    place: u64,
+    count_id: u64,
     flow: u64,
     room: u64,
     now_ns: u64,
 ) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if shape.queueing == 0 {
+    if features.queueing == 0 {
         return 0;
     }
-    let settings = &shape.queues[index as usize % connection::MOST_LIMITS];
-    let (place, flow) = (Place(place), Flow(flow));
-    queue::enter_behind(&MapQueues, settings, place, flow, room, now_ns) as u32
+    let settings = &features.queues[index as usize % connection::MOST_LIMITS];
+    let (count_id, flow) = (CountId(count_id), Flow(flow));
+    queue::enter_behind(&MapQueues, settings, count_id, flow, room, now_ns) as u32
 }
 
 /// Calls [`queue::take_ticket`] of the queue of a limit; returns 1 for true.
@@ -268,20 +268,20 @@ extern "C" fn limiter_enter_behind(
 #[inline(never)]
 extern "C" fn limiter_take_ticket(
     limit: u64,
-    place: u64,
+    count_id: u64,
     flow: u64,
     age_ns: u64,
     now_ns: u64,
 ) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if shape.queueing == 0 {
+    if features.queueing == 0 {
         return 0;
     }
-    let settings = &shape.queue_of(limit);
-    let (place, flow) = (Place(place), Flow(flow));
+    let settings = &features.queue_of(limit);
+    let (count_id, flow) = (CountId(count_id), Flow(flow));
     u32::from(queue::take_ticket(
-        &MapQueues, settings, place, flow, age_ns, now_ns,
+        &MapQueues, settings, count_id, flow, age_ns, now_ns,
     ))
 }
 
@@ -290,14 +290,14 @@ extern "C" fn limiter_take_ticket(
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_is_gone(limit: u64, place: u64, number: u64, now_ns: u64) -> u32 {
-    let shape = globals::shape();
+extern "C" fn limiter_is_gone(limit: u64, count_id: u64, number: u64, now_ns: u64) -> u32 {
+    let features = globals::features();
     // As above.
-    if shape.queueing == 0 {
+    if features.queueing == 0 {
         return 1;
     }
-    let settings = &shape.queue_of(limit);
-    let key = TicketKey { place, number };
+    let settings = &features.queue_of(limit);
+    let key = TicketKey { count_id, number };
     u32::from(queue::is_gone(&MapQueues, settings, key, now_ns))
 }
 
@@ -306,22 +306,22 @@ extern "C" fn limiter_is_gone(limit: u64, place: u64, number: u64, now_ns: u64) 
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_ahead(limit: u64, place: u64, number: u64, now_ns: u64) -> u64 {
-    let shape = globals::shape();
+extern "C" fn limiter_ahead(limit: u64, count_id: u64, number: u64, now_ns: u64) -> u64 {
+    let features = globals::features();
     // As above.
-    if shape.queueing == 0 {
+    if features.queueing == 0 {
         return 0;
     }
-    let settings = &shape.queue_of(limit);
-    queue::ahead(&MapQueues, settings, Place(place), number, now_ns)
+    let settings = &features.queue_of(limit);
+    queue::ahead(&MapQueues, settings, CountId(count_id), number, now_ns)
 }
 
-/// Removes an established connection from the queues in which its client waited; from the queues by name only if it has
-/// its place there.
+/// Removes an established connection from the queues in which its client waited; from the queues by name only if it is
+/// admitted there.
 #[inline(always)]
-pub(super) fn leave(ends: &Ends, has_place: bool) {
-    if globals::shape().queueing != 0 {
-        limiter_leave_queues(ends, has_place.into());
+pub(super) fn leave(ends: &Ends, is_admitted: bool) {
+    if globals::features().queueing != 0 {
+        limiter_leave_queues(ends, is_admitted.into());
     }
 }
 
@@ -330,21 +330,21 @@ pub(super) fn leave(ends: &Ends, has_place: bool) {
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_leave_queues(ends: *const Ends, has_place: u32) -> u32 {
-    let shape = globals::shape();
+extern "C" fn limiter_leave_queues(ends: *const Ends, is_admitted: u32) -> u32 {
+    let features = globals::features();
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
-    let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| shape.queueing != 0) else {
+    let Some(ends) = (unsafe { ends.as_ref() }).filter(|_| features.queueing != 0) else {
         return 0;
     };
-    let connection = ends.hash(&shape.hash_key);
+    let connection = ends.hash(&features.hash_key);
     let now_ns = KernelClock.now();
-    let left = if has_place == 0 {
-        shape.queueing & !shape.by_server_name
+    let left = if is_admitted == 0 {
+        features.queueing & !features.by_server_name
     } else {
-        shape.queueing
+        features.queueing
     };
-    let mut rest = shape.connections;
-    for settings in &shape.queues {
+    let mut rest = features.connections;
+    for settings in &features.queues {
         let bit = rest & rest.wrapping_neg();
         rest ^= bit;
         if left & bit != 0 {
@@ -355,10 +355,10 @@ extern "C" fn limiter_leave_queues(ends: *const Ends, has_place: u32) -> u32 {
     0
 }
 
-/// Removes expired tickets from the queue at a place, and the queue if it is unused.
+/// Removes expired tickets from the queue under a count id, and the queue if it is unused.
 #[inline(always)]
-pub(super) fn sweep(place: Place) {
-    limiter_sweep_queue(place.0);
+pub(super) fn sweep(count_id: CountId) {
+    limiter_sweep_queue(count_id.0);
 }
 
 /// Does [`sweep`]; returns 0.
@@ -366,17 +366,17 @@ pub(super) fn sweep(place: Place) {
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_sweep_queue(place: u64) -> u32 {
+extern "C" fn limiter_sweep_queue(count_id: u64) -> u32 {
     // As above.
-    if globals::shape().queueing == 0 {
+    if globals::features().queueing == 0 {
         return 0;
     }
-    let place = Place(place);
+    let count_id = CountId(count_id);
     let now_ns = KernelClock.now();
-    let settings = globals::shape().queue_of(MapQueues.queue(place).limit);
-    MapQueues.ahead(&settings, place, u64::MAX, now_ns);
-    if MapQueues.queue(place).is_unused(now_ns) {
-        let _ = QUEUES.remove(place.0);
+    let settings = globals::features().queue_of(MapQueues.queue(count_id).limit);
+    MapQueues.ahead(&settings, count_id, u64::MAX, now_ns);
+    if MapQueues.queue(count_id).is_unused(now_ns) {
+        let _ = QUEUES.remove(count_id.0);
     }
     0
 }

@@ -6,7 +6,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    ban::{Ban, BanKey, BanStore, Filter, Hits, LENGTH_WORDS},
+    ban::{Ban, BanKey, BanLookup, Filter, Hits, LENGTH_WORDS},
     counters::Traffic,
 };
 
@@ -52,7 +52,7 @@ pub(super) fn count_hit(key: &BanKey, traffic: Traffic) {
 
 pub(super) struct MapBans;
 
-impl BanStore for MapBans {
+impl BanLookup for MapBans {
     #[inline(always)]
     fn lengths(&self, word: u32) -> u64 {
         match BAN_LENGTHS.get(word) {

@@ -1,8 +1,8 @@
 //! Reputations of sources, in maps that all instances of the program share.
 
 mod bans;
+mod cached_names;
 mod cookies;
-mod known_names;
 mod own;
 mod sieves;
 
@@ -15,9 +15,9 @@ use limiter_common::{
     counters::Traffic,
     decide::Verdict,
     judged::Packet,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     reputation::Reputation,
-    sources::StandingStore,
+    sources::StandingTable,
 };
 
 use self::{bans::MapBans, own::MapOwnAddresses};
@@ -27,7 +27,7 @@ pub(crate) struct MapReputation;
 
 impl Reputation for MapReputation {
     #[inline(always)]
-    fn sources(&self) -> &impl StandingStore {
+    fn sources(&self) -> &impl StandingTable {
         &MapStanding
     }
 
@@ -52,13 +52,13 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn knows_name(&self, _shape: &Shape, hash: u64, now_ns: u64) -> bool {
-        known_names::limiter_knows_name(hash, now_ns) == 1
+    fn is_name_cached(&self, _features: &Features, hash: u64, now_ns: u64) -> bool {
+        cached_names::limiter_is_name_cached(hash, now_ns) == 1
     }
 
     #[inline(always)]
-    fn enter_name(&self, _shape: &Shape, hash: u64, now_ns: u64) {
-        known_names::limiter_keep_name(hash, now_ns);
+    fn enter_name(&self, _features: &Features, hash: u64, now_ns: u64) {
+        cached_names::limiter_keep_name(hash, now_ns);
     }
 
     #[inline(always)]

@@ -124,7 +124,7 @@ impl Memory for MapMemory {
     #[inline(always)]
     fn find_list(&self, entries: u32, head: u32, key: &Address) -> Option<u32> {
         let Address { family, high, low } = *key;
-        match limiter_look(entries, head, u32::from(family == Family::V6), high, low) {
+        match limiter_find_list(entries, head, u32::from(family == Family::V6), high, low) {
             NO_LIST => None,
             list => Some(list),
         }
@@ -160,7 +160,7 @@ extern "C" fn limiter_score(sieve: u32, is_v6: u32, high: u64, low: u64, now_ns:
     match MapTables.sieve(sieve) {
         Some(sieve) => {
             let key = sieve.key(&address(is_v6, high, low));
-            let hash_key = &globals::shape().hash_key;
+            let hash_key = &globals::features().hash_key;
             sieve::score(&MapMemory, sieve, hash_key, &key, now_ns)
         }
         None => sieve::LIST | CONTENDED,
@@ -186,7 +186,7 @@ extern "C" fn limiter_evict(entries: u32, heads: u32, list: u32, free_list: u32)
 /// Calls [`SieveLists::find_list`]; returns the list, or [`NO_LIST`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
+extern "C" fn limiter_find_list(entries: u32, head: u32, is_v6: u32, high: u64, low: u64) -> u32 {
     let lists = SieveLists::new(&MapMemory, entries);
     match lists.find_list(head, &address(is_v6, high, low)) {
         Some(list) => list,
@@ -194,7 +194,7 @@ extern "C" fn limiter_look(entries: u32, head: u32, is_v6: u32, high: u64, low: 
     }
 }
 
-/// In place of a list's number, for [`limiter_look`]: no list.
+/// In place of a list's number, for [`limiter_find_list`]: no list.
 const NO_LIST: u32 = u32::MAX;
 
 #[inline(always)]

@@ -15,12 +15,12 @@ use aya_ebpf::{
 };
 use limiter_common::{
     connection::Ends,
-    decide::Workspace,
+    decide::Scratch,
     packet::{Datagram, PROTOCOL_UDP},
     server_name::{INITIAL_MARK, Loss, Meaning, QuicFlow, SHORTEST_INITIAL, begins_with_initial},
 };
 
-use super::{ALLOWANCE, FIRST_BYTES, FramePart, are_asked_for, lose, report};
+use super::{ALLOWANCE, FIRST_BYTES, FramePart, are_needed, lose, report};
 use crate::{buckets::BucketLocation, globals, names::find_slot, socket, tables::MapTables, trial};
 
 /// The QUIC flows with a known name. The loader sets the capacity.
@@ -39,51 +39,51 @@ const PART_OF_ROOM: u64 = 8;
 const BPF_RB_AVAIL_DATA: u64 = 0;
 const BPF_RB_RING_SIZE: u64 = 1;
 
-/// Finds the policy's limits for the name of the workspace's datagram's flow, and reports the datagram to userspace if
+/// Finds the policy's limits for the name of the current datagram's flow, and reports the datagram to userspace if
 /// it may contain the name.
 #[inline(always)]
-pub(super) fn find(context: &XdpContext, workspace: &mut Workspace<BucketLocation>) {
-    let Datagram { start, length } = workspace.datagram();
-    if limiter_find_quic_flow(workspace) == 0
+pub(super) fn find(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) {
+    let Datagram { start, length } = scratch.datagram();
+    if limiter_find_quic_flow(scratch) == 0
         && length >= SHORTEST_INITIAL
         && is_initial(context, start)
-        && may_be_told(context, workspace)
+        && may_be_reported(context, scratch)
     {
         let part = FramePart {
             protocol: PROTOCOL_UDP,
             start: start as usize,
             length: length as usize,
         };
-        report(context, workspace, &part);
+        report(context, scratch, &part);
     }
 }
 
-/// Writes the policy's limits for the packet's flow to the workspace; returns 1 if the flow was classified by this
+/// Writes the policy's limits for the packet's flow to scratch memory; returns 1 if the flow was classified by this
 /// policy, else 0.
 ///
 /// It is a global function of the BPF object, like [`super::limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_quic_flow(workspace: *mut Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_find_quic_flow(scratch: *mut Scratch<BucketLocation>) -> u64 {
     // Older verifiers walk this function even if no limit counts by server names.
-    if !are_asked_for() {
+    if !are_needed() {
         return 1;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and the
-    // caller does not use it meanwhile.
-    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the scratch memory is this CPU's,
+    // and the caller does not use it meanwhile.
+    let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return 1;
     };
-    let ends = Ends::of_facts(workspace.facts());
-    let now_ns = workspace.now_ns();
+    let ends = Ends::of_facts(scratch.facts());
+    let now_ns = scratch.now_ns();
     // SAFETY: an element of the map, made of plain numbers. Another CPU may refresh the flow's time at the same moment:
     // both times are right.
     let flow = QUIC_FLOWS
         .get_ptr_mut(ends)
         .map(|flow| unsafe { &mut *flow });
     let meaning = flow.and_then(|flow| flow.see(now_ns));
-    workspace.note_flow(&MapTables, meaning, find_slot);
-    let is_meant = |meaning: &Meaning| meaning.known_by == globals::shape().server_names;
+    scratch.record_flow(&MapTables, meaning, find_slot);
+    let is_meant = |meaning: &Meaning| meaning.compiled_by == globals::features().server_names;
     u64::from(meaning.is_some_and(is_meant))
 }
 
@@ -98,9 +98,9 @@ fn is_initial(context: &XdpContext, start: u32) -> bool {
     error == 0 && begins_with_initial(mark)
 }
 
-/// Whether to report the workspace's datagram, which may contain a name, to userspace.
+/// Whether to report the current datagram, which may contain a name, to userspace.
 #[inline(always)]
-fn may_be_told(context: &XdpContext, workspace: &Workspace<BucketLocation>) -> bool {
+fn may_be_reported(context: &XdpContext, scratch: &Scratch<BucketLocation>) -> bool {
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
         return false;
     };
@@ -108,9 +108,9 @@ fn may_be_told(context: &XdpContext, workspace: &Workspace<BucketLocation>) -> b
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
     !trial::is_on()
-        && (allowance.take_datagram(workspace.now_ns()) || lose(Loss::Datagrams))
+        && (allowance.take_datagram(scratch.now_ns()) || lose(Loss::Datagrams))
         && (has_room() || lose(Loss::DatagramRoom))
-        && socket::takes_datagram(context, workspace.facts())
+        && socket::takes_datagram(context, scratch.facts())
 }
 
 /// Whether userspace has read enough for datagrams to leave room for segments.

@@ -23,7 +23,7 @@ use aya_ebpf::{
 };
 use limiter_common::{
     connection::{self, Ends},
-    decide::Workspace,
+    decide::Scratch,
     packet::{self, NameMatch, PROTOCOL_TCP, Segment},
     server_name::{Allowance, Comparison, Flow, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
 };
@@ -67,13 +67,13 @@ const ASKING: u64 = 4;
 /// Added to [`READ`] and [`ASKING`] if a second hello may come, or comes.
 const AWAITS_RECORDS: u64 = 1 << 24;
 /// The bit offsets, behind these flags, of the number of read bytes, and of the sequence number of the first one.
-const HEARD_BITS: u32 = 8;
+const BYTES_READ_BITS: u32 = 8;
 const FIRST_BITS: u32 = 32;
 
 /// Returns whether limits count connections by their names.
 #[inline(always)]
-pub(crate) fn are_asked_for() -> bool {
-    globals::shape().by_server_name != 0
+pub(crate) fn are_needed() -> bool {
+    globals::features().by_server_name != 0
 }
 
 /// Adds a connection that a client has opened, if a limit may count it by its name. `first` is the sequence number of
@@ -90,8 +90,8 @@ pub(crate) fn begun(cookie: u64, ends: &Ends, first: u32) {
 #[inline(always)]
 pub(crate) fn ended(cookie: u64, ends: &Ends) {
     // SAFETY: the value is copied at once.
-    let noted = unsafe { SERVER_FLOWS.get(ends) }.map(|flow| flow.cookie);
-    if noted == Some(cookie) {
+    let recorded = unsafe { SERVER_FLOWS.get(ends) }.map(|flow| flow.cookie);
+    if recorded == Some(cookie) {
         let _ = SERVER_FLOWS.remove(ends);
     }
 }
@@ -99,14 +99,16 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
 /// The policy's limits for the name of a connection; nothing before the connection is in service.
 #[inline(always)]
 pub(crate) fn counted_as(ends: &Ends) -> NameMatch {
-    if globals::shape().named_connections() == 0 {
+    if globals::features().named_connections() == 0 {
         return NameMatch::NOTHING;
     }
     // Older kernels refuse a caller's value as a key.
     let key = *ends;
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(key) };
-    flow.map_or(NameMatch::NOTHING, |flow| flow.counted_as(globals::shape()))
+    flow.map_or(NameMatch::NOTHING, |flow| {
+        flow.counted_as(globals::features())
+    })
 }
 
 /// Marks the connection with these ends as in service; returns the cookie of its socket.
@@ -120,7 +122,7 @@ pub(crate) fn serve(ends: &Ends) -> Option<u64> {
     }
 }
 
-/// Marks the connection with these ends as waiting for its place.
+/// Marks the connection with these ends as waiting for admission.
 #[inline(always)]
 pub(crate) fn make_wait(ends: &Ends) {
     if let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) {
@@ -146,41 +148,38 @@ pub(crate) fn is_in_service(ends: &Ends) -> bool {
 #[inline(never)]
 extern "C" fn limiter_may_have_name(ends: *const Ends) -> u32 {
     // Older verifiers walk this function even if no limit counts by server names.
-    if !are_asked_for() {
+    if !are_needed() {
         return 0;
     }
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; it is the caller's.
     let Some(ends) = (unsafe { ends.as_ref() }) else {
         return 0;
     };
-    let counting = connection::counting(&MapTables, ends) & globals::shape().by_server_name;
+    let counting = connection::counting(&MapTables, ends) & globals::features().by_server_name;
     u32::from(counting != 0)
 }
 
 /// Finds the policy's limits for the name of the packet's connection or flow, if they matter, and reports the packet to
 /// userspace if it may contain the name.
 #[inline(always)]
-pub(crate) fn find<const FRAGS: bool>(
-    context: &XdpContext,
-    workspace: &mut Workspace<BucketLocation>,
-) {
-    if !workspace.asks_for_server_name(&MapTables) {
+pub(crate) fn find<const FRAGS: bool>(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) {
+    if !scratch.needs_server_name(&MapTables) {
         return;
     }
-    if workspace.is_datagram() {
-        datagrams::find(context, workspace);
+    if scratch.is_datagram() {
+        datagrams::find(context, scratch);
         return;
     }
-    let noted = limiter_find_flow(workspace);
-    let found = noted & 0xff;
-    let shape = globals::shape();
-    let is_first = workspace.is_first_segment();
-    if !is_first && workspace.is_urgent() {
-        misread(context, workspace, found);
+    let recorded = limiter_find_flow(scratch);
+    let found = recorded & 0xff;
+    let features = globals::features();
+    let is_first = scratch.is_first_segment();
+    if !is_first && scratch.is_urgent() {
+        misread(context, scratch, found);
         return;
     }
     let matters = if is_first {
-        workspace.may_be_held(shape)
+        scratch.may_be_held(features)
     } else {
         found != SILENT
     };
@@ -193,143 +192,143 @@ pub(crate) fn find<const FRAGS: bool>(
     };
     if is_first {
         // TCP Fast Open: the server reads this data before the connection is tracked.
-        workspace.hold();
+        scratch.hold();
         return;
     }
     let segment = forgotten(segment);
     if multipath::is_multipath(context, &segment) {
-        misread(context, workspace, found);
+        misread(context, scratch, found);
         return;
     }
     if found == ASKING {
-        limiter_ask_for_place(workspace);
+        limiter_request_place(scratch);
     }
     let may_be_held = if found >= READ {
-        let heard = (noted & (AWAITS_RECORDS - 1)) as u32 >> HEARD_BITS;
-        let read = ((noted >> FIRST_BITS) as u32, heard);
-        match comparison::compare(context, workspace, &segment, read) {
-            None | Some(Comparison::Same) if noted & AWAITS_RECORDS == 0 => return,
-            None | Some(Comparison::Same) => match records::follow(context, workspace, &segment) {
+        let bytes_read = (recorded & (AWAITS_RECORDS - 1)) as u32 >> BYTES_READ_BITS;
+        let read = ((recorded >> FIRST_BITS) as u32, bytes_read);
+        match comparison::compare(context, scratch, &segment, read) {
+            None | Some(Comparison::Same) if recorded & AWAITS_RECORDS == 0 => return,
+            None | Some(Comparison::Same) => match records::follow(context, scratch, &segment) {
                 Some(SegmentFate::Passes) => return,
                 Some(SegmentFate::Held) => {
-                    if workspace.may_be_compared(shape) {
-                        workspace.hold();
+                    if scratch.may_be_compared(features) {
+                        scratch.hold();
                     }
                     return;
                 }
-                Some(SegmentFate::SecondHello) | None => workspace.may_be_compared(shape),
+                Some(SegmentFate::SecondHello) | None => scratch.may_be_compared(features),
             },
             Some(Comparison::Other) => {
-                workspace.contradict(shape);
+                scratch.contradict(features);
                 return;
             }
-            Some(Comparison::Unknown) => workspace.may_be_compared(shape),
+            Some(Comparison::Unknown) => scratch.may_be_compared(features),
         }
     } else {
-        workspace.may_be_held(shape)
+        scratch.may_be_held(features)
     };
     if !segment.is_whole && found != UNKNOWN {
         // The segment can be neither read nor compared, even if it is repeated.
         if may_be_held {
-            workspace.hold();
+            scratch.hold();
         }
         return;
     }
-    let Fate { is_told, is_held } = fate(context, workspace, found, may_be_held, &segment);
-    if is_told && segment.is_whole {
+    let Fate {
+        is_reported,
+        is_held,
+    } = fate(context, scratch, found, may_be_held, &segment);
+    if is_reported && segment.is_whole {
         let part = FramePart {
             protocol: PROTOCOL_TCP,
             start: segment.start,
             length: segment.length,
         };
-        report(context, workspace, &part);
+        report(context, scratch, &part);
     }
     if is_held {
-        workspace.hold();
+        scratch.hold();
     }
 }
 
-/// Marks the workspace's segment as one that the server may read differently, if its connection counts by its name or
+/// Marks the current segment as one that the server may read differently, if its connection counts by its name or
 /// is just beginning. Other segments may be forwarded ones.
 #[inline(always)]
-fn misread(context: &XdpContext, workspace: &mut Workspace<BucketLocation>, found: u64) {
-    if found != UNKNOWN || limiter_begins(context.ctx, workspace) != NEVER {
-        workspace.contradict(globals::shape());
+fn misread(context: &XdpContext, scratch: &mut Scratch<BucketLocation>, found: u64) {
+    if found != UNKNOWN || limiter_begins(context.ctx, scratch) != NEVER {
+        scratch.contradict(globals::features());
     }
 }
 
 /// A result of [`limiter_begins`]: no connection begins.
 const NEVER: u32 = 0;
-/// A connection begins: the pure ACK before the segment completes it, or the answer to the server's next SYN does.
+/// A connection begins: the pure ACK before the segment completes it, or the reply to the server's next SYN does.
 const BEGINS: u32 = 1;
 /// Unknown: too many sockets were looked up.
 const UNSEEN: u32 = 2;
 
-/// Whether the connection of the workspace's packet, which is untracked, begins: [`NEVER`], [`BEGINS`] or [`UNSEEN`].
+/// Whether the connection of the current packet, which is untracked, begins: [`NEVER`], [`BEGINS`] or [`UNSEEN`].
 ///
 /// It is a global function of the BPF object, like [`limiter_find_flow`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_begins(
-    context: *mut xdp_md,
-    workspace: *const Workspace<BucketLocation>,
-) -> u32 {
+extern "C" fn limiter_begins(context: *mut xdp_md, scratch: *const Scratch<BucketLocation>) -> u32 {
     // As above.
-    if !are_asked_for() || trial::is_on() {
+    if !are_needed() || trial::is_on() {
         return NEVER;
     }
     // SAFETY: as above.
-    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+    let Some(scratch) = (unsafe { scratch.as_ref() }) else {
         return NEVER;
     };
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
         return NEVER;
     };
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a CPU.
-    if !unsafe { &mut *allowance }.take_look(workspace.now_ns()) {
+    if !unsafe { &mut *allowance }.take_lookup(scratch.now_ns()) {
         lose(Loss::Unknown);
         return UNSEEN;
     }
     let context = XdpContext::new(context);
-    if socket::state(&context, workspace.facts()).is_of_handshake() {
+    if socket::state(&context, scratch.facts()).is_of_handshake() {
         BEGINS
     } else {
         NEVER
     }
 }
 
-/// Writes the policy's limits for the packet's connection to the workspace; returns [`SILENT`], [`UNKNOWN`],
+/// Writes the policy's limits for the packet's connection to scratch memory; returns [`SILENT`], [`UNKNOWN`],
 /// [`AWAITING`], or [`READ`] or [`ASKING`] with the range of the read bytes.
 ///
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_find_flow(scratch: *mut Scratch<BucketLocation>) -> u64 {
     // As above.
-    if !are_asked_for() {
+    if !are_needed() {
         return SILENT;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and the
-    // caller does not use it meanwhile.
-    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the scratch memory is this CPU's,
+    // and the caller does not use it meanwhile.
+    let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return SILENT;
     };
-    let ends = Ends::of_facts(workspace.facts());
+    let ends = Ends::of_facts(scratch.facts());
     // SAFETY: the value is copied at once.
     let flow = unsafe { SERVER_FLOWS.get(ends) };
     let meaning = flow.map(|flow| &flow.meaning);
-    workspace.note_flow(&MapTables, meaning, find_slot);
+    scratch.record_flow(&MapTables, meaning, find_slot);
     match flow {
         Some(flow) if flow.is_contradictory() => {
-            workspace.contradict(globals::shape());
+            scratch.contradict(globals::features());
             SILENT
         }
-        Some(flow) if flow.is_hidden() && workspace.may_be_held(globals::shape()) => AWAITING,
+        Some(flow) if flow.is_hidden() && scratch.may_be_held(globals::features()) => AWAITING,
         Some(flow) if flow.is_read() => {
-            let heard = flow.heard_bytes();
-            let found = if flow.asks_for_place(globals::shape()) {
+            let bytes_read = flow.bytes_read();
+            let found = if flow.needs_place(globals::features()) {
                 ASKING
-            } else if heard == 0 {
+            } else if bytes_read == 0 {
                 return SILENT;
             } else {
                 READ
@@ -340,71 +339,71 @@ extern "C" fn limiter_find_flow(workspace: *mut Workspace<BucketLocation>) -> u6
                 found
             };
             // The number has at most 13 bits.
-            found | u64::from(heard) << HEARD_BITS | u64::from(flow.first) << FIRST_BITS
+            found | u64::from(bytes_read) << BYTES_READ_BITS | u64::from(flow.first) << FIRST_BITS
         }
         Some(_) => AWAITING,
         None => UNKNOWN,
     }
 }
 
-/// Makes limits on connections decide on the workspace's packet, by the name of its connection; returns 0.
+/// Makes limits on connections decide on the current packet, by the name of its connection; returns 0.
 ///
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_ask_for_place(workspace: *mut Workspace<BucketLocation>) -> u64 {
+extern "C" fn limiter_request_place(scratch: *mut Scratch<BucketLocation>) -> u64 {
     // As above.
-    if globals::shape().named_connections() == 0 {
+    if globals::features().named_connections() == 0 {
         return 0;
     }
     // SAFETY: as above.
-    let Some(workspace) = (unsafe { workspace.as_mut() }) else {
+    let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return 0;
     };
-    let ends = workspace.ends();
+    let ends = scratch.ends();
     // SAFETY: as above.
     if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) } {
-        workspace.ask_for_place(globals::shape(), flow);
+        scratch.request_place(globals::features(), flow);
     }
     0
 }
 
 /// A bit of [`limiter_tell_of_flow`]'s result: report the segment to userspace.
-const TOLD: u32 = 1;
+const REPORTED: u32 = 1;
 /// A bit of the same result: hold the segment.
 const HELD: u32 = 2;
 
 /// Decides, by the state of the packet's connection, whether to report a segment to userspace, and whether to hold it,
 /// if it may be held. `sequence` is the number of its first byte, `length` the size of its payload. Returns the sum of
-/// [`TOLD`] and [`HELD`].
+/// [`REPORTED`] and [`HELD`].
 ///
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_tell_of_flow(
-    workspace: *const Workspace<BucketLocation>,
+    scratch: *const Scratch<BucketLocation>,
     sequence: u32,
     length: u32,
     may_be_held: u32,
 ) -> u32 {
     // As above.
-    if !are_asked_for() {
+    if !are_needed() {
         return 0;
     }
     // SAFETY: as above.
-    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+    let Some(scratch) = (unsafe { scratch.as_ref() }) else {
         return 0;
     };
-    let ends = Ends::of_facts(workspace.facts());
+    let ends = Ends::of_facts(scratch.facts());
     let Some(flow) = SERVER_FLOWS.get_ptr_mut(ends) else {
         return 0;
     };
     // SAFETY: an element of the map, made of plain numbers. Another CPU may count a segment at the same time: then one
     // segment more is reported.
     let flow = unsafe { &mut *flow };
-    let is_told = flow.should_report(sequence, length);
-    let is_held = may_be_held != 0 && flow.hold(workspace.now_ns(), is_told);
-    u32::from(is_told) * TOLD + u32::from(is_held) * HELD
+    let is_reported = flow.should_report(sequence, length);
+    let is_held = may_be_held != 0 && flow.hold(scratch.now_ns(), is_reported);
+    u32::from(is_reported) * REPORTED + u32::from(is_held) * HELD
 }
 
 /// Hides a segment's numbers from the verifier, which then walks the later code once, not once for each way to read the
@@ -425,14 +424,14 @@ fn forgotten(segment: Segment) -> Segment {
 /// The fate of a segment with an unknown name, or with bytes that cannot be compared here with the read bytes.
 struct Fate {
     /// Whether it is reported to userspace.
-    is_told: bool,
+    is_reported: bool,
     /// Whether it is held.
     is_held: bool,
 }
 
 impl Fate {
     const NONE: Self = Self {
-        is_told: false,
+        is_reported: false,
         is_held: false,
     };
 }
@@ -441,29 +440,30 @@ impl Fate {
 #[inline(always)]
 fn fate(
     context: &XdpContext,
-    workspace: &Workspace<BucketLocation>,
+    scratch: &Scratch<BucketLocation>,
     found: u64,
     may_be_held: bool,
     segment: &Segment,
 ) -> Fate {
-    let begins = found == UNKNOWN && limiter_begins(context.ctx, workspace) == BEGINS;
+    let begins = found == UNKNOWN && limiter_begins(context.ctx, scratch) == BEGINS;
     let Some(allowance) = ALLOWANCE.get_ptr_mut(0) else {
         return Fate::NONE;
     };
     // SAFETY: this CPU's own element, made of plain numbers; XDP programs do not preempt each other on a
     // CPU, and each calls this once.
     let allowance = unsafe { &mut *allowance };
-    let now_ns = workspace.now_ns();
+    let now_ns = scratch.now_ns();
     if found != UNKNOWN {
         let (sequence, length) = (segment.sequence, segment.payload_length());
-        let said = limiter_tell_of_flow(workspace, sequence, length, may_be_held.into());
+        let said = limiter_tell_of_flow(scratch, sequence, length, may_be_held.into());
         return Fate {
-            is_told: said & TOLD != 0 && (allowance.take_noted(now_ns) || lose(Loss::Allowance)),
+            is_reported: said & REPORTED != 0
+                && (allowance.take_recorded(now_ns) || lose(Loss::Allowance)),
             is_held: said & HELD != 0,
         };
     }
     Fate {
-        is_told: begins && (allowance.take_other(now_ns) || lose(Loss::Allowance)),
+        is_reported: begins && (allowance.take_other(now_ns) || lose(Loss::Allowance)),
         is_held: begins && may_be_held,
     }
 }
@@ -494,7 +494,7 @@ struct FramePart {
     clippy::cast_possible_truncation,
     reason = "lengths of frames and offsets in them are below 2^32"
 )]
-fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, part: &FramePart) {
+fn report(context: &XdpContext, scratch: &Scratch<BucketLocation>, part: &FramePart) {
     let Some(piece) = PIECE.get_ptr_mut(0) else {
         return;
     };
@@ -504,18 +504,19 @@ fn report(context: &XdpContext, workspace: &Workspace<BucketLocation>, part: &Fr
     let (start, whole) = (part.start ^ unknown_zero(), part.length ^ unknown_zero());
     let most = LONGEST_SEGMENT - 1;
     let last = whole.wrapping_sub(1);
-    let told = if last < most { last } else { most } + 1;
-    piece.ends = Ends::of_facts(workspace.facts());
+    let reported = if last < most { last } else { most } + 1;
+    piece.ends = Ends::of_facts(scratch.facts());
     piece.whole_length = whole as u32;
     piece.protocol = part.protocol.into();
     let to = piece.segment.as_mut_ptr();
     // SAFETY: the context is the program's own, and the memory has room for the most bytes. The helper
     // checks the frame's end.
-    let error = unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), told as u32) };
+    let error =
+        unsafe { bpf_xdp_load_bytes(context.ctx, start as u32, to.cast(), reported as u32) };
     if error == 0 {
         // SAFETY: the piece's own bytes, all of which are initialised: maps begin as zeros.
         let bytes =
-            unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + told) };
+            unsafe { slice::from_raw_parts((&raw const *piece).cast(), Piece::HEADER + reported) };
         // If the buffer is full, the connection or flow has no name.
         if FIRST_BYTES.output_untyped::<[u8]>(bytes, 0).is_err() {
             lose(Loss::Room);

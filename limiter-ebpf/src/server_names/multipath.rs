@@ -46,7 +46,7 @@ pub(super) fn is_multipath(context: &XdpContext, segment: &Segment) -> bool {
 #[inline(never)]
 extern "C" fn limiter_is_multipath(context: *mut xdp_md, start: u32, length: u32) -> u32 {
     // Older verifiers walk this function even if no limit counts by server names.
-    if globals::shape().by_server_name == 0 || length == 0 {
+    if globals::features().by_server_name == 0 || length == 0 {
         return 0;
     }
     let context = XdpContext::new(context);
@@ -76,12 +76,12 @@ fn begins_with_timestamps(context: &XdpContext, start: u32) -> bool {
     if start > MOST_START {
         return false;
     }
-    let place = context.data() + start;
-    if place + size_of::<u32>() > context.data_end() {
+    let address = context.data() + start;
+    if address + size_of::<u32>() > context.data_end() {
         return false;
     }
     // SAFETY: these bytes lie between the start and the end of the piece, which the kernel keeps readable while the
     // program runs; any bytes are a number.
-    let begin = unsafe { (place as *const u32).read_unaligned() };
+    let begin = unsafe { (address as *const u32).read_unaligned() };
     begin == TIMESTAMPS
 }

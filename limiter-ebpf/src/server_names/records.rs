@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_xdp_load_bytes, programs::XdpContext};
 use limiter_common::{
-    connection::Ends, decide::Workspace, packet::Segment, server_name::SegmentFate,
+    connection::Ends, decide::Scratch, packet::Segment, server_name::SegmentFate,
 };
 
 use super::{comparison::FIRST_BYTES_READ, flows::SERVER_FLOWS};
@@ -16,7 +16,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// The maximum number of bytes read at once.
 const MOST: u32 = 8;
 
-/// Reads the records in a segment of the workspace's packet, behind its connection's hello; `None`: this program does
+/// Reads the records in a segment of the current packet, behind its connection's hello; `None`: this program does
 /// not know which bytes userspace has read.
 #[inline(always)]
 #[expect(
@@ -25,7 +25,7 @@ const MOST: u32 = 8;
 )]
 pub(super) fn follow(
     context: &XdpContext,
-    workspace: &Workspace<BucketLocation>,
+    scratch: &Scratch<BucketLocation>,
     segment: &Segment,
 ) -> Option<SegmentFate> {
     if !segment.is_whole {
@@ -33,7 +33,7 @@ pub(super) fn follow(
     }
     let payload = (segment.start + segment.header) as u32;
     let (sequence, length) = (segment.sequence, segment.payload_length());
-    match limiter_follow(context.ctx, workspace, payload, sequence, length) {
+    match limiter_follow(context.ctx, scratch, payload, sequence, length) {
         passes if passes == SegmentFate::Passes as u32 => Some(SegmentFate::Passes),
         held if held == SegmentFate::Held as u32 => Some(SegmentFate::Held),
         second if second == SegmentFate::SecondHello as u32 => Some(SegmentFate::SecondHello),
@@ -41,7 +41,7 @@ pub(super) fn follow(
     }
 }
 
-/// Reads the records of a segment of the workspace's packet. Its payload has `length` bytes from the offset `payload`
+/// Reads the records of a segment of the current packet. Its payload has `length` bytes from the offset `payload`
 /// on, and its first byte has the number `sequence`. Returns the number of a [`SegmentFate`], or [`UNKNOWN`].
 ///
 /// It is a global function of the BPF object, like [`super::limiter_find_flow`].
@@ -49,21 +49,21 @@ pub(super) fn follow(
 #[inline(never)]
 extern "C" fn limiter_follow(
     context: *mut xdp_md,
-    workspace: *const Workspace<BucketLocation>,
+    scratch: *const Scratch<BucketLocation>,
     payload: u32,
     sequence: u32,
     length: u32,
 ) -> u32 {
     // Older verifiers walk this function even if no limit counts by server names.
-    if globals::shape().by_server_name == 0 {
+    if globals::features().by_server_name == 0 {
         return UNKNOWN;
     }
-    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the workspace is this CPU's, and no
-    // other code changes it meanwhile.
-    let Some(workspace) = (unsafe { workspace.as_ref() }) else {
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the scratch memory is this CPU's,
+    // and no other code changes it meanwhile.
+    let Some(scratch) = (unsafe { scratch.as_ref() }) else {
         return UNKNOWN;
     };
-    let ends = Ends::of_facts(workspace.facts());
+    let ends = Ends::of_facts(scratch.facts());
     let (Some(flow), Some(first)) = (
         SERVER_FLOWS.get_ptr_mut(ends),
         FIRST_BYTES_READ.get_ptr_mut(ends),

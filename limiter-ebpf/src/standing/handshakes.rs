@@ -52,8 +52,8 @@ const AF_INET6: u32 = 10;
 fn limiter_handshakes(context: SockOpsContext) -> u32 {
     match context.op() {
         BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB if is_guarded(&context) => {
-            ask_for_states(&context);
-            if server_names::are_asked_for()
+            request_states(&context);
+            if server_names::are_needed()
                 && let Some(ends) = ends(&context)
             {
                 server_names::begun(cookie(&context), &ends, first_byte(&context));
@@ -69,15 +69,15 @@ fn limiter_handshakes(context: SockOpsContext) -> u32 {
         {
             closed(&context);
         }
-        BPF_SOCK_OPS_TCP_CONNECT_CB if own_connections::are_noted() && is_guarded(&context) => {
-            ask_for_states(&context);
+        BPF_SOCK_OPS_TCP_CONNECT_CB if own_connections::are_recorded() && is_guarded(&context) => {
+            request_states(&context);
             if let Some(ends) = ends(&context) {
                 own_connections::begun(cookie(&context), &ends);
             }
         }
         BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB if is_guarded(&context) => {
             if connections::are_counted() {
-                ask_for_states(&context);
+                request_states(&context);
             }
             established(&context);
         }
@@ -100,7 +100,7 @@ fn is_guarded(context: &SockOpsContext) -> bool {
 
 /// Subscribes to the connection's further changes of state, keeping other programs' subscriptions.
 #[inline(always)]
-fn ask_for_states(context: &SockOpsContext) {
+fn request_states(context: &SockOpsContext) {
     let flags = context.cb_flags() | BPF_SOCK_OPS_STATE_CB_FLAG;
     // Every kernel that has the cookie knows the flag.
     let _ = context.set_cb_flags(flags.cast_signed());
@@ -112,13 +112,13 @@ fn closed(context: &SockOpsContext) {
     if connections::are_counted() {
         connections::closed(cookie(context));
     }
-    if (own_connections::are_noted() || server_names::are_asked_for())
+    if (own_connections::are_recorded() || server_names::are_needed())
         && let Some(ends) = ends(context)
     {
-        if own_connections::are_noted() {
+        if own_connections::are_recorded() {
             own_connections::ended(cookie(context), &ends);
         }
-        if server_names::are_asked_for() {
+        if server_names::are_needed() {
             server_names::ended(cookie(context), &ends);
         }
     }
@@ -134,7 +134,7 @@ fn established(context: &SockOpsContext) {
         return;
     }
     // Otherwise a user of this host could prove all addresses local to it, even addresses local by a route alone.
-    if globals::shape().standing.handshakes_prove != 0 && !leads_back(context) {
+    if globals::features().standing.handshakes_prove != 0 && !leads_back(context) {
         super::prove(&ends.peer());
     }
     if connections::are_counted() {

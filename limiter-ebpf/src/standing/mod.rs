@@ -9,7 +9,7 @@ use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::{
     address::Address,
     clock::Clock as _,
-    policy::Shape,
+    policy::Features,
     sources::{self, StandingMemory},
     standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
     table::{InsertOutcome, Line, WAYS},
@@ -47,7 +47,7 @@ impl StandingMemory for MapStanding {
     #[inline(always)]
     fn change(
         &self,
-        _shape: &Shape,
+        _features: &Features,
         index: u32,
         source: SourceId,
         event: Event,
@@ -60,25 +60,25 @@ impl StandingMemory for MapStanding {
     }
 
     #[inline(always)]
-    fn is_retry(&self, _: &Shape, source: SourceId, standing: Standing, now_ns: u64) -> bool {
+    fn is_retry(&self, _: &Features, source: SourceId, standing: Standing, now_ns: u64) -> bool {
         limiter_is_retry(source.0, standing as u32, now_ns) == 1
     }
 
     #[inline(always)]
-    fn after(&self, _shape: &Shape, record: Record, event: Event, now_ns: u64) -> Record {
+    fn after(&self, _features: &Features, record: Record, event: Event, now_ns: u64) -> Record {
         let (event, value) = event.to_numbers();
         Record(limiter_record_after(record.0, event, value, now_ns))
     }
 
     #[inline(always)]
-    fn weight(&self, _shape: &Shape, record: Record, now_ns: u64) -> u64 {
+    fn weight(&self, _features: &Features, record: Record, now_ns: u64) -> u64 {
         limiter_record_weight(record.0, now_ns)
     }
 
     #[inline(always)]
     fn insert(
         &self,
-        _shape: &Shape,
+        _features: &Features,
         index: u32,
         source: SourceId,
         record: Record,
@@ -91,11 +91,11 @@ impl StandingMemory for MapStanding {
 /// Records that a source completed a handshake with this host.
 #[inline(always)]
 fn prove(peer: &Address) {
-    let shape = globals::shape();
-    let source = SourceId::new(&shape.standing, peer);
+    let features = globals::features();
+    let source = SourceId::new(&features.standing, peer);
     sources::happened(
         &MapStanding,
-        shape,
+        features,
         source,
         Event::Handshake,
         KernelClock.now(),
@@ -116,13 +116,20 @@ extern "C" fn limiter_change_standing(
     value: u64,
     now_ns: u64,
 ) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // Older verifiers walk this function even if the policy does not use standing.
-    if !shape.uses_standing() {
+    if !features.uses_standing() {
         return Standing::Unknown as u32;
     }
     let event = Event::of_numbers(event, value);
-    sources::change(&MapStanding, shape, index, SourceId(source), event, now_ns) as u32
+    sources::change(
+        &MapStanding,
+        features,
+        index,
+        SourceId(source),
+        event,
+        now_ns,
+    ) as u32
 }
 
 /// Calls [`sources::after`]; takes and returns records, takes the [numbers](Event::to_numbers) of
@@ -133,13 +140,13 @@ extern "C" fn limiter_change_standing(
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: u64) -> u64 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if !shape.uses_standing() {
+    if !features.uses_standing() {
         return record;
     }
     let event = Event::of_numbers(event, value);
-    sources::after(&MapStanding, shape, Record(record), event, now_ns).0
+    sources::after(&MapStanding, features, Record(record), event, now_ns).0
 }
 
 /// Calls [`sources::weight`] of a record. A function, because a line has four records, and the
@@ -147,25 +154,25 @@ extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: 
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_record_weight(record: u64, now_ns: u64) -> u64 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if !shape.uses_standing() {
+    if !features.uses_standing() {
         return 0;
     }
-    sources::weight(&MapStanding, shape, Record(record), now_ns)
+    sources::weight(&MapStanding, features, Record(record), now_ns)
 }
 
 /// Calls [`sources::insert`]; returns the number of an [`InsertOutcome`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns: u64) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if !shape.uses_standing() {
+    if !features.uses_standing() {
         return InsertOutcome::Unavailable as u32;
     }
     let (source, record) = (SourceId(source), Record(record));
-    sources::insert(&MapStanding, shape, index, source, record, now_ns) as u32
+    sources::insert(&MapStanding, features, index, source, record, now_ns) as u32
 }
 
 /// Calls [`sources::is_retry`]; takes the number of a [`Standing`], returns 1 for true. The stage
@@ -173,16 +180,16 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
-    let shape = globals::shape();
+    let features = globals::features();
     // As above.
-    if !shape.uses_standing() {
+    if !features.uses_standing() {
         return 0;
     }
     let standing = Standing::of_number(standing);
     let source = SourceId(source);
     u32::from(sources::is_retry(
         &MapStanding,
-        shape,
+        features,
         source,
         standing,
         now_ns,

@@ -16,7 +16,7 @@ use crate::globals;
     clippy::needless_pass_by_value,
     reason = "the macro's entry point hands the context over"
 )]
-fn limiter_know(context: XdpContext) -> u32 {
+fn limiter_change_source(context: XdpContext) -> u32 {
     let start = context.data();
     if start + size_of::<EventOrder>() > context.data_end() {
         return Standing::Unknown as u32;
@@ -25,6 +25,6 @@ fn limiter_know(context: XdpContext) -> u32 {
     // the beginning of a page, and no code writes to them.
     let order = unsafe { *(start as *const EventOrder) };
     let event = Event::of_numbers(order.event, order.value);
-    let (shape, source) = (globals::shape(), SourceId(order.source));
-    sources::happened(&MapStanding, shape, source, event, order.now_ns) as u32
+    let (features, source) = (globals::features(), SourceId(order.source));
+    sources::happened(&MapStanding, features, source, event, order.now_ns) as u32
 }

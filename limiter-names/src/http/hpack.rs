@@ -9,7 +9,7 @@ use httlib_huffman::DecoderSpeed;
 
 use crate::name::Name;
 
-/// Places in the static table (RFC 7541, appendix A).
+/// Indices in the static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
 const HOST: usize = 38;
 
@@ -54,8 +54,8 @@ pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
             continue;
         }
         let bits = if first & 0x40 != 0 { 6 } else { 4 };
-        let (place, rest) = integer(block, bits)?;
-        let (name, rest) = if place == 0 {
+        let (index, rest) = integer(block, bits)?;
+        let (name, rest) = if index == 0 {
             let (name, rest) = text(rest)?;
             (name.decoded(), rest)
         } else {
@@ -63,7 +63,7 @@ pub(super) fn authority(mut block: &[u8]) -> Option<Option<Vec<u8>>> {
         };
         let (value, rest) = text(rest)?;
         block = rest;
-        let found = match (place, name.as_deref()) {
+        let found = match (index, name.as_deref()) {
             (AUTHORITY, _) | (0, Some(b":authority")) => &mut authority,
             (HOST, _) | (0, Some(b"host")) => &mut host,
             _ => continue,
@@ -90,10 +90,10 @@ fn integer(bytes: &[u8], bits: u8) -> Option<(usize, &[u8])> {
     if value < most {
         return Some((value, rest));
     }
-    for (place, byte) in rest.iter().take(LONGEST_INTEGER - 1).enumerate() {
-        value += usize::from(byte & 0x7f) << (7 * place);
+    for (index, byte) in rest.iter().take(LONGEST_INTEGER - 1).enumerate() {
+        value += usize::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return Some((value, &rest[place + 1..]));
+            return Some((value, &rest[index + 1..]));
         }
     }
     None
@@ -140,10 +140,10 @@ mod tests {
             assert_eq!(read(&named), example);
             let named = literal(first, b"host", b"www.example.com");
             assert_eq!(read(&named), example);
-            let placed = literal(first | 1, b"", b"www.example.com");
-            assert_eq!(read(&placed), example);
+            let indexed = literal(first | 1, b"", b"www.example.com");
+            assert_eq!(read(&indexed), example);
         }
-        // `host` is in place 38, and in four bits 15 + 23.
+        // `host` is at index 38, and in four bits 15 + 23.
         assert_eq!(read(b"\x66\x03a.b"), Some("a.b".to_owned()));
         assert_eq!(read(b"\x0f\x17\x03a.b"), Some("a.b".to_owned()));
         // A new size comes first.

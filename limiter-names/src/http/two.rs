@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_a_wrong_place_are_refused() {
+    fn frames_at_a_wrong_position_are_refused() {
         let headers = frame(HEADERS, END_HEADERS, 1, BLOCK);
         let refused = [
             [PREFACE, &headers].concat(),

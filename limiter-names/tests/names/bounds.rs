@@ -33,9 +33,15 @@ fn from_port(client_port: u16) -> Flow {
     }
 }
 
-fn feed(reader: &mut Reader, now: u64, port: u16, place: u32, payload: &[u8]) -> Option<Outcome> {
+fn feed(
+    reader: &mut Reader,
+    now: u64,
+    port: u16,
+    position: u32,
+    payload: &[u8],
+) -> Option<Outcome> {
     let segment = Segment::Tcp {
-        sequence: 5000 + place,
+        sequence: 5000 + position,
         first: Some(5000),
         payload,
     };
@@ -87,12 +93,12 @@ fn bytes_are_bounded_whatever_their_number() {
     let stream = stream();
     let empty = reader.memory();
     for port in 0..100 {
-        let place = u32::from(port) * 3 % 700;
-        feed(&mut reader, 0, port, place, &stream[..1000]);
+        let position = u32::from(port) * 3 % 700;
+        feed(&mut reader, 0, port, position, &stream[..1000]);
         assert!(reader.half_there() <= 3);
     }
-    for place in (0..2000).step_by(2) {
-        feed(&mut reader, 0, 500, place, b"x");
+    for position in (0..2000).step_by(2) {
+        feed(&mut reader, 0, 500, position, b"x");
     }
     assert!(reader.memory() < empty + SMALL.bytes + 20_000);
     for port in 0..=500 {
@@ -106,8 +112,8 @@ fn a_new_connection_from_the_same_port_begins_anew() {
     let stream = stream();
     let mut reader = Reader::new(SMALL);
     assert!(feed(&mut reader, 0, 1, 0, &stream[..100]).is_none());
-    let segment = |place: usize, payload| Segment::Tcp {
-        sequence: 77 + u32::try_from(place).unwrap(),
+    let segment = |position: usize, payload| Segment::Tcp {
+        sequence: 77 + u32::try_from(position).unwrap(),
         first: Some(77),
         payload,
     };

@@ -1,4 +1,4 @@
-//! Live flows: the first name stands, and no flow takes another's place.
+//! Live flows: the first name stands, and no flow displaces another.
 
 use limiter_names::{
     Change, Flow, Follower, FollowerSettings, Name, NoName, Protocol, Segment, Settings,
@@ -16,7 +16,7 @@ const SMALL: FollowerSettings = FollowerSettings {
     },
     flows: 8,
     name_bytes: 1000,
-    heard_bytes: 10_000,
+    first_bytes: 10_000,
     pieces_a_second: 1_000_000_000,
 };
 
@@ -62,9 +62,9 @@ impl LiveNames {
         Self(Follower::new(settings))
     }
 
-    fn tcp(&mut self, now_ns: u64, port: u16, place: usize, payload: &[u8]) -> Vec<Change> {
+    fn tcp(&mut self, now_ns: u64, port: u16, position: usize, payload: &[u8]) -> Vec<Change> {
         let segment = Segment::Tcp {
-            sequence: FIRST.wrapping_add(u32::try_from(place).expect("a place in 32 bits")),
+            sequence: FIRST.wrapping_add(u32::try_from(position).expect("a position in 32 bits")),
             first: Some(FIRST),
             payload,
         };
@@ -106,7 +106,7 @@ fn assert_named(changes: &[Change], port: u16, name: &str) {
 #[test]
 fn a_second_hello_has_the_name_of_the_first() {
     let first = stream(NAME);
-    let place = FIRST.wrapping_add(u32::try_from(first.len()).unwrap() + 6);
+    let position = FIRST.wrapping_add(u32::try_from(first.len()).unwrap() + 6);
     let same = stream(NAME);
     let other = stream("other.example");
     let unnamed = records(&Hello::NONE.message(), 1 << 14);
@@ -115,18 +115,23 @@ fn a_second_hello_has_the_name_of_the_first() {
         let from = from_port(1, Protocol::Tcp);
         assert_named(&live.tcp(0, 1, 0, &first), 1, NAME);
         let (one, two) = second.split_at(20);
-        let after = place.wrapping_add(20);
+        let after = position.wrapping_add(20);
         // In any order, and with bytes before it.
-        assert_eq!(live.0.feed_second_hello(0, from, place, (after, two)), None);
+        assert_eq!(
+            live.0.feed_second_hello(0, from, position, (after, two)),
+            None
+        );
         let with_more = [&[0x14][..], one].concat();
-        let segment = (place.wrapping_sub(1), &with_more[..]);
-        let read = live.0.feed_second_hello(0, from, place, segment);
+        let segment = (position.wrapping_sub(1), &with_more[..]);
+        let read = live.0.feed_second_hello(0, from, position, segment);
         let expected = is_same.then_some(&second[..]);
         assert_eq!(read, Some(expected.ok_or(NoName::Contradictory)));
     }
     let mut live = LiveNames::new(SMALL);
     let unknown = from_port(1, Protocol::Tcp);
-    let read = live.0.feed_second_hello(0, unknown, place, (place, &same));
+    let read = live
+        .0
+        .feed_second_hello(0, unknown, position, (position, &same));
     assert_eq!(read, None);
 }
 
@@ -140,8 +145,8 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
     // Neither client nor forger changes it, and late pieces cost no budget.
     let other = "other.example.com";
     for payload in [stream(other), first[100..].to_vec()] {
-        let place = first.len() - usize::from(payload.len() < first.len()) * payload.len();
-        assert_eq!(live.tcp(1, 1, place, &payload), []);
+        let position = first.len() - usize::from(payload.len() < first.len()) * payload.len();
+        assert_eq!(live.tcp(1, 1, position, &payload), []);
         assert_eq!(live.udp(1, 2, &datagram(other, b"87654321")), []);
     }
     assert_eq!(live.kept(), [(1, Some(NAME)), (2, Some(NAME))]);
@@ -158,7 +163,7 @@ fn a_name_once_told_stands_until_the_flow_is_over() {
 
 /// The server may take either copy, so the client's name is uncertain.
 #[test]
-fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
+fn whoever_sends_other_bytes_at_one_position_contradicts_itself() {
     let (one, other) = (stream(NAME), stream(&NAME.replace('a', "b")));
     assert_eq!(one.len(), other.len());
     let middle = one.len() / 2;
@@ -175,17 +180,17 @@ fn whoever_sends_other_bytes_at_one_place_contradicts_itself() {
     // Afterwards too, also behind a byte before the first, and for as long as the flow lives.
     assert_eq!(live.tcp(0, 2, middle, halves.1), []);
     assert_named(&live.tcp(0, 2, 0, halves.0), 2, NAME);
-    for (place, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
-        assert_eq!(live.tcp(5_000_000, 2, place, payload), []);
+    for (position, payload) in [(0, &one[..]), (middle, halves.1), (1, &one[1..9])] {
+        assert_eq!(live.tcp(5_000_000, 2, position, payload), []);
     }
     assert_eq!(live.0.first_bytes(&from_port(2, Protocol::Tcp)), one);
     let before = [&b"?"[..], &other].concat();
-    for (place, payload) in [
+    for (position, payload) in [
         (0, &other[..]),
         (middle, others.1),
         (usize::MAX >> 32, &before),
     ] {
-        assert_eq!(live.tcp(5_000_000, 2, place, payload), contradictory(2));
+        assert_eq!(live.tcp(5_000_000, 2, position, payload), contradictory(2));
     }
     let reasons = live.0.followed(Protocol::Tcp).nameless;
     assert_eq!(reasons[NoName::Contradictory as usize], 4);
@@ -228,7 +233,7 @@ fn a_client_is_to_blame_for_what_it_does_not_send() {
 #[test]
 fn what_can_no_more_be_compared_is_contradictory() {
     let mut live = LiveNames::new(FollowerSettings {
-        heard_bytes: 1500,
+        first_bytes: 1500,
         ..SMALL
     });
     let stream = stream(NAME);
@@ -257,9 +262,9 @@ fn a_hello_byte_by_byte_and_from_its_end() {
     let mut live = LiveNames::new(SMALL);
     let stream = stream(NAME);
     let mut changes = Vec::new();
-    for (place, byte) in stream.iter().enumerate() {
+    for (position, byte) in stream.iter().enumerate() {
         assert_eq!(changes, []);
-        changes = live.tcp(0, 1, place, &[*byte]);
+        changes = live.tcp(0, 1, position, &[*byte]);
         if !changes.is_empty() {
             break;
         }
@@ -299,11 +304,11 @@ fn what_no_server_opens_does_not_end_a_flow_of_datagrams() {
 fn a_segment_far_ahead_does_not_name_its_flow() {
     let mut live = LiveNames::new(SMALL);
     let fake = stream("other.example.com");
-    for place in [4096, 100_000, 1 << 31, (1 << 32) - 2000] {
-        assert_eq!(live.tcp(0, 1, place, &fake), []);
+    for position in [4096, 100_000, 1 << 31, (1 << 32) - 2000] {
+        assert_eq!(live.tcp(0, 1, position, &fake), []);
     }
     assert_named(&live.tcp(0, 1, 0, &stream(NAME)), 1, NAME);
-    // The place of this one is unknown.
+    // The position of this one is unknown.
     let anywhere = Segment::Tcp {
         sequence: FIRST,
         first: None,
@@ -354,7 +359,7 @@ fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
     let changes = live.tcp(0, 8, 0, &stream("b.example"));
     assert_eq!(changes[0], Change::GaveWay(from_port(0, Protocol::Tcp)));
     assert_named(&changes[1..], 8, "b.example");
-    // Long names take the places of several short ones.
+    // Long names take the room of several short ones.
     let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
     for port in 20..30 {
         live.tcp(0, port, 0, &stream(&long));
@@ -367,7 +372,7 @@ fn the_oldest_outcome_gives_way_before_the_new_one_is_told() {
     );
     // An eviction does not end the flow: it may be named again.
     assert_eq!(live.0.followed(Protocol::Tcp).gave_way, 16);
-    // Flows without a name take places, too.
+    // Flows without a name take room, too.
     for port in 40..60 {
         live.tcp(0, port, 0, &[b'?'; 4096]);
     }
@@ -385,7 +390,7 @@ fn memory_is_bounded_by_the_settings() {
         live.tcp(now_ns, port, 0, &whole[..end]);
         live.udp(now_ns, port, &initial);
         let most =
-            2 * (SMALL.reader.bytes + SMALL.name_bytes + 16 * 800) + SMALL.heard_bytes + (1 << 14);
+            2 * (SMALL.reader.bytes + SMALL.name_bytes + 16 * 800) + SMALL.first_bytes + (1 << 14);
         assert!(live.0.memory() <= most, "{} of {most}", live.0.memory());
     }
 }

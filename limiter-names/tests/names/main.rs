@@ -28,16 +28,16 @@ fn flow(protocol: Protocol) -> Flow {
 /// The sequence number of a connection's first byte; the numbers soon wrap.
 const FIRST: u32 = u32::MAX - 700;
 
-/// Feeds pieces of a stream, each from a place in it.
+/// Feeds pieces of a stream, each from a position in it.
 fn feed_tcp<'p>(
     reader: &mut Reader,
     is_first_known: bool,
     pieces: impl IntoIterator<Item = (usize, &'p [u8])>,
 ) -> Option<Outcome> {
     let mut outcome = None;
-    for (place, payload) in pieces {
+    for (position, payload) in pieces {
         let segment = Segment::Tcp {
-            sequence: FIRST.wrapping_add(u32::try_from(place).expect("a short stream")),
+            sequence: FIRST.wrapping_add(u32::try_from(position).expect("a short stream")),
             first: is_first_known.then_some(FIRST),
             payload,
         };

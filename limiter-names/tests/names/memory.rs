@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 static COUNTED: CountingAllocator = CountingAllocator;
 
 /// The maximum memory of a flow's entry, in bytes.
-const PLACE: usize = 400;
+const ENTRY: usize = 400;
 
 /// The memory of the budgets of one protocol's clients, in bytes.
 const BUDGETS: usize = 1 << 14;
@@ -173,7 +173,7 @@ fn halves_without_end_take_what_the_settings_allow() {
         let before = now();
         let mut reader = Reader::new(settings);
         let most = flood(&mut reader, halves);
-        let bound = bytes + flows as usize * PLACE + BESIDE;
+        let bound = bytes + flows as usize * ENTRY + BESIDE;
         assert!(most <= bound, "{most} bytes of {bound}");
         assert!(reader.half_there() <= flows as usize);
         let forgotten = reader.forgotten();
@@ -199,7 +199,7 @@ fn halves_without_end_leave_a_follower_within_its_bound_and_others_their_names()
     };
     let reader = settings.reader;
     assert_eq!(
-        2 * (reader.bytes + reader.flows as usize * PLACE),
+        2 * (reader.bytes + reader.flows as usize * ENTRY),
         HALF_THERE
     );
     let halves = Halves::new();
@@ -283,8 +283,8 @@ fn named_flows_without_end_take_what_the_settings_allow() {
     assert_eq!((counts.named, counts.overrun), (FLOWS.into(), 0));
     let kept = u64::try_from(follower.flows().count()).expect("few flows");
     assert_eq!(counts.gave_way, u64::from(FLOWS) - kept);
-    let bytes = settings.name_bytes + settings.heard_bytes;
-    let bound = bytes + 2 * settings.flows as usize * PLACE + 2 * BUDGETS + BESIDE;
+    let bytes = settings.name_bytes + settings.first_bytes;
+    let bound = bytes + 2 * settings.flows as usize * ENTRY + 2 * BUDGETS + BESIDE;
     assert!(most <= bound, "{most} bytes of {bound}");
     drop(follower);
     // All memory is freed.

@@ -88,7 +88,7 @@ fn shuffled_pieces_that_overlap_and_come_again() {
     }
 }
 
-/// The middle of a stream is not taken for its beginning, even if its place is unknown.
+/// The middle of a stream is not taken for its beginning, even if its position is unknown.
 #[test]
 fn a_flow_seen_from_its_middle_on() {
     let middle = vec![0xa5; 5000];

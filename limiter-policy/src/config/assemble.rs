@@ -27,7 +27,7 @@ use super::{
     surroundings::Surroundings,
 };
 use crate::policy::{
-    AnswerRates, CountedConnections, DnsCookies, DnsName, FlatMetrics, KnownNames, Limit, Names,
+    AnswerRates, CachedNames, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
     OwnConnections, Policy, UntilKnown,
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Parts<'l> {
     pub(super) own_connections: OwnConnections,
     pub(super) connections: CountedConnections,
     pub(super) until_known: UntilKnown,
-    pub(super) known_names: KnownNames,
+    pub(super) cached_names: CachedNames,
     pub(super) lists: &'l Lists,
     pub(super) exclude: ListNames,
     pub(super) block: ListNames,
@@ -68,7 +68,7 @@ pub(super) struct Parts<'l> {
     pub(super) fleet_nodes: Option<u32>,
 }
 
-/// Makes the policy; `None`, with errors noted, if anything is wrong.
+/// Makes the policy; `None`, with errors reported, if anything is wrong.
 pub(super) fn policy(
     parts: Parts<'_>,
     surroundings: &Surroundings<'_>,
@@ -109,7 +109,7 @@ pub(super) fn policy(
     if !has_anything {
         let message =
             "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'";
-        problems.note(file, None, message.to_owned());
+        problems.report(file, None, message.to_owned());
         return None;
     }
     let current: Vec<String> = parts
@@ -120,7 +120,7 @@ pub(super) fn policy(
     let names = match Names::default().intern(current.iter().map(String::as_str)) {
         Ok(names) => names,
         Err(error) => {
-            problems.note(file, None, error.to_string());
+            problems.report(file, None, error.to_string());
             return None;
         }
     };
@@ -148,7 +148,7 @@ pub(super) fn policy(
         own_connections: parts.own_connections,
         connections: parts.connections,
         until_known: parts.until_known,
-        known_names: parts.known_names,
+        cached_names: parts.cached_names,
         lists: parts.lists.lists(surroundings.now),
         exclude: parts.exclude.to_names(),
         block: parts.block.to_names(),
@@ -189,7 +189,7 @@ fn limits_of(
         .collect()
 }
 
-/// Notes uses of sections that are missing: overrides, subscribers, zones, server names, nodes of a fleet.
+/// Reports uses of sections that are missing: overrides, subscribers, zones, server names, nodes of a fleet.
 fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
     let needed = if limit.cost == Cost::Connections {
@@ -203,18 +203,18 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
         );
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     }
     if limit.name_kind() == Some(NameKind::Zone) && parts.zones.is_none() {
         let message =
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     }
     if limit.id_format.named_by() == Some(NamedBy::ServerName) && parts.server_names.is_none() {
         let message = format!(
             "{name} needs a section 'server-names' with the names that get buckets, or a file of them"
         );
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     }
     if !limit.needs_overrides {
         return;
@@ -225,14 +225,14 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         .is_some_and(|of| of.why_no_overrides().is_some())
     {
         let message = format!("{name} limits nothing: it needs {needed}");
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     } else if parts.overrides_known && !parts.overrides.overrides.contains_key(&(index, 0)) {
         let message = format!("{name} limits nothing: it needs {needed}, or overrides");
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     }
 }
 
-/// Notes limits on connections and handshakes beyond the number that the datapath can count.
+/// Reports limits on connections and handshakes beyond the number that the datapath can count.
 fn check_connections(limits: &Limits, problems: &mut Problems) {
     for (cost, most) in [
         (Cost::Connections, MAX_CONNECTION_LIMITS),
@@ -246,12 +246,12 @@ fn check_connections(limits: &Limits, problems: &mut Problems) {
                 limit.name,
                 cost.name()
             );
-            problems.note_at(limit.position, message);
+            problems.report_at(limit.position, message);
         }
     }
 }
 
-/// Notes limits on handshakes if each interface has its own buckets.
+/// Reports limits on handshakes if each interface has its own buckets.
 pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Problems) {
     if buckets.scope == Scope::Host {
         return;
@@ -265,7 +265,7 @@ pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Prob
              completed",
             limit.name
         );
-        problems.note_at(limit.position, message);
+        problems.report_at(limit.position, message);
     }
 }
 
@@ -288,14 +288,14 @@ fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
                          another 'tag' or 'prefix'",
                         entry.get()
                     );
-                    problems.note_at(position, message);
+                    problems.report_at(position, message);
                 }
             }
         }
     }
 }
 
-/// Notes limits with a ban if no offenders are recorded.
+/// Reports limits with a ban if no offenders are recorded.
 pub(super) fn check_offenders_recorded(
     limits: &Limits,
     offenders: Offenders,
@@ -308,7 +308,7 @@ pub(super) fn check_offenders_recorded(
         if let Some(position) = limit.fields.ban {
             let message = "'ban' needs offenders, but `offenders: {capacity: 0}` records none: \
                            raise the capacity, such as to 65536";
-            problems.note_at(position, message.to_owned());
+            problems.report_at(position, message.to_owned());
         }
     }
 }

@@ -148,7 +148,7 @@ pub(super) fn read<'n>(
     })
 }
 
-/// Notes `only: proven` in a limit that counts no proven source.
+/// Reports `only: proven` in a limit that counts no proven source.
 pub(super) fn check_counted(
     reader: &mut Reader<'_, '_>,
     name: Name<'_>,
@@ -168,7 +168,7 @@ pub(super) fn check_counted(
     }
 }
 
-/// Notes a ban by a limit with budgets that several sources share: a ban would hit all of them.
+/// Reports a ban by a limit with budgets that several sources share: a ban would hit all of them.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
     let Some(number) = id_format.named_by() else {
         return;

@@ -1,6 +1,6 @@
 //! Boulder's names of limits and ids, translated to packets.
 //!
-//! In Boulder's file a limit's name implies its unit and its owners. Here a file must state both, since
+//! In Boulder's file a limit's name implies its unit and its keys. Here a file must state both, since
 //! Boulder's units (accounts, orders, certificates) appear in no packet.
 
 use limiter_common::limit::{IPV6_RANGE, IdFormat};
@@ -44,7 +44,7 @@ pub(super) fn undefined(name: &str) -> Option<String> {
     Some(match id {
         Some(id) => format!(
             "unknown limit '{name}': what Boulder counts by it is in no packet; to limit packets of the same \
-             owners, give it 'id: {id}', a 'cost' and a rate for that"
+             keys, give it 'id: {id}', a 'cost' and a rate for that"
         ),
         None => {
             format!("'{name}' has no meaning here: no packet shows whether a validation failed")

@@ -18,8 +18,8 @@ pub(super) const LIMIT: &str = "limit";
 /// The datapath's counter ends here.
 pub(super) const MOST: u64 = 1_000_000;
 
-/// Reads the number of connections that an owner may have open, if present. Notes fields that have no meaning
-/// beside it.
+/// Reads the number of connections that a key may have open, if present. Reports fields that have no
+/// meaning beside it.
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<Rate> {
     let [burst, count, period, rate] = rate::FIELDS;
     let [floor, ceiling] = automatic::BOUNDS;
@@ -37,7 +37,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
     fields.get(LIMIT).and_then(|node| number(reader, node))
 }
 
-/// Notes fields that need packets to spend tokens (`strategy`, `ban` and `more`), in a limit with another
+/// Reports fields that need packets to spend tokens (`strategy`, `ban` and `more`), in a limit with another
 /// kind of cost.
 pub(super) fn refuse_spent(
     reader: &mut Reader<'_, '_>,
@@ -57,7 +57,7 @@ pub(super) fn refuse_spent(
     }
 }
 
-/// Notes these fields in a limit with another cost, or in an override of such a limit. Returns whether the
+/// Reports these fields in a limit with another cost, or in an override of such a limit. Returns whether the
 /// field `limit` is present.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
     if let Some((name, _)) = fields.named(queue::FIELD) {

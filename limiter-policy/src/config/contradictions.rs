@@ -8,7 +8,7 @@ use limiter_common::{
 };
 
 use super::{
-    limit_id::LimitOwners,
+    limit_id::LimitKeys,
     reader::{Fields, Reader},
 };
 use crate::policy::{Match, TcpFlags};
@@ -32,13 +32,13 @@ pub(super) const SERVER_NAME: &str = "server-name";
 /// The parts of a match on the DNS question.
 const OF_QUESTION: [&str; 5] = [DNS_NAME, DNS_TYPE, DNS_OPCODE, DNS_RD, EDNS];
 
-/// Notes the contradictions within a match and with its limit. A part that is already wrong is not
+/// Reports the contradictions within a match and with its limit. A part that is already wrong is not
 /// in `matching` and is not checked.
 pub(super) fn check(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
     matching: &Match,
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) {
     let id_format = id.map(|id| id.format);
@@ -131,10 +131,10 @@ pub(super) fn check(
 /// Returns whether a limit counts packets by their DNS question.
 pub(super) fn counts_by_question(
     matching: &Match,
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) -> bool {
-    id.and_then(LimitOwners::name_kind).is_some()
+    id.and_then(LimitKeys::name_kind).is_some()
         || !matching.dns.is_everything()
         || cost == Some(Cost::NewNames)
 }
@@ -144,7 +144,7 @@ pub(super) fn counts_by_server_name(matching: &Match, id_format: Option<IdFormat
     id_format == Some(IdFormat::ServerName) || !matching.server_names.is_empty()
 }
 
-/// Notes a match that fits no connection with a server name.
+/// Reports a match that fits no connection with a server name.
 fn check_server_name(
     matching: &Match,
     cost: Option<Cost>,
@@ -189,7 +189,7 @@ pub(super) fn no_server_name_yet(cost: Cost) -> String {
     )
 }
 
-/// Notes a match that fits no DNS question.
+/// Reports a match that fits no DNS question.
 fn check_question(
     matching: &Match,
     cost: Option<Cost>,
@@ -226,7 +226,7 @@ fn check_question(
     }
 }
 
-/// Notes a match on ICMP types that fits no message. Each protocol that the match names has ICMP types.
+/// Reports a match on ICMP types that fits no message. Each protocol that the match names has ICMP types.
 fn check_icmp_types(
     matching: &Match,
     id_format: Option<IdFormat>,
@@ -256,7 +256,7 @@ fn check_icmp_types(
     }
 }
 
-/// Notes a match on connection states that fits no segment, and fields without effect beside it.
+/// Reports a match on connection states that fits no segment, and fields without effect beside it.
 fn check_states(
     matching: &Match,
     cost: Option<Cost>,
@@ -285,7 +285,7 @@ fn check_states(
     }
 }
 
-/// Notes a match that excludes all new connections: TCP segments with SYN and without ACK.
+/// Reports a match that excludes all new connections: TCP segments with SYN and without ACK.
 fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, String)) {
     if !is_tcp(matching) {
         error(PROTOCOL, "cost new-connections counts only tcp".to_owned());
@@ -301,7 +301,7 @@ fn check_new_connections(matching: &Match, error: &mut impl FnMut(&'static str, 
     }
 }
 
-/// Notes conditions on packets: a connection as a whole has no flags, fragments or state.
+/// Reports conditions on packets: a connection as a whole has no flags, fragments or state.
 fn check_connections(matching: &Match, cost: Cost, error: &mut impl FnMut(&'static str, String)) {
     let name = cost.name();
     let counted = if cost == Cost::Connections {
@@ -320,7 +320,7 @@ fn check_connections(matching: &Match, cost: Cost, error: &mut impl FnMut(&'stat
     }
 }
 
-/// Notes a match on the other family: a limit on one family's ranges sees only that family.
+/// Reports a match on the other family: a limit on one family's ranges sees only that family.
 fn check_family(
     matching: &Match,
     id_format: IdFormat,

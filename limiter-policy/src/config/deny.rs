@@ -121,7 +121,7 @@ fn read_map<'n>(
     })
 }
 
-/// Reads an answer. Notes an answer that no counted packet can get.
+/// Reads an answer. Reports an answer that no counted packet can get.
 fn read_answer<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

@@ -50,14 +50,14 @@ impl fmt::Display for Diagnostic {
 /// files it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Diagnostics {
-    noted: Vec<Diagnostic>,
+    reported: Vec<Diagnostic>,
     files: Vec<PathBuf>,
 }
 
 impl Diagnostics {
     /// Returns the diagnostics, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.noted.iter()
+        self.reported.iter()
     }
 
     /// Returns the files that were read, or could not be. A retry makes sense once one of them
@@ -70,7 +70,7 @@ impl Diagnostics {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, diagnostic) in self.noted.iter().enumerate() {
+        for (index, diagnostic) in self.reported.iter().enumerate() {
             if index > 0 {
                 formatter.write_str("\n")?;
             }
@@ -91,8 +91,8 @@ const LONGEST: usize = 2_000;
 pub(super) struct Problems {
     /// The files, in the order in which they were opened; a [`FileNumber`] is an index into them.
     files: Vec<Arc<str>>,
-    noted: Vec<(FileNumber, Diagnostic)>,
-    /// How many errors were noted, reported or not.
+    reported: Vec<(FileNumber, Diagnostic)>,
+    /// How many errors were found, in the report or not.
     count: usize,
     /// The files that can be read again.
     read: Vec<PathBuf>,
@@ -126,8 +126,8 @@ impl Problems {
         self.pushed == Some(file)
     }
 
-    /// Notes that a file is opened, even if reading it fails.
-    pub(super) fn note_read(&mut self, path: &Path) {
+    /// Records that a file is opened, even if reading it fails.
+    pub(super) fn record_file(&mut self, path: &Path) {
         if !file::is_descriptor(path) {
             self.read.push(path.to_owned());
         }
@@ -138,14 +138,14 @@ impl Problems {
         &self.read
     }
 
-    pub(super) fn note(&mut self, file: FileNumber, at: Option<Position>, message: String) {
+    pub(super) fn report(&mut self, file: FileNumber, at: Option<Position>, message: String) {
         self.count += 1;
-        if self.noted.len() == MOST {
+        if self.reported.len() == MOST {
             return;
         }
         let message = shortened(message);
         let name = Arc::clone(&self.files[file.0]);
-        self.noted.push((
+        self.reported.push((
             file,
             Diagnostic {
                 file: name,
@@ -155,12 +155,16 @@ impl Problems {
         ));
     }
 
-    pub(super) fn note_at(&mut self, position: FilePosition, message: String) {
-        self.note(position.file, Some(position.at), message);
+    pub(super) fn report_at(&mut self, position: FilePosition, message: String) {
+        self.report(position.file, Some(position.at), message);
     }
 
     /// Formats a position for an error in the file `reads`: a position in the same file needs no file name.
-    pub(super) fn told(&self, position: FilePosition, reads: Option<FileNumber>) -> String {
+    pub(super) fn format_position(
+        &self,
+        position: FilePosition,
+        reads: Option<FileNumber>,
+    ) -> String {
         let at = position.at;
         if reads == Some(position.file) {
             at.to_string()
@@ -173,30 +177,30 @@ impl Problems {
         self.count
     }
 
-    /// Returns whether the errors noted so far fill the report, so further checks are useless.
+    /// Returns whether the errors reported so far fill the report, so further checks are useless.
     pub(super) const fn are_too_many(&self) -> bool {
         self.count > MOST
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.noted.is_empty()
+        self.reported.is_empty()
     }
 
     pub(super) fn into_diagnostics(mut self) -> Diagnostics {
-        self.noted
+        self.reported
             .sort_by_key(|(file, diagnostic)| (*file, diagnostic.at));
         let are_too_many = self.are_too_many();
-        let noted = self.noted.into_iter().map(|(_, diagnostic)| diagnostic);
-        let mut noted: Vec<_> = noted.collect();
-        if let (true, Some(last)) = (are_too_many, noted.last()) {
-            noted.push(Diagnostic {
+        let reported = self.reported.into_iter().map(|(_, diagnostic)| diagnostic);
+        let mut reported: Vec<_> = reported.collect();
+        if let (true, Some(last)) = (are_too_many, reported.last()) {
+            reported.push(Diagnostic {
                 file: Arc::clone(&last.file),
                 at: None,
                 message: format!("more than {MOST} errors: correct these first"),
             });
         }
         Diagnostics {
-            noted,
+            reported,
             files: self.read,
         }
     }
@@ -223,28 +227,31 @@ mod tests {
         let file = problems.open("a.yaml");
         let at = |line| Some(Position { line, column: 1 });
         for line in 0..MOST as u64 {
-            problems.note(file, at(line), "wrong".to_owned());
+            problems.report(file, at(line), "wrong".to_owned());
         }
         assert!(!problems.are_too_many());
-        problems.note(file, at(7), "wrong".to_owned());
+        problems.report(file, at(7), "wrong".to_owned());
         assert!(problems.are_too_many());
-        let told = problems.into_diagnostics();
-        assert_eq!(told.iter().count(), MOST + 1);
-        let last = told.iter().last().unwrap().to_string();
+        let reported = problems.into_diagnostics();
+        assert_eq!(reported.iter().count(), MOST + 1);
+        let last = reported.iter().last().unwrap().to_string();
         assert_eq!(last, "a.yaml: more than 100 errors: correct these first");
 
         let mut problems = Problems::default();
         let file = problems.open("a.yaml");
         let name = "ä".repeat(LONGEST);
-        problems.note(
+        problems.report(
             file,
             at(1),
             format!("unknown field '{name}', write another"),
         );
-        let told = problems.into_diagnostics().to_string();
-        assert!(told.starts_with("a.yaml:1:1: unknown field 'ää"), "{told}");
-        assert!(told.ends_with("ä', write another"), "{told}");
-        assert!(told.chars().count() < LONGEST + 30);
+        let reported = problems.into_diagnostics().to_string();
+        assert!(
+            reported.starts_with("a.yaml:1:1: unknown field 'ää"),
+            "{reported}"
+        );
+        assert!(reported.ends_with("ä', write another"), "{reported}");
+        assert!(reported.chars().count() < LONGEST + 30);
         assert_eq!(shortened("short".to_owned()), "short");
     }
 }

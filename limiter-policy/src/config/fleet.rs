@@ -16,7 +16,7 @@ use crate::{
     fleet::{self, Fleet},
     policy::{
         OverrideId, Policy,
-        in_common::{self, LONGEST_FRAME},
+        shared_limits::{self, LONGEST_FRAME},
     },
 };
 
@@ -208,7 +208,7 @@ pub(super) fn names_key(of_fleet: Option<(&Fleet, Keys)>, policy: &Policy) -> Op
     Some(fleet.names_key(&keys))
 }
 
-/// Notes shared limits (`scope: fleet`) that the other sections rule out.
+/// Reports shared limits (`scope: fleet`) that the other sections rule out.
 pub(super) fn check_limits(
     (limits, overrides): (&Limits, &Overrides),
     fleet: Option<&Fleet>,
@@ -222,26 +222,26 @@ pub(super) fn check_limits(
         let needs = |what: &str| format!("'scope: fleet' needs {what}");
         let Some(fleet) = fleet else {
             let message = needs("a section 'fleet' with the store and the nodes");
-            problems.note_at(position, message);
+            problems.report_at(position, message);
             continue;
         };
         let Some(members) = &fleet.members else {
             let message = needs("the names of all nodes: `fleet: {nodes: [a, b]}`");
-            problems.note_at(position, message);
+            problems.report_at(position, message);
             continue;
         };
         if buckets.scope != Scope::Host {
-            problems.note_at(position, needs("`buckets: {scope: host}`"));
+            problems.report_at(position, needs("`buckets: {scope: host}`"));
         }
         let nodes = members.count();
-        let least = in_common::least_burst(limit.cost, nodes);
+        let least = shared_limits::least_burst(limit.cost, nodes);
         for (part, rate) in limit.rates.iter().enumerate() {
             let others = overrides.get(&(index, part)).into_iter().flatten();
             let mut wanting = others.filter(|other| other.rate.burst < least);
             if rate.burst < least {
-                problems.note_at(position, too_small(limit.cost, nodes, least, None));
+                problems.report_at(position, too_small(limit.cost, nodes, least, None));
             } else if let Some(other) = wanting.next() {
-                problems.note_at(
+                problems.report_at(
                     position,
                     too_small(limit.cost, nodes, least, Some(&other.id)),
                 );
@@ -257,7 +257,7 @@ fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> Str
     };
     let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
     format!(
-        "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a floor is a twentieth of \
+        "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
          it, divided by the nodes, and holds {held}"
     )
 }
@@ -277,7 +277,7 @@ fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Returns the file's path and content. `Some(None)`: the field is absent. `None`: an error was noted.
+/// Returns the file's path and content. `Some(None)`: the field is absent. `None`: an error was reported.
 #[expect(
     clippy::option_option,
     reason = "a file may be wrong, or not be named, which is right for some"

@@ -23,7 +23,7 @@ pub(super) fn read<'n>(
     }
     if let Some((queue, _)) = fields.named(queue::FIELD) {
         let message = format!(
-            "'{}' is not for a limit with a '{FIELD}': nobody can say for which of its limits a place is \
+            "'{}' is not for a limit with a '{FIELD}': nobody can say for which of its limits a slot is \
              free",
             queue::FIELD
         );
@@ -32,7 +32,7 @@ pub(super) fn read<'n>(
     Some((text.to_owned(), reader.position(name.at)))
 }
 
-/// Notes the field in a limit with another cost.
+/// Reports the field in a limit with another cost.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {
         let message = format!(

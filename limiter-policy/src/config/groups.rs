@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::{diagnostics::Problems, limit::Definition, limits::Limits};
 
-/// Notes groups with a single limit, and groups with different kinds of owners.
+/// Reports groups with a single limit, and groups with different kinds of keys.
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let of_groups = || {
         limits
@@ -22,7 +22,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                 "{} is alone in the group '{group}': give it to another limit, too, or leave it out",
                 limit.name
             );
-            problems.note_at(position, message);
+            problems.report_at(position, message);
             continue;
         };
         if other.id_format != limit.id_format {
@@ -31,7 +31,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                  prefix-length",
                 limit.name, other.name
             );
-            problems.note_at(position, message);
+            problems.report_at(position, message);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The ids of overrides: the owners with a changed budget.
+//! The ids of overrides: the keys with a changed budget.
 
 use std::net::IpAddr;
 

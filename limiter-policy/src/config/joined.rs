@@ -79,7 +79,7 @@ impl Texts {
     }
 
     /// Parses the texts into one tree with the sections of all files. Only the first text must have content.
-    /// `None`: errors were noted.
+    /// `None`: errors were reported.
     pub(super) fn parse<'t>(
         &'t self,
         sections: &Sections,
@@ -96,14 +96,14 @@ impl Texts {
             let mut root = match Node::parse(&self.text[part.bytes.clone()]) {
                 Ok(root) => root,
                 Err(error) => {
-                    problems.note(part.file, error.at, error.message);
+                    problems.report(part.file, error.at, error.message);
                     continue;
                 }
             };
             root.shift(part.bytes.start, part.line);
             match root.value {
                 Value::Null if number == 0 => {
-                    problems.note(part.file, None, FileError::Empty.to_string());
+                    problems.report(part.file, None, FileError::Empty.to_string());
                 }
                 // A file may consist of comments alone.
                 Value::Null => {}
@@ -149,7 +149,7 @@ impl Joiner<'_, '_> {
         let (at, value) = (root.at, root.value);
         let Value::Mapping(entries) = value else {
             let at = self.lines.position(at);
-            problems.note_at(at, "expected a map of sections".to_owned());
+            problems.report_at(at, "expected a map of sections".to_owned());
             return;
         };
         let all = all.get_or_insert_with(|| Node::mapping(at));
@@ -173,8 +173,8 @@ impl Joiner<'_, '_> {
             };
             let (first, into) = &mut sections[*index];
             if last.file == at.file {
-                let first = problems.told(*last, Some(at.file));
-                problems.note_at(at, format!("duplicate '{text}', first at {first}"));
+                let first = problems.format_position(*last, Some(at.file));
+                problems.report_at(at, format!("duplicate '{text}', first at {first}"));
                 continue;
             }
             *last = at;
@@ -183,12 +183,12 @@ impl Joiner<'_, '_> {
                 value.make_list();
             }
             if !into.join(value) {
-                let first = problems.told(self.lines.position(first.at), None);
+                let first = problems.format_position(self.lines.position(first.at), None);
                 let message = format!(
                     "'{text}' has another form than at {first}: in several files it must be a map in \
                      each, or a list in each, and no file's name"
                 );
-                problems.note_at(at, message);
+                problems.report_at(at, message);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::policy::Mode;
 
-/// Notes a limit with `otherwise` that has no other limits of its kind, or has a rival with `otherwise`.
+/// Reports a limit with `otherwise` that has no other limits of its kind, or has a rival with `otherwise`.
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let all = || {
         let limits = limits.iter().map(|(_, limit)| limit);
@@ -29,7 +29,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                 "no other limit that counts has id {id} and cost {cost}: leave '{FIELD}' out of {}",
                 limit.name
             );
-            problems.note_at(limit.position, message);
+            problems.report_at(limit.position, message);
         }
         let is_by_name =
             |limit: &Definition| counts_by_server_name(&limit.matching, Some(limit.id_format));
@@ -42,7 +42,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                 "{} counts what {} does not, by server name: give it `match: {{server-name: '*'}}`, too",
                 limit.name, other.name
             );
-            problems.note_at(limit.position, message);
+            problems.report_at(limit.position, message);
         }
         if let Some(first) = first_of_kind.insert((id.clone(), cost), &limit.name) {
             let message = format!(
@@ -50,13 +50,13 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
                  leave '{FIELD}' out of one",
                 limit.name
             );
-            problems.note_at(limit.position, message);
+            problems.report_at(limit.position, message);
         } else if first_of_kind.len() > MOST_OTHERWISE {
             let message = format!(
                 "{} is one too many: at most {MOST_OTHERWISE} limits have '{FIELD}'",
                 limit.name
             );
-            problems.note_at(limit.position, message);
+            problems.report_at(limit.position, message);
         }
     }
 }

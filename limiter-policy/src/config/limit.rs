@@ -12,7 +12,7 @@ use super::{
     automatic_ban, boulder, connections, contradictions, deny,
     diagnostics::FilePosition,
     flat_metrics, group,
-    limit_id::{self, ID, LimitOwners},
+    limit_id::{self, ID, LimitKeys},
     list_names::{self, ListNames},
     matching, nearest, new_names,
     node::Node,
@@ -48,7 +48,7 @@ pub(super) struct Definition {
     /// The positions of fields that later checks name.
     pub(super) fields: FieldPositions,
     pub(super) has_valid_strategy: bool,
-    /// The rates of owners without an override, each a limit of its own; empty: none, or invalid.
+    /// The rates of keys without an override, each a limit of its own; empty: none, or invalid.
     pub(super) rates: Vec<Rate>,
     /// Whether all fields of a rate are absent.
     pub(super) lacks_rate: bool,
@@ -103,8 +103,8 @@ impl Definition {
         }
     }
 
-    pub(super) fn owners(&self) -> LimitOwners {
-        LimitOwners {
+    pub(super) fn keys(&self) -> LimitKeys {
+        LimitKeys {
             format: self.id_format,
             per_name: self.per_name,
         }
@@ -191,7 +191,7 @@ pub(super) fn read<'n>(
         Some(_) => reader.fields_and(body, rate::EXPECTED, &known, &DEFINITION),
         None => reader.fields(body, rate::EXPECTED, &[&known[..], &DEFINITION].concat()),
     };
-    let (id, cost) = owners_and_cost(reader, name, built_in, fields.as_ref());
+    let (id, cost) = keys_and_cost(reader, name, built_in, fields.as_ref());
     let fields = fields?;
     let id = limit_id::read_prefix_length(reader, &fields, id);
     let matching = match built_in {
@@ -243,7 +243,7 @@ pub(super) fn read<'n>(
 
 /// The fields that limits of all costs have, and on which others depend. `None`: invalid.
 struct CommonFields {
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
     matching: Match,
     mode: Option<Mode>,
@@ -345,17 +345,17 @@ fn read_ban<'n>(
     Some((ban, reader.position(name.at)))
 }
 
-/// Returns its owners and its cost: fixed for a built-in limit, otherwise from the file.
-fn owners_and_cost<'n>(
+/// Returns its keys and its cost: fixed for a built-in limit, otherwise from the file.
+fn keys_and_cost<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
     built_in: Option<&BuiltIn>,
     fields: Option<&Fields<'n>>,
-) -> (Option<LimitOwners>, Option<Cost>) {
+) -> (Option<LimitKeys>, Option<Cost>) {
     match (built_in, fields) {
         (Some(limit), Some(fields)) => {
             refuse_definition(reader, limit, fields);
-            (Some(LimitOwners::of(limit.id_format)), Some(limit.cost))
+            (Some(LimitKeys::of(limit.id_format)), Some(limit.cost))
         }
         (None, Some(fields)) if !(fields.is_missing(ID) && fields.is_missing(COST)) => {
             read_definition(reader, name, fields)
@@ -371,7 +371,7 @@ fn owners_and_cost<'n>(
 fn read_match<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) -> Match {
     let matching = fields.get(MATCH);
@@ -405,11 +405,11 @@ fn with_service(mut matching: Match, protocols: &[u8], port: u16) -> Match {
     matching
 }
 
-/// Notes an id by DNS question or server name if the cost's events have none.
+/// Reports an id by DNS question or server name if the cost's events have none.
 fn check_cost<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) {
     let (Some(node), Some(id), Some(cost)) = (fields.get(ID), id, cost) else {
@@ -452,7 +452,7 @@ fn of_connections<'n>(
     {
         let message = "'group' is not for limits by server name: their connections begin to count later than \
                        others";
-        reader.problems().note_at(position, message.to_owned());
+        reader.problems().report_at(position, message.to_owned());
     }
     let context = RateContext {
         cost: common.cost,
@@ -491,7 +491,7 @@ pub(super) fn read_sieve<'n>(
     Some((name, reader.position(node.at)))
 }
 
-/// Reads the rates of owners without an override (none if invalid), and the ceiling of an automatic rate.
+/// Reads the rates of keys without an override (none if invalid), and the ceiling of an automatic rate.
 fn read_rates<'n>(
     reader: &mut Reader<'n, '_>,
     limit: Name<'n>,
@@ -509,7 +509,7 @@ fn read_rates<'n>(
     (rates.flatten().unwrap_or_default(), None)
 }
 
-/// Notes an unknown limit, with the nearest known name.
+/// Reports an unknown limit, with the nearest known name.
 fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     if let Some(message) = boulder::undefined(name.text) {
         reader.error(name.at, message);
@@ -532,7 +532,7 @@ fn unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     reader.error(name.at, message);
 }
 
-/// Notes fields that would redefine a built-in limit.
+/// Reports fields that would redefine a built-in limit.
 fn refuse_definition(reader: &mut Reader<'_, '_>, limit: &BuiltIn, fields: &Fields<'_>) {
     for field in DEFINITION {
         if let Some(node) = fields.get(field) {
@@ -555,7 +555,7 @@ fn read_definition<'n>(
     reader: &mut Reader<'n, '_>,
     name: Name<'n>,
     fields: &Fields<'n>,
-) -> (Option<LimitOwners>, Option<Cost>) {
+) -> (Option<LimitKeys>, Option<Cost>) {
     check_name(reader, name);
     for field in [ID, COST] {
         if fields.is_missing(field) {

@@ -1,8 +1,8 @@
-//! The field `id` of a limit: the owners of its budgets.
+//! The field `id` of a limit: the keys of its budgets.
 
 use limiter_common::{
+    key::MOST_BITS_BESIDE_NAMES,
     limit::{IdFormat, NameKind, NamedBy},
-    owner::MOST_BITS_BESIDE_NAMES,
 };
 
 use super::{
@@ -16,27 +16,27 @@ pub(super) const ID: &str = "id";
 pub(super) const PREFIX_LENGTH: &str = "prefix-length";
 
 /// Boulder's spellings of ids.
-const BOULDER_IDS: [(&str, LimitOwners); 2] = [
-    (boulder::FQDN_SET, LimitOwners::of(IdFormat::Question)),
+const BOULDER_IDS: [(&str, LimitKeys); 2] = [
+    (boulder::FQDN_SET, LimitKeys::of(IdFormat::Question)),
     (
         boulder::REG_ID_DOMAIN,
-        LimitOwners {
+        LimitKeys {
             format: IdFormat::RegId,
             per_name: Some(NameKind::Domain),
         },
     ),
 ];
 
-/// The owners of a limit's budgets.
+/// The keys of a limit's budgets.
 #[derive(Clone, Copy)]
-pub(super) struct LimitOwners {
+pub(super) struct LimitKeys {
     pub(super) format: IdFormat,
-    /// The part of a packet's DNS question that splits each owner's bucket.
+    /// The part of a packet's DNS question that splits each key's bucket.
     pub(super) per_name: Option<NameKind>,
 }
 
-impl LimitOwners {
-    /// Owners with one bucket each.
+impl LimitKeys {
+    /// Keys with one bucket each.
     pub(super) const fn of(format: IdFormat) -> Self {
         Self {
             format,
@@ -56,14 +56,14 @@ impl LimitOwners {
 }
 
 /// Reads a format, or a list of two: one for the source and one for a name.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<LimitOwners> {
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<LimitKeys> {
     let Value::Sequence(items) = &node.value else {
         if let Value::Text(text) = &node.value
-            && let Some((_, owners)) = BOULDER_IDS.iter().find(|(id, _)| id == text)
+            && let Some((_, keys)) = BOULDER_IDS.iter().find(|(id, _)| id == text)
         {
-            return Some(*owners);
+            return Some(*keys);
         }
-        return reader.choice(node, ID, formats()).map(LimitOwners::of);
+        return reader.choice(node, ID, formats()).map(LimitKeys::of);
     };
     let [source, name] = &items[..] else {
         let message = format!(
@@ -88,7 +88,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         reader.error(source.at, message);
         return None;
     }
-    Some(LimitOwners {
+    Some(LimitKeys {
         format,
         per_name: Some(per_name?),
     })
@@ -104,13 +104,13 @@ fn is_of_sources(format: IdFormat) -> bool {
         .is_none_or(|named_by| !named_by.is_of_all_sources())
 }
 
-/// Returns the owners with the configured prefix length. The length of unknown owners (`None`) is not
+/// Returns the keys with the configured prefix length. The length of unknown keys (`None`) is not
 /// checked.
 pub(super) fn read_prefix_length<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    id: Option<LimitOwners>,
-) -> Option<LimitOwners> {
+    id: Option<LimitKeys>,
+) -> Option<LimitKeys> {
     let id = id?;
     let Some(node) = fields.get(PREFIX_LENGTH) else {
         return Some(id);
@@ -130,7 +130,7 @@ pub(super) fn read_prefix_length<'n>(
     };
     let lengths = least.into()..=most.into();
     let length = reader.whole(node, PREFIX_LENGTH, lengths)?;
-    Some(LimitOwners {
+    Some(LimitKeys {
         format: id.format.with_prefix_length(u8::try_from(length).ok()?),
         ..id
     })

@@ -18,7 +18,7 @@ use crate::policy;
 #[derive(Default)]
 pub(super) struct Limits {
     definitions: Vec<Definition>,
-    /// The index of a name's definition; `None`: invalid, and already noted.
+    /// The index of a name's definition; `None`: invalid, and already reported.
     by_name: HashMap<String, Option<LimitIndex>>,
     /// Whether the section is unreadable, so it may define any name.
     unreadable: bool,
@@ -55,12 +55,12 @@ impl Limits {
         }
     }
 
-    /// Notes that unreadable items may hide further limits.
+    /// Reports that unreadable items may hide further limits.
     pub(super) const fn lack_some(&mut self) {
         self.unreadable = true;
     }
 
-    /// Adds a limit of the section `selector`; `None`: invalid, and already noted.
+    /// Adds a limit of the section `selector`; `None`: invalid, and already reported.
     pub(super) fn add(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -98,7 +98,7 @@ impl Limits {
     }
 
     /// Returns the limit with this name. Adds a built-in limit that the section lacks. `None`: invalid, and
-    /// already noted.
+    /// already reported.
     pub(super) fn named(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -146,7 +146,7 @@ impl Limits {
             .collect()
     }
 
-    /// Notes too many limits, at the first one above the maximum.
+    /// Reports too many limits, at the first one above the maximum.
     pub(super) fn check_number(&self, problems: &mut Problems) {
         let mut of_answers = 0;
         let mut beside = "";
@@ -177,7 +177,7 @@ impl Limits {
                 "{message}: each rate counts as one, and {named} limits have {total} rates"
             );
         }
-        problems.note_at(beyond.position, message);
+        problems.report_at(beyond.position, message);
     }
 
     fn push(&mut self, limit: Definition) -> LimitIndex {

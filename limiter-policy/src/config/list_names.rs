@@ -47,13 +47,13 @@ impl ListNames {
     }
 }
 
-/// Reads a field that names one or more lists or addresses; none if absent. `place` distinguishes fields with
-/// the same name.
+/// Reads a field that names one or more lists or addresses; none if absent. `section` distinguishes fields
+/// with the same name.
 pub(super) fn read_field<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
     field: &str,
-    place: Option<&str>,
+    section: Option<&str>,
 ) -> ListNames {
     let mut names = ListNames::default();
     let mut cidr = Vec::new();
@@ -81,8 +81,8 @@ pub(super) fn read_field<'n>(
         }
     }
     if !cidr.is_empty() {
-        let name = match place {
-            Some(place) => format!("({place}.{field})"),
+        let name = match section {
+            Some(section) => format!("({section}.{field})"),
             None => format!("({field})"),
         };
         names.written = Some(WrittenList { name, cidr });

@@ -7,7 +7,7 @@ use super::{
     reader::Reader,
 };
 
-/// Reads an address and port. `None`: `off`, or an error, which is noted with the `expected` value.
+/// Reads an address and port. `None`: `off`, or an error, which is reported with the `expected` value.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,

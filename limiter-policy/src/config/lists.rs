@@ -17,9 +17,9 @@ use super::{
     surroundings::{Surroundings, named_path},
 };
 use crate::{
+    fraction::Fraction,
     lists::{self, Bounds, Feeds, Format, ListSource, ReadContext, WhenStale},
     policy::List,
-    share::Share,
 };
 
 const NAME: &str = "name";
@@ -67,7 +67,7 @@ impl Lists {
         }
     }
 
-    /// Notes unknown names of lists.
+    /// Reports unknown names of lists.
     pub(super) fn check(&self, named: &ListNames, problems: &mut Problems) {
         let known: Vec<&str> = self.names.iter().map(String::as_str).collect();
         for (name, position) in named.iter() {
@@ -82,7 +82,7 @@ impl Lists {
             } else {
                 nearest::unknown("list", name, &known)
             };
-            problems.note_at(position, message);
+            problems.report_at(position, message);
         }
     }
 
@@ -278,12 +278,13 @@ fn read_when_stale<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> When
 fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
     let mut bounds = Bounds::default();
     if let Some(node) = of_files(reader, fields, MAX_COVERAGE)
-        && let Some(shares) = reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
+        && let Some(fractions) =
+            reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
     {
         for (family, most) in [("ipv4", &mut bounds.ipv4), ("ipv6", &mut bounds.ipv6)] {
-            let share = shares.get(family);
-            let share = share.and_then(|node| read_share(reader, node, MAX_COVERAGE));
-            *most = share.unwrap_or(*most);
+            let fraction = fractions.get(family);
+            let fraction = fraction.and_then(|node| read_fraction(reader, node, MAX_COVERAGE));
+            *most = fraction.unwrap_or(*most);
         }
     }
     if let Some(node) = of_files(reader, fields, MAX_GROWTH) {
@@ -295,15 +296,19 @@ fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
         };
     }
     let loss = of_files(reader, fields, MAX_LOSS);
-    let loss = loss.and_then(|node| read_share(reader, node, MAX_LOSS));
+    let loss = loss.and_then(|node| read_fraction(reader, node, MAX_LOSS));
     bounds.loss = loss.unwrap_or(bounds.loss);
     bounds
 }
 
-fn read_share<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, field: &str) -> Option<Share> {
+fn read_fraction<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    field: &str,
+) -> Option<Fraction> {
     let text = reader.text(node, "a percentage such as '5%'")?;
     match text.parse() {
-        Ok(share) => Some(share),
+        Ok(fraction) => Some(fraction),
         Err(error) => {
             reader.error(node.at, format!("invalid {field} '{text}', {error}"));
             None
@@ -311,7 +316,7 @@ fn read_share<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, field: &str) 
     }
 }
 
-/// Returns a field about the files. Notes a missing `file`.
+/// Returns a field about the files. Reports a missing `file`.
 fn of_files<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,

@@ -9,7 +9,7 @@ use super::{
         FRAGMENTS, ICMP_TYPE, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
     dns_match, flags, icmp_types,
-    limit_id::LimitOwners,
+    limit_id::LimitKeys,
     nearest,
     node::{Node, Value},
     ports, prefix,
@@ -40,7 +40,7 @@ const FIELDS: [&str; 15] = [
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    id: Option<LimitOwners>,
+    id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) -> Match {
     let mut matching = Match::default();

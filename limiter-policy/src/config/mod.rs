@@ -1,6 +1,6 @@
 //! Reads and checks configuration files: returns a [`Config`], or every error.
 //!
-//! `node` parses a file into a tree with positions, `reader` walks the tree and notes errors, and each
+//! `node` parses a file into a tree with positions, `reader` walks the tree and reports errors, and each
 //! section has its own module. A [`Config`] is valid: later code checks nothing again.
 
 mod answers;
@@ -171,7 +171,7 @@ pub fn load_pushed(
 ) -> Result<Config, Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(&path.display().to_string());
-    problems.note_read(path);
+    problems.record_file(path);
     let directory = if file::is_descriptor(path) {
         Path::new("")
     } else {
@@ -192,7 +192,7 @@ pub fn load_pushed(
             sections::read(&texts, &surroundings, &mut problems)
         }
         Err(error) => {
-            problems.note(file, None, error.to_string());
+            problems.report(file, None, error.to_string());
             None
         }
     };
@@ -231,7 +231,7 @@ pub fn folder_of(path: &Path) -> PathBuf {
     folder::of(path)
 }
 
-/// Appends the files of a folder; notes unreadable files.
+/// Appends the files of a folder; reports unreadable files.
 fn join_folder(
     folder: &Path,
     pushed: Option<PushedFile<'_>>,
@@ -239,22 +239,22 @@ fn join_folder(
     problems: &mut Problems,
 ) {
     // A new file changes only the folder, so a retry must look at the folder, too.
-    problems.note_read(folder);
+    problems.record_file(folder);
     let mut files = match folder::files(folder) {
         Ok(files) => files,
         Err((path, unusable)) => {
             let file = problems.open(&path.display().to_string());
-            problems.note(file, None, unusable.to_string());
+            problems.report(file, None, unusable.to_string());
             return;
         }
     };
     if let Some(PushedFile { path, .. }) = pushed
-        && let Err(place) = files.binary_search_by(|file| file.as_path().cmp(path))
+        && let Err(index) = files.binary_search_by(|file| file.as_path().cmp(path))
     {
-        files.insert(place, path.to_owned());
+        files.insert(index, path.to_owned());
     }
     for path in files {
-        problems.note_read(&path);
+        problems.record_file(&path);
         let name = path.display().to_string();
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(PushedFile { text, .. }) => {
@@ -270,7 +270,7 @@ fn join_folder(
         });
         match text {
             Ok(text) => texts.push(file, &text),
-            Err(error) => problems.note(file, None, error.to_string()),
+            Err(error) => problems.report(file, None, error.to_string()),
         }
     }
 }
@@ -295,7 +295,7 @@ pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
             sections::read(&texts, &surroundings, &mut problems)
         }
         Err(error) => {
-            problems.note(file, None, error.to_string());
+            problems.report(file, None, error.to_string());
             None
         }
     };

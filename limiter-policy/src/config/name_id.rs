@@ -5,7 +5,7 @@ use limiter_common::limit::{IdFormat, NamedBy};
 use super::{
     diagnostics::{FilePosition, Problems},
     id,
-    limit_id::LimitOwners,
+    limit_id::LimitKeys,
     limits::Limits,
     overrides::NamedId,
 };
@@ -19,35 +19,35 @@ use crate::{
 /// # Errors
 ///
 /// The error and its correction.
-pub(super) fn parse(text: &str, owners: LimitOwners) -> Result<OverrideId, String> {
-    let Some(named_by) = owners.named_by() else {
-        return id::parse(text, owners.format);
+pub(super) fn parse(text: &str, keys: LimitKeys) -> Result<OverrideId, String> {
+    let Some(named_by) = keys.named_by() else {
+        return id::parse(text, keys.format);
     };
-    if owners.per_name.is_none() {
+    if keys.per_name.is_none() {
         return name(text, named_by).map(OverrideId::Name);
     }
-    let whole = id::parse(text, owners.format);
-    if whole.is_ok() || is_meant_as_source(text, owners.format) {
+    let whole = id::parse(text, keys.format);
+    if whole.is_ok() || is_meant_as_source(text, keys.format) {
         return whole;
     }
     // Names have no colons.
     match text.rsplit_once(':') {
         Some((source, name_text)) => {
-            let source = id::parse(source, owners.format)?;
+            let source = id::parse(source, keys.format)?;
             Ok(source.with_name(name(name_text, named_by)?))
         }
         None => name(text, named_by)
             .map(OverrideId::Name)
-            .map_err(|_| format!("invalid id '{text}', expected {}", expectation(owners))),
+            .map_err(|_| format!("invalid id '{text}', expected {}", expectation(keys))),
     }
 }
 
 /// Describes the ids of a limit's overrides, with an example.
-pub(super) fn expectation(owners: LimitOwners) -> String {
-    let of_sources = id::expectation(owners.format);
-    match owners.named_by() {
+pub(super) fn expectation(keys: LimitKeys) -> String {
+    let of_sources = id::expectation(keys.format);
+    match keys.named_by() {
         None => of_sources,
-        Some(named_by) if owners.per_name.is_none() => name_expectation(named_by).to_owned(),
+        Some(named_by) if keys.per_name.is_none() => name_expectation(named_by).to_owned(),
         Some(named_by) => format!(
             "{of_sources}; or {}; or both, with a colon between",
             name_expectation(named_by)
@@ -94,7 +94,7 @@ pub(super) struct DeclaredNames<'k> {
     pub(super) server_names: Option<&'k [DnsName]>,
 }
 
-/// Notes zones and server names without a bucket.
+/// Reports zones and server names without a bucket.
 pub(super) fn check_owned(
     by_name: &[NamedId],
     limits: &Limits,
@@ -102,7 +102,7 @@ pub(super) fn check_owned(
     problems: &mut Problems,
 ) {
     for one in by_name {
-        let (names, kind, section) = match limits.get(one.limit).owners().named_by() {
+        let (names, kind, section) = match limits.get(one.limit).keys().named_by() {
             Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
             Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
             _ => continue,
@@ -111,12 +111,12 @@ pub(super) fn check_owned(
             let name = &one.name;
             let message =
                 format!("invalid id '{name}', no such {kind}: name it in '{section}', too");
-            problems.note_at(one.at, message);
+            problems.report_at(one.at, message);
         }
     }
 }
 
-/// Notes names that are not registered domains by these rules.
+/// Reports names that are not registered domains by these rules.
 pub(super) fn check_domains(
     by_name: &[NamedId],
     limits: &Limits,
@@ -136,11 +136,11 @@ pub(super) fn check_domains(
     }
     let labels = DomainLabels::new(rules);
     for NamedId { name, at, .. } in of_domains {
-        note_unregistered(&name.name, &labels, *at, problems);
+        report_unregistered(&name.name, &labels, *at, problems);
     }
 }
 
-fn note_unregistered(
+fn report_unregistered(
     name: &DnsName,
     labels: &DomainLabels,
     at: FilePosition,
@@ -153,7 +153,7 @@ fn note_unregistered(
         ),
         None => format!("invalid id '{name}', a public suffix, below which domains are registered"),
     };
-    problems.note_at(at, message);
+    problems.report_at(at, message);
 }
 
 #[cfg(test)]
@@ -162,28 +162,24 @@ mod tests {
 
     use super::*;
 
-    const PAIR: LimitOwners = LimitOwners {
+    const PAIR: LimitKeys = LimitKeys {
         format: IdFormat::IpAddress,
         per_name: Some(NameKind::Domain),
     };
 
     #[test]
     fn a_source_a_name_or_both() {
-        let of_subscribers = LimitOwners {
+        let of_subscribers = LimitKeys {
             format: IdFormat::RegId,
             per_name: Some(NameKind::Question),
         };
-        for (text, owners, id) in [
-            (
-                "Example.COM.",
-                LimitOwners::of(IdFormat::Zone),
-                "example.com",
-            ),
-            (".", LimitOwners::of(IdFormat::Zone), "."),
-            ("a.b a", LimitOwners::of(IdFormat::Question), "a.b A"),
+        for (text, keys, id) in [
+            ("Example.COM.", LimitKeys::of(IdFormat::Zone), "example.com"),
+            (".", LimitKeys::of(IdFormat::Zone), "."),
+            ("a.b a", LimitKeys::of(IdFormat::Question), "a.b A"),
             (
                 "shop.example",
-                LimitOwners::of(IdFormat::ServerName),
+                LimitKeys::of(IdFormat::ServerName),
                 "shop.example",
             ),
             ("192.0.2.7", PAIR, "192.0.2.7"),
@@ -196,27 +192,27 @@ mod tests {
             ("a.b TXT", of_subscribers, "a.b TXT"),
             ("7:a.b txt", of_subscribers, "7:a.b TXT"),
         ] {
-            let found = parse(text, owners).map(|id| id.to_string());
+            let found = parse(text, keys).map(|id| id.to_string());
             assert_eq!(found, Ok(id.to_owned()), "{text}");
         }
     }
 
     #[test]
     fn what_is_neither() {
-        let numbers = LimitOwners {
+        let numbers = LimitKeys {
             format: IdFormat::RegId,
             per_name: Some(NameKind::Zone),
         };
-        for (text, owners, why) in [
-            ("a.b A", LimitOwners::of(IdFormat::Zone), "expected a zone"),
+        for (text, keys, why) in [
+            ("a.b A", LimitKeys::of(IdFormat::Zone), "expected a zone"),
             (
                 "a.b",
-                LimitOwners::of(IdFormat::Question),
+                LimitKeys::of(IdFormat::Question),
                 "expected a name and a type",
             ),
             (
                 "a_*",
-                LimitOwners::of(IdFormat::Domain),
+                LimitKeys::of(IdFormat::Domain),
                 "must have no '*' here",
             ),
             ("192.0.2.1/24", PAIR, "did you mean '192.0.2.0/24'?"),
@@ -227,7 +223,7 @@ mod tests {
             ("01:a.b", numbers, "expected a subscriber's number"),
             ("1:a..b", numbers, "must have no empty label"),
         ] {
-            let error = parse(text, owners).unwrap_err();
+            let error = parse(text, keys).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -19,14 +19,14 @@ pub(super) struct Lines<T, E> {
 
 impl<T: Ord, E: Display> Lines<T, E> {
     /// Reads the items of a file, sorted; duplicates are allowed. `at` is the position of the file's name.
-    /// `None`: an error was noted.
+    /// `None`: an error was reported.
     pub(super) fn read(
         &self,
         reader: &mut Reader<'_, '_>,
         at: Position,
         path: &Path,
     ) -> Option<Vec<T>> {
-        reader.problems().note_read(path);
+        reader.problems().record_file(path);
         match self.items(path) {
             Ok(items) => Some(items),
             Err(why) => {

@@ -3,14 +3,14 @@
 use limiter_common::limit::{Cost, IdFormat, NameKind};
 
 use super::{
-    limit_id::{ID, LimitOwners},
+    limit_id::{ID, LimitKeys},
     reader::{Fields, Reader},
 };
 
-/// Notes an id with unbounded buckets for made-up sources, destinations or names. Each new name would get a
+/// Reports an id with unbounded buckets for made-up sources, destinations or names. Each new name would get a
 /// fresh bucket, so the limit would never refuse. As admitted names become known, a flood would then evict
 /// all other names.
-pub(super) fn check_id<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>, id: LimitOwners) {
+pub(super) fn check_id<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>, id: LimitKeys) {
     let is_bounded = match id.format {
         IdFormat::Total | IdFormat::RegId => matches!(id.per_name, None | Some(NameKind::Zone)),
         // A DNS query has no server name: another check reports it.

@@ -119,7 +119,7 @@ impl OverrideCollector<'_> {
             };
             let limit = self.limit(reader, name);
             if let (Some(limit), None) = (limit, id) {
-                let expected = name_id::expectation(self.limits.get(limit).owners());
+                let expected = name_id::expectation(self.limits.get(limit).keys());
                 reader.error(
                     key.at,
                     format!(
@@ -200,7 +200,7 @@ impl OverrideCollector<'_> {
         }
     }
 
-    /// Reads the rates of an override, as many as its limit has. Notes missing fields at `owner`.
+    /// Reads the rates of an override, as many as its limit has. Reports missing fields at `owner`.
     fn rates<'n>(
         &self,
         reader: &mut Reader<'n, '_>,
@@ -268,7 +268,7 @@ impl OverrideCollector<'_> {
         Some(rates)
     }
 
-    /// Returns the limit with this name, or notes that it cannot have overrides.
+    /// Returns the limit with this name, or reports that it cannot have overrides.
     fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
         let index = self.limits.named(reader, name)?;
         let number = self.limits.get(index).id_format.named_by();
@@ -289,7 +289,7 @@ impl OverrideCollector<'_> {
         rates: Option<&[Rate]>,
     ) {
         let limit = self.limits.get(index);
-        let id = match name_id::parse(written.text, limit.owners()) {
+        let id = match name_id::parse(written.text, limit.keys()) {
             Ok(id) => id,
             Err(message) => return reader.error(written.at, message),
         };

@@ -20,7 +20,7 @@ const BEYOND_LOOPBACK: &str = "beyond-loopback";
 
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9471);
 
-const PLACES: &str = "an address and port, such as '127.0.0.1:9471', a socket's whole path, such as \
+const EXPECTED_LISTEN: &str = "an address and port, such as '127.0.0.1:9471', a socket's whole path, such as \
                       '/run/limiter/page.sock', or 'off'";
 
 /// `sun_path` holds 108 bytes. The socket is first bound under a longer, temporary name.
@@ -37,7 +37,7 @@ pub struct Page {
     pub hosts: Vec<String>,
 }
 
-/// The place where the daemon listens.
+/// The address where the daemon listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ListenAddress {
@@ -108,6 +108,6 @@ fn read_listen_address<'n>(
             None
         }
         Some(path) => Some(ListenAddress::Socket(path.into())),
-        None => listen::read(reader, node, PLACES).map(ListenAddress::Address),
+        None => listen::read(reader, node, EXPECTED_LISTEN).map(ListenAddress::Address),
     }
 }

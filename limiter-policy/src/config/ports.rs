@@ -75,7 +75,7 @@ fn port(text: &str) -> Option<u16> {
     (text == port.to_string()).then_some(port)
 }
 
-/// Notes overlaps between ports sorted by their first. Returns whether there are none.
+/// Reports overlaps between ports sorted by their first. Returns whether there are none.
 fn check_apart(reader: &mut Reader<'_, '_>, ports: &[WrittenPorts<'_>]) -> bool {
     let mut apart = true;
     // The range so far with the highest end.

@@ -23,7 +23,7 @@ const LINES: Lines<SuffixRule, InvalidSuffixRule> = Lines {
 pub(super) enum Section {
     /// The section is absent.
     Missing,
-    /// An error was noted.
+    /// An error was reported.
     Invalid,
     /// The rules in the named file.
     Read(Vec<SuffixRule>),
@@ -61,14 +61,14 @@ pub(super) fn rules(section: Section, limits: &Limits, problems: &mut Problems) 
         (Section::Invalid, _) | (Section::Missing, None) => Vec::new(),
         (Section::Missing, Some(limit)) => {
             let path = PathBuf::from(DEFAULT_FILE);
-            problems.note_read(&path);
+            problems.record_file(&path);
             LINES.items(&path).unwrap_or_else(|why| {
                 let message = format!(
                     "{} needs the public suffix list: the file '{DEFAULT_FILE}' {why}: install the \
                      package publicsuffix, or name a file in 'public-suffixes'",
                     limit.name
                 );
-                problems.note_at(limit.position, message);
+                problems.report_at(limit.position, message);
                 Vec::new()
             })
         }

@@ -21,21 +21,21 @@ pub struct PushedFile<'p> {
     pub text: &'p str,
 }
 
-/// Notes sections other than these, which a pushed text may not have.
+/// Reports sections other than these, which a pushed text may not have.
 pub(super) fn check(text: &str, sections: &[&str], file: FileNumber, problems: &mut Problems) {
     if let Err(error) = file::check(text) {
-        problems.note(file, None, error.to_string());
+        problems.report(file, None, error.to_string());
         return;
     }
     let root = match Node::parse(text) {
         Ok(root) => root,
         Err(error) => {
-            problems.note(file, error.at, error.message);
+            problems.report(file, error.at, error.message);
             return;
         }
     };
     let Value::Mapping(entries) = root.value else {
-        problems.note(file, Some(root.at), "expected a map of sections".to_owned());
+        problems.report(file, Some(root.at), "expected a map of sections".to_owned());
         return;
     };
     for (name, _) in entries {
@@ -48,7 +48,7 @@ pub(super) fn check(text: &str, sections: &[&str], file: FileNumber, problems: &
                 "'{section}' cannot be pushed, only {}: the rest is each node's own",
                 sections.join(", ")
             );
-            problems.note(file, Some(name.at), message);
+            problems.report(file, Some(name.at), message);
         }
     }
 }

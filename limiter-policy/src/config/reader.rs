@@ -15,9 +15,9 @@ use super::{
     traffic_server,
 };
 
-/// Reads the nodes of a text, possibly joined from several files, and notes their errors.
+/// Reads the nodes of a text, possibly joined from several files, and reports their errors.
 ///
-/// Methods return `None` for an unusable value, after they noted the error. Once the report of errors is
+/// Methods return `None` for an unusable value, after they reported the error. Once the report of errors is
 /// full, they return `None` for every node, so that reading ends early.
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
@@ -51,7 +51,7 @@ impl<'n> Fields<'n> {
         present.find(|(field, _)| field.text == name).copied()
     }
 
-    /// Returns whether a field is absent, rather than misspelt, which was already noted.
+    /// Returns whether a field is absent, rather than misspelt, which was already reported.
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.get(name).is_none() && !self.misspelt.contains(&name)
     }
@@ -85,17 +85,18 @@ impl<'n, 'p> Reader<'n, 'p> {
     }
 
     /// Formats an earlier position, for an error at the position `at`.
-    fn told(&self, before: Position, at: Position) -> String {
+    fn format_position(&self, before: Position, at: Position) -> String {
         let reads = self.position(at).file;
-        self.problems.told(self.position(before), Some(reads))
+        self.problems
+            .format_position(self.position(before), Some(reads))
     }
 
     pub(super) fn error(&mut self, at: Position, message: impl Into<String>) {
         let position = self.position(at);
-        self.problems.note_at(position, message.into());
+        self.problems.report_at(position, message.into());
     }
 
-    /// Notes that a value is of the wrong kind.
+    /// Reports that a value is of the wrong kind.
     pub(super) fn unexpected(&mut self, node: &'n Node<'n>, expected: &str) {
         let found = self.describe(node);
         self.error(node.at, format!("expected {expected}, found {found}"));
@@ -217,7 +218,7 @@ impl<'n, 'p> Reader<'n, 'p> {
         }
     }
 
-    /// Returns the entries of a mapping with arbitrary names. Notes and leaves out unusable ones:
+    /// Returns the entries of a mapping with arbitrary names. Reports and leaves out unusable ones:
     /// duplicates, and names that are not text.
     pub(super) fn entries(
         &mut self,
@@ -308,7 +309,7 @@ impl<'n, 'p> Reader<'n, 'p> {
 pub(super) struct FirstPositions<K>(HashMap<K, Position>);
 
 impl<K: Eq + Hash> FirstPositions<K> {
-    /// Returns whether a key occurs for the first time. Otherwise notes the duplicate, with the first
+    /// Returns whether a key occurs for the first time. Otherwise reports the duplicate, with the first
     /// position; `describe` returns the key's description.
     pub(super) fn is_first(
         &mut self,
@@ -323,7 +324,7 @@ impl<K: Eq + Hash> FirstPositions<K> {
                 true
             }
             Entry::Occupied(entry) => {
-                let first = reader.told(*entry.get(), at);
+                let first = reader.format_position(*entry.get(), at);
                 let message = format!("duplicate {}, first at {first}", describe());
                 reader.error(at, message);
                 false

@@ -82,7 +82,7 @@ pub(super) fn read<'n>(
     Some(reserve)
 }
 
-/// Notes a limit's reserve that does not fit the rate of an override at `owner`.
+/// Reports a limit's reserve that does not fit the rate of an override at `owner`.
 pub(super) fn check_override(
     reader: &mut Reader<'_, '_>,
     limit: &str,
@@ -101,7 +101,7 @@ pub(super) fn check_override(
     }
 }
 
-/// Notes a reserve in tokens if the limit's rate is automatic: the burst varies, so only shares fit.
+/// Reports a reserve in tokens if the limit's rate is automatic: the burst varies, so only fractions fit.
 pub(super) fn refuse_tokens(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -125,7 +125,7 @@ pub(super) fn refuse_tokens(
     }
 }
 
-/// Notes a reserve in an override, which cannot have one.
+/// Reports a reserve in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {
         let message = format!(
@@ -135,7 +135,7 @@ pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_
     }
 }
 
-/// Reads a share of the burst, or tokens.
+/// Reads a fraction of the burst, or tokens.
 fn reserved<'n>(
     reader: &mut Reader<'n, '_>,
     name: &str,
@@ -157,13 +157,13 @@ fn reserved<'n>(
         }
     };
     match text.parse() {
-        Ok(share) => {
-            let share = ReserveSize::Share(share);
+        Ok(fraction) => {
+            let fraction = ReserveSize::Fraction(fraction);
             // Normalise zero.
-            Some(if share.tokens(MOST) == 0 {
+            Some(if fraction.tokens(MOST) == 0 {
                 ReserveSize::NOTHING
             } else {
-                share
+                fraction
             })
         }
         Err(error) if text.ends_with('%') => {

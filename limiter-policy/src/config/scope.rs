@@ -13,7 +13,7 @@ pub(super) const FIELD: &str = "scope";
 const HOST: &str = "host";
 const FLEET: &str = "fleet";
 
-/// Returns the position of `scope: fleet`; `None`: each host has its own budget, or an error was noted.
+/// Returns the position of `scope: fleet`; `None`: each host has its own budget, or an error was reported.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -40,7 +40,7 @@ pub(super) fn read<'n>(
     }
 }
 
-/// Notes the field in a limit on connections.
+/// Reports the field in a limit on connections.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {
         let message = format!(

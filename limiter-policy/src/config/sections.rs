@@ -127,7 +127,7 @@ pub(super) const OF_ALL: [&str; 19] = [
     NAMES,
 ];
 
-/// Reads a configuration's texts. If errors are noted, the result is `None` or invalid.
+/// Reads a configuration's texts. If errors are reported, the result is `None` or invalid.
 pub(super) fn read(
     texts: &Texts,
     surroundings: &Surroundings<'_>,
@@ -168,7 +168,7 @@ pub(super) fn read(
         .chain(standing.iter().map(|standing| &standing.proven))
         .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude_lists, &limit.block_lists]))
         .for_each(|named| lists.add_written(named));
-    let (until_known, known_names) = setting(&mut reader, &fields, NAMES, names_section::read);
+    let (until_known, cached_names) = setting(&mut reader, &fields, NAMES, names_section::read);
     let (fleet, keys) = fleet(&mut reader, &fields, directory).unzip();
     let members = fleet.as_ref().and_then(|fleet| fleet.members.as_ref());
     let parts = assemble::Parts {
@@ -196,7 +196,7 @@ pub(super) fn read(
         own_connections: own_connections(&mut reader, &fields),
         connections: connections(&mut reader, &fields),
         until_known,
-        known_names,
+        cached_names,
         fleet_nodes: members.map(Members::floors),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
@@ -259,7 +259,7 @@ fn state<'n>(
     settings::read_state(reader, node, directory)
 }
 
-/// Reads the fleet of the host, with its keys; `None`: the host is alone, or an error was noted.
+/// Reads the fleet of the host, with its keys; `None`: the host is alone, or an error was reported.
 fn fleet<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -372,8 +372,8 @@ fn named_file<'n, T>(
     path: &Path,
     read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
 ) -> Option<T> {
-    reader.problems().note_read(path);
-    // Errors about the file as a whole are noted at its name's position.
+    reader.problems().record_file(path);
+    // Errors about the file as a whole are reported at its name's position.
     let mut unreadable = |error: FileError| {
         reader.error(node.at, format!("the file '{}' {error}", path.display()));
         None
@@ -394,7 +394,7 @@ fn named_file<'n, T>(
         Err(error) => {
             let problems = reader.problems();
             let file = problems.open(&path.display().to_string());
-            problems.note(file, error.at, error.message);
+            problems.report(file, error.at, error.message);
             None
         }
     }

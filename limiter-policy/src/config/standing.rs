@@ -163,7 +163,7 @@ fn read_visits<'n>(
     Some(visits)
 }
 
-/// Notes that sources are forgotten before their second visit, if the file says nothing about visits.
+/// Reports that sources are forgotten before their second visit, if the file says nothing about visits.
 fn check_remembered(reader: &mut Reader<'_, '_>, fields: &Fields<'_>, settings: &StandingSettings) {
     if let Some(node) = fields.get(REMEMBER)
         && let Some(visits) = settings.visits

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use super::{node::Node, reader::Reader};
-use crate::fleet::{StoreAddress, StorePlace};
+use crate::fleet::{StoreAddress, StoreEndpoint};
 
 /// The port of Valkey and Redis.
 const PORT: u16 = 6379;
@@ -12,7 +12,7 @@ const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// The most servers or Sentinels that are tried in turn.
-const MOST_PLACES: usize = 16;
+const MOST_ENDPOINTS: usize = 16;
 
 const EXPECTED: &str = "an address, such as 'rediss://user@store.example:6379/0'";
 
@@ -33,7 +33,7 @@ pub(super) fn read<'n>(
             None
         }
         Err(StoreUrlError::TooMany) => {
-            let message = format!("invalid store: more than {MOST_PLACES} places");
+            let message = format!("invalid store: more than {MOST_ENDPOINTS} servers");
             reader.error(node.at, message);
             None
         }
@@ -59,25 +59,29 @@ fn parse(text: &str, sentinel: Option<&str>) -> Result<StoreAddress, StoreUrlErr
         "redis" => false,
         _ => return Err(StoreUrlError::Other),
     };
-    let (places, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (user, places) = match places.rsplit_once('@') {
+    let (endpoints, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, endpoints) = match endpoints.rsplit_once('@') {
         Some((user, _)) if user.contains(':') => return Err(StoreUrlError::Password),
-        Some((user, places)) => (Some(user), places),
-        None => (None, places),
+        Some((user, endpoints)) => (Some(user), endpoints),
+        None => (None, endpoints),
     };
     if user.is_some_and(|user| !is_word(user)) {
         return Err(StoreUrlError::Other);
     }
     let port = sentinel.map_or(PORT, |_| SENTINEL_PORT);
-    let places = places.split(',').map(|place| parse_place(place, port));
-    let places: Vec<_> = places.collect::<Option<_>>().ok_or(StoreUrlError::Other)?;
-    if places.len() > MOST_PLACES {
+    let endpoints = endpoints
+        .split(',')
+        .map(|endpoint| parse_endpoint(endpoint, port));
+    let endpoints: Vec<_> = endpoints
+        .collect::<Option<_>>()
+        .ok_or(StoreUrlError::Other)?;
+    if endpoints.len() > MOST_ENDPOINTS {
         return Err(StoreUrlError::TooMany);
     }
     Ok(StoreAddress {
         tls,
         user: user.map(ToOwned::to_owned),
-        places,
+        endpoints,
         sentinel: sentinel.map(ToOwned::to_owned),
         database: number(database, 0).ok_or(StoreUrlError::Other)?,
     })
@@ -90,8 +94,8 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 /// Reads a host (an IPv6 address is in brackets) and its port, or `otherwise` without a port.
-fn parse_place(place: &str, otherwise: u16) -> Option<StorePlace> {
-    let (host, port) = if let Some(rest) = place.strip_prefix('[') {
+fn parse_endpoint(endpoint: &str, otherwise: u16) -> Option<StoreEndpoint> {
+    let (host, port) = if let Some(rest) = endpoint.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
         host.parse::<Ipv6Addr>().ok()?;
         let port = if rest.is_empty() {
@@ -101,10 +105,10 @@ fn parse_place(place: &str, otherwise: u16) -> Option<StorePlace> {
         };
         (host, port)
     } else {
-        let (host, port) = place.split_once(':').unwrap_or((place, ""));
+        let (host, port) = endpoint.split_once(':').unwrap_or((endpoint, ""));
         (is_word(host).then_some(host)?, port)
     };
-    Some(StorePlace {
+    Some(StoreEndpoint {
         host: host.to_owned(),
         port: number(port, otherwise).filter(|port| *port != 0)?,
     })
@@ -171,7 +175,7 @@ mod tests {
         for text in ["redis://user:secret@store", "redis://:secret@store"] {
             assert_eq!(parse(text, None), Err(StoreUrlError::Password), "{text}");
         }
-        let many = format!("redis://{}", ["a"; MOST_PLACES + 1].join(","));
+        let many = format!("redis://{}", ["a"; MOST_ENDPOINTS + 1].join(","));
         assert_eq!(parse(&many, None), Err(StoreUrlError::TooMany));
     }
 }

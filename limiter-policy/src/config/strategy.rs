@@ -16,8 +16,8 @@ const ELASTIC: &str = "elastic";
 /// The ending of the Python library's class names.
 const CLASS_ENDING: &str = "ratelimiter";
 
-/// Reads the strategy, or returns the default; `None`: invalid, and already noted. An unknown `cost` (`None`)
-/// is not checked.
+/// Reads the strategy, or returns the default; `None`: invalid, and already reported. An unknown `cost`
+/// (`None`) is not checked.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -38,7 +38,7 @@ pub(super) fn read<'n>(
     Some(strategy)
 }
 
-/// Notes a strategy in an override, which cannot have one.
+/// Reports a strategy in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
     if let Some((name, _)) = fields.named(FIELD) {
         let message =

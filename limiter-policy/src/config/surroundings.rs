@@ -20,7 +20,7 @@ pub(super) struct Surroundings<'s> {
     pub(super) now: Timestamp,
 }
 
-/// Returns the path of a file named at a position; `None`: an error was noted, as the text may not name
+/// Returns the path of a file named at a position; `None`: an error was reported, as the text may not name
 /// files.
 pub(super) fn named_path(
     reader: &mut Reader<'_, '_>,

@@ -9,28 +9,28 @@ use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
-use crate::{share::Share, text};
+use crate::{fraction::Fraction, text};
 
-/// The share of each family that a list's feeds may cover, and the growth and loss of a single feed.
+/// The fraction of each family that a list's feeds may cover, and the growth and loss of a single feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// The share of all IPv4 addresses.
-    pub ipv4: Share,
-    /// The share of the internet's IPv6 addresses, 2000::/3.
-    pub ipv6: Share,
+    /// The fraction of all IPv4 addresses.
+    pub ipv4: Fraction,
+    /// The fraction of the internet's IPv6 addresses, 2000::/3.
+    pub ipv6: Fraction,
     /// The factor by which a feed may grow within a day; `None`: any.
     pub growth: Option<u32>,
-    /// The share of its prefixes that a feed may lose at once.
+    /// The fraction of its prefixes that a feed may lose at once.
     #[serde(default = "Bounds::default_loss")] // A manifest of an older limiter has none.
-    pub loss: Share,
+    pub loss: Fraction,
 }
 
 /// For comparison: 14 % of IPv4 is not routed; the registries hold 2 % of IPv6.
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            ipv4: Share::from_millionths(200_000),
-            ipv6: Share::from_millionths(1_000),
+            ipv4: Fraction::from_millionths(200_000),
+            ipv6: Fraction::from_millionths(1_000),
             growth: Some(2),
             loss: Self::default_loss(),
         }
@@ -78,11 +78,11 @@ impl Bounds {
     /// The first family with too much coverage.
     pub fn check_coverage(&self, covers: Coverage) -> Result<(), Excess> {
         for (family, most) in [(Family::V4, self.ipv4), (Family::V6, self.ipv6)] {
-            let share = covers.share(family);
-            if share > most {
+            let fraction = covers.fraction(family);
+            if fraction > most {
                 return Err(Excess {
                     family,
-                    share,
+                    fraction,
                     most,
                 });
             }
@@ -99,7 +99,7 @@ impl Bounds {
         self.check_growth(baseline, covers)?;
         let lost = u128::from(before.saturating_sub(prefixes));
         let most = u128::from(before) * u128::from(self.loss.millionths());
-        if before > FEW && lost * u128::from(Share::WHOLE.millionths()) > most {
+        if before > FEW && lost * u128::from(Fraction::WHOLE.millionths()) > most {
             return Err(Change::Loss {
                 from: before,
                 to: prefixes,
@@ -129,8 +129,8 @@ impl Bounds {
     }
 
     /// Catches a half-written file. Published feeds lose less from one day to the next.
-    const fn default_loss() -> Share {
-        Share::from_millionths(300_000)
+    const fn default_loss() -> Fraction {
+        Fraction::from_millionths(300_000)
     }
 }
 
@@ -139,14 +139,14 @@ impl Bounds {
 pub struct Excess {
     /// The family.
     pub family: Family,
-    /// The share they cover.
-    pub share: Share,
-    /// The share they may cover.
-    pub most: Share,
+    /// The fraction they cover.
+    pub fraction: Fraction,
+    /// The fraction they may cover.
+    pub most: Fraction,
 }
 
 impl Excess {
-    /// Returns a phrase for the whole that the share belongs to.
+    /// Returns a phrase for the whole that the fraction belongs to.
     #[must_use]
     pub const fn space(&self) -> &'static str {
         match self.family {
@@ -176,8 +176,8 @@ pub enum Change {
         from: u64,
         /// The new number of prefixes.
         to: u64,
-        /// The maximum share of the prefixes that may go.
-        most: Share,
+        /// The maximum fraction of the prefixes that may go.
+        most: Fraction,
     },
 }
 

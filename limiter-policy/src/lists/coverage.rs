@@ -4,7 +4,7 @@ use ipnet::{IpNet, Ipv6Net};
 use limiter_common::address::Family;
 use serde::{Deserialize, Serialize};
 
-use crate::share::Share;
+use crate::fraction::Fraction;
 
 /// The internet's IPv6 addresses, 2000::/3. Other addresses are not routed across the internet, and counting
 /// them would make any part of it look small.
@@ -49,17 +49,17 @@ impl Coverage {
         }
     }
 
-    /// Returns the share of the family's addresses, rounded up.
+    /// Returns the fraction of the family's addresses, rounded up.
     #[must_use]
-    pub fn share(self, family: Family) -> Share {
+    pub fn fraction(self, family: Family) -> Fraction {
         let whole: u128 = match family {
             Family::V4 => 1 << 32,
             Family::V6 => 1 << (128 - 3 - 64),
         };
         let millionths = (u128::from(self.in_family(family))
-            * u128::from(Share::WHOLE.millionths()))
+            * u128::from(Fraction::WHOLE.millionths()))
         .div_ceil(whole);
-        Share::from_millionths(u32::try_from(millionths).unwrap_or(u32::MAX))
+        Fraction::from_millionths(u32::try_from(millionths).unwrap_or(u32::MAX))
     }
 
     /// Returns the coverage beyond another's.
@@ -107,17 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_exact() {
-        let share = |prefixes: &[&str], family| coverage(prefixes).share(family).to_string();
-        assert_eq!(share(&["0.0.0.0/0"], Family::V4), "100%");
-        assert_eq!(share(&["0.0.0.0/1"], Family::V4), "50%");
-        assert_eq!(share(&["192.0.2.1/32"], Family::V4), "0.0001%");
+    fn fractions_are_exact() {
+        let fraction = |prefixes: &[&str], family| coverage(prefixes).fraction(family).to_string();
+        assert_eq!(fraction(&["0.0.0.0/0"], Family::V4), "100%");
+        assert_eq!(fraction(&["0.0.0.0/1"], Family::V4), "50%");
+        assert_eq!(fraction(&["192.0.2.1/32"], Family::V4), "0.0001%");
         assert_eq!(
-            share(&["224.0.0.0/3", "10.0.0.0/8"], Family::V4),
+            fraction(&["224.0.0.0/3", "10.0.0.0/8"], Family::V4),
             "12.8907%"
         );
-        assert_eq!(share(&["2000::/3"], Family::V6), "100%");
-        assert_eq!(share(&["2a00::/12"], Family::V6), "0.1954%");
-        assert_eq!(share(&["192.0.2.1/32"], Family::V6), "0%");
+        assert_eq!(fraction(&["2000::/3"], Family::V6), "100%");
+        assert_eq!(fraction(&["2a00::/12"], Family::V6), "0.1954%");
+        assert_eq!(fraction(&["192.0.2.1/32"], Family::V6), "0%");
     }
 }

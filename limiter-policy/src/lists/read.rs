@@ -67,7 +67,7 @@ pub enum Refusal {
         "is held back: it would {change}; if this is right, accept it with `limiter lists accept \
          {list} --digest {digest}`"
     )]
-    HeldBack {
+    Deferred {
         /// The list.
         list: String,
         /// The change.
@@ -78,9 +78,9 @@ pub enum Refusal {
 }
 
 fn excess(excess: &Excess) -> String {
-    let (share, most) = (excess.share, excess.most);
+    let (fraction, most) = (excess.fraction, excess.most);
     format!(
-        "{share} of {}, but the list's 'max-coverage' allows {most}",
+        "{fraction} of {}, but the list's 'max-coverage' allows {most}",
         excess.space()
     )
 }
@@ -140,8 +140,8 @@ fn instead(path: &Path, old: Option<&Feed>, refusal: Refusal) -> Result<Feed, Fe
     };
     let mut feed = old.clone();
     feed.report.kept_old = Some(refusal.to_string());
-    feed.report.held = match refusal {
-        Refusal::HeldBack { digest, .. } => Some(digest),
+    feed.report.deferred = match refusal {
+        Refusal::Deferred { digest, .. } => Some(digest),
         _ => None,
     };
     Ok(feed)
@@ -195,7 +195,7 @@ fn read_anew(
             covers,
             baseline,
             kept_old: None,
-            held: None,
+            deferred: None,
         },
         prefixes,
     })
@@ -232,7 +232,7 @@ fn baseline(
     if context.accepted.contains(&digest) {
         return Ok(from_here);
     }
-    Err(Refusal::HeldBack {
+    Err(Refusal::Deferred {
         list: source.name.clone(),
         change,
         digest,

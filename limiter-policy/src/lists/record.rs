@@ -81,7 +81,7 @@ impl ListRecord {
                     since: Timestamp::UNIX_EPOCH,
                 },
                 kept_old: None,
-                held: None,
+                deferred: None,
             }),
             prefixes,
         }

@@ -45,7 +45,8 @@ pub struct FeedReport {
     pub kept_old: Option<String>,
     /// The digest of a refused content that an operator can accept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub held: Option<String>,
+    #[serde(rename = "held")]
+    pub deferred: Option<String>,
 }
 
 impl FeedReport {

@@ -1,8 +1,8 @@
 //! Derived properties of a ban: its prefix, the time that it is remembered, and its worth. The submodules
-//! have the origins of bans, and the places of several bans of one prefix.
+//! have the origins of bans, and the positions of several bans of one prefix.
 
 mod origin;
-mod places;
+mod positions;
 
 use std::{cmp::Reverse, net::IpAddr};
 
@@ -11,7 +11,7 @@ use limiter_common::ban::{Ban, BanKey};
 
 pub use self::{
     origin::{InvalidOrigin, Origin},
-    places::{Change, MOST_ORIGINS, arranged, with, without},
+    positions::{Change, MOST_ORIGINS, arranged, with, without},
 };
 
 /// The longest time that an ended ban is remembered, in nanoseconds: a day.

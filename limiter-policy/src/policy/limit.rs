@@ -4,8 +4,8 @@ use std::fmt;
 
 use limiter_common::{
     address::Family,
+    key::MOST_BITS_BESIDE_NAMES,
     limit::{BuiltIn, Cost, IdFormat, LimitId, NameKind, NamedBy},
-    owner::MOST_BITS_BESIDE_NAMES,
     strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
@@ -101,11 +101,11 @@ impl Mode {
 /// A separate rate for one id of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
-    /// The owners. Within a prefix shorter than the limit's ids, each id has its own bucket.
+    /// The keys. Within a prefix shorter than the limit's ids, each id has its own bucket.
     pub id: OverrideId,
     /// The rate.
     pub rate: Rate,
-    /// The operator's note from the file.
+    /// The operator's comment from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
@@ -133,10 +133,10 @@ pub struct Limit {
     pub name: String,
     /// Its interned id.
     pub id: LimitId,
-    /// The format of its owners' ids.
+    /// The format of its keys' ids.
     #[serde(with = "serial::id_format")]
     pub id_format: IdFormat,
-    /// The part of a packet's DNS question that splits each owner's bucket; `None`: an owner has one bucket.
+    /// The part of a packet's DNS question that splits each key's bucket; `None`: a key has one bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_name: Option<NameKind>,
     /// Its cost: the unit that it counts.
@@ -170,7 +170,7 @@ pub struct Limit {
     /// are no overrides. `None`: the rate is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
-    /// The number of nodes that share each owner's budget. `None`: each host has its own.
+    /// The number of nodes that share each key's budget. `None`: each host has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_nodes: Option<u32>,
     /// The ids with their own rate, sorted by id.
@@ -222,7 +222,7 @@ impl Limit {
         }
     }
 
-    /// Returns the kind of name that identifies its owners, alone or beside a source; `None`: no name does.
+    /// Returns the kind of name that identifies its keys, alone or beside a source; `None`: no name does.
     #[must_use]
     pub fn named_by(&self) -> Option<NamedBy> {
         named_by(self.id_format, self.per_name)

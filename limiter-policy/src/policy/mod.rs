@@ -5,6 +5,7 @@ mod answers;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
+mod cached_names;
 mod compile;
 mod counted;
 mod counted_connections;
@@ -18,8 +19,7 @@ mod embedded;
 mod exempt;
 mod forgeable;
 mod icmp_types;
-pub mod in_common;
-mod known_names;
+mod key_id;
 mod limit;
 mod list;
 mod listing;
@@ -28,7 +28,6 @@ mod names;
 mod overridden_name;
 mod override_id;
 mod own_connections;
-mod owner_id;
 mod parts;
 mod public_suffix;
 mod question;
@@ -36,6 +35,7 @@ mod queue;
 mod redundant_limit;
 mod requested_name;
 pub mod serial;
+pub mod shared_limits;
 mod sieve;
 mod standing;
 mod units;
@@ -54,8 +54,9 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
+    cached_names::CachedNames,
     compile::{
-        CompileError, CompiledPolicy, MOST_OWNERS, NameTable, OwnerShares, ServerNames,
+        CompileError, CompiledPolicy, KeyShares, MOST_KEYS, NameTable, ServerNames,
         server_names_by_number, zones_by_number,
     },
     counted_connections::CountedConnections,
@@ -67,7 +68,7 @@ pub use self::{
     embedded::{Embedding, embedding_of},
     forgeable::ForgeryReason,
     icmp_types::{IcmpTypes, NamedIcmpType},
-    known_names::KnownNames,
+    key_id::{KeyNames, bucket_id, id_text, key_id},
     limit::{FlatMetrics, Limit, Mode, Override, Rate},
     list::List,
     listing::{BanExemption, Listing},
@@ -76,7 +77,6 @@ pub use self::{
     overridden_name::{InvalidOverriddenName, OverriddenName},
     override_id::{OverrideId, SubscriberNumber},
     own_connections::OwnConnections,
-    owner_id::{OwnerNames, bucket_id, id_text, owner_id},
     parts::{configured_name, part_name},
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
     question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
@@ -113,9 +113,10 @@ pub struct Policy {
     /// The treatment of a connection's data until its name is known.
     #[serde(default, skip_serializing_if = "UntilKnown::is_default")]
     pub until_known: UntilKnown,
-    /// The size and time of the table of known names, for limits on new names.
-    #[serde(default, skip_serializing_if = "KnownNames::is_default")]
-    pub known_names: KnownNames,
+    /// The size and time of the table of cached names, for limits on new names.
+    #[serde(default, skip_serializing_if = "CachedNames::is_default")]
+    #[serde(rename = "known_names")]
+    pub cached_names: CachedNames,
     /// The TCP connections that limits on open connections count.
     #[serde(default, skip_serializing_if = "CountedConnections::is_default")]
     pub connections: CountedConnections,
@@ -164,7 +165,7 @@ impl From<Vec<Limit>> for Policy {
             malformed: Action::Drop,
             own_connections: OwnConnections::default(),
             until_known: UntilKnown::default(),
-            known_names: KnownNames::default(),
+            cached_names: CachedNames::default(),
             connections: CountedConnections::default(),
             lists: Vec::new(),
             exclude: Vec::new(),
@@ -249,15 +250,15 @@ impl Policy {
     pub fn name_charged(
         &self,
         limit: &Limit,
-        asked_for: &RequestedName,
+        requested_name: &RequestedName,
         suffixes: &DomainLabels,
     ) -> Option<OverriddenName> {
-        let question = match asked_for {
+        let question = match requested_name {
             RequestedName::Question(question) => question,
             RequestedName::ServerName(name) => {
                 let is_named = limit.id_format.named_by() == Some(NamedBy::ServerName);
-                let owner = longest_of(&self.server_names, name).filter(|_| is_named);
-                return owner.map(OverriddenName::from);
+                let key = longest_of(&self.server_names, name).filter(|_| is_named);
+                return key.map(OverriddenName::from);
             }
         };
         match limit.name_kind()? {

@@ -96,7 +96,7 @@ fn class_of(text: &str) -> Option<u16> {
     (upper == format!("{CLASS}{number}")).then_some(counted_class(number))
 }
 
-/// Returns the kind of name that identifies the owners of a limit, alone or beside a source; `None`: no name
+/// Returns the kind of name that identifies the keys of a limit, alone or beside a source; `None`: no name
 /// does.
 pub(crate) fn named_by(id_format: IdFormat, per_name: Option<NameKind>) -> Option<NamedBy> {
     let format = per_name.map_or(id_format, NameKind::alone);

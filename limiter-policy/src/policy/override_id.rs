@@ -1,4 +1,4 @@
-//! The owners of an override, as files write them.
+//! The keys of an override, as files write them.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -11,7 +11,7 @@ use super::OverriddenName;
 /// A subscriber's number, in place of Boulder's regId.
 pub type SubscriberNumber = u64;
 
-/// The owners of an override.
+/// The keys of an override.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverrideId {
     /// The addresses of a prefix; a single address is a /32 or /128. Host bits are zero.

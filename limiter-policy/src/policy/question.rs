@@ -3,7 +3,7 @@
 use std::fmt;
 
 use limiter_common::{
-    dns::{Message, WireQuestion, ask_message},
+    dns::{Message, WireQuestion, match_message},
     limit::NameKind,
     name_hash::hash_of_name,
     policy::Tables,
@@ -67,7 +67,7 @@ impl fmt::Display for Question {
     }
 }
 
-/// The texts of a question that may name owners.
+/// The texts of a question that may name keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionNames {
     /// The text of [`QuestionText`].
@@ -128,13 +128,13 @@ pub struct HashedName {
 /// Returns the names in a message's question that buckets know by hashes.
 #[must_use]
 pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedName> {
-    let asked = ask_message(tables, message);
+    let asked = match_message(tables, message);
     let Some(question) = message.question() else {
         return Vec::new();
     };
-    let shape = tables.shape();
+    let features = tables.features();
     let mut names = Vec::new();
-    if shape.by_question != 0 {
+    if features.by_question != 0 {
         names.push(HashedName {
             kind: NameKind::Question,
             number: asked.question,
@@ -142,7 +142,7 @@ pub fn hashed_names<T: Tables>(tables: &T, message: &mut Message) -> Vec<HashedN
         });
     }
     // The domain is the suffix with the hash in `asked`.
-    let mut last = Some(question.name).filter(|_| shape.by_domain != 0);
+    let mut last = Some(question.name).filter(|_| features.by_domain != 0);
     while let Some(wire) = last {
         if hash_of_name(tables.name_keys(), wire) == asked.domain {
             let mut text = String::new();
@@ -272,7 +272,7 @@ mod tests {
             let mut message = Message::EMPTY;
             // The bytes after the question belong to other messages.
             message.begin(274)[..bytes.len()].copy_from_slice(&bytes);
-            let asked = ask_message(&policy, &mut message);
+            let asked = match_message(&policy, &mut message);
             let expected = [
                 (NameKind::Question, asked.question, question),
                 (NameKind::Domain, asked.domain, domain),

@@ -9,7 +9,7 @@ use crate::text;
 /// The queue of clients that wait for a limit on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// The most clients that may wait for one owner's room.
+    /// The most clients that may wait for one key's room.
     pub size: u64,
     /// The maximum waiting time, in nanoseconds; 0: none.
     pub max_age_ns: u64,

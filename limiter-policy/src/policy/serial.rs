@@ -161,7 +161,7 @@ mod tests {
                 familiar: ReserveSize::NOTHING,
                 fresh: ReserveSize::Tokens(1),
                 retried: ReserveSize::Tokens(1),
-                unknown: ReserveSize::Share("50%".parse().unwrap()),
+                unknown: ReserveSize::Fraction("50%".parse().unwrap()),
             }),
             deny: Some(Deny {
                 unknown: Some(Answer::Reset),
@@ -357,11 +357,11 @@ mod tests {
 
     #[test]
     fn what_is_no_policy_is_refused() {
-        let check = |change: fn(&mut Value), told: &str| {
+        let check = |change: fn(&mut Value), reported: &str| {
             let mut json = serde_json::to_value(limit()).unwrap();
             change(&mut json);
             let error = serde_json::from_value::<Limit>(json).unwrap_err();
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(reported), "{error}");
         };
         check(
             |limit| limit["cost"] = json!("euros"),

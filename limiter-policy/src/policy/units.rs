@@ -7,7 +7,7 @@ use limiter_common::{
     limit::Cost,
     ratio::Ratio,
     strategy::{Layout, gcra::MAX_BURST_OFFSET},
-    unit::{KnownUnits, MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit},
+    unit::{MAX_UNITS, MAX_UNITS_OF_KIND, ODD_UNIT, Unit, UnitTable},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -152,7 +152,7 @@ impl Units {
     }
 }
 
-impl KnownUnits for Units {
+impl UnitTable for Units {
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.0.get(&number).map(|known| &known.unit)
     }

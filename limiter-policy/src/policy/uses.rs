@@ -221,9 +221,9 @@ mod tests {
                 limit("Dns", &[], &["many"]),
             ])
         };
-        let told: Vec<String> = policy.overlaps().iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = policy.overlaps().iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "the lists us (exclude) and them (block) both have 192.0.2.0/28, 2001:db8::7/128: \
                  exclude wins",

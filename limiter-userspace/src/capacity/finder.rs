@@ -5,12 +5,12 @@ use limiter_policy::policy::Limit;
 
 use super::{Bounds, HostLosses, Interval, Kind, Law, LossFilter, Work};
 
-/// Finds the rate of one limit, from one look to the next.
+/// Finds the rate of one limit, from one poll to the next.
 #[derive(Clone, Debug)]
 pub struct Finder {
     law: Law,
     loss_filter: LossFilter,
-    /// Each CPU's counts for the limit at the last look; `None`: there was none.
+    /// Each CPU's counts for the limit at the last poll; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
     /// The overload seen so far, in the order of [`Kind::ALL`].
     overloads: [Option<OverloadCount>; Kind::ALL.len()],
@@ -84,7 +84,7 @@ impl Finder {
             });
         }
         self.law.step(Interval {
-            distress: is_lost.contains(&true),
+            is_overloaded: is_lost.contains(&true),
             refused: work.refused,
         });
     }

@@ -43,7 +43,7 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct HostLosses {
     /// The host as a whole.
-    pub distress: OverloadCounters,
+    pub overload: OverloadCounters,
     /// Single sockets; `None`: no limit needed them, or they could not be read.
     pub sockets: Option<SocketLosses>,
     /// All CPUs.
@@ -104,7 +104,7 @@ impl LossFilter {
         work: &Work,
     ) -> [bool; Kind::ALL.len()] {
         let more = |counter: fn(&OverloadCounters) -> u64| {
-            counter(&now.distress) > counter(&before.distress)
+            counter(&now.overload) > counter(&before.overload)
         };
         let is_ours = || match (&now.sockets, &before.sockets) {
             _ if self.ports.is_empty() => true,
@@ -112,9 +112,9 @@ impl LossFilter {
             _ => true,
         };
         let is_lost = |kind| match kind {
-            Kind::ReceiveBuffer => more(|distress| distress.receive_buffer) && is_ours(),
-            Kind::ListenQueue => more(|distress| distress.listen_queue),
-            Kind::Backlog => more(|distress| distress.backlog),
+            Kind::ReceiveBuffer => more(|overload| overload.receive_buffer) && is_ours(),
+            Kind::ListenQueue => more(|overload| overload.listen_queue),
+            Kind::Backlog => more(|overload| overload.backlog),
             Kind::FullCpu => {
                 let is_full = |cpu: &usize| now.cpus.is_full(*cpu, &before.cpus);
                 work.refused && work.cpus.iter().any(is_full)
@@ -140,7 +140,7 @@ mod tests {
 
     fn seen(receive_buffer: u64, listen_queue: u64, backlog: u64) -> HostLosses {
         HostLosses {
-            distress: OverloadCounters {
+            overload: OverloadCounters {
                 receive_buffer,
                 listen_queue,
                 backlog,

@@ -58,7 +58,7 @@ impl HostFiles {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn distress(&self) -> Result<OverloadCounters, ReadOverloadError> {
+    pub fn overload(&self) -> Result<OverloadCounters, ReadOverloadError> {
         Ok(OverloadCounters::parse(
             &self.snmp.text()?,
             &ProcFile::text_if_there(self.snmp6.as_ref())?,

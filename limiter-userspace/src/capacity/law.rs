@@ -30,7 +30,7 @@ pub struct Bounds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
     /// The host lost packets because they were not received in time.
-    pub distress: bool,
+    pub is_overloaded: bool,
     /// The limit refused packets, so a higher rate would have let more in.
     pub refused: bool,
 }
@@ -46,7 +46,7 @@ pub struct Law {
     bounds: Bounds,
     rate: u64,
     /// The rate at the last overload; `None`: there was none, or it is forgotten.
-    distressed_at: Option<u64>,
+    overloaded_at: Option<u64>,
     settling: u32,
 }
 
@@ -57,7 +57,7 @@ impl Law {
         Self {
             bounds,
             rate: bounds.floor,
-            distressed_at: None,
+            overloaded_at: None,
             settling: 0,
         }
     }
@@ -85,21 +85,21 @@ impl Law {
         let Bounds { floor, ceiling } = self.bounds;
         if self.settling > 0 {
             self.settling -= 1;
-        } else if seen.distress {
-            let left = match self.distressed_at {
+        } else if seen.is_overloaded {
+            let left = match self.overloaded_at {
                 Some(_) => self.rate / LEFT.1 * LEFT.0,
                 None => self.rate / 2,
             };
             // The host always bears the floor: it lost a burst, or packets from before the rate held.
             if self.rate > floor {
-                self.distressed_at = Some(self.rate);
+                self.overloaded_at = Some(self.rate);
             }
             self.settling = SETTLING;
             self.rate = left.max(floor);
         } else if seen.refused {
-            self.distressed_at = self.distressed_at.filter(|rate| self.rate / 2 < *rate);
+            self.overloaded_at = self.overloaded_at.filter(|rate| self.rate / 2 < *rate);
             let step = self
-                .distressed_at
+                .overloaded_at
                 .map_or(self.rate, |rate| rate / STEPS)
                 .max(1);
             self.rate = self.rate.saturating_add(step).min(ceiling);

@@ -5,21 +5,21 @@
 //! [`Law`] moves its rate by them.
 
 mod cpus;
-mod distress;
 mod finder;
 mod hearing;
 mod host_files;
 mod law;
+mod overload;
 mod sockets;
 mod work;
 
 pub use self::{
     cpus::CpuTimes,
-    distress::OverloadCounters,
     finder::{Finder, OverloadCount},
     hearing::{HostLosses, Kind, LossFilter},
     host_files::{HostFiles, ReadOverloadError},
     law::{Bounds, EVERY, Interval, Law},
+    overload::OverloadCounters,
     sockets::{SocketLosses, UdpSockets},
     work::Work,
 };

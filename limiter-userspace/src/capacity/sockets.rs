@@ -12,7 +12,7 @@ use tokio::runtime::{self, Runtime};
 
 use crate::netlink::{
     Channel, DumpError,
-    sockets::{ask, filter, request},
+    sockets::{dump_sockets, filter, request},
 };
 
 /// The most sockets of a family to read on a limit's ports. The kernel lists sockets of one port in a time that grows
@@ -79,7 +79,7 @@ impl UdpSockets {
                 extensions: ExtensionFlags::SKMEMINFO,
                 ..request(IPPROTO_UDP, family, StateFlags::all())
             };
-            let found = ask(&mut self.channel, request, &filter, lost);
+            let found = dump_sockets(&mut self.channel, request, &filter, lost);
             sockets.extend(self.runtime.block_on(found)?);
         }
         Ok(SocketLosses { sockets })

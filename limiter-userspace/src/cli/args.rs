@@ -103,7 +103,7 @@ impl ToArgs {
 
 /// For commands about the names that packets ask for.
 #[derive(Clone, Debug, Args)]
-pub(super) struct AskedArgs {
+pub(super) struct RequestedNameArgs {
     /// The name that the address asks for, which matters to limits that count packets by their DNS
     /// question; without it, they are left out
     #[arg(long, value_name = "NAME")]
@@ -120,7 +120,7 @@ pub(super) struct AskedArgs {
     server_name: Option<DnsName>,
 }
 
-impl AskedArgs {
+impl RequestedNameArgs {
     pub(super) fn of(&self) -> Option<RequestedName> {
         if let Some(name) = self.server_name.clone() {
             return Some(RequestedName::ServerName(name));

@@ -21,10 +21,10 @@ pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
     if let Some(error) = error {
         return format!("{rate}: NOT FOUND, its floor is in force: {error}");
     }
-    match last_distress(automatic) {
-        None => format!("{rate}; no distress so far"),
+    match last_overload(automatic) {
+        None => format!("{rate}; no overload so far"),
         Some(last) => format!(
-            "{rate}; last distress {}, in a {}",
+            "{rate}; last overload {}, in a {}",
             ago(last.ago_ns),
             last.kind.replace('-', " ").replace("cpu", "CPU")
         ),
@@ -32,9 +32,9 @@ pub(crate) fn line(limit: &str, automatic: &AutomaticRate) -> String {
 }
 
 /// Returns the last sign of overload at a limit; `None`: there was none.
-pub(super) fn last_distress(automatic: &AutomaticRate) -> Option<&OverloadStatus> {
-    let heard = automatic.distress.iter();
-    heard.min_by_key(|distress| distress.ago_ns)
+pub(super) fn last_overload(automatic: &AutomaticRate) -> Option<&OverloadStatus> {
+    let heard = automatic.overload.iter();
+    heard.min_by_key(|overload| overload.ago_ns)
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn what_is_in_force_and_why() {
-        let distress = |kind: &str, seconds: u64| OverloadStatus {
+        let overload = |kind: &str, seconds: u64| OverloadStatus {
             kind: kind.to_owned(),
             intervals: 3,
             ago_ns: seconds * 1_000_000_000,
@@ -52,19 +52,22 @@ mod tests {
             rate: 52_000,
             floor: 5_000,
             ceiling: 1_000_000,
-            distress: Vec::new(),
+            overload: Vec::new(),
             error: None,
         };
         let all = "All: 52 000 a second, automatic from 5 000 to 1 000 000";
-        let told = line("All", &automatic);
-        assert_eq!(told, format!("{all}; no distress so far"));
-        automatic.distress = vec![distress("receive-buffer", 9), distress("backlog", 3)];
-        let told = line("All", &automatic);
-        assert_eq!(told, format!("{all}; last distress 3 s ago, in a backlog"));
-        automatic.error = Some("no daemon runs".to_owned());
-        let told = line("All", &automatic);
+        let reported = line("All", &automatic);
+        assert_eq!(reported, format!("{all}; no overload so far"));
+        automatic.overload = vec![overload("receive-buffer", 9), overload("backlog", 3)];
+        let reported = line("All", &automatic);
         assert_eq!(
-            told,
+            reported,
+            format!("{all}; last overload 3 s ago, in a backlog")
+        );
+        automatic.error = Some("no daemon runs".to_owned());
+        let reported = line("All", &automatic);
+        assert_eq!(
+            reported,
             format!("{all}: NOT FOUND, its floor is in force: no daemon runs")
         );
     }

@@ -21,7 +21,7 @@ pub(super) struct ConfirmArgs {
 }
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
-    let Confirmed { generation } = args.read.ask_daemon(Confirm)?;
+    let Confirmed { generation } = args.read.query_daemon(Confirm)?;
     if args.output.json {
         return print_json(&json!({ "generation": generation }));
     }

@@ -9,9 +9,9 @@ use super::{
     output::{print_json, stdout},
     render::{ago, count, counted, table_without},
 };
-use crate::protocol::{OwnerList, OwnerQuery};
+use crate::protocol::{KeyList, KeyQuery};
 
-/// The most rows: the owners that the daemon keeps for the most limits on connections.
+/// The most rows: the keys that the daemon keeps for the most limits on connections.
 const MOST_ROWS: i64 = 160;
 
 /// Shown if the policy has no limit on connections.
@@ -19,7 +19,7 @@ pub(crate) const NO_LIMIT: &str = "No limit counts open connections.";
 
 #[derive(Debug, Args)]
 pub(super) struct ConnectionsArgs {
-    /// Only owners by this limit
+    /// Only keys of this limit
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
 
@@ -41,33 +41,33 @@ pub(super) struct ConnectionsArgs {
 }
 
 pub(super) fn connections(args: ConnectionsArgs) -> anyhow::Result<()> {
-    let query = OwnerQuery {
+    let query = KeyQuery {
         limit: args.limit,
         count: args.count,
     };
-    let list = args.read.ask(&query)?;
+    let list = args.read.query(&query)?;
     if args.output.json {
         return print_json(&list);
     }
     print(&mut stdout(), &list)
 }
 
-fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {
+fn print(out: &mut impl Write, list: &KeyList) -> anyhow::Result<()> {
     const WAITING: usize = 4;
     writeln!(out, "{}", headline(list))?;
-    if list.owners.is_empty() {
+    if list.keys.is_empty() {
         return Ok(());
     }
-    let waits = list.owners.iter().any(|owner| owner.waiting.is_some());
+    let waits = list.keys.iter().any(|key| key.waiting.is_some());
     let hidden = if waits { &[][..] } else { &[WAITING] };
-    let header = ["owner", "limit", "open", "at most", "waiting"];
-    let rows = list.owners.iter().map(|owner| {
+    let header = ["key", "limit", "open", "at most", "waiting"];
+    let rows = list.keys.iter().map(|key| {
         [
-            owner.id.clone(),
-            owner.limit.clone(),
-            count(owner.open),
-            count(owner.most),
-            owner.waiting.map_or_else(|| "–".to_owned(), count),
+            key.id.clone(),
+            key.limit.clone(),
+            count(key.open),
+            count(key.most),
+            key.waiting.map_or_else(|| "–".to_owned(), count),
         ]
     });
     writeln!(
@@ -78,55 +78,55 @@ fn print(out: &mut impl Write, list: &OwnerList) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a line with the number of open connections and of their owners.
-fn headline(list: &OwnerList) -> String {
+/// Returns a line with the number of open connections and of their keys.
+fn headline(list: &KeyList) -> String {
     let mut limits = list.limits.iter();
     let open = match (limits.next(), limits.next()) {
         (None, _) => return NO_LIMIT.to_owned(),
         (Some((name, limit)), None) => format!("{} open that {name} counts", count(limit.open)),
         (Some(_), Some(_)) => format!("{} open that limits count", count(list.counted)),
     };
-    let Some(looked_ago_ns) = list.looked_ago_ns else {
-        return format!("{open}; no daemon has found their owners");
+    let Some(polled_ago_ns) = list.polled_ago_ns else {
+        return format!("{open}; no daemon has found their keys");
     };
-    let owners = list.limits.values().filter_map(|limit| limit.owners);
-    let owners = usize::try_from(owners.sum::<u64>()).unwrap_or(usize::MAX);
-    let owners = counted(owners, "owner");
-    format!("{open}, {owners}, {}", ago(looked_ago_ns))
+    let keys = list.limits.values().filter_map(|limit| limit.keys);
+    let keys = usize::try_from(keys.sum::<u64>()).unwrap_or(usize::MAX);
+    let keys = counted(keys, "key");
+    format!("{open}, {keys}, {}", ago(polled_ago_ns))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{OpenByLimit, OwnerStatus};
+    use crate::protocol::{KeyStatus, OpenByLimit};
 
-    fn list(owners: &[(&str, &str, u64, u64, Option<u64>)]) -> OwnerList {
-        let owners = owners
+    fn list(keys: &[(&str, &str, u64, u64, Option<u64>)]) -> KeyList {
+        let keys = keys
             .iter()
-            .map(|(id, limit, open, most, waiting)| OwnerStatus {
+            .map(|(id, limit, open, most, waiting)| KeyStatus {
                 limit: (*limit).to_owned(),
                 id: (*id).to_owned(),
                 open: *open,
                 most: *most,
                 waiting: *waiting,
             });
-        let owners: Vec<_> = owners.collect();
-        let limits = owners.iter().map(|owner| {
+        let keys: Vec<_> = keys.collect();
+        let limits = keys.iter().map(|key| {
             let of_limit = OpenByLimit {
                 open: 1_234,
-                owners: Some(1_000),
+                keys: Some(1_000),
             };
-            (owner.limit.clone(), of_limit)
+            (key.limit.clone(), of_limit)
         });
-        OwnerList {
+        KeyList {
             counted: 1_234,
-            looked_ago_ns: Some(430_000_000),
+            polled_ago_ns: Some(430_000_000),
             limits: limits.collect(),
-            owners,
+            keys,
         }
     }
 
-    fn shown(list: &OwnerList) -> String {
+    fn shown(list: &KeyList) -> String {
         let mut out = Vec::new();
         print(&mut out, list).unwrap();
         String::from_utf8(out).unwrap()
@@ -140,21 +140,21 @@ mod tests {
         ]);
         assert_eq!(
             shown(&two),
-            "1 234 open that limits count, 2 000 owners, 430 ms ago\n\
-             owner                    limit      open  at most\n\
+            "1 234 open that limits count, 2 000 keys, 430 ms ago\n\
+             key                      limit      open  at most\n\
              192.0.2.7                Web          30       50\n\
              2001:db8:1234:5678::/64  PerRange  1 200    4 000\n"
         );
-        two.owners[1].waiting = Some(17);
+        two.keys[1].waiting = Some(17);
         assert!(shown(&two).contains("waiting"));
-        two.looked_ago_ns = None;
-        two.owners.clear();
+        two.polled_ago_ns = None;
+        two.keys.clear();
         assert_eq!(
             shown(&two),
-            "1 234 open that limits count; no daemon has found their owners\n"
+            "1 234 open that limits count; no daemon has found their keys\n"
         );
         let one = list(&[("192.0.2.7", "Web", 30, 50, None)]);
-        let lines = "1 234 open that Web counts, 1 000 owners, 430 ms ago\nowner ";
+        let lines = "1 234 open that Web counts, 1 000 keys, 430 ms ago\nkey ";
         assert!(shown(&one).starts_with(lines), "{}", shown(&one));
         assert_eq!(shown(&list(&[])), format!("{NO_LIMIT}\n"));
     }

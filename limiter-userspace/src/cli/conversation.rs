@@ -13,8 +13,8 @@ use crate::{
 
 impl ReadArgs {
     /// Asks the daemon or, if none runs, answers from pinned maps.
-    pub(super) fn ask<C: MapCall>(&self, call: &C) -> anyhow::Result<C::Response> {
-        self.conversation().ask(call)
+    pub(super) fn query<C: MapCall>(&self, call: &C) -> anyhow::Result<C::Response> {
+        self.conversation().query(call)
     }
 
     pub(super) const fn conversation(&self) -> Conversation<'_> {
@@ -33,10 +33,10 @@ pub(super) struct Conversation<'r> {
 }
 
 impl Conversation<'_> {
-    pub(super) fn ask<C: MapCall>(&mut self, call: &C) -> anyhow::Result<C::Response> {
+    pub(super) fn query<C: MapCall>(&mut self, call: &C) -> anyhow::Result<C::Response> {
         let datapath = match &self.pinned {
             Some(datapath) => datapath,
-            None => match client::ask(&self.with.control.socket, call.clone()) {
+            None => match client::send_request(&self.with.control.socket, call.clone()) {
                 Err(not_running @ ClientError::NotRunning(_)) => {
                     let Some(pins) = self.with.pins()? else {
                         return Err(not_running.into());

@@ -17,7 +17,7 @@ use super::{
     output::{print_json, stdout},
 };
 use crate::{
-    control::client::{ClientError, ask},
+    control::client::{ClientError, send_request},
     protocol::Detach,
 };
 
@@ -44,7 +44,7 @@ enum DetachTarget {
 
 pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<()> {
     let directory = &args.read.pin;
-    let detached = match ask(&args.read.control.socket, Detach) {
+    let detached = match send_request(&args.read.control.socket, Detach) {
         Ok(()) => {
             wait_for_end(&args.read.control.socket)?;
             DetachTarget::Daemon

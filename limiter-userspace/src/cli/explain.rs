@@ -12,7 +12,7 @@ use limiter_policy::{lists::Extents, text::short};
 
 pub(crate) use self::{answers::answers, headline::headline};
 use super::{
-    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
+    args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
     lists::consequences,
     output::{print_json, stdout},
     parse::{self, ParsedValue},
@@ -31,7 +31,7 @@ pub(super) struct ExplainArgs {
     to: ToArgs,
 
     #[command(flatten)]
-    asked: AskedArgs,
+    requested: RequestedNameArgs,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -43,10 +43,10 @@ pub(super) struct ExplainArgs {
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let address = args.address.value_with_warning();
     let to = args.to.of(address)?;
-    let explanation = args.read.ask(&Explain {
+    let explanation = args.read.query(&Explain {
         address,
         to,
-        asked_for: args.asked.of(),
+        requested_name: args.requested.of(),
     })?;
     if args.output.json {
         print_json(&explanation)

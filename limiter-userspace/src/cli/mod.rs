@@ -11,6 +11,7 @@ mod conversation;
 mod detach;
 pub(crate) mod explain;
 pub(crate) mod fleet;
+mod give_back;
 mod help;
 mod known;
 pub(crate) mod lists;
@@ -19,7 +20,6 @@ mod offenders;
 mod output;
 mod parse;
 mod pinned;
-mod refill;
 mod refund;
 mod reload;
 pub(crate) mod render;
@@ -92,7 +92,7 @@ enum Command {
     Confirm(confirm::ConfirmArgs),
     /// Detach every program, remove all pins and end the daemon
     Detach(detach::DetachArgs),
-    /// Refill buckets, so that an address passes again; bans stay
+    /// Reset buckets, so that an address passes again; bans stay
     Reset(reset::ResetArgs),
     /// Give back tokens that an address has spent; bans stay
     Refund(refund::RefundArgs),

@@ -57,7 +57,7 @@ pub(super) fn offenders(args: OffendersArgs) -> anyhow::Result<()> {
         by,
         count: args.count,
     };
-    let list = args.read.ask(&query)?;
+    let list = args.read.query(&query)?;
     if args.output.json {
         print_json(&list)
     } else {

@@ -70,7 +70,7 @@ pub(super) fn speak_json(json: bool) {
 struct JsonMessage<'t> {
     level: &'static str,
     message: &'t str,
-    /// Its place in a configuration.
+    /// Its position in a configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'t str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,9 +79,9 @@ struct JsonMessage<'t> {
     column: Option<u64>,
 }
 
-fn write_json(told: &JsonMessage<'_>) {
+fn write_json(reported: &JsonMessage<'_>) {
     // Ignore errors: without stderr, there is nowhere to report them.
-    if let Ok(line) = serde_json::to_string(told) {
+    if let Ok(line) = serde_json::to_string(reported) {
         let _ = writeln!(stderr(), "{}", visible_json(&line));
     }
 }
@@ -89,7 +89,7 @@ fn write_json(told: &JsonMessage<'_>) {
 /// Prints an error to stderr: a line each, or with `--json` an object each.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let level = "error";
-    let place = |file, line, column, message| JsonMessage {
+    let located = |file, line, column, message| JsonMessage {
         level,
         message,
         file,
@@ -101,11 +101,11 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     } else if let Some(errors) = error.downcast_ref::<Diagnostics>() {
         for error in errors.iter() {
             let (line, column) = error.at.map(|at| (at.line, at.column)).unzip();
-            write_json(&place(Some(&error.file), line, column, &error.message));
+            write_json(&located(Some(&error.file), line, column, &error.message));
         }
     } else {
         for message in error.to_string().lines() {
-            write_json(&place(None, None, None, message));
+            write_json(&located(None, None, None, message));
         }
     }
     ExitCode::FAILURE

@@ -16,46 +16,49 @@ use super::output::warn;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ParsedValue<T> {
     pub(super) value: T,
-    /// A note if the value differs from its spelling; `None`: it does not.
-    pub(super) note: Option<String>,
+    /// A warning if the value differs from its spelling; `None`: it does not.
+    pub(super) warning: Option<String>,
 }
 
 impl<T> ParsedValue<T> {
-    /// Wraps a value without a note.
+    /// Wraps a value without a warning.
     pub(super) const fn plain(value: T) -> Self {
-        Self { value, note: None }
+        Self {
+            value,
+            warning: None,
+        }
     }
 
-    /// Adds a note that a text means something else, shown as `meant`.
+    /// Adds a warning that a text means something else, shown as `meant`.
     pub(super) fn corrected(value: T, text: &str, meant: impl fmt::Display) -> Self {
         Self {
             value,
-            note: Some(format!("'{text}' is read as {meant}")),
+            warning: Some(format!("'{text}' is read as {meant}")),
         }
     }
 
     pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> ParsedValue<U> {
         ParsedValue {
             value: into(self.value),
-            note: self.note,
+            warning: self.warning,
         }
     }
 
-    /// Joins two parts of a text, with both notes.
+    /// Joins two parts of a text, with both warnings.
     pub(super) fn and<U>(self, other: ParsedValue<U>) -> ParsedValue<(T, U)> {
-        let notes = self.note.into_iter().chain(other.note);
+        let warnings = self.warning.into_iter().chain(other.warning);
         ParsedValue {
             value: (self.value, other.value),
-            note: notes.reduce(|all, note| format!("{all}; {note}")),
+            warning: warnings.reduce(|all, warning| format!("{all}; {warning}")),
         }
     }
 }
 
 impl<T: Clone> ParsedValue<T> {
-    /// Warns of a corrected value, so that the user sees the address that the answer is about.
+    /// Warns of a corrected value, so that the user sees the address that the output is about.
     pub(super) fn value_with_warning(&self) -> T {
-        if let Some(note) = &self.note {
-            warn(&one_line(note));
+        if let Some(warning) = &self.warning {
+            warn(&one_line(warning));
         }
         self.value.clone()
     }
@@ -117,8 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_says_what_was_read_otherwise() {
-        for (text, expected, note) in [
+    fn a_warning_says_what_was_read_otherwise() {
+        for (text, expected, warning) in [
             ("192.0.2.1", "192.0.2.1/32", None),
             (
                 "::ffff:192.0.2.1",
@@ -133,13 +136,13 @@ mod tests {
         ] {
             let read = prefix(text).unwrap();
             assert_eq!(read.value, expected.parse().unwrap());
-            assert_eq!(read.note.as_deref(), note);
+            assert_eq!(read.warning.as_deref(), warning);
         }
         let both = prefix("::1/8")
             .unwrap()
             .and(address("::ffff:1.2.3.4").unwrap());
         let expected = "'::1/8' is read as ::/8; '::ffff:1.2.3.4' is read as 1.2.3.4";
-        assert_eq!(both.note.as_deref(), Some(expected));
+        assert_eq!(both.warning.as_deref(), Some(expected));
     }
 
     #[test]

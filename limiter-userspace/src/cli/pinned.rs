@@ -97,7 +97,7 @@ impl ReadArgs {
     ) -> anyhow::Result<C::Response> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let not_running = match client::ask(&self.control.socket, call.clone()) {
+            let not_running = match client::send_request(&self.control.socket, call.clone()) {
                 Err(error @ ClientError::NotRunning(_)) => error,
                 response => return Ok(response?),
             };
@@ -119,8 +119,8 @@ impl ReadArgs {
     }
 
     /// Sends a request that only a daemon can answer.
-    pub(super) fn ask_daemon<C: Call>(&self, call: C) -> anyhow::Result<C::Response> {
-        match client::ask(&self.control.socket, call) {
+    pub(super) fn query_daemon<C: Call>(&self, call: C) -> anyhow::Result<C::Response> {
+        match client::send_request(&self.control.socket, call) {
             Err(error @ ClientError::NotRunning(_)) => match self.pins()? {
                 Some(pins) => bail!(
                     "no daemon is running, and this needs one: the pins in {} still enforce, and \

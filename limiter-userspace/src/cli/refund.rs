@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use clap::Args;
 
 use super::{
-    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
+    args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
+    give_back::give_back,
     parse::{self, ParsedValue},
-    refill::refill,
 };
 use crate::protocol::RefundQuery;
 
@@ -31,7 +31,7 @@ pub(super) struct RefundArgs {
     to: ToArgs,
 
     #[command(flatten)]
-    asked: AskedArgs,
+    requested: RequestedNameArgs,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -48,9 +48,9 @@ pub(super) fn refund(args: RefundArgs) -> anyhow::Result<()> {
             Some(address) => args.to.of(address)?,
             None => args.to.of_several()?,
         },
-        asked_for: args.asked.of(),
+        requested_name: args.requested.of(),
         limit: args.limit,
         cost: args.cost,
     };
-    refill(&args.read, &args.output, &query)
+    give_back(&args.read, &args.output, &query)
 }

@@ -21,7 +21,7 @@ pub(super) struct ReloadArgs {
 }
 
 pub(super) fn reload(args: &ReloadArgs) -> anyhow::Result<()> {
-    let reloaded = args.read.ask_daemon(Reload)?;
+    let reloaded = args.read.query_daemon(Reload)?;
     if args.output.json {
         print_json(&reloaded)
     } else {

@@ -28,7 +28,7 @@ pub(super) async fn repeat<T: Send + 'static>(
     mut show: impl FnMut(T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut ticks = interval(every);
-    // After a late answer, wait a whole interval.
+    // After a late response, wait a whole interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

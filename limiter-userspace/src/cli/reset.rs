@@ -4,9 +4,9 @@ use anyhow::bail;
 use clap::{ArgGroup, Args};
 
 use super::{
-    args::{AskedArgs, OutputArgs, ReadArgs, ToArgs},
+    args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
+    give_back::give_back,
     parse::{self, ParsedValue},
-    refill::refill,
 };
 use crate::protocol::{BucketSelector, ResetQuery};
 
@@ -14,7 +14,7 @@ use crate::protocol::{BucketSelector, ResetQuery};
 #[command(group = ArgGroup::new("one of them").required(true).multiple(true)
     .args(["whose", "all", "dns_name", "server_name"]))]
 pub(super) struct ResetArgs {
-    /// The address or prefix with the buckets to refill: all that its packets are charged to, as
+    /// The address or prefix with the buckets to reset: all that its packets are charged to, as
     /// `limiter explain` shows them, including buckets it shares with others. It may be left out with
     /// --dns-name or --server-name, for the buckets of the name for all sources together
     #[arg(value_name = "ADDRESS|PREFIX", value_parser = parse_whose)]
@@ -32,7 +32,7 @@ pub(super) struct ResetArgs {
     to: ToArgs,
 
     #[command(flatten)]
-    asked: AskedArgs,
+    requested: RequestedNameArgs,
 
     #[command(flatten)]
     read: ReadArgs,
@@ -58,8 +58,8 @@ pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
         None if args.all => BucketSelector::All,
         None => BucketSelector::Name,
     };
-    let asked_for = args.asked.of();
-    if let (BucketSelector::Prefix(prefix), Some(name)) = (&whose, &asked_for) {
+    let requested_name = args.requested.of();
+    if let (BucketSelector::Prefix(prefix), Some(name)) = (&whose, &requested_name) {
         bail!(
             "{name} is asked for by one address, or by all: name an address in place of {prefix}"
         );
@@ -72,9 +72,9 @@ pub(super) fn reset(args: ResetArgs) -> anyhow::Result<()> {
         whose,
         limit: args.limit,
         to,
-        asked_for,
+        requested_name,
     };
-    refill(&args.read, &args.output, &query)
+    give_back(&args.read, &args.output, &query)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) struct SieveArgs {
 }
 
 pub(super) fn sieve(args: &SieveArgs) -> anyhow::Result<()> {
-    let sieves = args.read.ask(&SievesQuery {
+    let sieves = args.read.query(&SievesQuery {
         name: args.name.clone(),
     })?;
     if args.output.json {

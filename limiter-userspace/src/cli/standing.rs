@@ -78,7 +78,7 @@ pub(super) fn reason_text(explanation: &StandingExplanation) -> String {
     let occasions = || counted(explanation.visits as usize, "occasion");
     let because = match why {
         StandingReason::List => "it is on a list of proven sources".to_owned(),
-        StandingReason::Vouched => "an operator trusts it".to_owned(),
+        StandingReason::Trusted => "an operator trusts it".to_owned(),
         StandingReason::Handshake => {
             "it completed a TCP handshake or sent a valid DNS cookie".to_owned()
         }

@@ -27,7 +27,7 @@ pub(super) struct StatsArgs {
 }
 
 pub(super) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
-    let numbers = flat(&*args.read.ask(&StatusQuery)?);
+    let numbers = flat(&*args.read.query(&StatusQuery)?);
     if args.output.json {
         return print_json(&numbers);
     }

@@ -37,7 +37,7 @@ const fn patience(request: &Request) -> Duration {
 pub enum ClientError {
     /// No daemon listens.
     #[error(
-        "no limiter is running (no answer at {0}): start one with \
+        "no limiter is running (no response at {0}): start one with \
          `limiter run -c FILE -i INTERFACE`, or name its socket with --socket"
     )]
     NotRunning(PathBuf),
@@ -85,7 +85,7 @@ impl From<Failure> for ClientError {
 }
 
 /// Sends a request to the daemon that listens at `socket`; returns its response.
-pub fn ask<C: Call>(socket: &Path, call: C) -> Result<C::Response, ClientError> {
+pub fn send_request<C: Call>(socket: &Path, call: C) -> Result<C::Response, ClientError> {
     let stream = connect(socket)?;
     let request = call.into();
     let patience = patience(&request);
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_another_version_and_other_texts_are_told_apart() {
+    fn responses_of_another_version_and_other_texts_are_told_apart() {
         let is_read = |line: &str| matches!(parse::<()>(line), Ok(Response::Ok(())));
         assert!(is_read(r#"{"version":4,"body":{"ok":null}}"#));
         let refused = |line: &str| parse::<()>(line).unwrap_err();

@@ -1,6 +1,6 @@
 //! The control channel between the command line and the daemon.
 //!
-//! A Unix socket that only root can open. Each connection carries one request and one answer, a line of JSON each;
+//! A Unix socket that only root can open. Each connection carries one request and one response, a line of JSON each;
 //! both carry the version of the protocol.
 
 pub mod client;

@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Room {
     /// Requests that clients are still sending; the slowest give way.
     asking: usize,
-    /// Requests that wait for their answers or are being answered; others are refused.
+    /// Requests that wait for their responses or are being answered; others are refused.
     taken: usize,
     /// Requests that are being answered.
     answered: usize,
@@ -202,7 +202,7 @@ impl Server {
     /// does not delay others. Calls `detach` once the response to [`Request::Detach`] is sent.
     pub async fn serve<A>(
         &self,
-        answer: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
+        respond: impl Fn(Request) -> A + Clone + Send + Sync + 'static,
         detach: impl Fn() + Clone + Send + Sync + 'static,
     ) where
         A: Future<Output = Reply> + Send + 'static,
@@ -213,22 +213,22 @@ impl Server {
         loop {
             let accept = async || self.listener.accept().await;
             let (stream, _) = connections.accept(accept).await;
-            let asker = match self.asker(&stream) {
-                Ok(asker) => asker,
+            let requester = match self.requester(&stream) {
+                Ok(requester) => requester,
                 Err(error) => {
                     debug!("control connection: {error}");
                     continue;
                 }
             };
-            let (answer, detach) = (answer.clone(), detach.clone());
-            let (connections, line) = match asker {
-                Asker::Root => (&mut connections, &line),
-                Asker::Operator => (&mut of_operators, &line_of_operators),
+            let (respond, detach) = (respond.clone(), detach.clone());
+            let (connections, line) = match requester {
+                Requester::Root => (&mut connections, &line),
+                Requester::Operator => (&mut of_operators, &line_of_operators),
             };
             let line = line.clone();
             connections
                 .serve(async move {
-                    if let Err(error) = serve_one(stream, asker, line, answer, detach).await {
+                    if let Err(error) = serve_one(stream, requester, line, respond, detach).await {
                         debug!("control connection: {error}");
                     }
                 })
@@ -239,7 +239,7 @@ impl Server {
 
 /// The user of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asker {
+enum Requester {
     Root,
     /// A member of the operators' group, who may only read.
     Operator,
@@ -248,13 +248,15 @@ enum Asker {
 impl Server {
     /// Returns the connected user. The file's mode and access list allow only these users, but may have been changed,
     /// or a connection handed on.
-    fn asker(&self, stream: &UnixStream) -> io::Result<Asker> {
+    fn requester(&self, stream: &UnixStream) -> io::Result<Requester> {
         let peer = stream.peer_cred()?;
         if peer.uid() == 0 {
-            return Ok(Asker::Root);
+            return Ok(Requester::Root);
         }
         match self.operators {
-            Some(operators) if operators.have(peer.gid(), stream.as_fd())? => Ok(Asker::Operator),
+            Some(operators) if operators.have(peer.gid(), stream.as_fd())? => {
+                Ok(Requester::Operator)
+            }
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
@@ -288,9 +290,9 @@ const fn takes_a_turn(request: &Request) -> bool {
 
 async fn serve_one<A: Future<Output = Reply> + Send + 'static>(
     mut stream: UnixStream,
-    asker: Asker,
+    requester: Requester,
     line: Line,
-    answer: impl Fn(Request) -> A + Send + 'static,
+    respond: impl Fn(Request) -> A + Send + 'static,
     detach: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     // Bytes, not text, so that invalid UTF-8 gets a response too.
@@ -301,15 +303,15 @@ async fn serve_one<A: Future<Output = Reply> + Send + 'static>(
     )
     .await??;
     let request = match parse(&String::from_utf8_lossy(&bytes)) {
-        Ok(request) if asker == Asker::Root || request.is_query() => request,
+        Ok(request) if requester == Requester::Root || request.is_query() => request,
         refused => {
             let error = refused.err().unwrap_or(RequestError::OnlyRoot);
             return send(stream, Reply::error(&error)).await;
         }
     };
-    let place = line.taken.try_acquire_owned().ok();
+    let permit = line.taken.try_acquire_owned().ok();
     let is_to_detach = matches!(request, Request::Detach(_));
-    if place.is_none() && !is_to_detach {
+    if permit.is_none() && !is_to_detach {
         return send(stream, Reply::error(&RequestError::Busy)).await;
     }
     // A task of its own, which from here on does not give way to other connections.
@@ -320,14 +322,14 @@ async fn serve_one<A: Future<Output = Reply> + Send + 'static>(
             None
         };
         // Without a timeout: a reload may take longer than `PATIENCE`.
-        let reply = answer(request).await;
+        let reply = respond(request).await;
         if let Err(error) = send(stream, reply).await {
             debug!("control connection: {error}");
         }
         if is_to_detach {
             detach();
         }
-        drop((turn, place));
+        drop((turn, permit));
     });
     Ok(())
 }

@@ -20,7 +20,7 @@ pub const METRICS: &str = "metrics";
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the fleet's nodes are others than those in force, {in_force}: name the new ones as next-nodes first, and restart all \
-     nodes, or together they admit more than limits in common say"
+     nodes, or together they admit more than shared limits say"
 )]
 pub struct SkippedStep {
     in_force: String,
@@ -114,7 +114,7 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
         let hosts = running.map_or(&[][..], |page| &page.hosts);
         let listen = running.map(|page| &page.listen);
         let same_hosts = wanted.listen.is_none() || hosts == wanted.hosts;
-        let same_place = match (&wanted.listen, listen) {
+        let same_address = match (&wanted.listen, listen) {
             (Some(ListenAddress::Address(wanted)), Some(ListenAddress::Address(bound))) => {
                 is_served(Some(*wanted), Some(*bound))
             }
@@ -122,7 +122,7 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
         };
         difference(
             "page",
-            same_place && same_hosts,
+            same_address && same_hosts,
             listening_as(listen, hosts),
             listening_as(wanted.listen.as_ref(), &wanted.hosts),
         )
@@ -226,19 +226,19 @@ fn is_served(wanted: Option<SocketAddr>, bound: Option<SocketAddr>) -> bool {
 }
 
 /// Formats an address and its host names.
-fn listening_as(place: Option<impl fmt::Display>, hosts: &[String]) -> String {
-    let Some(place) = place else {
+fn listening_as(address: Option<impl fmt::Display>, hosts: &[String]) -> String {
+    let Some(address) = address else {
         return "off".to_owned();
     };
     let names = hosts.iter().map(|host| format!(", {host}"));
-    format!("{place}{}", names.collect::<String>())
+    format!("{address}{}", names.collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use limiter_policy::{
         config::{self, Store},
-        fleet::{Fleet, StoreAddress, StorePlace},
+        fleet::{Fleet, StoreAddress, StoreEndpoint},
     };
 
     use super::*;
@@ -269,7 +269,7 @@ mod tests {
             store: StoreAddress {
                 tls: false,
                 user: None,
-                places: vec![StorePlace {
+                endpoints: vec![StoreEndpoint {
                     host: "store".to_owned(),
                     port: 6379,
                 }],

@@ -10,13 +10,13 @@ use tracing::{info, warn};
 
 use super::{
     capacity::{FindError, RateFinders},
-    pulse::BEAT,
     shared::Daemon,
+    watchdog::CHECK_IN_INTERVAL,
     worker::Worker,
 };
 use crate::capacity::{EVERY, Finder, HostFiles, HostLosses, UdpSockets};
 
-/// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next look may come late.
+/// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next poll may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
 
 pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
@@ -25,7 +25,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
         "capacity",
         move || {
             keep(&working);
-            working.pulses.capacity.end();
+            working.watchdog.capacity.end();
         },
         move || ending.capacity.end(),
     )
@@ -35,9 +35,9 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
 fn keep(daemon: &Daemon) {
     let mut keeper = Keeper::default();
     loop {
-        daemon.pulses.capacity.beat();
+        daemon.watchdog.capacity.check_in();
         let pause = if keeper.found.finders.is_empty() {
-            BEAT
+            CHECK_IN_INTERVAL
         } else {
             EVERY
         };
@@ -49,13 +49,13 @@ fn keep(daemon: &Daemon) {
     }
 }
 
-/// Finds the rates, from one look to the next.
+/// Finds the rates, from one poll to the next.
 #[derive(Default)]
 struct Keeper {
     found: RateFinders,
-    /// `None`: no rate was automatic yet, or the sources could not be opened, which the next look retries.
+    /// `None`: no rate was automatic yet, or the sources could not be opened, which the next poll retries.
     host: Option<Host>,
-    /// The host's losses as of the last look; `None`: unknown.
+    /// The host's losses as of the last poll; `None`: unknown.
     seen: Option<HostLosses>,
 }
 
@@ -78,7 +78,7 @@ impl Host {
 
     /// Reads the losses of the host, and of each socket on `ports`.
     fn read(&mut self, ports: &[PortRange]) -> Result<HostLosses, FindError> {
-        let distress = self.files.distress()?;
+        let overload = self.files.overload()?;
         let losses = match ports {
             [] => None,
             ports => self.sockets.losses(ports).map_or_else(
@@ -90,7 +90,7 @@ impl Host {
             ),
         };
         Ok(HostLosses {
-            distress,
+            overload,
             sockets: losses,
             cpus: self.files.cpus()?,
         })
@@ -109,7 +109,7 @@ impl Host {
 }
 
 impl Keeper {
-    /// Looks once; logs when looking starts to fail or to work again.
+    /// Polls once; logs when polling starts to fail or to work again.
     fn poll(&mut self, daemon: &Daemon) {
         // The host may be slow to answer, so it is read before the datapath is locked.
         let ports = self.ports();
@@ -178,7 +178,7 @@ impl Keeper {
         host.read(ports).map(Some)
     }
 
-    /// Moves each rate by the losses since the last look, and gives it to the kernel.
+    /// Moves each rate by the losses since the last poll, and gives it to the kernel.
     fn give(&mut self, datapath: &Datapath, seen: Option<HostLosses>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
         let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::{
     changes::Confirmer, error::ConfirmError, messages::log_begun_anew, options::Options,
-    pulse::BEAT, replacement, service, shared::Daemon, worker::Worker,
+    replacement, service, shared::Daemon, watchdog::CHECK_IN_INTERVAL, worker::Worker,
 };
 
 /// How long the daemon may take to end.
@@ -38,7 +38,7 @@ impl Confirmation {
 }
 
 /// Makes the policy in force wait to be confirmed.
-pub(super) fn ask(daemon: &Daemon, previous: PreviousPolicy, confirmation: Confirmation) {
+pub(super) fn request(daemon: &Daemon, previous: PreviousPolicy, confirmation: Confirmation) {
     let Confirmation {
         confirmer,
         patience,
@@ -68,7 +68,7 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     keep(daemon)
 }
 
-/// Keeps the policy in force, as the fleet wants, once the file's text is written to the place that the next start
+/// Keeps the policy in force, as the fleet wants, once the file's text is written to the path that the next start
 /// reads; returns its number. A policy that is due to be reverted is not kept.
 pub(super) async fn confirm_pushed(
     daemon: &Daemon,
@@ -101,7 +101,7 @@ pub(super) fn hold(daemon: &Daemon, patience: Duration) {
 }
 
 /// Returns whether a policy is in force that the fleet is to confirm.
-pub(super) fn is_held(daemon: &Daemon) -> bool {
+pub(super) fn awaits_fleet(daemon: &Daemon) -> bool {
     daemon.changes().confirmer() == Some(Confirmer::Fleet)
 }
 
@@ -123,7 +123,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
         "confirmation",
         move || {
             revert_in_time(&working);
-            working.pulses.confirmation.end();
+            working.watchdog.confirmation.end();
         },
         move || {
             ending.changes().is_over = true;
@@ -135,11 +135,13 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
 /// Reverts policies that are not confirmed in time, until the daemon ends or the first policy is due.
 fn revert_in_time(daemon: &Daemon) {
     loop {
-        daemon.pulses.confirmation.beat();
+        daemon.watchdog.confirmation.check_in();
         let is_due = {
             let changes = daemon.changes();
-            let pause = changes.deadline().map_or(BEAT, |deadline| {
-                deadline.saturating_duration_since(Instant::now()).min(BEAT)
+            let pause = changes.deadline().map_or(CHECK_IN_INTERVAL, |deadline| {
+                deadline
+                    .saturating_duration_since(Instant::now())
+                    .min(CHECK_IN_INTERVAL)
             });
             let waited = daemon.unconfirmed.wait_timeout(changes, pause);
             let (changes, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -189,9 +191,9 @@ fn revert(daemon: &Daemon) -> RevertOutcome {
     match reverted {
         Ok(()) => {
             log_begun_anew(&begun_anew);
-            let told = format!("not confirmed in time: policy {before} is in force again");
-            warn!(generation = before, "{told}");
-            daemon.changes().record(wall_clock_now(), Some(told));
+            let reported = format!("not confirmed in time: policy {before} is in force again");
+            warn!(generation = before, "{reported}");
+            daemon.changes().record(wall_clock_now(), Some(reported));
         }
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }

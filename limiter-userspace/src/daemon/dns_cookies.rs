@@ -145,7 +145,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         }
         let is_due = is_new || timeout(INTERVAL, watch.changed()).await.is_ok();
         let daemon = Arc::clone(daemon);
-        let told = spawn_blocking(move || {
+        let reported = spawn_blocking(move || {
             if is_due {
                 daemon.cookies.read(&daemon);
             } else {
@@ -153,7 +153,7 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             }
         });
         // A panic there ends the process.
-        let _ = told.await;
+        let _ = reported.await;
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
     confirm::{self, Confirmation},
     error::ReloadError,
     memory,
-    messages::{log_attached, log_begun_anew, log_carried},
+    messages::{log_attached, log_begun_anew, log_migrated},
     shared::Daemon,
     state::ResumeState,
     watch,
@@ -73,11 +73,11 @@ fn conclude(
 ) -> Result<DiscardedState, ReloadError> {
     let begun_anew = report_changes(daemon, &previous);
     log_begun_anew(&begun_anew);
-    if let Some(carried) = previous.carried() {
-        log_carried(carried);
+    if let Some(migrated) = previous.migrated() {
+        log_migrated(migrated);
     }
     match confirmation {
-        Some(confirmation) => confirm::ask(daemon, previous, confirmation),
+        Some(confirmation) => confirm::request(daemon, previous, confirmation),
         None => daemon.datapath_mut().settle(previous)?,
     }
     Ok(begun_anew)
@@ -141,7 +141,7 @@ fn apply(
         let datapath = daemon.datapath();
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
-            kept: datapath.manifest().kept,
+            maps_generation: datapath.manifest().maps_generation,
             loaded_at: wall_clock_now(),
             interfaces,
             interface_numbers: BTreeMap::new(),

@@ -61,12 +61,12 @@ pub enum StartupError {
     Control(#[from] ServerError),
     /// The page's port is unavailable.
     #[error(
-        "cannot show the page on {place}: {source}; choose another place with `page: {{listen: …}}`, \
+        "cannot show the page on {address}: {source}; choose another address with `page: {{listen: …}}`, \
          or switch it off with `page: off`"
     )]
     Page {
         /// Where.
-        place: ListenAddress,
+        address: ListenAddress,
         /// The cause.
         #[source]
         source: io::Error,
@@ -117,7 +117,7 @@ pub(super) enum AcceptError {
     #[error(
         "no content with that digest waits to be accepted for list {0}: look at `limiter lists` again"
     )]
-    NothingHeld(String),
+    NothingDeferred(String),
     /// A file has changed since.
     #[error("{path} was not accepted as it is now: it {why}", path = path.display())]
     Changed {
@@ -137,7 +137,7 @@ pub(super) enum ConfirmError {
     /// The fleet confirms it.
     #[error("the fleet pushes the policy in force: `limiter fleet confirm` keeps it on all nodes")]
     Pushed,
-    /// The file could not be written to the place that the next start reads.
+    /// The file could not be written to the path that the next start reads.
     #[error("the file '{}' cannot be written: {source}", file.display())]
     Write {
         /// The file.
@@ -162,7 +162,7 @@ pub(super) enum PushError {
     /// The guard cannot tell which sessions it would lock out.
     #[error("the guard cannot find the addresses that it would lock out: {0}")]
     Blind(String),
-    /// The file cannot be written to the place that the next start reads.
+    /// The file cannot be written to the path that the next start reads.
     #[error("the file '{}' cannot be written: {source}", file.display())]
     Write {
         /// The file.

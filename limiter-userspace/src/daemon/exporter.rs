@@ -7,11 +7,11 @@ use limiter_policy::config::ListenAddress;
 
 use super::{shared::Daemon, worker::Worker};
 
-/// A listener and its place, with the real port where 0 was asked for.
-pub type PlacedListener<P> = (P, Box<dyn Listener>);
+/// A listener and its address, with the real port where 0 was asked for.
+pub type ListenerAt<P> = (P, Box<dyn Listener>);
 
 /// The result of binding.
-pub type BindResult<P> = io::Result<PlacedListener<P>>;
+pub type BindResult<P> = io::Result<ListenerAt<P>>;
 
 /// Binds ports and sockets, before any interface is attached.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The daemon's guard: regularly finds the addresses that must not be banned, and reports its success.
 //!
-//! While it cannot find them, no source is banned automatically. Bans by hand use the last answer for some minutes;
+//! While it cannot find them, no source is banned automatically. Bans by hand use the last result for some minutes;
 //! after that they must be forced.
 
 use std::{
@@ -18,17 +18,17 @@ use crate::{
     protocol::{GuardStatus, bans::Session},
 };
 
-/// How long an answer is reused: a stream of bans asks a thousand times a second, and a router's routes take long to
+/// How long a result is reused: a stream of bans asks a thousand times a second, and a router's routes take long to
 /// read.
 const MEMORY: Duration = Duration::from_secs(5);
 
 /// How long to wait after a failed question.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The most age of an answer for bans by hand.
+/// The most age of a result for bans by hand.
 const OLDEST: Duration = Duration::from_mins(10);
 
-/// The most age of an answer while any limit bans.
+/// The most age of a result while any limit bans.
 const REFRESH: Duration = Duration::from_mins(1);
 
 /// Why the guard cannot find the addresses not to ban.
@@ -44,16 +44,16 @@ impl From<ProbeError> for GuardError {
 
 #[derive(Default)]
 pub(super) struct Guard {
-    answers: tokio::sync::Mutex<Answers>,
+    cache: tokio::sync::Mutex<ProbeCache>,
     status: Mutex<GuardStatus>,
 }
 
-/// The answers to the guard's questions.
+/// The results of the guard's questions.
 #[derive(Default)]
-struct Answers {
+struct ProbeCache {
     probe: GuardProbe,
-    /// The last good answer, and when it came.
-    answer: Option<(Instant, ProtectedAddresses)>,
+    /// The last good result, and when it came.
+    found: Option<(Instant, ProtectedAddresses)>,
     /// The last question, if it failed.
     failure: Option<(Instant, GuardError)>,
 }
@@ -61,7 +61,7 @@ struct Answers {
 impl Guard {
     /// Returns the addresses that only a forced ban may contain, as of some seconds ago at most.
     pub(super) async fn protected(&self) -> Result<ProtectedAddresses, GuardError> {
-        self.answers.lock().await.protected(self).await
+        self.cache.lock().await.protected(self).await
     }
 
     /// Returns the same for bans by hand from `session`: as of some minutes ago at most, if the guard cannot find
@@ -70,11 +70,11 @@ impl Guard {
         &self,
         session: Option<Session>,
     ) -> Result<ProtectedAddresses, GuardError> {
-        let mut answers = self.answers.lock().await;
-        let protected = match answers.protected(self).await {
+        let mut cache = self.cache.lock().await;
+        let protected = match cache.protected(self).await {
             Ok(protected) => protected,
             Err(unavailable) => {
-                let kept = answers.within(OLDEST, Instant::now());
+                let kept = cache.within(OLDEST, Instant::now());
                 kept.ok_or(unavailable)?.clone()
             }
         };
@@ -83,19 +83,19 @@ impl Guard {
 
     /// Asks for the first time, unless that was done.
     pub(super) async fn begin(&self) {
-        let mut answers = self.answers.lock().await;
-        if answers.answer.is_none() {
+        let mut cache = self.cache.lock().await;
+        if cache.found.is_none() {
             // The status holds the result.
-            let _ = answers.protected(self).await;
+            let _ = cache.protected(self).await;
         }
     }
 
-    /// Asks again if the last answer is old, so that the state is known before it is needed.
+    /// Asks again if the last result is old, so that the state is known before it is needed.
     pub(super) async fn refresh(&self) {
-        let mut answers = self.answers.lock().await;
-        if answers.failure.is_some() || answers.within(REFRESH, Instant::now()).is_none() {
+        let mut cache = self.cache.lock().await;
+        if cache.failure.is_some() || cache.within(REFRESH, Instant::now()).is_none() {
             // The status holds the result.
-            let _ = answers.protected(self).await;
+            let _ = cache.protected(self).await;
         }
     }
 
@@ -108,11 +108,11 @@ impl Guard {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records an answer, or why there is none; logs changes.
-    fn record(&self, answer: Result<&ProtectedAddresses, &GuardError>) {
+    /// Records a result, or why there is none; logs changes.
+    fn record(&self, result: Result<&ProtectedAddresses, &GuardError>) {
         let mut status = self.locked();
         let before = status.error.take();
-        match answer {
+        match result {
             Ok(protected) => {
                 status.protected = protected.addresses();
                 status.sessions_recorded = are_sessions_recorded();
@@ -139,17 +139,17 @@ impl Guard {
     }
 }
 
-impl Answers {
+impl ProbeCache {
     async fn protected(&mut self, guard: &Guard) -> Result<ProtectedAddresses, GuardError> {
         if let Some(recent) = self.recent(Instant::now()) {
             return recent;
         }
-        let asked = ProtectedAddresses::ask(&mut self.probe).await;
-        self.answered(guard, asked)
+        let asked = ProtectedAddresses::query(&mut self.probe).await;
+        self.finish(guard, asked)
     }
 
-    /// Records the answer to a question.
-    fn answered(
+    /// Records the result of a question.
+    fn finish(
         &mut self,
         guard: &Guard,
         asked: Result<ProtectedAddresses, ProbeError>,
@@ -160,7 +160,7 @@ impl Answers {
         asked
     }
 
-    /// The last answer or failure, if it is too recent at `now` to ask again.
+    /// The last result or failure, if it is too recent at `now` to ask again.
     fn recent(&self, now: Instant) -> Option<Result<ProtectedAddresses, GuardError>> {
         match &self.failure {
             Some((at, unavailable)) => (now < *at + RETRY).then(|| Err(unavailable.clone())),
@@ -168,9 +168,9 @@ impl Answers {
         }
     }
 
-    /// The last good answer, if it is not as old as `age`.
+    /// The last good result, if it is not as old as `age`.
     fn within(&self, age: Duration, now: Instant) -> Option<&ProtectedAddresses> {
-        let (at, protected) = self.answer.as_ref()?;
+        let (at, protected) = self.found.as_ref()?;
         (now < *at + age).then_some(protected)
     }
 
@@ -178,7 +178,7 @@ impl Answers {
         match asked {
             Ok(protected) => {
                 self.failure = None;
-                self.answer = Some((now, protected));
+                self.found = Some((now, protected));
             }
             Err(unavailable) => self.failure = Some((now, unavailable)),
         }
@@ -190,44 +190,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_failures_are_good_for_their_times() {
+    fn results_and_failures_are_good_for_their_times() {
         let begun = Instant::now();
-        let mut answers = Answers::default();
-        assert!(answers.recent(begun).is_none());
-        answers.record(Ok(ProtectedAddresses::default()), begun);
-        assert!(matches!(answers.recent(begun), Some(Ok(_))));
-        assert!(answers.recent(begun + MEMORY).is_none());
-        assert!(answers.within(REFRESH, begun + MEMORY).is_some());
-        assert!(answers.within(REFRESH, begun + REFRESH).is_none());
+        let mut cache = ProbeCache::default();
+        assert!(cache.recent(begun).is_none());
+        cache.record(Ok(ProtectedAddresses::default()), begun);
+        assert!(matches!(cache.recent(begun), Some(Ok(_))));
+        assert!(cache.recent(begun + MEMORY).is_none());
+        assert!(cache.within(REFRESH, begun + MEMORY).is_some());
+        assert!(cache.within(REFRESH, begun + REFRESH).is_none());
 
         let failed = begun + MEMORY;
-        answers.record(Err(ProbeError::Late("routes").into()), failed);
-        assert!(matches!(answers.recent(failed), Some(Err(_))));
-        assert!(answers.recent(failed + RETRY).is_none());
-        // By hand, the answer from before is still good.
-        assert!(answers.within(OLDEST, failed).is_some());
-        assert!(answers.within(OLDEST, begun + OLDEST).is_none());
+        cache.record(Err(ProbeError::Late("routes").into()), failed);
+        assert!(matches!(cache.recent(failed), Some(Err(_))));
+        assert!(cache.recent(failed + RETRY).is_none());
+        // By hand, the result from before is still good.
+        assert!(cache.within(OLDEST, failed).is_some());
+        assert!(cache.within(OLDEST, begun + OLDEST).is_none());
 
-        answers.record(Ok(ProtectedAddresses::default()), failed + RETRY);
-        assert!(matches!(answers.recent(failed + RETRY), Some(Ok(_))));
+        cache.record(Ok(ProtectedAddresses::default()), failed + RETRY);
+        assert!(matches!(cache.recent(failed + RETRY), Some(Ok(_))));
     }
 
     /// `daemon/automatic` bans by [`Guard::protected`] alone.
     #[test]
-    fn while_an_answer_is_late_nobody_may_be_banned() {
-        let (guard, mut answers) = (Guard::default(), Answers::default());
-        // An answer that was good once does not serve.
-        answers
-            .answered(&guard, Ok(ProtectedAddresses::default()))
+    fn while_a_probe_is_late_nobody_may_be_banned() {
+        let (guard, mut cache) = (Guard::default(), ProbeCache::default());
+        // A result that was good once does not serve.
+        cache
+            .finish(&guard, Ok(ProtectedAddresses::default()))
             .unwrap();
-        let late = answers.answered(&guard, Err(ProbeError::Late("default gateways")));
+        let late = cache.finish(&guard, Err(ProbeError::Late("default gateways")));
         assert!(late.is_err());
-        let (failed, _) = answers.failure.as_ref().unwrap();
-        assert!(matches!(answers.recent(*failed), Some(Err(_))));
-        let told = guard.status().error;
+        let (failed, _) = cache.failure.as_ref().unwrap();
+        assert!(matches!(cache.recent(*failed), Some(Err(_))));
+        let reported = guard.status().error;
         let expected = "the kernel has not listed the default gateways within 10s";
-        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!(reported.as_deref(), Some(expected));
         // By hand, it does.
-        assert!(answers.within(OLDEST, *failed).is_some());
+        assert!(cache.within(OLDEST, *failed).is_some());
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn log_begun_anew(begun_anew: &DiscardedState) {
     }
 }
 
-pub(super) fn log_carried(carried: RestoreCounts) {
-    let RestoreCounts { restored, lost, .. } = carried;
+pub(super) fn log_migrated(migrated: RestoreCounts) {
+    let RestoreCounts { restored, lost, .. } = migrated;
     info!(
         restored,
         lost, "the buckets are new and keep their debts (buckets in debt: {restored})"
@@ -50,7 +50,7 @@ pub(super) fn warn_of_lost(lost: u64) {
         warn!(
             lost,
             "`buckets` has changed: some buckets in debt begin full, for lack of room or because \
-             their owner is unknown (buckets: {lost})"
+             their key is unknown (buckets: {lost})"
         );
     }
 }

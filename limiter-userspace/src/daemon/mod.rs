@@ -1,9 +1,9 @@
 //! The daemon: runs the datapath, answers requests about it, and ends when told to.
 
-mod answers;
 pub mod automatic;
 mod automatic_rates;
 mod bans;
+mod busy_keys;
 mod candidate;
 mod capacity;
 mod changes;
@@ -23,29 +23,28 @@ mod listed;
 mod memory;
 mod messages;
 mod named;
+mod no_answers;
 mod offenders;
 mod options;
 mod own_addresses;
-mod owners;
 mod pace;
 mod pins;
-pub mod pulse;
 mod pushed;
 mod queries;
 mod queues;
-mod refill;
 mod reload;
 mod replacement;
 mod requests;
 mod reread;
+mod reset;
 mod respond;
+mod responses;
 mod rmem_max;
 mod sent_back;
 mod server_names;
 mod service;
 mod shared;
 mod sieves;
-mod silence;
 mod standing;
 mod starting_point;
 mod startup;
@@ -54,6 +53,7 @@ mod syn_cookies;
 mod texts;
 mod warnings;
 pub mod watch;
+pub mod watchdog;
 mod worker;
 
 use std::{path::PathBuf, sync::Arc, thread, time::Duration};
@@ -69,8 +69,8 @@ pub use self::{
     bans::{BanCounts, BanTotals, Maker, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{BindResult, Exporters, Listener, PlacedListener},
-    incidents::IncidentNote,
+    exporter::{BindResult, Exporters, Listener, ListenerAt},
+    incidents::IncidentLine,
     known::change_known_pinned,
     options::Options,
     queries::Hold,
@@ -146,7 +146,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         _ = terminate.recv() => return Ok(()),
     };
     let daemon = started.daemon;
-    let answer = {
+    let respond = {
         let daemon = Arc::clone(&daemon);
         move |request| respond::answer(Arc::clone(&daemon), request)
     };
@@ -156,17 +156,17 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     };
     service::ready(&daemon);
     let end = tokio::select! {
-        () = started.control.serve(answer, detach) => EndReason::Stop,
+        () = started.control.serve(respond, detach) => EndReason::Stop,
         () = daemon.detach.notified() => EndReason::Detach,
         () = daemon.not_confirmed.notified() => EndReason::NotConfirmed,
         _ = interrupt.recv() => EndReason::Stop,
         _ = terminate.recv() => EndReason::Stop,
         never = watch::interfaces::keep(&daemon) => match never {},
-        never = reload::whenever_asked(
+        never = reload::on_request(
             &daemon, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
         never = incidents::watch(&daemon, quiet) => match never {},
-        never = service::stay_alive(&daemon.pulses) => match never {},
+        never = service::stay_alive(&daemon.watchdog) => match never {},
         never = logging::log_lost() => match never {},
         never = state::keep(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},

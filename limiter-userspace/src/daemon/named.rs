@@ -1,16 +1,16 @@
 //! Finds limits by the names in requests, and names buckets for responses.
 
 use limiter_common::{
+    key::Key,
     limit::{LimitId, NamedBy},
-    owner::Owner,
 };
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
     config::{Scope, nearest::UnknownName},
-    policy::{DomainLabels, Limit, OwnerNames, Policy, QuestionNames, RequestedName, bucket_id},
+    policy::{DomainLabels, KeyNames, Limit, Policy, QuestionNames, RequestedName, bucket_id},
 };
 
-/// A bucket and its owner, as responses name them.
+/// A bucket and its key, as responses name them.
 pub(super) struct NamedBucket<'d> {
     pub(super) limit: &'d Limit,
     /// The address, range, subscriber, destination, interface, zone or question.
@@ -19,26 +19,26 @@ pub(super) struct NamedBucket<'d> {
     pub(super) interface: Option<String>,
 }
 
-/// Names a bucket found for an address; `None`: its interface is gone. `asked`: the texts of the DNS question that
-/// found it, as the bucket's key has only a hash.
+/// Names a bucket found for an address; `None`: its interface is gone. `question_names`: the texts of the DNS
+/// question that found it, as the bucket's key has only a hash.
 pub(super) fn bucket_named<'d>(
     datapath: &'d Datapath,
     limit_bucket: &LimitBucket,
-    asked: Option<&QuestionNames>,
+    question_names: Option<&QuestionNames>,
 ) -> Option<NamedBucket<'d>> {
     let limits = &datapath.manifest().policy.limits;
-    let owner = limit_bucket.key.owner();
-    let interface = match owner {
-        Owner::Number(NamedBy::Interface, number) => {
+    let key = limit_bucket.key.decode();
+    let interface = match key {
+        Key::Number(NamedBy::Interface, number) => {
             datapath.interface_name(u32::try_from(number).ok()?)?
         }
         _ => "",
     };
-    let names = OwnerNames {
+    let names = KeyNames {
         interface,
         zones: Some(datapath.zones()),
         server_names: Some(datapath.server_names_by_number()),
-        asked,
+        question_names,
     };
     Some(NamedBucket {
         limit: limits.get(limit_bucket.limit_index as usize)?,
@@ -52,10 +52,13 @@ pub(super) fn bucket_named<'d>(
     })
 }
 
-/// Returns the texts by which limits name the owners of a question; `None`: the policy has the names itself.
-pub(super) fn names_of(datapath: &Datapath, asked_for: &RequestedName) -> Option<QuestionNames> {
+/// Returns the texts by which limits name the keys of a question; `None`: the policy has the names itself.
+pub(super) fn names_of(
+    datapath: &Datapath,
+    requested_name: &RequestedName,
+) -> Option<QuestionNames> {
     let suffixes = &datapath.manifest().policy.public_suffixes;
-    let question = asked_for.question()?;
+    let question = requested_name.question()?;
     Some(question.names(&DomainLabels::new(suffixes)))
 }
 

@@ -4,14 +4,14 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{
     address::{Address, Family},
+    key::Key,
     limit::{COOKIE_LIMITS, LimitId},
     offender::{Dropper, Offender, OffenderKey},
-    owner::Owner,
 };
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
 use limiter_policy::{
     config::{Offenders, nearest::UnknownName},
-    policy::{OwnerNames, Policy, QuestionNames, owner_id},
+    policy::{KeyNames, Policy, QuestionNames, key_id},
 };
 use thiserror::Error;
 
@@ -84,7 +84,7 @@ pub(super) fn list(
                 Some(OffenderStatus {
                     limit,
                     sieve,
-                    id: owner_text(datapath, texts, &group.owner),
+                    id: key_text(datapath, texts, &group.key),
                     addresses: group.addresses,
                     drops: group.total.drops,
                     first_drop_ago_ns: now.saturating_sub(group.total.first_drop_ns),
@@ -95,26 +95,26 @@ pub(super) fn list(
     })
 }
 
-/// Formats the owner of dropped packets: a name by its text, in visible ASCII, if it is known.
-pub(super) fn owner_text(datapath: &Datapath, texts: Option<&Texts>, owner: &Owner) -> String {
-    let text = match owner {
-        Owner::Number(named_by, number) => named_by
+/// Formats the key of dropped packets: a name by its text, in visible ASCII, if it is known.
+pub(super) fn key_text(datapath: &Datapath, texts: Option<&Texts>, key: &Key) -> String {
+    let text = match key {
+        Key::Number(named_by, number) => named_by
             .name_kind()
             .and_then(|kind| texts?.get(kind, *number)),
         _ => None,
     };
     // The text is a domain's or a question's, so it serves as both.
-    let asked = text.map(|text| QuestionNames {
+    let question_names = text.map(|text| QuestionNames {
         domain: Some(text.clone()),
         question: text,
     });
-    let names = OwnerNames {
+    let names = KeyNames {
         interface: "",
         zones: Some(datapath.zones()),
         server_names: Some(datapath.server_names_by_number()),
-        asked: asked.as_ref(),
+        question_names: question_names.as_ref(),
     };
-    owner_id(owner, &names)
+    key_id(key, &names)
 }
 
 /// Whether an offender was last dropped at most `within_ns` before `now_ns`.
@@ -198,7 +198,7 @@ struct Group {
     limit: u16,
     by: Dropper,
     /// The address, the range, or the name.
-    owner: Owner,
+    key: Key,
     addresses: u64,
     total: Offender,
 }
@@ -206,7 +206,7 @@ struct Group {
 impl Group {
     fn add(&mut self, offender: &Offender) {
         let total = &mut self.total;
-        self.addresses += u64::from(matches!(self.owner, Owner::Source { .. }));
+        self.addresses += u64::from(matches!(self.key, Key::Source { .. }));
         total.drops += offender.drops;
         total.first_drop_ns = total.first_drop_ns.min(offender.first_drop_ns);
         total.last_drop_ns = total.last_drop_ns.max(offender.last_drop_ns);
@@ -218,17 +218,17 @@ fn grouped<'o>(
     offenders: impl IntoIterator<Item = &'o (OffenderKey, Offender)>,
     by: Grouping,
 ) -> Vec<Group> {
-    let mut groups = HashMap::<(u16, Dropper, Owner), Group>::new();
+    let mut groups = HashMap::<(u16, Dropper, Key), Group>::new();
     for (key, offender) in offenders {
-        let owner = owner(key, by);
+        let group_key = group_key(key, by);
         groups
-            .entry((key.limit, key.dropper(), owner))
+            .entry((key.limit, key.dropper(), group_key))
             .and_modify(|group| group.add(offender))
             .or_insert(Group {
                 limit: key.limit,
                 by: key.dropper(),
-                owner,
-                addresses: u64::from(matches!(owner, Owner::Source { .. })),
+                key: group_key,
+                addresses: u64::from(matches!(group_key, Key::Source { .. })),
                 total: *offender,
             });
     }
@@ -236,30 +236,30 @@ fn grouped<'o>(
     groups.sort_unstable_by_key(|group| {
         // The fields behind the drops make the order reproducible.
         let most = Reverse((group.total.drops, group.total.last_drop_ns));
-        (most, group.limit, group.by, place(&group.owner))
+        (most, group.limit, group.by, sort_key(&group.key))
     });
     groups
 }
 
-/// Returns the owner of a key under this grouping.
-fn owner(key: &OffenderKey, by: Grouping) -> Owner {
+/// Returns the key under which a grouping reports an offender.
+fn group_key(key: &OffenderKey, by: Grouping) -> Key {
     if let Some((named_by, number)) = key.name() {
-        return Owner::Number(named_by, number);
+        return Key::Number(named_by, number);
     }
     let prefix_length = prefix_length(by, key.address().family);
-    Owner::Source {
+    Key::Source {
         address: key.address().masked(prefix_length),
         prefix_length,
     }
 }
 
-/// Returns the owner's sort key.
-fn place(owner: &Owner) -> (Option<IpAddr>, u64) {
-    match owner {
-        Owner::Source { address, .. } | Owner::Destination(address) => {
+/// Returns the fields by which keys are sorted.
+fn sort_key(key: &Key) -> (Option<IpAddr>, u64) {
+    match key {
+        Key::Source { address, .. } | Key::Destination(address) => {
             (Some(IpAddr::from(*address)), 0)
         }
-        Owner::Number(_, number) => (None, *number),
+        Key::Number(_, number) => (None, *number),
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
             let groups = grouped(&offenders, by);
             let found = groups.iter().map(|group| {
                 let times = [group.total.first_drop_ns, group.total.last_drop_ns];
-                let id = owner_id(&group.owner, &OwnerNames::default());
+                let id = key_id(&group.key, &KeyNames::default());
                 (group.limit, id, group.addresses, group.total.drops, times)
             });
             let expected = expected.iter().map(|(limit, id, addresses, drops, times)| {
@@ -356,14 +356,14 @@ mod tests {
         let groups = grouped(&names, Grouping::Name);
         let found: Vec<_> = groups
             .iter()
-            .map(|group| (group.limit, group.owner, group.addresses, group.total.drops))
+            .map(|group| (group.limit, group.key, group.addresses, group.total.drops))
             .collect();
         assert_eq!(
             found,
             [
-                (2, Owner::Number(NamedBy::ServerName, 7), 0, 7),
-                (1, Owner::Number(NamedBy::Domain, 7), 0, 6),
-                (1, Owner::Number(NamedBy::Zone, 7), 0, 5),
+                (2, Key::Number(NamedBy::ServerName, 7), 0, 7),
+                (1, Key::Number(NamedBy::Domain, 7), 0, 6),
+                (1, Key::Number(NamedBy::Zone, 7), 0, 5),
             ]
         );
     }

@@ -50,7 +50,7 @@ pub(super) struct OwnAddressKeeper {
     routes: Channel,
     events: Option<Events>,
     /// The log says that the kernel sends no events.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl OwnAddressKeeper {
@@ -59,7 +59,7 @@ impl OwnAddressKeeper {
         let mut keeper = Self {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
             events: None,
-            is_told: false,
+            is_reported: false,
         };
         keeper.listen();
         keeper.poll(daemon).await;
@@ -69,7 +69,7 @@ impl OwnAddressKeeper {
     /// Gives it each change, forever.
     pub(super) async fn keep(mut self, daemon: &Daemon) -> Infallible {
         loop {
-            let pause = if daemon.silence.reason().is_none() {
+            let pause = if daemon.no_answers.reason().is_none() {
                 INTERVAL
             } else {
                 SHORT_INTERVAL
@@ -96,16 +96,16 @@ impl OwnAddressKeeper {
         match Events::open() {
             Ok(events) => {
                 self.events = Some(events);
-                self.is_told = false;
+                self.is_reported = false;
             }
             Err(error) => {
-                if !self.is_told {
+                if !self.is_reported {
                     warn!(
                         "the kernel does not report changes of this host's own addresses: {error}; \
                          a new one may be answered for {SHORT_INTERVAL:?}"
                     );
                 }
-                self.is_told = true;
+                self.is_reported = true;
             }
         }
     }
@@ -120,14 +120,14 @@ impl OwnAddressKeeper {
         let Some(reputation) = datapath.reputation() else {
             return;
         };
-        let told = read.and_then(|addresses| {
+        let reported = read.and_then(|addresses| {
             let addresses: BTreeSet<_> = addresses.into_iter().collect();
             Ok(reputation.own().set(&addresses)?)
         });
         let answers = datapath.manifest().policy.answers_in_use().is_some();
-        match told {
+        match reported {
             Ok(()) => {
-                if daemon.silence.set(None).is_some() && answers {
+                if daemon.no_answers.set(None).is_some() && answers {
                     info!("this host's own addresses are known again: limits answer");
                 }
             }
@@ -136,7 +136,7 @@ impl OwnAddressKeeper {
                 if let Err(error) = reputation.own().forget() {
                     reason = format!("{reason}, nor can its set of them be marked so: {error}");
                 }
-                let before = daemon.silence.set(Some(reason.clone()));
+                let before = daemon.no_answers.set(Some(reason.clone()));
                 if before.as_ref() != Some(&reason) && answers {
                     warn!("nothing is answered: {reason}");
                 }

@@ -44,7 +44,7 @@ pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
 /// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
 async fn check(daemon: &Arc<Daemon>) -> Option<String> {
     let daemon = Arc::clone(daemon);
-    let looked = spawn_blocking(move || {
+    let polled = spawn_blocking(move || {
         // Usually no pin is lost, and readers need not wait.
         let is_lost = daemon.datapath().lost_pin().is_some();
         if is_lost {
@@ -53,7 +53,7 @@ async fn check(daemon: &Arc<Daemon>) -> Option<String> {
             Ok(())
         }
     });
-    match looked.await {
+    match polled.await {
         Ok(repaired) => repaired.err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     }

@@ -9,10 +9,10 @@ use limiter_common::{
 use limiter_datapath::kernel::DatapathError;
 
 use super::{
-    answers::{explain_limit, packets},
     bans,
     named::bucket_named,
     respond::MapCall,
+    responses::{explain_limit, packets},
     shared::Daemon,
 };
 use crate::protocol::{Failure, LimitExplanation, bans::BanStatus};

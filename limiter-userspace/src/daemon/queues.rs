@@ -49,7 +49,7 @@ fn waiting(datapath: &Datapath, maps: &QueueMaps) -> Result<HashMap<u64, u64>, D
     let now_ns = monotonic_now();
     let mut waiting = HashMap::new();
     for (key, ticket) in maps.tickets()? {
-        let Some(queue) = queues.get(&key.place()) else {
+        let Some(queue) = queues.get(&key.count_id()) else {
             continue;
         };
         let max_age_ns = datapath.queue_of(queue.limit).max_age_ns;

@@ -20,7 +20,7 @@ use crate::protocol::ReloadResult;
 
 /// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
 /// date with their feeds.
-pub(super) async fn whenever_asked(
+pub(super) async fn on_request(
     daemon: &Arc<Daemon>,
     mut requests: RequestQueue,
     mut hang_up: Signal,

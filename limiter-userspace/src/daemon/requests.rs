@@ -69,7 +69,7 @@ impl Requests {
 
     /// Requests a reload and waits for its result.
     pub(super) async fn reload(&self) -> Result<ReloadResult, RequestError<Arc<ReloadError>>> {
-        Self::ask(&self.reloads, |reply| reply).await
+        Self::submit(&self.reloads, |reply| reply).await
     }
 
     /// Requests that deferred feeds be put in force, and waits for the result: the files now in force.
@@ -77,23 +77,23 @@ impl Requests {
         &self,
         accept: AcceptList,
     ) -> Result<Vec<PathBuf>, RequestError<AcceptError>> {
-        Self::ask(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
+        Self::submit(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
     }
 
     /// Requests a step with a policy that the fleet pushes, and waits for the result.
     pub(super) async fn push(&self, push: Push) -> Result<PushResult, RequestError<PushError>> {
-        Self::ask(&self.others, |reply| PolicyRequest::Push(push, reply)).await
+        Self::submit(&self.others, |reply| PolicyRequest::Push(push, reply)).await
     }
 
-    async fn ask<R, T, E>(
+    async fn submit<R, T, E>(
         requests: &mpsc::Sender<R>,
         asked: impl FnOnce(Reply<T, E>) -> R,
     ) -> Result<T, RequestError<E>> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let sent = requests.send(asked(reply)).await;
         sent.map_err(|_| RequestError::Ending)?;
-        let answer = answer.await.map_err(|_| RequestError::Ending)?;
-        answer.map_err(RequestError::Refused)
+        let response = response.await.map_err(|_| RequestError::Ending)?;
+        response.map_err(RequestError::Refused)
     }
 }
 

@@ -11,13 +11,13 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::{
-    answers,
     candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::Confirmation,
     enforce::put_in_force,
     error::ReloadError,
     feeds::FeedKeeper,
     requests::Push,
+    responses,
     shared::Daemon,
     watch::files::FileWatch,
 };
@@ -106,7 +106,7 @@ pub(super) async fn put(
 /// Fails if a restart must not change them at once.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.options;
-    let status = answers::status_of(daemon)?;
+    let status = responses::status_of(daemon)?;
     if let Some(daemon) = &status.daemon {
         settings::check_step(config, daemon)?;
     }

@@ -6,10 +6,10 @@ use limiter_datapath::kernel::{Datapath, wall_clock_now};
 use tokio::task::spawn_blocking;
 
 use super::{
-    answers::{explain, status},
-    bans, confirm,
+    bans, busy_keys, confirm,
     fleet::{Fleet, NoFleet, PushingError},
-    known, offenders, owners, refill,
+    known, offenders, reset,
+    responses::{explain, status},
     shared::Daemon,
     sieves,
 };
@@ -17,7 +17,7 @@ use crate::{
     control::server::Reply,
     protocol::{
         AcceptList, AcceptedFiles, Call, Confirm, Confirmed, Detach, EndPush, Explain, Failure,
-        FleetQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery, OwnerQuery, PolicyQuery,
+        FleetQuery, KeyQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery, PolicyQuery,
         PushProgress, PushQuery, PushStatus, RefundQuery, Reload, Request, ResetQuery, SievesQuery,
         StatusQuery, TestLists,
         bans::{BanChanges, BansQuery},
@@ -96,10 +96,10 @@ async fn from_maps<C: MapCall>(daemon: Arc<Daemon>, call: C) -> Reply {
 /// Answers a request about a rollout that begins here.
 fn pushing(
     daemon: &Daemon,
-    ask: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
+    query: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
 ) -> Result<PushStatus, Failure> {
     let fleet = daemon.fleet.as_ref().ok_or(NoFleet)?;
-    Ok(ask(fleet)?)
+    Ok(query(fleet)?)
 }
 
 impl MapCall for StatusQuery {
@@ -136,15 +136,15 @@ impl MapCall for OffenderQuery {
     }
 }
 
-impl MapCall for OwnerQuery {
+impl MapCall for KeyQuery {
     fn respond(
         &self,
         datapath: &Datapath,
         daemon: Option<&Daemon>,
         _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        let owners = daemon.map(|daemon| &daemon.owners);
-        Ok(owners::list(datapath, owners, self)?)
+        let busy = daemon.map(|daemon| &daemon.busy_keys);
+        Ok(busy_keys::list(datapath, busy, self)?)
     }
 }
 
@@ -232,7 +232,7 @@ impl MapCall for ResetQuery {
         _: Option<&Daemon>,
         _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        Ok(refill::reset(datapath, self)?)
+        Ok(reset::reset(datapath, self)?)
     }
 }
 
@@ -243,6 +243,6 @@ impl MapCall for RefundQuery {
         _: Option<&Daemon>,
         _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        Ok(refill::refund(datapath, self)?)
+        Ok(reset::refund(datapath, self)?)
     }
 }

@@ -104,7 +104,7 @@ fn largest() -> io::Result<u32> {
 /// Fails if a route bounds the windows of its connections, or if the routes are not known.
 async fn unbounded(routes: &mut Channel) -> Result<(), WindowScaleError> {
     let question = RouteNetlinkMessage::GetRoute(RouteMessage::default());
-    let bounds = |answer| match answer {
+    let bounds = |response| match response {
         RouteNetlinkMessage::NewRoute(route) => Some(bounds_windows(&route)),
         _ => None,
     };
@@ -172,10 +172,10 @@ mod tests {
         look()??;
         for prefix in ["198.51.100.0/24", "2001:db8::/32"] {
             namespace.ip(&["route", "add", prefix, "dev", "lo", "window", "9000"])?;
-            let told = look()?;
+            let reported = look()?;
             ensure!(
-                matches!(told, Err(WindowScaleError::Bounded)),
-                "{prefix}: {told:?}"
+                matches!(reported, Err(WindowScaleError::Bounded)),
+                "{prefix}: {reported:?}"
             );
             namespace.ip(&["route", "del", prefix, "dev", "lo"])?;
             look()??;

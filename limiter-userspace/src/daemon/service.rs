@@ -5,10 +5,10 @@ use std::{convert::Infallible, time::Duration};
 use sd_notify::NotifyState::{self, Ready, Status, Stopping, Watchdog};
 use tracing::{error, warn};
 
-use super::{pulse::Pulses, shared::Daemon};
+use super::{shared::Daemon, watchdog::ThreadWatchdog};
 
 /// How often to check the threads if no service manager asks for it.
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reports that every interface that exists is attached, and every socket listens.
 pub(super) fn ready(daemon: &Daemon) {
@@ -27,21 +27,21 @@ pub(super) fn stopping() {
 
 /// Feeds the service manager's watchdog, forever, while all threads live. Await it beside the daemon's work, so that
 /// it stops if that hangs. Hanging threads are logged in any case.
-pub(super) async fn stay_alive(pulses: &Pulses) -> Infallible {
+pub(super) async fn stay_alive(watchdog: &ThreadWatchdog) -> Infallible {
     let patience = sd_notify::watchdog_enabled();
     // Twice in that time, as sd_watchdog_enabled(3) advises.
-    let mut ticks = tokio::time::interval(patience.map_or(LOOK, |patience| patience / 2));
-    let mut told = Vec::new();
+    let mut ticks = tokio::time::interval(patience.map_or(CHECK_INTERVAL, |patience| patience / 2));
+    let mut reported = Vec::new();
     loop {
         ticks.tick().await;
-        let late = pulses.late();
-        for task in late.iter().filter(|task| !told.contains(*task)) {
+        let late = watchdog.late();
+        for task in late.iter().filter(|task| !reported.contains(*task)) {
             error!("the thread that {task} hangs");
         }
         if late.is_empty() && patience.is_some() {
             notify_manager(&[Watchdog]);
         }
-        told = late;
+        reported = late;
     }
 }
 

@@ -18,22 +18,22 @@ use super::{
     bans::{BanCounts, BanKeeper},
     capacity::{self, Capacity},
     changes::{Changes, Confirmer},
-    connections::Owners,
+    connections::BusyKeys,
     dns_cookies::CookieSecrets,
     fleet::Fleet,
     forwarded::ForwardedStatus,
     guard::Guard,
-    incidents::{IncidentNote, RecentIncidents},
+    incidents::{IncidentLine, RecentIncidents},
+    no_answers::NoAnswers,
     options::Options,
-    pulse::Pulses,
     requests::Requests,
     server_names::{self, NamerHandle},
     sieves::{self, Pressures},
-    silence::Silence,
     state::StateKeeper,
     texts::Texts,
     warnings::Warnings,
     watch::problems::InterfaceProblems,
+    watchdog::ThreadWatchdog,
 };
 use crate::protocol::{
     AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
@@ -73,14 +73,14 @@ pub struct Daemon {
     pub(super) pressures: Arc<Pressures>,
     /// The thread that names connections.
     pub(super) naming: Arc<NamerHandle>,
-    /// The owners with the most open connections.
-    pub(super) owners: Owners,
+    /// The keys with the most open connections.
+    pub(super) busy_keys: BusyKeys,
     /// The texts of names that buckets know by hash.
     pub(super) texts: Texts,
     /// The automatic rates.
     pub(super) capacity: Capacity,
     /// Why no packet is answered.
-    pub(super) silence: Silence,
+    pub(super) no_answers: NoAnswers,
     /// The secrets of DNS cookies.
     pub(super) cookies: CookieSecrets,
     /// Warnings of interfaces that lose answers.
@@ -97,8 +97,8 @@ pub struct Daemon {
     pub(super) syn_cookies: Warnings,
     /// The status of counting forwarded connections.
     pub(super) forwarded: ForwardedStatus,
-    /// The threads' heartbeats.
-    pub(super) pulses: Arc<Pulses>,
+    /// Watches the threads.
+    pub(super) watchdog: Arc<ThreadWatchdog>,
     /// Notified when the daemon must end and leave nothing behind.
     pub(super) detach: tokio::sync::Notify,
 }
@@ -142,10 +142,10 @@ impl Daemon {
             settled: tokio::sync::Notify::new(),
             pressures: Arc::default(),
             naming: Arc::default(),
-            owners: Owners::default(),
+            busy_keys: BusyKeys::default(),
             texts: Texts::default(),
             capacity: Capacity::default(),
-            silence: Silence::default(),
+            no_answers: NoAnswers::default(),
             cookies: CookieSecrets::default(),
             lost_answers: Warnings::default(),
             logged: tokio::sync::Mutex::default(),
@@ -154,7 +154,7 @@ impl Daemon {
             unseen: Warnings::default(),
             syn_cookies: Warnings::default(),
             forwarded: ForwardedStatus::default(),
-            pulses: Arc::default(),
+            watchdog: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
@@ -193,7 +193,7 @@ impl Daemon {
 
     /// The last log lines about incidents, oldest first.
     #[must_use]
-    pub fn incidents(&self) -> Vec<IncidentNote> {
+    pub fn incidents(&self) -> Vec<IncidentLine> {
         self.incidents.all()
     }
 
@@ -218,7 +218,7 @@ impl Daemon {
     /// The number of bans, and of changes to them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
-        self.bans.store().counts()
+        self.bans.registry().counts()
     }
 
     /// The rate in force of a limit; `None`: it is not automatic.
@@ -252,7 +252,7 @@ impl Daemon {
             state: self.state_status(),
             reloads: self.history(),
             guard: self.guard.status(),
-            silence: self.silence.reason(),
+            no_answers: self.no_answers.reason(),
             lost_answers: self.lost_answers.all(),
             misfits: self.misfits(),
             unmatched: (self.unmatched.lock())
@@ -266,10 +266,10 @@ impl Daemon {
         }
     }
 
-    /// The heartbeats of the other threads.
+    /// The watchdog of the other threads.
     #[must_use]
-    pub fn pulses(&self) -> &Pulses {
-        &self.pulses
+    pub fn watchdog(&self) -> &ThreadWatchdog {
+        &self.watchdog
     }
 
     /// Locks the datapath in force for a change.

@@ -90,10 +90,10 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         Kind::Visited | Kind::Familiar => StandingReason::Visits,
         Kind::Retried => StandingReason::Retry,
         Kind::Proven => StandingReason::Handshake,
-        Kind::Vouched => StandingReason::Vouched,
-        Kind::Heard => StandingReason::Fleet,
+        Kind::Trusted => StandingReason::Trusted,
+        Kind::Reported => StandingReason::Fleet,
     };
-    let is_noted = !matches!(why, StandingReason::List | StandingReason::Nothing);
+    let is_recorded = !matches!(why, StandingReason::List | StandingReason::Nothing);
     let (has_end, visited) = (
         standing.ends_in_ns.is_some(),
         record.kind() == Kind::Visited,
@@ -104,11 +104,11 @@ pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExp
         why,
         fresh: standing.standing == Standing::Fresh,
         visits: record.visits(),
-        gained_ago_ns: (is_noted && !has_end && !visited)
+        gained_ago_ns: (is_recorded && !has_end && !visited)
             .then(|| standing.ns_since(record.since())),
-        ends_in_ns: standing.ends_in_ns.filter(|_| is_noted),
+        ends_in_ns: standing.ends_in_ns.filter(|_| is_recorded),
         // A record from another node tells of no visit here.
-        last_visit_ago_ns: (is_noted && why != StandingReason::Fleet)
+        last_visit_ago_ns: (is_recorded && why != StandingReason::Fleet)
             .then(|| standing.ns_since(record.last())),
         shortage: shortage(standing.shortage, *now),
     }

@@ -20,7 +20,7 @@ use super::{
     confirm::{self, Confirmation},
     enforce::put_in_force,
     error::StartupError,
-    exporter::{Exporters, PlacedListener},
+    exporter::{Exporters, ListenerAt},
     feeds::FeedKeeper,
     fleet::{self, Fleet},
     options::Options,
@@ -164,13 +164,13 @@ fn bind_page(
     exporters: Exporters,
     page: &Page,
     group: Option<&str>,
-) -> Result<Option<PlacedListener<ListenAddress>>, StartupError> {
-    let Some(place) = &page.listen else {
+) -> Result<Option<ListenerAt<ListenAddress>>, StartupError> {
+    let Some(address) = &page.listen else {
         return Ok(None);
     };
-    let bound = (exporters.page)(place, &page.hosts, group);
+    let bound = (exporters.page)(address, &page.hosts, group);
     bound.map(Some).map_err(|source| StartupError::Page {
-        place: place.clone(),
+        address: address.clone(),
         source,
     })
 }
@@ -190,10 +190,10 @@ fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, Keys)>, Start
 
 /// Starts the threads beside the main one, except the HTTP servers.
 fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
-    let pressure = sieves::start(&daemon.pressures, &daemon.pulses)?;
+    let pressure = sieves::start(&daemon.pressures, &daemon.watchdog)?;
     // For the policy that was found pinned, until the configuration is in force.
     daemon.pressures.follow(&daemon.datapath());
-    let naming = server_names::start(&daemon.naming, &daemon.pulses)?;
+    let naming = server_names::start(&daemon.naming, &daemon.watchdog)?;
     daemon.naming.follow(&daemon.datapath());
     let (confirmation, capacity) = (confirm::start(daemon)?, automatic_rates::start(daemon)?);
     Ok(vec![pressure, naming, confirmation, capacity])

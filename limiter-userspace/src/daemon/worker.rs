@@ -55,18 +55,18 @@ mod tests {
 
     #[test]
     fn it_is_waited_for() {
-        let (told, ended) = (Arc::new(Barrier::new(2)), Arc::new(()));
+        let (reported, ended) = (Arc::new(Barrier::new(2)), Arc::new(()));
         let worker = {
-            let (told, ended) = (Arc::clone(&told), Arc::clone(&ended));
+            let (reported, ended) = (Arc::clone(&reported), Arc::clone(&ended));
             let work = {
-                let told = Arc::clone(&told);
+                let reported = Arc::clone(&reported);
                 move || {
-                    told.wait();
+                    reported.wait();
                     drop(ended);
                 }
             };
             let tell_to_end = move || {
-                told.wait();
+                reported.wait();
             };
             Worker::start("test", work, tell_to_end).unwrap()
         };

@@ -44,10 +44,13 @@ pub(super) fn warnings(
         .iter()
         .flat_map(|guarded| block_warnings(policy, guarded));
     for found in guarded.chain(own) {
-        match warnings.iter_mut().find(|told| told.is_alike(&found)) {
-            Some(told) if told.address == found.address => {}
-            Some(told) if told.others.contains(&found.address) => {}
-            Some(told) => told.others.push(found.address),
+        match warnings
+            .iter_mut()
+            .find(|reported| reported.is_alike(&found))
+        {
+            Some(reported) if reported.address == found.address => {}
+            Some(reported) if reported.others.contains(&found.address) => {}
+            Some(reported) => reported.others.push(found.address),
             None => warnings.push(found),
         }
     }

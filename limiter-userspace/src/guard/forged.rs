@@ -98,7 +98,7 @@ mod tests {
     }
     #[test]
     fn proven_sources_can_be_forged_too() {
-        let told = |only: &str| {
+        let reported = |only: &str| {
             let configuration = format!(
                 "limits: {{PacketsPerIPAddress: {{burst: 1, count: 1, period: 1s, ban: {{after: 9, \
                  within: 1s, for: 1m{only}}}}}}}"
@@ -107,10 +107,10 @@ mod tests {
             bans(&policy)[0].to_string()
         };
         let all = "(it counts packets without a handshake): anybody who forges an address has";
-        assert!(told("").contains(all));
+        assert!(reported("").contains(all));
         let proven = "(it counts packets without a handshake): with `only: proven` strangers are not \
                       banned, but anybody who forges a proven client's address has it banned. Put";
-        let told = told(", only: proven");
-        assert!(told.contains(proven), "{told}");
+        let reported = reported(", only: proven");
+        assert!(reported.contains(proven), "{reported}");
     }
 }

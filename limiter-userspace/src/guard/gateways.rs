@@ -20,7 +20,7 @@ pub(super) async fn all(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> 
         RouteMessageBuilder::<Ipv4Addr>::new().build(),
         RouteMessageBuilder::<Ipv6Addr>::new().build(),
     ] {
-        let of_default = |answer| match answer {
+        let of_default = |response| match response {
             RouteNetlinkMessage::NewRoute(route) if is_default(&route) => {
                 Some(addresses(&route.attributes))
             }

@@ -10,7 +10,7 @@ use limiter_common::{
 use limiter_policy::policy::{Limit, Listing, Match, Mode, Policy, Rate, TcpFlags};
 
 use super::{
-    BudgetOwner, Warning,
+    BudgetKey, Warning,
     guarded::{GuardReason, GuardedAddress},
     packets::{Packets, Ports},
 };
@@ -69,9 +69,12 @@ pub(super) fn warnings(
             let Some(warning) = warning(policy, limit, &guarded) else {
                 continue;
             };
-            match warnings.iter_mut().find(|told| told.is_alike(&warning)) {
-                Some(told) if told.is_of(warning.address) => {}
-                Some(told) => told.others.push(warning.address),
+            match warnings
+                .iter_mut()
+                .find(|reported| reported.is_alike(&warning))
+            {
+                Some(reported) if reported.is_of(warning.address) => {}
+                Some(reported) => reported.others.push(warning.address),
                 None => warnings.push(warning),
             }
         }
@@ -99,7 +102,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> Option<W
     if policy.listing_with(limit, address) != Listing::default() {
         return None;
     }
-    let budget_owner = budget_owner(policy, limit, address)?;
+    let budget_key = budget_key(policy, limit, address)?;
     let rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
         None => limit.default?,
@@ -117,7 +120,7 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> Option<W
         address,
         role: guarded.why.role(),
         others: Vec::new(),
-        budget_owner,
+        budget_key,
         strategy: limit.strategy,
         rate,
         least,
@@ -128,25 +131,25 @@ fn warning(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> Option<W
 pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -> bool {
     let family = Address::from(guarded.address).family;
     let packets = guarded.why.packets(family);
-    budget_owner(policy, limit, guarded.address).is_some()
+    budget_key(policy, limit, guarded.address).is_some()
         && packets.iter().any(|packets| packets.are_counted_by(limit))
 }
 
-/// Returns the owner of the limit's bucket for the address; `None`: it has no bucket.
-pub(super) fn budget_owner(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetOwner> {
+/// Returns the key of the limit's bucket for the address; `None`: it has no bucket.
+pub(super) fn budget_key(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetKey> {
     match limit.id_format.named_by() {
-        None if limit.id_format.range().is_none() => Some(BudgetOwner::Own),
+        None if limit.id_format.range().is_none() => Some(BudgetKey::Own),
         None => {
             let family = Address::from(address).family;
             let length = limit.id_format.prefix_length(family)?;
             let range = IpNet::new(address, length).ok()?.trunc();
-            Some(BudgetOwner::Range(range))
+            Some(BudgetKey::Range(range))
         }
         Some(NamedBy::Subscriber) => {
             let subscriber = policy.subscriber_of(address)?;
-            Some(BudgetOwner::Subscriber(subscriber))
+            Some(BudgetKey::Subscriber(subscriber))
         }
-        Some(_) => Some(BudgetOwner::Total),
+        Some(_) => Some(BudgetKey::Total),
     }
 }
 

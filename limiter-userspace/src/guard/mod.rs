@@ -37,7 +37,7 @@ pub use self::{
     protected::{ProtectedAddresses, Refusal},
     records::are_kept as are_sessions_recorded,
     sessions::started_from,
-    warning::{BudgetOwner, Role, Warning},
+    warning::{BudgetKey, Role, Warning},
 };
 
 /// The addresses to guard cannot be found.
@@ -81,7 +81,7 @@ fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String
         .collect()
 }
 
-/// Returns this host's own peers with answers that limits of a policy count.
+/// Returns this host's own peers with replies that limits of a policy count.
 pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
     let peers = own_peers::peers(peers::count_by_tcp(policy)).await?;
     Ok(peers::counted(policy, &peers))
@@ -109,7 +109,7 @@ pub async fn warn_of(policy: &Policy) {
 /// Returns the addresses to guard, without the loopback. This machine's own addresses are included: a list that
 /// blocks one blocks its neighbours.
 async fn guarded_addresses() -> Result<GuardedAddresses, GuardedAddressesError> {
-    let mut guarded_addresses = GuardProbe::default().ask().await?;
+    let mut guarded_addresses = GuardProbe::default().query().await?;
     guarded_addresses
         .own
         .retain(|address| !address.is_loopback());

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::peers::Peer;
 use crate::netlink::{
     Channel, DumpError,
-    sockets::{ask, request},
+    sockets::{dump_sockets, request},
 };
 
 /// The resolver's configuration files. The second has the servers behind the local stub of systemd-resolved.
@@ -33,11 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Error)]
 pub enum PeersError {
     /// The kernel refused or failed to list sockets.
-    #[error("cannot tell whose answers to this host limits count: {0}")]
+    #[error("cannot tell whose replies to this host limits count: {0}")]
     Kernel(#[from] DumpError),
     /// The kernel takes too long.
     #[error(
-        "cannot tell whose answers to this host limits count: the kernel has not listed its \
+        "cannot tell whose replies to this host limits count: the kernel has not listed its \
          sockets within {PATIENCE:?}"
     )]
     Late,
@@ -86,7 +86,7 @@ async fn connected_peers(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer
             StateFlags::CLOSE
         };
         let serving = request(protocol, family, serving);
-        served.extend(ask(sockets, serving, &[], port).await?);
+        served.extend(dump_sockets(sockets, serving, &[], port).await?);
     }
     let mut peers = Vec::new();
     for family in [AF_INET, AF_INET6] {
@@ -101,7 +101,7 @@ async fn connected_peers(sockets: &mut Channel, by_tcp: bool) -> Result<Vec<Peer
             })
         };
         let connected = request(protocol, family, StateFlags::ESTABLISHED);
-        peers.extend(ask(sockets, connected, &[], peer).await?);
+        peers.extend(dump_sockets(sockets, connected, &[], peer).await?);
     }
     Ok(peers)
 }

@@ -1,6 +1,6 @@
-//! This host's own peers: the servers that it queries, and the limits that count their answers.
+//! This host's own peers: the servers that it queries, and the limits that count their replies.
 //!
-//! The host's own TCP connections are exempt, unless the policy says otherwise. A UDP answer is a packet like
+//! The host's own TCP connections are exempt, unless the policy says otherwise. A UDP reply is a packet like
 //! any other.
 
 use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive};
@@ -11,7 +11,7 @@ use limiter_policy::policy::{
 use serde::Serialize;
 
 use super::{
-    lockout::budget_owner,
+    lockout::budget_key,
     packets::{Packets, Ports},
 };
 
@@ -20,7 +20,7 @@ const EPHEMERAL: RangeInclusive<u16> = 32_768..=u16::MAX;
 
 const DNS: u16 = 53;
 
-/// A peer of this host, and the destination of its answers.
+/// A peer of this host, and the destination of its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Peer {
     pub(super) address: IpAddr,
@@ -32,7 +32,7 @@ pub(super) struct Peer {
     pub(super) local: Option<(IpAddr, u16)>,
 }
 
-/// A peer with answers that limits count.
+/// A peer with replies that limits count.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct CountedPeer<'p> {
     /// Its address.
@@ -41,7 +41,7 @@ pub struct CountedPeer<'p> {
     pub protocol: &'static str,
     /// The peer's port.
     pub port: u16,
-    /// The limits that count its answers.
+    /// The limits that count its replies.
     pub limits: Vec<PeerBudget<'p>>,
 }
 
@@ -56,12 +56,12 @@ pub struct PeerBudget<'p> {
     pub rate: String,
 }
 
-/// Returns whether answers by TCP count, too.
+/// Returns whether replies by TCP count, too.
 pub(super) fn count_by_tcp(policy: &Policy) -> bool {
     policy.own_connections == OwnConnections::Limit
 }
 
-/// Returns the peers with answers that an enforcing limit by address or range counts, each once.
+/// Returns the peers with replies that an enforcing limit by address or range counts, each once.
 pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<CountedPeer<'p>> {
     let mut counted: Vec<CountedPeer<'p>> = Vec::new();
     for peer in peers {
@@ -73,8 +73,9 @@ pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<Cou
         let limits: Vec<_> = limits
             .filter_map(|limit| budget(policy, limit, peer))
             .collect();
-        let is_same = |told: &CountedPeer<'_>| {
-            (told.address, told.protocol, told.port) == (peer.address, peer.protocol(), peer.port)
+        let is_same = |reported: &CountedPeer<'_>| {
+            (reported.address, reported.protocol, reported.port)
+                == (peer.address, peer.protocol(), peer.port)
         };
         if limits.is_empty() || counted.last().is_some_and(is_same) {
             continue;
@@ -89,17 +90,17 @@ pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<Cou
     counted
 }
 
-/// Returns a peer's budget at a limit; `None`: the limit does not count its answers.
+/// Returns a peer's budget at a limit; `None`: the limit does not count its replies.
 fn budget<'p>(policy: &'p Policy, limit: &'p Limit, peer: &Peer) -> Option<PeerBudget<'p>> {
     let address = peer.address;
     if limit.mode != Mode::Enforce
         || limit.id_format.named_by().is_some()
         || policy.listing_with(limit, address) != Listing::default()
-        || !peer.answers().are_counted_by(limit)
+        || !peer.replies().are_counted_by(limit)
     {
         return None;
     }
-    budget_owner(policy, limit, address)?;
+    budget_key(policy, limit, address)?;
     let rate: Rate = match policy.override_of(limit, address) {
         Some(other) => other.rate,
         None => limit.default?,
@@ -126,7 +127,7 @@ impl Peer {
         if self.by_tcp { "tcp" } else { "udp" }
     }
 
-    fn answers(&self) -> Packets {
+    fn replies(&self) -> Packets {
         let (destination, ports) = match self.local {
             Some((address, port)) => (Some(address), port..=port),
             None => (None, EPHEMERAL),
@@ -163,14 +164,14 @@ mod tests {
         let policy = testing::policy(configuration);
         let peers = peers.iter().copied().collect();
         let counted = counted(&policy, &peers).into_iter();
-        let told = counted.map(|peer| {
+        let reported = counted.map(|peer| {
             let limits = peer.limits.iter();
             let limits =
                 limits.map(|budget| format!("{} {} {}", budget.limit, budget.cost, budget.rate));
             let limits = limits.collect::<Vec<_>>().join(", ");
             format!("{} {} {}: {limits}", peer.address, peer.protocol, peer.port)
         });
-        told.collect()
+        reported.collect()
     }
 
     const RESOLVER: &str = "198.51.100.53";
@@ -179,7 +180,7 @@ mod tests {
         "198.51.100.53 udp 53: PacketsPerIPAddress packets {burst: 20, count: 10, period: 1s}";
 
     #[test]
-    fn answers_that_a_limit_counts() {
+    fn replies_that_a_limit_counts() {
         let resolver = by_udp(RESOLVER, 53, None);
         assert_eq!(counted_by(&[resolver], PACKETS), [OF_RESOLVER]);
         // Queries from several ports yield one row.
@@ -248,12 +249,12 @@ mod tests {
         };
         assert_eq!(counted_by(&[web], PACKETS), [""; 0]);
         let limited = format!("own-connections: limit\n{PACKETS}");
-        let told = counted_by(&[web], &limited);
+        let reported = counted_by(&[web], &limited);
         assert!(
-            told[0].starts_with("203.0.113.80 tcp 443: PacketsPerIPAddress"),
-            "{told:?}"
+            reported[0].starts_with("203.0.113.80 tcp 443: PacketsPerIPAddress"),
+            "{reported:?}"
         );
-        // The host's SYN opens the connection, not the answer.
+        // The host's SYN opens the connection, not the reply.
         let opening = "limits: {NewConnectionsPerIPAddress: {burst: 20, count: 10, period: 1s}}";
         let limited = format!("own-connections: limit\n{opening}");
         assert_eq!(counted_by(&[web], &limited), [""; 0]);

@@ -74,7 +74,7 @@ impl Default for GuardProbe {
 }
 
 impl GuardProbe {
-    pub(super) async fn ask(&mut self) -> Result<GuardedAddresses, ProbeError> {
+    pub(super) async fn query(&mut self) -> Result<GuardedAddresses, ProbeError> {
         let own = within("addresses", addresses::own(&mut self.routes)).await?;
         // This process's session comes first: a warning about several similar addresses names the first.
         let mut guarded = Vec::from_iter(self.own_session);
@@ -122,10 +122,10 @@ impl GuardProbe {
 
 async fn within<T>(
     objects: &'static str,
-    answer: impl Future<Output = Result<T, DumpError>>,
+    response: impl Future<Output = Result<T, DumpError>>,
 ) -> Result<T, ProbeError> {
-    match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|error| ProbeError::Kernel { objects, error }),
+    match timeout(PATIENCE, response).await {
+        Ok(response) => response.map_err(|error| ProbeError::Kernel { objects, error }),
         Err(_) => Err(ProbeError::Late(objects)),
     }
 }

@@ -52,8 +52,8 @@ impl fmt::Display for Refusal {
 
 impl ProtectedAddresses {
     /// Probes for the addresses; returns all or an error.
-    pub async fn ask(probe: &mut GuardProbe) -> Result<Self, ProbeError> {
-        Ok(Self::new(probe.ask().await?))
+    pub async fn query(probe: &mut GuardProbe) -> Result<Self, ProbeError> {
+        Ok(Self::new(probe.query().await?))
     }
 
     fn new(guarded_addresses: GuardedAddresses) -> Self {
@@ -139,10 +139,10 @@ mod tests {
             ("198.51.100.0/24", None),
             ("fe80::2/128", None),
         ] {
-            let told = protected
+            let reported = protected
                 .refusal(net(prefix))
                 .map(|refusal| refusal.to_string());
-            assert_eq!(told.as_deref(), expected, "{prefix}");
+            assert_eq!(reported.as_deref(), expected, "{prefix}");
         }
     }
 }

@@ -29,8 +29,9 @@ pub fn started_from() -> Option<Session> {
 /// Returns the session that started this process, from the environment that sshd(8) sets. A service has none.
 /// sudo does not pass it on, so the search includes this process's ancestors.
 pub(super) fn own() -> Option<GuardedAddress> {
-    let told = env::var(CONNECTION).ok();
-    told.and_then(|connection| from_environment(&connection))
+    let reported = env::var(CONNECTION).ok();
+    reported
+        .and_then(|connection| from_environment(&connection))
         .or_else(of_parents)
 }
 

@@ -15,7 +15,7 @@ use netlink_packet_sock_diag::{
 
 use crate::netlink::{
     Channel, DumpError,
-    sockets::{ask, filter, request},
+    sockets::{dump_sockets, filter, request},
 };
 
 const ROOT: u32 = 0;
@@ -38,7 +38,7 @@ pub(super) async fn root_ports(sockets: &mut Channel) -> Result<BTreeSet<u16>, D
             (header.uid == ROOT).then_some(header.socket_id.source_port)
         };
         let request = request(IPPROTO_TCP, family, StateFlags::LISTEN);
-        ports.extend(ask(sockets, request, &[], of_root).await?);
+        ports.extend(dump_sockets(sockets, request, &[], of_root).await?);
     }
     Ok(ports)
 }
@@ -69,7 +69,7 @@ pub(super) async fn of_peer(
             })
         };
         let request = request(IPPROTO_TCP, *family, StateFlags::ESTABLISHED);
-        let found = ask(sockets, request, &peer_is, served);
+        let found = dump_sockets(sockets, request, &peer_is, served);
         connections.extend(found.await?);
     }
     // The kernel lists one row for each connection, in no order.

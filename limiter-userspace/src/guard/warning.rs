@@ -19,8 +19,8 @@ pub struct Warning {
     pub role: Role,
     /// Other addresses in this role, held to the same rate.
     pub others: Vec<IpAddr>,
-    /// The owner of the budget they spend.
-    pub budget_owner: BudgetOwner,
+    /// The key of the budget they spend.
+    pub budget_key: BudgetKey,
     /// The limit's strategy.
     pub strategy: Strategy,
     /// The rate that applies to them.
@@ -38,9 +38,9 @@ pub enum Role {
     Gateway,
 }
 
-/// The owner of a budget.
+/// The key of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BudgetOwner {
+pub enum BudgetKey {
     /// The address itself.
     Own,
     /// A range, shared with other addresses.
@@ -69,29 +69,29 @@ impl fmt::Display for Warning {
         if !self.others.is_empty() {
             write!(formatter, " (and {} more)", self.others.len())?;
         }
-        match self.budget_owner {
-            BudgetOwner::Own => {}
-            BudgetOwner::Range(prefix) => {
+        match self.budget_key {
+            BudgetKey::Own => {}
+            BudgetKey::Range(prefix) => {
                 write!(formatter, ", with all of {prefix} together,")?;
             }
-            BudgetOwner::Subscriber(number) => {
+            BudgetKey::Subscriber(number) => {
                 write!(formatter, ", with all of subscriber {number} together,")?;
             }
-            BudgetOwner::Total => write!(formatter, ", with everybody together,")?,
+            BudgetKey::Total => write!(formatter, ", with everybody together,")?,
         }
         write!(
             formatter,
             " to {rate} in {cost}, but it needs at least {least}: "
         )?;
-        match self.budget_owner {
-            BudgetOwner::Own => write!(formatter, "give {address} an override with room"),
-            BudgetOwner::Range(prefix) => {
+        match self.budget_key {
+            BudgetKey::Own => write!(formatter, "give {address} an override with room"),
+            BudgetKey::Range(prefix) => {
                 write!(formatter, "give {prefix} an override with room")
             }
-            BudgetOwner::Subscriber(number) => {
+            BudgetKey::Subscriber(number) => {
                 write!(formatter, "give {number} an override with room")
             }
-            BudgetOwner::Total => write!(
+            BudgetKey::Total => write!(
                 formatter,
                 "give the limit room, or a match that spares them"
             ),

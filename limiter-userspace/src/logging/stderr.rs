@@ -18,7 +18,7 @@ use tracing::warn;
 const PIECE: usize = 4096;
 
 /// How often to check whether lines were lost.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The lost lines; a writer holds the lock.
 static LOST: Mutex<LostLines> = Mutex::new(LostLines {
@@ -91,13 +91,13 @@ fn has_room(stderr: &impl AsFd) -> bool {
 
 /// Logs the number of lost lines as soon as there is room; runs forever.
 pub async fn log_lost() -> Infallible {
-    let mut told = 0;
+    let mut reported = 0;
     loop {
-        sleep(LOOK).await;
+        sleep(CHECK_INTERVAL).await;
         let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner).lines;
-        if lost != told {
+        if lost != reported {
             // If there is no room for this either, it counts as one more.
-            told = lost;
+            reported = lost;
             warn!(
                 lost,
                 "the log was not read fast enough: {lost} lines were lost since the start"

@@ -51,17 +51,17 @@ pub(super) fn encode(
         |rate| u64::from(rate.error.is_none()),
     )?;
     let mut family = encoder.encode_descriptor(
-        "limiter_distress_intervals",
+        "limiter_overload_intervals",
         "Intervals of a quarter of a second in which a limit whose rate is automatic heard of the \
-         host's distress",
+         host's overload",
         None,
         MetricType::Counter,
     )?;
     for (limit, rate) in rates {
         for kind in Kind::ALL {
-            let is_it = |distress: &&OverloadStatus| distress.kind == kind.name();
-            let heard = rate.distress.iter().find(is_it);
-            let intervals = heard.map_or(0, |distress| distress.intervals);
+            let is_it = |overload: &&OverloadStatus| overload.kind == kind.name();
+            let heard = rate.overload.iter().find(is_it);
+            let intervals = heard.map_or(0, |overload| overload.intervals);
             let labels = [("limit", limit.as_str()), ("kind", kind.name())];
             ConstCounter::new(intervals).encode(family.encode_family(&labels)?)?;
         }

@@ -28,7 +28,9 @@ use prometheus_client::{
 };
 
 use self::labelled::{LabelledRow, counters};
-use super::{capacity, census::Census, known_names, number::gauge_of, sieves, standing::Standings};
+use super::{
+    cached_names, capacity, census::Census, number::gauge_of, sieves, standing::Standings,
+};
 use crate::{
     daemon::{Daemon, connections, open_by_limit, queues},
     protocol::{History, StateStatus},
@@ -159,8 +161,8 @@ impl Collector for DaemonCollector {
         if let Some(standings) = self.read(Standings::read(datapath, &self.known))? {
             standings.encode(&mut encoder)?;
         }
-        if let Some(names) = self.read(known_names::read(datapath, &self.names))? {
-            known_names::encode(names, &mut encoder)?;
+        if let Some(names) = self.read(cached_names::read(datapath, &self.names))? {
+            cached_names::encode(names, &mut encoder)?;
         }
         if let Some(status) = self.read(connections(datapath))? {
             super::connections::encode(&status, &open_by_limit(datapath), &mut encoder)?;

@@ -18,7 +18,7 @@ pub(super) fn encode(
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(
         "limiter_limit_connections_open",
-        "Open TCP connections that a limit counts, of all owners together",
+        "Open TCP connections that a limit counts, of all keys together",
         None,
         MetricType::Gauge,
     )?;

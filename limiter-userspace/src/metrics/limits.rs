@@ -13,7 +13,7 @@ use super::number::gauge_of;
 
 const SECOND: f64 = 1e9;
 
-/// Encodes the configured rates of owners without an override. A limit without such a rate has no sample.
+/// Encodes the configured rates of keys without an override. A limit without such a rate has no sample.
 pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
     let rates = || {
         let limits = policy.limits.iter();
@@ -22,7 +22,7 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
     let labels = |limit: &'_ Limit| [("limit", limit.name.clone())];
     let mut family = encoder.encode_descriptor(
         "limiter_limit_rate",
-        "Tokens that a limit grants an owner without an override in a second: its count over its \
+        "Tokens that a limit grants a key without an override in a second: its count over its \
          period",
         None,
         MetricType::Gauge,
@@ -33,7 +33,7 @@ pub(super) fn rates(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Re
     }
     let mut family = encoder.encode_descriptor(
         "limiter_limit_burst",
-        "Tokens in such an owner's full bucket; of a window, its count; of connections, how many may be \
+        "Tokens in such a key's full bucket; of a window, its count; of connections, how many may be \
          open at once",
         None,
         MetricType::Gauge,

@@ -1,12 +1,12 @@
 //! Prometheus metrics over HTTP, on a thread of their own. The worst that a client can do is keep this thread
 //! busy: it serves few connections, each for a short time, and reads the counters at most once a second.
 
+mod cached_names;
 mod capacity;
 mod census;
 mod collector;
 mod connections;
 mod format;
-mod known_names;
 mod limits;
 mod lists;
 mod number;
@@ -44,13 +44,13 @@ impl daemon::Listener for Listener {
         port.serve(
             "metrics",
             daemon,
-            |pulses| &pulses.metrics,
+            |watchdog| &watchdog.metrics,
             async |listener, daemon| {
                 let asked = Arc::new(MetricsService {
                     scrapes: Scrapes::new(Arc::clone(daemon)),
                     visitors,
                 });
-                server::serve(listener, asked, &daemon.pulses().metrics).await
+                server::serve(listener, asked, &daemon.watchdog().metrics).await
             },
         )
     }

@@ -30,8 +30,8 @@ pub(super) fn encode(
     }
     let mut family = encoder.encode_descriptor(
         "limiter_queue_events",
-        "Clients that took a place in line (queued), connected after it (resumed), or waited for too \
-         long or gave up (expired), and tries for which there was no place (rejected)",
+        "Clients that took a ticket (queued), connected after it (resumed), or waited for too \
+         long or gave up (expired), and tries for which there was no ticket (rejected)",
         None,
         MetricType::Counter,
     )?;

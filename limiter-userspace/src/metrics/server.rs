@@ -12,7 +12,7 @@ use hyper::{
 
 use super::{format::Format, scrape::Scrapes};
 use crate::{
-    daemon::pulse::Pulse,
+    daemon::watchdog::WatchedThread,
     http::{self, BoundListener},
     visitors::Visitors,
 };
@@ -26,17 +26,20 @@ pub(super) struct MetricsService {
 pub(super) async fn serve(
     listener: BoundListener,
     asked: Arc<MetricsService>,
-    pulse: &Pulse,
+    watched: &WatchedThread,
 ) -> Infallible {
-    let answers = service_fn(move |request: Request<Incoming>| {
-        let response = answer(&request, &asked);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = respond(&request, &asked);
         async { Ok::<_, Infallible>(response) }
     });
-    http::serve(listener, "the metrics port", pulse, answers).await
+    http::serve(listener, "the metrics port", watched, service).await
 }
 
-fn answer<B>(request: &Request<B>, asked: &MetricsService) -> Response<Full<Bytes>> {
-    if !asked.visitors.may_ask(request.uri(), request.headers()) {
+fn respond<B>(request: &Request<B>, asked: &MetricsService) -> Response<Full<Bytes>> {
+    if !asked
+        .visitors
+        .is_own_request(request.uri(), request.headers())
+    {
         return plain(
             StatusCode::MISDIRECTED_REQUEST,
             "the metrics have another name: ask for them by their address or as localhost, or add the \

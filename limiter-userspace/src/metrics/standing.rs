@@ -29,7 +29,7 @@ pub(super) struct Standings {
     /// The age of these numbers.
     known_age: Duration,
     is_short: bool,
-    are_handshakes_noted: bool,
+    are_handshakes_recorded: bool,
     /// DNS queries by the result of their cookies.
     cookies: Vec<(CookieCheck, u64)>,
 }
@@ -55,7 +55,7 @@ impl Standings {
             known,
             known_age,
             is_short: sources.shortage()?.holds(Tick::of_ns(monotonic_now())),
-            are_handshakes_noted: datapath.handshake_status().is_ok(),
+            are_handshakes_recorded: datapath.handshake_status().is_ok(),
             cookies: datapath.cookie_checks()?,
         }))
     }
@@ -102,7 +102,7 @@ impl Standings {
             (
                 "limiter_handshakes_noted",
                 "1: handshakes prove sources, or need not; 0: they should, but cannot",
-                self.are_handshakes_noted,
+                self.are_handshakes_recorded,
             ),
         ] {
             let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

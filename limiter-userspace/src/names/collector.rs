@@ -71,9 +71,9 @@ impl Collector {
         let Some(flow) = self.follow(flow, &facts, numbers) else {
             return;
         };
-        let place = packet::payload_place(&packet.frame).unwrap_or_default();
-        let end = place.end.min(packet.frame.data.len());
-        let payload = packet.frame.data.get(place.start..end);
+        let range = packet::payload_range(&packet.frame).unwrap_or_default();
+        let end = range.end.min(packet.frame.data.len());
+        let payload = packet.frame.data.get(range.start..end);
         self.feed(now_ns, flow, &facts, numbers, payload.unwrap_or_default());
     }
 

@@ -95,8 +95,8 @@ mod tests {
             first,
         };
         assert_eq!(begun(FLAG_SYN, 80, 50_000), beginning(true, Some(0)));
-        let answer = FLAG_SYN | FLAG_ACK;
-        assert_eq!(begun(answer, 50_000, 80), beginning(false, Some(7)));
+        let syn_ack = FLAG_SYN | FLAG_ACK;
+        assert_eq!(begun(syn_ack, 50_000, 80), beginning(false, Some(7)));
         assert_eq!(begun(FLAG_ACK, 50_000, 80), beginning(true, None));
         assert_eq!(begun(FLAG_ACK, 80, 50_000), beginning(false, None));
         assert_eq!(begun(0, 443, 443), beginning(true, None));

@@ -12,7 +12,7 @@ use super::{Channel, DumpError};
 /// Returns the addresses of all interfaces, including the loopback.
 pub(crate) async fn own(routes: &mut Channel) -> Result<Vec<IpAddr>, DumpError> {
     let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let own = |answer| match answer {
+    let own = |response| match response {
         RouteNetlinkMessage::NewAddress(address) => address_of(&address),
         _ => None,
     };

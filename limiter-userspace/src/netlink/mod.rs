@@ -34,17 +34,17 @@ pub enum DumpError {
     /// No socket is available, or the kernel refuses.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The answer cannot be decoded.
-    #[error("cannot decode the kernel's answer: {0}")]
+    /// The response cannot be decoded.
+    #[error("cannot decode the kernel's response: {0}")]
     Decode(#[from] DecodeError),
     /// Part of the dump was lost.
-    #[error("the kernel's answer is incomplete")]
+    #[error("the kernel's response is incomplete")]
     Incomplete,
     /// There are more rows than the caller accepts.
     #[error("there are more than {0}")]
     TooMany(usize),
     /// The table changed during each attempt.
-    #[error("the kernel's answer changes too fast")]
+    #[error("the kernel's response changes too fast")]
     Unsteady,
 }
 
@@ -110,7 +110,9 @@ impl Channel {
             let length = u32::try_from(bytes.len()).map_err(|_| DumpError::Incomplete)?;
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             socket.send_to(&bytes, &SocketAddr::new(0, 0)).await?;
-            if let Some(all) = answer(&mut socket, self.sequence, self.most, &mut keep).await? {
+            if let Some(all) =
+                read_response(&mut socket, self.sequence, self.most, &mut keep).await?
+            {
                 self.socket = Some(socket);
                 return Ok(all);
             }
@@ -120,7 +122,7 @@ impl Channel {
 }
 
 /// Returns the rows of a dump that `keep` keeps; `None`: the table changed meanwhile.
-async fn answer<I: NetlinkDeserializable, T>(
+async fn read_response<I: NetlinkDeserializable, T>(
     socket: &mut TokioSocket,
     sequence: u32,
     most: usize,

@@ -27,13 +27,13 @@ pub(crate) fn request(protocol: u8, family: u8, states: StateFlags) -> InetReque
 }
 
 /// Dumps the sockets that a [`filter`] accepts; an empty filter accepts all.
-pub(crate) async fn ask<T>(
+pub(crate) async fn dump_sockets<T>(
     sockets: &mut Channel,
     request: InetRequest,
     filter: &[u8],
     mut keep: impl FnMut(InetResponse) -> Option<T>,
 ) -> Result<Vec<T>, DumpError> {
-    let keep = |answer| match answer {
+    let keep = |response| match response {
         SockDiagMessage::InetResponse(socket) => keep(*socket),
         _ => None,
     };

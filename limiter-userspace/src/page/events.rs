@@ -15,7 +15,7 @@ use super::{
     history::{ByReason, Ring, Slot},
     recorder::RecorderState,
 };
-use crate::{daemon::IncidentNote, http::TO_END};
+use crate::{daemon::IncidentLine, http::TO_END};
 
 /// The length of a stream. It ends before the server closes its connection, and browsers reconnect.
 const LASTS: Duration = TO_END.saturating_sub(Duration::from_secs(3));
@@ -55,7 +55,7 @@ pub(super) fn event(recorded: &RecorderState, counted: &ByReason) -> Option<Stri
     .ok()
 }
 
-/// Streams the events until the connection's time is over or another stream takes the place.
+/// Streams the events until the connection's time is over or another stream takes its slot.
 pub(super) fn stream(
     events: watch::Receiver<Arc<str>>,
     ended: oneshot::Receiver<Infallible>,
@@ -99,7 +99,7 @@ struct Incident {
 pub(super) fn history(
     ring: &Ring,
     malformed: Action,
-    incidents: Vec<IncidentNote>,
+    incidents: Vec<IncidentLine>,
 ) -> serde_json::Result<String> {
     let total = |action: Action, name| Series {
         name,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_when_another_needs_its_place() {
+    async fn a_stream_ends_when_another_needs_its_slot() {
         let (end, ended) = oneshot::channel();
         let events = watch::Sender::new(Arc::from(""));
         let begun = Instant::now();
@@ -204,12 +204,12 @@ mod tests {
         counted[position("over_limit").unwrap()] = 25;
         counted[position("within_limits").unwrap()] = 7;
         history.record(101, Duration::from_secs(1), &counted);
-        let note = |began, text: &str| IncidentNote {
+        let line = |began, text: &str| IncidentLine {
             at: Timestamp::from_second(101).unwrap(),
             began,
             text: text.to_owned(),
         };
-        let incidents = vec![note(true, "began"), note(false, "ended")];
+        let incidents = vec![line(true, "began"), line(false, "ended")];
         let shown = super::history(history.seconds(), Action::Drop, incidents).unwrap();
         let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
         let expected = serde_json::json!({

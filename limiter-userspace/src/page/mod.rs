@@ -36,31 +36,31 @@ struct Listener {
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
 pub fn bind(
-    place: &ListenAddress,
+    listen: &ListenAddress,
     hosts: &[String],
     group: Option<&str>,
 ) -> daemon::BindResult<ListenAddress> {
-    let (place, port, address) = match place {
+    let (listen, port, address) = match listen {
         ListenAddress::Address(address) => {
             let (address, port) = Port::bind(*address)?;
             (ListenAddress::Address(address), port, Some(address.ip()))
         }
-        ListenAddress::Socket(path) => (place.clone(), Port::bind_socket(path, group)?, None),
+        ListenAddress::Socket(path) => (listen.clone(), Port::bind_socket(path, group)?, None),
     };
     let visitors = Visitors::new(address, hosts.to_vec());
-    Ok((place, Box::new(Listener { port, visitors })))
+    Ok((listen, Box::new(Listener { port, visitors })))
 }
 
 impl daemon::Listener for Listener {
     fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
         let Self { port, visitors } = *self;
-        port.serve("page", daemon, |pulses| &pulses.page, async |listener, daemon| {
+        port.serve("page", daemon, |watchdog| &watchdog.page, async |listener, daemon| {
             let recorder = Arc::new(Recorder::new(Arc::clone(daemon)));
             let pages = Arc::new(Pages::new(Arc::clone(daemon), Arc::clone(&recorder)));
             let routes = TowerToHyperService::new(routes::routes(pages, visitors));
             tokio::select! {
                 never = recorder.record() => never,
-                never = http::serve(listener, "the page's port", &daemon.pulses().page, routes) => never,
+                never = http::serve(listener, "the page's port", &daemon.watchdog().page, routes) => never,
             }
         })
     }

@@ -166,7 +166,7 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainPara
     let call = Explain {
         address,
         to: None,
-        asked_for: None,
+        requested_name: None,
     };
     let read = pages.turns.take(|| pages.daemon.query(&call));
     match read.await {

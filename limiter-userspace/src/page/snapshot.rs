@@ -16,11 +16,11 @@ use thiserror::Error;
 use super::{rates::LimitRate, recorder::Recorder};
 use crate::{
     cli::render::{count, duration},
-    daemon::{Daemon, Hold, IncidentNote, automatic::Outcome},
+    daemon::{Daemon, Hold, IncidentLine, automatic::Outcome},
     fresh::ShortCache,
     protocol::{
-        Failure, FleetStatus, Grouping, LimitExplanation, LimitStatus, OffenderList, OffenderQuery,
-        OffenderStatus, OwnerQuery, OwnerStatus, Status, StatusQuery,
+        Failure, FleetStatus, Grouping, KeyQuery, KeyStatus, LimitExplanation, LimitStatus,
+        OffenderList, OffenderQuery, OffenderStatus, Status, StatusQuery,
         bans::{BanStatus, BansQuery},
     },
 };
@@ -31,8 +31,8 @@ const NOW: Duration = Duration::from_mins(1);
 /// The most sources and the most bans on the overview.
 const SHOWN: u32 = 20;
 
-/// The most owners of open connections on the overview, of all limits together.
-const MOST_OWNERS_SHOWN: u32 = 100;
+/// The most keys of open connections on the overview, of all limits together.
+const MOST_KEYS_SHOWN: u32 = 100;
 
 /// Stops reading after this many bans, and shows the newest among them.
 const MOST_BANS: usize = 5_000;
@@ -64,10 +64,10 @@ pub(super) struct Snapshot {
     /// The newest bans.
     pub(super) bans: Vec<BanStatus>,
     pub(super) limits: Vec<LimitRow>,
-    /// The owners with the most open connections.
-    pub(super) owners: Vec<OwnerStatus>,
+    /// The keys with the most open connections.
+    pub(super) keys: Vec<KeyStatus>,
     /// The newest first.
-    pub(super) incidents: Vec<IncidentNote>,
+    pub(super) incidents: Vec<IncidentLine>,
     /// The state of the fleet; `None`: the host is in none.
     pub(super) fleet: Option<FleetStatus>,
 }
@@ -80,7 +80,7 @@ pub(super) struct Offenders {
 
 pub(super) struct LimitRow {
     pub(super) name: String,
-    /// A text of the unit it counts, the owner and the matched packets.
+    /// A text of the unit it counts, the key and the matched packets.
     pub(super) counts: String,
     /// The default rate; `None`: only ids with an override have one.
     pub(super) rate: Option<String>,
@@ -137,7 +137,7 @@ impl Snapshots {
             offenders,
             bans: newest_bans(&self.daemon)?,
             limits: self.limits(&status)?,
-            owners: owners(&self.daemon, &status)?,
+            keys: keys(&self.daemon, &status)?,
             incidents,
             fleet: self.daemon.fleet_status(),
             status: *status,
@@ -198,7 +198,7 @@ impl LimitRow {
     }
 }
 
-/// Returns the rate of an owner without an override, in words.
+/// Returns the rate of a key without an override, in words.
 fn describe_rate(limit: &Limit, rate: Rate) -> String {
     let burst = count(rate.burst);
     if limit.cost == Cost::Connections {
@@ -212,16 +212,16 @@ fn describe_rate(limit: &Limit, rate: Rate) -> String {
     }
 }
 
-/// Lists the owners with the most open connections, if a limit counts connections.
-fn owners(daemon: &Daemon, status: &Status) -> Result<Vec<OwnerStatus>, ReadError> {
+/// Lists the keys with the most open connections, if a limit counts connections.
+fn keys(daemon: &Daemon, status: &Status) -> Result<Vec<KeyStatus>, ReadError> {
     if status.connections.is_none() {
         return Ok(Vec::new());
     }
-    let query = OwnerQuery {
+    let query = KeyQuery {
         limit: None,
-        count: MOST_OWNERS_SHOWN,
+        count: MOST_KEYS_SHOWN,
     };
-    Ok(daemon.query(&query)?.owners)
+    Ok(daemon.query(&query)?.keys)
 }
 
 /// Looks up until when offenders are dropped; `None` for a row that is not an address.

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 /// The pause after a read, as a multiple of the read's duration.
-const SHARE: u32 = 3;
+const PAUSE_FACTOR: u32 = 3;
 
 /// A queue for reads.
 pub(super) struct Turns {
@@ -28,7 +28,7 @@ impl Turns {
         sleep_until(*free_at).await;
         let begun = Instant::now();
         let value = read();
-        *free_at = Instant::now() + begun.elapsed() * SHARE;
+        *free_at = Instant::now() + begun.elapsed() * PAUSE_FACTOR;
         value
     }
 }
@@ -48,6 +48,6 @@ mod tests {
             turns.take(|| thread::sleep(READ)).await;
         }
         // Three reads and two pauses.
-        assert!(begun.elapsed() >= READ * (3 + 2 * SHARE));
+        assert!(begun.elapsed() >= READ * (3 + 2 * PAUSE_FACTOR));
     }
 }

@@ -1,4 +1,4 @@
-//! Security headers of the page's answers, and the check that a visitor knows its name.
+//! Security headers of the page's responses, and the check that a visitor knows its name.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ const HEADERS: [(HeaderName, &str); 7] = [
     ),
 ];
 
-/// Refuses requests by a foreign name, and adds the security headers to all answers.
+/// Refuses requests by a foreign name, and adds the security headers to all responses.
 pub(super) async fn admit(
     State(visitors): State<Arc<Visitors>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let mut response = if visitors.may_ask(request.uri(), request.headers()) {
+    let mut response = if visitors.is_own_request(request.uri(), request.headers()) {
         next.run(request).await
     } else {
         let text = "this page has another name: ask for it by its address or as localhost, or add \

@@ -1,4 +1,4 @@
-//! Requests and answers about bans.
+//! Requests and responses about bans.
 
 use std::{fmt, net::IpAddr};
 
@@ -17,7 +17,7 @@ pub struct BanChanges {
     /// Whether to ban even excluded addresses and addresses that this machine needs to stay reachable.
     pub force: bool,
     /// Whether an operator named all of them, as opposed to a stream. The daemon then logs the changes. If it
-    /// refuses a change that `force` would allow, the answer is an error and nothing changes.
+    /// refuses a change that `force` would allow, the response is an error and nothing changes.
     pub together: bool,
     /// The SSH session of the requesting command.
     pub session: Option<Session>,

@@ -1,26 +1,26 @@
-//! The open connections that limits count, by owner.
+//! The open connections that limits count, by key.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-/// The most owners per limit in an [`OwnerList`].
-pub const MOST_OWNERS: usize = 20;
+/// The most keys per limit in a [`KeyList`].
+pub const MOST_KEYS: usize = 20;
 
 /// The clients waiting in line for a limit on connections, now and since its counters began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// How many wait now.
     pub waiting: u64,
-    /// The most that may wait in one owner's line.
+    /// The most that may wait in one key's line.
     pub size: u64,
-    /// How many took a place in line.
+    /// How many took a ticket.
     pub queued: u64,
     /// How many waited and then connected.
     pub resumed: u64,
     /// How many waited for longer than the queue's `max-age`, or gave up.
     pub expired: u64,
-    /// How many attempts of clients found no place in line.
+    /// How many attempts of clients found no ticket.
     pub rejected: u64,
     /// Clients that connected, by the time they waited: up to 1 s, up to 2 s, and so on to 512 s; the last:
     /// longer.
@@ -54,27 +54,28 @@ pub struct TrackingStatus {
     pub late: Option<String>,
 }
 
-/// Selects owners of open connections.
+/// Selects keys of open connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OwnerQuery {
-    /// Only owners of this limit; `None`: of all.
+pub struct KeyQuery {
+    /// Only keys of this limit; `None`: of all.
     pub limit: Option<String>,
     /// The most rows to return.
     pub count: u32,
 }
 
-/// The owners with the most open connections, as of the daemon's last poll.
+/// The keys with the most open connections, as of the daemon's last poll.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct OwnerList {
+pub struct KeyList {
     /// How many open connections limits count.
     pub counted: u64,
     /// Nanoseconds since the daemon polled; `None`: it has not yet under the policy in force.
-    pub looked_ago_ns: Option<u64>,
+    #[serde(rename = "looked_ago_ns")]
+    pub polled_ago_ns: Option<u64>,
     /// The limits on connections, by their names.
     pub limits: BTreeMap<String, OpenByLimit>,
-    /// The selected owners, sorted by the share of their maximum that is open, largest first; at most
-    /// [`MOST_OWNERS`] of a limit.
-    pub owners: Vec<OwnerStatus>,
+    /// The selected keys, sorted by the share of their maximum that is open, largest first; at most
+    /// [`MOST_KEYS`] of a limit.
+    pub keys: Vec<KeyStatus>,
 }
 
 /// The open connections that a limit counts.
@@ -82,13 +83,13 @@ pub struct OwnerList {
 pub struct OpenByLimit {
     /// How many connections are open.
     pub open: u64,
-    /// How many owners have open connections; `None`: no daemon has polled.
-    pub owners: Option<u64>,
+    /// How many keys have open connections; `None`: no daemon has polled.
+    pub keys: Option<u64>,
 }
 
-/// An owner of open connections.
+/// A key with open connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnerStatus {
+pub struct KeyStatus {
     /// The limit's name.
     pub limit: String,
     /// The address, prefix or subscriber; `total`: the bucket for all clients.
@@ -102,10 +103,10 @@ pub struct OwnerStatus {
     pub waiting: Option<u64>,
 }
 
-impl OwnerStatus {
-    /// Compares two owners by open connections per allowed connection.
+impl KeyStatus {
+    /// Compares two keys by open connections per allowed connection.
     #[must_use]
-    pub fn share_against(&self, other: &Self) -> Ordering {
+    pub fn compare_use(&self, other: &Self) -> Ordering {
         let product = |open: u64, most: u64| u128::from(open) * u128::from(most);
         product(self.open, other.most).cmp(&product(other.open, self.most))
     }

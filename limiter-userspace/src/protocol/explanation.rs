@@ -58,7 +58,7 @@ pub struct LastDrop {
 pub struct LimitExplanation {
     /// The limit's name.
     pub limit: String,
-    /// The bucket's owner: an address, range, subscriber, destination, interface, zone or question.
+    /// The bucket's key: an address, range, subscriber, destination, interface, zone or question.
     pub id: String,
     /// The interface that the bucket is for; `None`: for all.
     pub interface: Option<String>,
@@ -84,10 +84,10 @@ pub struct LimitExplanation {
     pub slip: Option<u8>,
     /// `default`, `automatic`, or `override` and its id.
     pub source: String,
-    /// How many connections the owner has open, of `burst`; `None`: the limit does not count connections.
+    /// How many connections the key has open, of `burst`; `None`: the limit does not count connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
-    /// How many clients wait in line for the owner's connections; `None`: the limit has no queue.
+    /// How many clients wait in line for the key's connections; `None`: the limit has no queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
     /// Tokens that a full bucket holds; `None`: it is a window, which holds `count`.

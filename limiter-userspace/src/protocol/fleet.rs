@@ -1,4 +1,4 @@
-//! A node's answer about its fleet.
+//! A node's response about its fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,18 +84,18 @@ pub struct FleetSources {
 /// A node's share of a shared limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetShare {
-    /// The share, in billionths of the whole; for a limit with many owners, the share of each owner that is
+    /// The share, in billionths of the whole; for a limit with many keys, the share of each key that is
     /// not hot.
     pub share_billionths: u64,
-    /// The demand as a share, at most the whole; 0 for a limit with many owners.
+    /// The demand as a share, at most the whole; 0 for a limit with many keys.
     pub wanted_billionths: u64,
-    /// The number of hot owners on this node; `None`: the limit has only one owner.
+    /// The number of hot keys on this node; `None`: the limit has only one key.
     pub hot: Option<u64>,
     /// The rate of the share, in tokens a second.
     pub rate: u64,
     /// The burst of the share, in tokens.
     pub burst: u64,
-    /// Why the share is only the floor; `None`: there is no error.
+    /// Why the share is only the minimum; `None`: there is no error.
     pub error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Requests and answers about known sources.
+//! Requests and responses about known sources.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{ShortageStatus, StandingExplanation};
 
-/// The most sources in a prefix that can be vouched for.
+/// The most sources in a prefix that can be trusted.
 pub const MAX_SOURCES: u64 = 65_536;
 
-/// The most sources in an answer.
+/// The most sources in a response.
 pub const MAX_SHOWN: usize = 100_000;
 
-/// Sources to vouch for or to forget, in this order.
+/// Sources to trust or to forget, in this order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KnownChanges {
     /// At most [`MAX_CHANGES`](super::MAX_CHANGES).
@@ -26,15 +26,15 @@ pub struct KnownChanges {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownChange {
-    /// Vouch for them.
-    Know {
+    /// Trust them.
+    Trust {
         /// The address or the prefix.
         prefix: IpNet,
         /// How long, in nanoseconds.
         for_ns: u64,
     },
-    /// Forget them.
-    Forget(IpNet),
+    /// Trust them no more.
+    Untrust(IpNet),
 }
 
 impl KnownChange {
@@ -42,7 +42,7 @@ impl KnownChange {
     #[must_use]
     pub const fn prefix(&self) -> IpNet {
         match self {
-            Self::Know { prefix, .. } | Self::Forget(prefix) => *prefix,
+            Self::Trust { prefix, .. } | Self::Untrust(prefix) => *prefix,
         }
     }
 }
@@ -62,7 +62,7 @@ pub struct KnownResults {
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum KnownOutcome {
     /// The prefix's sources are proven.
-    Known {
+    Trusted {
         /// How many.
         sources: u64,
         /// How many sources found no room.
@@ -71,7 +71,7 @@ pub enum KnownOutcome {
         part_of: Option<IpNet>,
     },
     /// The prefix's sources are forgotten.
-    Forgotten {
+    Untrusted {
         /// How many were known.
         sources: u64,
         /// The source that the prefix is a part of; `None`: the prefix consists of sources.
@@ -93,8 +93,8 @@ pub struct KnownList {
     pub capacity: u32,
     /// The number of known sources by standing. Unknown sources came, but on too few occasions.
     pub standings: BTreeMap<String, u64>,
-    /// How many of them an operator vouches for.
-    pub vouched: u64,
+    /// How many of them an operator trusts.
+    pub trusted: u64,
     /// The present shortage; `None`: there is none.
     pub shortage: Option<ShortageStatus>,
     /// Why handshakes prove no source, though the policy says so; `None`: they work as configured.

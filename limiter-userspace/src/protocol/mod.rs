@@ -8,9 +8,9 @@ mod fleet;
 pub mod known;
 mod offenders;
 mod push;
-mod refill;
 mod reload;
 mod request;
+mod reset;
 pub mod sieves;
 mod standing;
 mod status;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     connections::{
-        ConnectionsStatus, MOST_OWNERS, OpenByLimit, OwnerList, OwnerQuery, OwnerStatus,
-        QueueStatus, TrackingStatus,
+        ConnectionsStatus, KeyList, KeyQuery, KeyStatus, MOST_KEYS, OpenByLimit, QueueStatus,
+        TrackingStatus,
     },
     explanation::{Explanation, LastDrop, LimitExplanation},
     fleet::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus},
@@ -30,13 +30,13 @@ pub use self::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },
     push::{PushNode, PushQuery, PushStatus},
-    refill::{BucketSelector, Refill, RefillList, RefundQuery, ResetQuery},
     reload::{History, LastReload, ReloadResult, SettingDiff},
     request::{
         AcceptList, AcceptedFiles, BansLifted, Call, Confirm, Confirmed, Detach, EndPush, Explain,
         Failure, FleetQuery, KnownSourceQuery, LiftBans, ListsQuery, PolicyQuery, PushProgress,
         Reload, Request, Response, SievesQuery, StatusQuery, TestLists,
     },
+    reset::{BucketReset, BucketSelector, RefundQuery, ResetList, ResetQuery},
     standing::{
         ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
         StandingTraffic, counted_name, counted_standings,

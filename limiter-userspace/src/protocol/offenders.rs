@@ -1,4 +1,4 @@
-//! Requests and answers about offenders.
+//! Requests and responses about offenders.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

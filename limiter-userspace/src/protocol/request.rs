@@ -16,8 +16,8 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Explanation, FleetStatus, OffenderList, OffenderQuery, OwnerList, OwnerQuery, PushQuery,
-    PushStatus, RefillList, RefundQuery, ReloadResult, ResetQuery, StandingExplanation, Status,
+    Explanation, FleetStatus, KeyList, KeyQuery, OffenderList, OffenderQuery, PushQuery,
+    PushStatus, RefundQuery, ReloadResult, ResetList, ResetQuery, StandingExplanation, Status,
     bans::{BanChanges, BanResults, BansPage, BansQuery},
     known::{KnownChanges, KnownList, KnownQuery, KnownResults},
     sieves::SieveStatus,
@@ -81,8 +81,8 @@ requests! {
         Explain(Explain) -> Box<Explanation>;
         /// Get the sources that were dropped most.
         Offenders(OffenderQuery) -> OffenderList;
-        /// Get the owners with the most open connections.
-        Connections(OwnerQuery) -> OwnerList;
+        /// Get the keys with the most open connections.
+        Connections(KeyQuery) -> KeyList;
         /// Get the bans in force.
         Bans(BansQuery) -> BansPage;
         /// Get the number of known sources, and the newest.
@@ -105,12 +105,12 @@ requests! {
         ChangeBans(BanChanges) -> BanResults;
         /// Lift all bans.
         LiftBans(LiftBans) -> BansLifted;
-        /// Vouch for sources, or forget them.
+        /// Trust sources, or forget them.
         ChangeKnown(KnownChanges) -> KnownResults;
-        /// Refill buckets.
-        Reset(ResetQuery) -> RefillList;
+        /// Reset buckets.
+        Reset(ResetQuery) -> ResetList;
         /// Give tokens back.
-        Refund(RefundQuery) -> RefillList;
+        Refund(RefundQuery) -> ResetList;
         /// Accept feeds of a list that were held back.
         AcceptList(AcceptList) -> AcceptedFiles;
         /// Push a policy to all nodes of the fleet.
@@ -170,7 +170,8 @@ pub struct Explain {
     pub to: Option<IpAddr>,
     /// The requested name, for limits that count packets by name; `None`: these limits are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_for: Option<RequestedName>,
+    #[serde(rename = "asked_for")]
+    pub requested_name: Option<RequestedName>,
 }
 
 /// The details of [`Request::KnownSource`].

@@ -1,4 +1,4 @@
-//! Requests and answers about sieves.
+//! Requests and responses about sieves.
 
 use limiter_common::reason::Reason;
 use serde::{Deserialize, Serialize};

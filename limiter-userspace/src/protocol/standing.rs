@@ -108,8 +108,8 @@ pub struct StandingExplanation {
 pub enum StandingReason {
     /// It is on a list of proven sources.
     List,
-    /// An operator or a stream vouches for it.
-    Vouched,
+    /// An operator or a stream trusts it.
+    Trusted,
     /// It completed a TCP handshake, or sent a query with a valid DNS cookie.
     Handshake,
     /// Another node of the fleet has proven it.

@@ -119,7 +119,7 @@ pub struct DaemonStatus {
     /// The state of the guard, which decides which addresses must not be banned.
     pub guard: GuardStatus,
     /// Why no limit sends answers, though its `deny` asks for them; `None`: they do.
-    pub silence: Option<String>,
+    pub no_answers: Option<String>,
     /// Why answers through an interface are lost or may be; keyed by the interface's name.
     pub lost_answers: BTreeMap<String, String>,
     /// Why the policy in force does not fit an interface in its present state; keyed by the interface's name.
@@ -271,10 +271,10 @@ pub struct LimitStatus {
     /// The unit it counts; empty: an earlier version of the daemon does not report it.
     #[serde(default)]
     pub cost: String,
-    /// The rate of an owner without an override; `None`: such an owner has none.
+    /// The rate of a key without an override; `None`: such a key has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How many connections such an owner may have open at once; `None`: the limit has no such number.
+    /// How many connections such a key may have open at once; `None`: the limit has no such number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
     /// Packets charged and passed.
@@ -295,7 +295,7 @@ pub struct LimitStatus {
     /// Its rate in force, if that is automatic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticRate>,
-    /// How many open connections it counts, of all owners together; `None`: it counts none.
+    /// How many open connections it counts, of all keys together; `None`: it counts none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u64>,
     /// The clients waiting for it; `None`: it has no queue.
@@ -316,7 +316,7 @@ pub struct AutomaticRate {
     /// The highest.
     pub ceiling: u64,
     /// Signs of the host's overload since the limit came in force or the daemon started, by kind.
-    pub distress: Vec<OverloadStatus>,
+    pub overload: Vec<OverloadStatus>,
     /// Why the floor is in force; `None`: the rate is being searched.
     pub error: Option<String>,
 }
@@ -324,7 +324,7 @@ pub struct AutomaticRate {
 /// A sign of the host's overload: it lost packets for lack of time to process them, or is about to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OverloadStatus {
-    /// The place: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
+    /// Where: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
     pub kind: String,
     /// The number of intervals of a quarter of a second with this sign.
     pub intervals: u64,

@@ -52,7 +52,7 @@ pub(crate) fn status() -> Status {
             state: None,
             reloads: History::default(),
             guard: GuardStatus::default(),
-            silence: None,
+            no_answers: None,
             lost_answers: BTreeMap::new(),
             misfits: BTreeMap::new(),
             unmatched: Vec::new(),

@@ -172,14 +172,14 @@ impl AutomaticBans {
         }
         let before = self.last.get(&key).filter(|ban| now_ns < forgotten_at(ban));
         let ban = offence.ban(&terms, before, now_ns);
-        let told = self.record(offence, &terms, &ban);
+        let reported = self.record(offence, &terms, &ban);
         match terms.mode {
             BanMode::Observe => self.decider.ignore(offence, ban.until_ns),
             BanMode::Enforce => {
                 let hits_before = self.count(engine, &key)?;
                 engine.ban(key, &ban)?;
                 self.last.insert(key, ban);
-                if let Some(index) = told {
+                if let Some(index) = reported {
                     self.counted.insert(key, (index, hits_before));
                 }
                 for part in self.decider.banned(offence, ban.until_ns) {

@@ -61,7 +61,7 @@ pub(super) struct SegmentFacts {
     /// Whether it completes its sender's handshake.
     pub(super) completes: bool,
     /// Whether the capture has segments from servers.
-    pub(super) has_answers: bool,
+    pub(super) has_replies: bool,
 }
 
 impl Connections {
@@ -93,7 +93,7 @@ impl Connections {
             open.server_is_done = true;
         }
         let is_closed = ends & FLAG_RST != 0
-            || open.client_is_done && (open.server_is_done || !seen.has_answers);
+            || open.client_is_done && (open.server_is_done || !seen.has_replies);
         if !is_closed {
             return None;
         }
@@ -160,7 +160,7 @@ mod tests {
     const PASSED: SegmentFacts = SegmentFacts {
         passed: true,
         completes: false,
-        has_answers: true,
+        has_replies: true,
     };
 
     /// Opens a connection and feeds segments; returns the index of the one that closes it.
@@ -205,7 +205,7 @@ mod tests {
         };
         assert_eq!(closed_by(dropped, &[of_client(FLAG_RST)]), None);
         let one_way = SegmentFacts {
-            has_answers: false,
+            has_replies: false,
             ..PASSED
         };
         assert_eq!(closed_by(one_way, &[of_client(FLAG_FIN)]), Some(0));

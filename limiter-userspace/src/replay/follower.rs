@@ -29,7 +29,7 @@ impl Follower {
         policy: &CompiledPolicy,
         facts: &Facts,
     ) -> Result<(), EngineError> {
-        if !policy.shape.asks_for_tcp_states() {
+        if !policy.features.needs_tcp_states() {
             return Ok(());
         }
         let [one, other] = [Connection::of_client(facts), Connection::of_server(facts)];
@@ -53,16 +53,16 @@ impl Follower {
         passed: bool,
         now: u64,
     ) -> Result<(), EngineError> {
-        let shape = &policy.shape;
-        let proves = shape.standing.handshakes_prove != 0;
-        let counts = shape.connections != 0;
-        let follows = counts || shape.asks_for_tcp_states();
+        let features = &policy.features;
+        let proves = features.standing.handshakes_prove != 0;
+        let counts = features.connections != 0;
+        let follows = counts || features.needs_tcp_states();
         if !proves && !follows {
             return Ok(());
         }
         let client = self.handshakes.follow(frame, facts, passed);
         if let Some(client) = client.filter(|_| proves) {
-            let source = SourceId::new(&shape.standing, &client);
+            let source = SourceId::new(&features.standing, &client);
             engine.record_event(policy, source, Event::Handshake, now)?;
         }
         if !follows {
@@ -71,11 +71,11 @@ impl Follower {
         let seen = SegmentFacts {
             passed,
             completes: client.is_some(),
-            has_answers: self.handshakes.have_answers(),
+            has_replies: self.handshakes.has_replies(),
         };
         match self.connections.follow(facts, seen) {
             Some(Change::Opened(ends)) => {
-                if shape.handshakes != 0 {
+                if features.handshakes != 0 {
                     engine.completed(policy, &ends, now)?;
                 }
                 if counts {

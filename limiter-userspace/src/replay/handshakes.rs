@@ -25,7 +25,7 @@ pub(super) struct Handshakes {
     opened: VecDeque<Connection>,
     counts: HandshakeCounts,
     /// Whether the capture has a server's SYN-ACK.
-    has_answers: bool,
+    has_replies: bool,
 }
 
 /// The number of handshakes.
@@ -68,7 +68,7 @@ impl Handshakes {
         }
         match (flags & FLAG_SYN != 0, flags & FLAG_ACK != 0) {
             (true, false) if passed => self.open(from_client, numbers.sequence),
-            (true, true) => self.answer(Connection::of_server(facts), numbers),
+            (true, true) => self.note_reply(Connection::of_server(facts), numbers),
             (false, true) if passed && self.completes(from_client, numbers) => {
                 return Some(facts.source);
             }
@@ -83,8 +83,8 @@ impl Handshakes {
     }
 
     /// Returns whether the capture has a server's SYN-ACK.
-    pub(super) const fn have_answers(&self) -> bool {
-        self.has_answers
+    pub(super) const fn has_replies(&self) -> bool {
+        self.has_replies
     }
 
     pub(super) const fn counts(&self) -> HandshakeCounts {
@@ -108,8 +108,8 @@ impl Handshakes {
         }
     }
 
-    fn answer(&mut self, connection: Connection, numbers: TcpNumbers) {
-        self.has_answers = true;
+    fn note_reply(&mut self, connection: Connection, numbers: TcpNumbers) {
+        self.has_replies = true;
         if let Some(half_open) = self.half_open.get_mut(&connection)
             && numbers.acknowledged == half_open.of_client.wrapping_add(1)
         {
@@ -124,7 +124,7 @@ impl Handshakes {
         let continues = numbers.sequence == half_open.of_client.wrapping_add(1);
         let acknowledges = match half_open.of_server {
             Some(of_server) => numbers.acknowledged == of_server.wrapping_add(1),
-            None => !self.has_answers,
+            None => !self.has_replies,
         };
         let completes = continues && acknowledges;
         if completes {

@@ -10,8 +10,8 @@ use limiter_common::{
     decide::{Account, Verdict, account},
     dns::{self, Message},
     judged,
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     packet::{self, Facts, Frame as _},
     policy::{LimitEntry, classify, interval_in_force, with_overrides},
     reason::{Action, Reason},
@@ -239,15 +239,15 @@ impl Replay {
             )
             .map_err(engine_error)?;
         // No limit charges a source that a list excludes or blocks.
-        let asked = !verdict.reason.is_of_list();
-        let class = classify(&self.policy, &facts.source).filter(|_| asked);
+        let is_counted = !verdict.reason.is_of_list();
+        let class = classify(&self.policy, &facts.source).filter(|_| is_counted);
         self.last = class.map(|class| {
-            let asked = dns::ask_frame(&self.policy, &frame, facts.datagram);
+            let name_match = dns::match_frame(&self.policy, &frame, facts.datagram);
             judged::Packet {
                 facts,
                 class: *class,
                 now,
-                asked: with_overrides(&self.policy, &facts.source, class, &asked),
+                name_match: with_overrides(&self.policy, &facts.source, class, &name_match),
             }
         });
         let strictest = match &self.last {
@@ -279,10 +279,11 @@ impl Replay {
     /// questions or domains.
     #[must_use]
     pub fn question(&self, packet: &Packet<'_>) -> Option<QuestionNames> {
-        let shape = &self.policy.shape;
+        let features = &self.policy.features;
         let datagram = self.last.as_ref()?.facts.datagram;
         let mut message = Message::EMPTY;
-        if shape.by_question | shape.by_domain == 0 || !message.read(&packet.frame, datagram) {
+        if features.by_question | features.by_domain == 0 || !message.read(&packet.frame, datagram)
+        {
             return None;
         }
         Some(QuestionNames::new(message.question()?, &self.suffixes))
@@ -304,7 +305,7 @@ impl Replay {
     /// Returns the number of connections; `None`: no limit counts connections.
     #[must_use]
     pub const fn connections(&self) -> Option<ConnectionCounts> {
-        if self.policy.shape.connections == 0 {
+        if self.policy.features.connections == 0 {
             None
         } else {
             Some(self.follower.connections())
@@ -323,7 +324,7 @@ impl Replay {
     ///
     /// Fails if the engine does.
     pub fn valid_cookies(&self) -> Result<Option<u64>, EngineError> {
-        let are_looked_for = self.policy.shape.cookie_port != 0;
+        let are_looked_for = self.policy.features.cookie_port != 0;
         let valid = are_looked_for.then(|| self.engine.valid_cookies());
         valid.transpose()
     }
@@ -363,7 +364,7 @@ impl Replay {
         let counting = match verdict.denied_by() {
             // The bucket has tokens, but they are reserved from this source.
             Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
-            _ => verdict.matched & !self.policy.shape.observing,
+            _ => verdict.matched & !self.policy.features.observing,
         };
         for limit_index in limit_indices(counting) {
             let Some((key, parameters, cost)) = self.charged(packet, limit_index) else {
@@ -411,7 +412,7 @@ impl Replay {
             cost,
         } = account(&self.policy, packet, limit_index)?;
         let mut parameters = *parameters;
-        if self.policy.shape.is_automatic(limit_index) {
+        if self.policy.features.is_automatic(limit_index) {
             let interval =
                 interval_in_force(&self.policy, limit_index, &parameters.gcra, packet.now);
             parameters = parameters.at_interval(interval);
@@ -427,7 +428,7 @@ impl Replay {
         limit_index: u32,
         (key, parameters, cost): (&BucketKey, &Parameters, u64),
     ) -> Result<Report, EngineError> {
-        if self.policy.shape.connections >> limit_index & 1 != 0 {
+        if self.policy.features.connections >> limit_index & 1 != 0 {
             let counted_as = self.policy.limits.get(limit_index as usize);
             let counted_as = counted_as.map_or(LimitId(key.limit), LimitEntry::counted_with);
             let open = self.engine.open_connections(&key.of_limit(counted_as))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use limiter_common::{owner::BucketKey, sieve::Pressure};
+use limiter_common::{key::BucketKey, sieve::Pressure};
 use limiter_policy::policy::{Policy, SieveUse};
 
 use super::engine::{Engine, EngineError};
@@ -15,7 +15,7 @@ pub(super) struct Pressures {
     /// The time of the first measurement, in nanoseconds of the engine's clock: just before the first packet.
     first_ns: Option<u64>,
     /// The time of the last measurement, in intervals from the first.
-    looks: u64,
+    polls: u64,
     /// In the order of the uses.
     lasted: Vec<PressureSummary>,
 }
@@ -42,7 +42,7 @@ impl Pressures {
         Self {
             lasted: lasted.collect(),
             first_ns: None,
-            looks: 0,
+            polls: 0,
             gauge,
         }
     }
@@ -63,14 +63,14 @@ impl Pressures {
         let every_ns = nanoseconds(EVERY);
         let now = now_ns.saturating_sub(first_ns) / every_ns;
         let in_window = nanoseconds(WINDOW).div_ceil(every_ns);
-        let last = self.looks;
+        let last = self.polls;
         // In a long pause, measurements at its start and its end suffice.
         let fades = last + in_window;
-        let looks =
+        let polls =
             (last + 1..=now.min(fades)).chain(now.saturating_sub(in_window).max(fades + 1)..=now);
-        for look in looks {
-            self.measure(first_ns + look * every_ns, engine)?;
-            self.looks = look;
+        for poll in polls {
+            self.measure(first_ns + poll * every_ns, engine)?;
+            self.polls = poll;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, net::IpAddr};
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    sieve::{self, HeldSource},
+    sieve::{self, ListedSource},
 };
 use limiter_datapath::native::SieveMemory;
 use limiter_policy::policy::{OverrideId, Sieve};
@@ -43,13 +43,13 @@ pub fn lists(
 }
 
 /// The address behind the count makes the order reproducible.
-fn busiest_first(held: &HeldSource) -> impl Ord + use<> {
+fn busiest_first(held: &ListedSource) -> impl Ord + use<> {
     (Reverse(held.count), IpAddr::from(held.key))
 }
 
 /// Describes an entry of a sieve at a time of the decision's clock, in nanoseconds.
 #[must_use]
-pub fn entry(sieve: &Sieve, held: &HeldSource, now_ns: u64) -> SieveEntry {
+pub fn entry(sieve: &Sieve, held: &ListedSource, now_ns: u64) -> SieveEntry {
     let address = IpAddr::from(held.key);
     let is_range = held.key.family == Family::V6 && sieve.ipv6_prefix < 128;
     let range = IpNet::new(address, sieve.ipv6_prefix).ok();

@@ -3,7 +3,7 @@
 use limiter_common::{limit::Cost, strategy::gcra::Gcra};
 use serde::Serialize;
 
-use super::{owners::Owners, record::Entry};
+use super::{keys::Keys, record::Entry};
 
 /// The time of the first packet by the buckets' clock, in nanoseconds. Later packets may have earlier times.
 const FIRST_NS: u64 = 1 << 56;
@@ -19,16 +19,16 @@ pub struct Drops {
     pub packets: u64,
     /// The packets that it would drop.
     pub dropped: u64,
-    /// The owners of the packets.
-    pub owners: u64,
-    /// The owners that would lose a packet.
+    /// The keys of the packets.
+    pub keys: u64,
+    /// The keys that would lose a packet.
     pub hit: u64,
 }
 
 impl Drops {
-    /// Returns the share of dropped packets, from 0 to 1.
+    /// Returns the fraction of dropped packets, from 0 to 1.
     #[must_use]
-    pub fn share(&self) -> f64 {
+    pub fn fraction(&self) -> f64 {
         if self.packets == 0 {
             return 0.0;
         }
@@ -37,7 +37,7 @@ impl Drops {
 
     pub(super) fn of<'a>(
         entries: impl Iterator<Item = &'a Entry>,
-        owners: &Owners,
+        keys: &Keys,
         cost: Cost,
         gcra: &Gcra,
     ) -> Self {
@@ -47,11 +47,11 @@ impl Drops {
             is_used: bool,
             is_hit: bool,
         }
-        let mut buckets = vec![Bucket::default(); owners.count()];
+        let mut buckets = vec![Bucket::default(); keys.count()];
         let mut drops = Self::default();
         for entry in entries {
-            let bucket = owners.of_entry(entry);
-            let Some(bucket) = bucket.and_then(|owner| buckets.get_mut(owner)) else {
+            let bucket = keys.of_entry(entry);
+            let Some(bucket) = bucket.and_then(|key| buckets.get_mut(key)) else {
                 continue;
             };
             let (packets, each) = entry.sent.amount(cost);
@@ -75,14 +75,14 @@ impl Drops {
             }
         }
         for bucket in buckets {
-            drops.owners += u64::from(bucket.is_used);
+            drops.keys += u64::from(bucket.is_used);
             drops.hit += u64::from(bucket.is_hit);
         }
         drops
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+#[expect(clippy::cast_precision_loss, reason = "a fraction for people")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }

@@ -1,15 +1,15 @@
 //! Suggests limits from captured packets: the rates that the sources of each service really need.
 //!
 //! `frames` sorts packets by direction, and `observer` sorts incoming ones by `service` into a `record` each,
-//! in bounded memory. `proposal` finds a rate (`rate`) for each kind of `owners`, and counts the drops it would
+//! in bounded memory. `proposal` finds a rate (`rate`) for each kind of `keys`, and counts the drops it would
 //! cause (`drops`) by the decision core's rule. `verdicts` judges a configuration by the same packets. No part
 //! reads a clock.
 
 mod drops;
 mod frames;
 mod host;
+mod keys;
 mod observer;
-mod owners;
 mod peaks;
 mod ports;
 mod proposal;
@@ -25,7 +25,7 @@ pub use self::{
     host::{Host, Way},
     observer::{Observation, Observer, Ways},
     peaks::Percentiles,
-    proposal::{HeldOutTest, Margin, Proposal, ServiceProposal, Suggestion},
+    proposal::{HoldoutTest, Margin, Proposal, ServiceProposal, Suggestion},
     rate::Terms,
     service::Service,
     verdicts::{Fit, Judgement, Verdicts, observing},

@@ -36,7 +36,7 @@ pub struct Ways {
     pub to_services: u64,
     /// Incoming packets that are not IP, are malformed, or are later fragments.
     pub other: u64,
-    /// Packets to ports that the host does not seem to serve, including the answers to its own connections.
+    /// Packets to ports that the host does not seem to serve, including the replies to its own connections.
     pub unserved: u64,
     /// Packets to services beyond the maximum.
     pub beyond: u64,

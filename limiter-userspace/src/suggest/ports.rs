@@ -1,4 +1,4 @@
-//! Finds the ports that the host serves, by its answers.
+//! Finds the ports that the host serves, by its replies.
 
 use limiter_common::packet::{FLAG_ACK, FLAG_SYN, Facts, Transport};
 use limiter_policy::policy::Match;
@@ -18,9 +18,9 @@ const BEGUN: u8 = 1;
 /// TCP: a peer sent more after its SYN, so the connection was probably accepted.
 const CONTINUED: u8 = 2;
 /// UDP: the first packet of the port came from a peer.
-const ASKED: u8 = 4;
+const QUERIED: u8 = 4;
 /// UDP: the first packet of the port went to a peer, or came from a service.
-const ASKS: u8 = 8;
+const QUERIES: u8 = 8;
 /// The host answered from the port.
 const ANSWERED: u8 = 16;
 
@@ -61,10 +61,9 @@ impl Ports {
             (Transport::Ports, Match::UDP) => {
                 let known = &mut self.udp[usize::from(port)];
                 if *known == 0 {
-                    // An answer of a service to a query before the capture.
-                    let is_answer =
-                        port >= FIRST_UNRESERVED && facts.source_port < FIRST_UNRESERVED;
-                    *known = if is_answer { ASKS } else { ASKED };
+                    // A reply of a service to a query before the capture.
+                    let is_reply = port >= FIRST_UNRESERVED && facts.source_port < FIRST_UNRESERVED;
+                    *known = if is_reply { QUERIES } else { QUERIED };
                 }
             }
             _ => {}
@@ -85,8 +84,8 @@ impl Ports {
             (Transport::Ports, Match::UDP) => {
                 let known = &mut self.udp[port];
                 if *known == 0 {
-                    *known = ASKS;
-                } else if *known & ASKED != 0 {
+                    *known = QUERIES;
+                } else if *known & QUERIED != 0 {
                     *known |= ANSWERED;
                 }
             }
@@ -106,7 +105,7 @@ impl Ports {
             known & ANSWERED != 0 || !self.two_way && known & CONTINUED != 0
         } else {
             let known = self.udp[number];
-            known & ANSWERED != 0 || !self.two_way && known & ASKED != 0 && port < FIRST_EPHEMERAL
+            known & ANSWERED != 0 || !self.two_way && known & QUERIED != 0 && port < FIRST_EPHEMERAL
         }
     }
 }
@@ -151,7 +150,7 @@ mod tests {
         ports.incoming(&tcp(443, 50_000, FLAG_SYN | FLAG_ACK));
         assert!(ports.serves(Service::tcp(443)));
         assert!(!ports.serves(Service::tcp(23)) && !ports.serves(Service::tcp(50_000)));
-        // A scanner continues its connection, but gets no answer.
+        // A scanner continues its connection, but gets no reply.
         ports.incoming(&tcp(40_000, 23, FLAG_ACK));
         assert!(!ports.serves(Service::tcp(23)));
     }

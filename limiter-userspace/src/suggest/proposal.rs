@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{
     drops::Drops,
+    keys::Keys,
     observer::{Observation, ServiceTraffic, Ways},
-    owners::Owners,
     peaks::{Percentiles, peaks},
     rate::{Need, Terms, WINDOW_NS},
     record::{Entry, Record},
@@ -51,7 +51,7 @@ const V6_RANGE: IdFormat = IdFormat::Ipv6RangeCidr {
 /// The margin between the observed packets and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Margin {
-    /// The largest share of the observed packets that a limit without head room may drop, from 0 to 1.
+    /// The largest fraction of the observed packets that a limit without head room may drop, from 0 to 1.
     pub most_dropped: f64,
     /// The factor for the burst and the rate of that limit; at least 1.
     pub headroom: f64,
@@ -107,19 +107,20 @@ pub struct Proposal {
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
-    /// Percentiles over its owners of the most tokens in a second.
+    /// Percentiles over its keys of the most tokens in a second.
     pub peak_1s: Percentiles,
-    /// Percentiles over its owners of the most tokens in ten seconds.
+    /// Percentiles over its keys of the most tokens in ten seconds.
     pub peak_10s: Percentiles,
     /// The drops that it would cause.
     pub drops: Drops,
     /// A test on the half of the packets that did not set the rate; `None`: a half has too few packets.
-    pub held_out: Option<HeldOutTest>,
+    #[serde(rename = "held_out")]
+    pub holdout: Option<HoldoutTest>,
 }
 
 /// A limit learned from the first half of the time, and the drops it would cause in each half.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct HeldOutTest {
+pub struct HoldoutTest {
     /// Its rate.
     #[serde(flatten)]
     pub terms: Terms,
@@ -192,7 +193,7 @@ fn limits(
                 continue;
             }
             let halves = Halves {
-                owners: Owners::of(record, id),
+                keys: Keys::of(record, id),
                 all: record.entries().iter().collect(),
                 middle,
             };
@@ -212,7 +213,7 @@ fn limits(
 
 /// Returns whether a limit of ranges adds to the limits before it: not if each range has a single source.
 fn says_more(record: &Record, id: IdFormat) -> bool {
-    let count = |id| Owners::of(record, id).count();
+    let count = |id| Keys::of(record, id).count();
     match id {
         V4_RANGE => count(V4_RANGE) < count(id.with_prefix_length(32)),
         V6_RANGE => count(V6_RANGE) < count(V6_NETWORK),
@@ -222,7 +223,7 @@ fn says_more(record: &Record, id: IdFormat) -> bool {
 
 /// The entries of a record, and the time between their halves.
 struct Halves<'a> {
-    owners: Owners,
+    keys: Keys,
     all: Vec<&'a Entry>,
     middle: i64,
 }
@@ -240,7 +241,7 @@ impl<'a> Halves<'a> {
         let drops = self.drops(&self.all, cost, terms)?;
         let peak = |window_ns| {
             let all = self.all.iter().copied();
-            Percentiles::of(&peaks(all, &self.owners, cost, window_ns))
+            Percentiles::of(&peaks(all, &self.keys, cost, window_ns))
         };
         (drops.packets >= LEAST_PACKETS).then(|| Proposal {
             name: name(service, id, cost),
@@ -251,17 +252,17 @@ impl<'a> Halves<'a> {
             peak_1s: peak(SECOND_NS),
             peak_10s: peak(WINDOW_NS),
             drops,
-            held_out: self.held_out(cost, least_burst, margin),
+            holdout: self.holdout(cost, least_burst, margin),
         })
     }
 
-    fn held_out(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HeldOutTest> {
+    fn holdout(&self, cost: Cost, least_burst: u64, margin: Margin) -> Option<HoldoutTest> {
         let (first, second): (Vec<&'a Entry>, Vec<&'a Entry>) =
             (self.all.iter()).partition(|entry| entry.at_ns < self.middle);
         let terms = self.terms(&first, cost, least_burst, margin)?;
         let learned = self.drops(&first, cost, terms)?;
         let tested = self.drops(&second, cost, terms)?;
-        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HeldOutTest {
+        (learned.packets.min(tested.packets) >= LEAST_PACKETS).then_some(HoldoutTest {
             terms,
             learned,
             tested,
@@ -275,24 +276,13 @@ impl<'a> Halves<'a> {
         least_burst: u64,
         margin: Margin,
     ) -> Option<Terms> {
-        let need = Need::of(
-            entries,
-            &self.owners,
-            cost,
-            least_burst,
-            margin.most_dropped,
-        )?;
+        let need = Need::of(entries, &self.keys, cost, least_burst, margin.most_dropped)?;
         Some(need.terms(margin.headroom))
     }
 
     fn drops(&self, entries: &[&Entry], cost: Cost, terms: Terms) -> Option<Drops> {
         let gcra = terms.gcra()?;
-        Some(Drops::of(
-            entries.iter().copied(),
-            &self.owners,
-            cost,
-            &gcra,
-        ))
+        Some(Drops::of(entries.iter().copied(), &self.keys, cost, &gcra))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finds the rate and the burst by which a limit passes a share of the observed packets.
+//! Finds the rate and the burst by which a limit passes a fraction of the observed packets.
 
 use limiter_common::{
     limit::Cost,
@@ -6,7 +6,7 @@ use limiter_common::{
 };
 use serde::Serialize;
 
-use super::{drops::Drops, owners::Owners, peaks::busy, record::Entry};
+use super::{drops::Drops, keys::Keys, peaks::busy, record::Entry};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -68,21 +68,21 @@ impl Need {
     }
 
     /// Finds the rate and the burst. The rate is the one of a busy ten-second window: windows busier than this
-    /// hold at most a share `most_dropped` of all tokens. The burst is the lowest one that drops at most this
-    /// share of the packets. A burst covers ten seconds at most; the rate grows if that is too little. `None`:
-    /// no packet is counted, or the need exceeds the most that a limit can count.
+    /// hold at most a fraction `most_dropped` of all tokens. The burst is the lowest one that drops at most
+    /// this fraction of the packets. A burst covers ten seconds at most; the rate grows if that is too little.
+    /// `None`: no packet is counted, or the need exceeds the most that a limit can count.
     ///
     /// A lower rate with a larger burst could drop as little, but such a rate is hardly above the mean. Its
     /// drops would depend on the mean, and show up too late.
     pub(super) fn of(
         entries: &[&Entry],
-        owners: &Owners,
+        keys: &Keys,
         cost: Cost,
         least_burst: u64,
         most_dropped: f64,
     ) -> Option<Self> {
         let entries = || entries.iter().copied();
-        let (busy, highest) = busy(entries(), owners, cost, WINDOW_NS, most_dropped)?;
+        let (busy, highest) = busy(entries(), keys, cost, WINDOW_NS, most_dropped)?;
         let suffices = |burst: u64, in_ten_seconds: u64| {
             let gcra = Gcra::new(
                 burst.max(least_burst),
@@ -90,7 +90,7 @@ impl Need {
                 WINDOW_SECONDS * SECOND_NS,
             );
             gcra.is_some_and(|gcra| {
-                Drops::of(entries(), owners, cost, &gcra).share() <= most_dropped
+                Drops::of(entries(), keys, cost, &gcra).fraction() <= most_dropped
             })
         };
         // Any span of one window's length touches at most two windows, so twice the busiest drops no packet.

@@ -144,7 +144,7 @@ impl<H: BuildHasher> Record<H> {
         self.sources.iter().map(|source| source.address)
     }
 
-    /// Returns the inverse of the sampled share of ranges.
+    /// Returns the inverse of the sampled fraction of ranges.
     pub(super) const fn one_in(&self) -> u64 {
         1 << self.halvings
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{drops::ratio, frames::Sink, host::Way};
 use crate::replay::{Replay, ReplayError, limit_indices};
 
-/// A limit is too wide if no bucket was ever used more than this share.
+/// A limit is too wide if no bucket was ever used more than this fraction.
 const HARDLY_USED: f64 = 0.1;
 
 /// A limit's fit to the captured packets.
@@ -17,7 +17,7 @@ const HARDLY_USED: f64 = 0.1;
 pub enum Fit {
     /// No packet matched it.
     Unmatched,
-    /// It would drop a larger share of the packets than allowed.
+    /// It would drop a larger fraction of the packets than allowed.
     Tight,
     /// Its buckets hold at least ten times the highest use.
     Wide,
@@ -36,8 +36,9 @@ pub struct Judgement {
     pub packets: u64,
     /// The packets that it would drop.
     pub would_drop: u64,
-    /// Their share, from 0 to 1.
-    pub share: f64,
+    /// Their fraction, from 0 to 1.
+    #[serde(rename = "share")]
+    pub fraction: f64,
     /// The largest used part of a full bucket, from 0 to 1; `None`: no bucket has tokens.
     pub used: Option<f64>,
     /// The judgement.
@@ -45,7 +46,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Judges a limit by its counters. `most_dropped`: the share of its packets that it may drop.
+    /// Judges a limit by its counters. `most_dropped`: the fraction of its packets that it may drop.
     #[must_use]
     pub fn new(
         limit: String,
@@ -55,13 +56,13 @@ impl Judgement {
         used: Option<f64>,
         most_dropped: f64,
     ) -> Self {
-        let share = match packets {
+        let fraction = match packets {
             0 => 0.0,
             packets => ratio(would_drop, packets),
         };
         let fit = if packets == 0 {
             Fit::Unmatched
-        } else if share > most_dropped {
+        } else if fraction > most_dropped {
             Fit::Tight
         } else if used.is_some_and(|used| used < HARDLY_USED) {
             Fit::Wide
@@ -73,7 +74,7 @@ impl Judgement {
             mode,
             packets,
             would_drop,
-            share,
+            fraction,
             used,
             fit,
         }
@@ -115,7 +116,7 @@ impl Verdicts {
         (self.packets, self.would_drop)
     }
 
-    /// Judges the limits of a policy. `most_dropped`: the share of its packets that each may drop.
+    /// Judges the limits of a policy. `most_dropped`: the fraction of its packets that each may drop.
     #[must_use]
     pub fn judgements(&self, policy: &Policy, most_dropped: f64) -> Vec<Judgement> {
         let limits = policy.limits.iter().zip(&self.limits);

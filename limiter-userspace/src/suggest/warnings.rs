@@ -26,10 +26,10 @@ const JUMP_PACKETS: u64 = 1000;
 /// This many sources with next to no packets each may be forged.
 const CROWD: usize = 1000;
 
-/// The largest expected ratio between the shares that the halves drop.
+/// The largest expected ratio between the fractions that the halves drop.
 const FACTOR: f64 = 2.0;
 
-/// With fewer dropped packets, their share means nothing.
+/// With fewer dropped packets, their fraction means nothing.
 const TELLING_DROPS: u64 = 50;
 
 /// Returns the reasons not to rely on a suggestion.
@@ -106,8 +106,8 @@ fn of_service(proposed: &ServiceProposal, seen: &ServiceTraffic) -> Vec<String> 
     warnings.extend(jump(service, seen));
     warnings.extend(crowd(service, seen));
     if let Some(limit) = proposed.limits.iter().find(|limit| {
-        limit.held_out.is_some_and(|halves| {
-            let (learned, tested) = (halves.learned.share(), halves.tested.share());
+        limit.holdout.is_some_and(|halves| {
+            let (learned, tested) = (halves.learned.fraction(), halves.tested.fraction());
             let dropped = halves.learned.dropped.max(halves.tested.dropped);
             dropped >= TELLING_DROPS && tested > FACTOR * learned
         })

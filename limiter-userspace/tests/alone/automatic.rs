@@ -83,10 +83,10 @@ impl SlowServer {
 
     /// Returns how many datagrams the server handled, and how many its full socket buffer lost.
     fn so_far(&self) -> Result<(u64, u64)> {
-        let distress = self
+        let overload = self
             .namespace
-            .enter(|| Ok(HostFiles::open()?.distress()?))?;
-        Ok((self.served.load(Relaxed), distress.receive_buffer))
+            .enter(|| Ok(HostFiles::open()?.overload()?))?;
+        Ok((self.served.load(Relaxed), overload.receive_buffer))
     }
 
     /// Returns the same two counts for the time that a closure takes.
@@ -145,8 +145,8 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
 
     limiter.configure(AUTOMATIC)?;
     limiter.show(&["reload"])?;
-    let (rate, told) = (automatic(&limiter.status()?)?.0, limiter.show(&["status"])?);
-    ensure!(rate == FLOOR, "{told}");
+    let (rate, reported) = (automatic(&limiter.status()?)?.0, limiter.show(&["status"])?);
+    ensure!(rate == FLOOR, "{reported}");
     flood(&pair, 6)?;
     let (served, lost) = slow.during(|| flood(&pair, 4))?;
     let status = limiter.status()?;
@@ -156,7 +156,7 @@ fn the_daemon_finds_what_the_server_bears_and_without_it_the_floor_holds() -> Re
         "it bears {bears}: {automatic_rate:#}"
     );
     ensure!(
-        automatic_rate["distress"][0]["kind"] == "receive-buffer",
+        automatic_rate["overload"][0]["kind"] == "receive-buffer",
         "{automatic_rate:#}"
     );
     ensure!(automatic_rate["error"].is_null(), "{automatic_rate:#}");

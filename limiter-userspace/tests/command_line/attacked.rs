@@ -64,8 +64,8 @@ fn send(pinned: &Pinned, frames: &[Vec<u8>]) -> Result<()> {
 fn rows(pinned: &Pinned, arguments: &[&str]) -> Result<Vec<Value>> {
     let mut command = pinned.with_pins("offenders");
     let output = succeed(command.args(["--by", "name", "--json"]).args(arguments))?;
-    let answer: Value = serde_json::from_str(text(&output.stdout)?)?;
-    let offenders = answer["offenders"].as_array().context("no list")?.iter();
+    let response: Value = serde_json::from_str(text(&output.stdout)?)?;
+    let offenders = response["offenders"].as_array().context("no list")?.iter();
     let row = |row: &Value| json!([row["limit"], row["id"], row["drops"]]);
     Ok(offenders.map(row).collect())
 }

@@ -121,8 +121,8 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         wait_for(|| Ok(counted(&limiter, "within_limits")? == within + 1))?;
     }
 
-    let told = events(&limiter, 2)?;
-    for (event, (for_ns, times)) in told
+    let reported = events(&limiter, 2)?;
+    for (event, (for_ns, times)) in reported
         .iter()
         .zip([(5_000_000_000_u64, 1), (10_000_000_000, 2)])
     {
@@ -131,7 +131,7 @@ fn repeated_drops_ban_a_source_and_the_next_time_for_longer() -> Result<()> {
         assert_eq!(event["for_ns"], for_ns);
         assert_eq!(event["times"], times);
     }
-    let message = told[1]["message"].as_str().context("no message")?;
+    let message = reported[1]["message"].as_str().context("no message")?;
     let expected = "PacketsPerIPAddress bans 10.77.0.3 for 10s: ";
     ensure!(
         message.starts_with(expected) && message.ends_with(" drops in 1s; time 2"),
@@ -203,13 +203,13 @@ fn what_only_observes_is_told_and_bans_nobody() -> Result<()> {
     let pair = pair()?;
     let observing = CONFIGURATION.replace("range-after: 4", "mode: observe");
     let limiter = start(&pair, &observing)?;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait_for(|| {
         send(&pair, "10.77.0.3", 300)?;
-        told = events(&limiter, 0)?;
-        Ok(!told.is_empty())
+        reported = events(&limiter, 0)?;
+        Ok(!reported.is_empty())
     })?;
-    let message = told[0]["message"].as_str().context("no message")?;
+    let message = reported[0]["message"].as_str().context("no message")?;
     let expected = "PacketsPerIPAddress would ban 10.77.0.3 for 5s: ";
     ensure!(message.starts_with(expected), "{message}");
     ensure!(bans(&limiter)?.is_empty());

@@ -68,10 +68,10 @@ fn a_policy_that_is_not_confirmed_is_reverted() -> Result<()> {
         let status = pinned.limiter.status()?;
         Ok(status["daemon"]["reloads"]["unconfirmed_for_ns"].is_null())
     })?;
-    let told = "not confirmed in time: policy 1 is in force again";
+    let reported = "not confirmed in time: policy 1 is in force again";
     let shown = pinned.limiter.show(&["status"])?;
-    ensure!(shown.contains(told), "{shown}");
-    pinned.limiter.wait_for_log(told)?;
+    ensure!(shown.contains(reported), "{shown}");
+    pinned.limiter.wait_for_log(reported)?;
     ensure!(pinned.limiter.status()?["policy"]["generation"] == 1);
     assert_old(&pinned)
 }
@@ -224,10 +224,10 @@ fn nothing_is_reloaded_while_one_waits() -> Result<()> {
 
     pinned.limiter.show(&["confirm"])?;
     let reloaded = succeed(&mut pinned.limiter.command(&["reload"]))?;
-    let told = text(&reloaded.stdout)?;
+    let reported = text(&reloaded.stdout)?;
     ensure!(
-        told.starts_with("policy 3 is in force: 1 limit, 0 overrides\nit is reverted in "),
-        "{told}"
+        reported.starts_with("policy 3 is in force: 1 limit, 0 overrides\nit is reverted in "),
+        "{reported}"
     );
     pinned.limiter.show(&["confirm"])?;
     assert_old(&pinned)

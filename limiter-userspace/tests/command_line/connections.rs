@@ -41,15 +41,15 @@ fn open(pair: &Pair, number: usize) -> Result<Vec<(TcpStream, TcpStream)>> {
 }
 
 /// Waits until the daemon has attributed the open connections: to the client, and to the total.
-fn wait_for_owners(limiter: &Limiter, open: usize) -> Result<()> {
-    let mut told = Value::Null;
+fn wait_for_keys(limiter: &Limiter, open: usize) -> Result<()> {
+    let mut reported = Value::Null;
     wait_for(|| {
-        told = limiter.ask(&json!({"connections": {"count": 20}}))?;
-        let owners = told["owners"].as_array().context("no owners")?;
+        reported = limiter.ask(&json!({"connections": {"count": 20}}))?;
+        let keys = reported["keys"].as_array().context("no keys")?;
         // The daemon polls once a second, perhaps in the middle of the connects.
-        Ok(owners.len() == 2 && owners.iter().all(|owner| owner["open"] == open))
+        Ok(keys.len() == 2 && keys.iter().all(|key| key["open"] == open))
     })
-    .with_context(|| format!("{told}"))
+    .with_context(|| format!("{reported}"))
 }
 
 /// Returns the command's output for a terminal of this width.
@@ -61,22 +61,22 @@ fn shown(limiter: &Limiter, arguments: &[&str], columns: u16) -> Result<String> 
 }
 
 #[test]
-fn a_table_of_owners() -> Result<()> {
+fn a_table_of_keys() -> Result<()> {
     let pair = pair()?;
     // The daemon's first poll finds them. The next one comes after twenty times the first one's duration.
     let _open = open(&pair, 5)?;
     let limiter = start(&pair, CONFIGURATION)?;
-    wait_for_owners(&limiter, 5)?;
+    wait_for_keys(&limiter, 5)?;
     let wide = shown(&limiter, &[], 80)?;
     let lines: Vec<_> = wide.lines().collect();
     ensure!(
-        lines[0].starts_with("5 open that limits count, 2 owners, ") && lines[0].ends_with(" ago"),
+        lines[0].starts_with("5 open that limits count, 2 keys, ") && lines[0].ends_with(" ago"),
         "{wide}"
     );
     assert_eq!(
         lines[1..],
         [
-            "owner      limit                             open  at most  waiting",
+            "key        limit                             open  at most  waiting",
             "10.77.0.2  Web                                  5        8        0",
             "total      OpenConnectionsOfEverybodyAtOnce     5    1 000        –",
         ]
@@ -97,13 +97,13 @@ fn a_table_of_owners() -> Result<()> {
         ensure!(words(&narrow).contains(&word), "{narrow}");
     }
     let one = shown(&limiter, &["--limit", "Web"], 80)?;
-    ensure!(one.contains("1 owner, ") && !one.contains("total"), "{one}");
+    ensure!(one.contains("1 key, ") && !one.contains("total"), "{one}");
     let first = shown(&limiter, &["-n", "1"], 80)?;
     assert_eq!(first.lines().count(), 3, "{first}");
 
     let page = get(&pair.server, "/")?;
     ensure!(
-        page.contains("Owners with the most open connections"),
+        page.contains("Keys with the most open connections"),
         "{page}"
     );
     ensure!(
@@ -117,7 +117,7 @@ fn a_table_of_owners() -> Result<()> {
     terminal.wait_for("limiter top  server0 native")?;
     terminal.press("4")?;
     terminal.wait_for("5 open that limits count")?;
-    terminal.wait_for("owner      limit")?;
+    terminal.wait_for("key        limit")?;
     terminal.wait_for("10.77.0.2  Web")?;
     // A part of the key finds it.
     terminal.press("/77.0.2\r")?;
@@ -125,13 +125,13 @@ fn a_table_of_owners() -> Result<()> {
     terminal.wait_for("10.77.0.2  Web")?;
     terminal.press("q")?;
     ensure!(terminal.finish()?.0.success());
-    assert_told_what_cannot_be_shown(&limiter)?;
+    assert_reported_what_cannot_be_shown(&limiter)?;
     limiter.stop()?;
     Ok(())
 }
 
 /// Fails unless the command names the limits that it cannot show, and says when there is none.
-fn assert_told_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
+fn assert_reported_what_cannot_be_shown(limiter: &Limiter) -> Result<()> {
     let ask = |limit: &str| limiter.command(&["connections", "--limit", limit]);
     assert_fails(
         &mut ask("Wep"),
@@ -159,7 +159,7 @@ fn pins_know_how_many_are_open() -> Result<()> {
     let pin = pins.argument();
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off", &pin];
     let mut limiter = Limiter::start(Path::new(BINARY), &pair.server, &configuration, &arguments)?;
-    wait_for_owners(&limiter, 3)?;
+    wait_for_keys(&limiter, 3)?;
     limiter.kill()?;
     let output = limiter
         .command(&["connections"])
@@ -168,7 +168,7 @@ fn pins_know_how_many_are_open() -> Result<()> {
         .output()?;
     assert_eq!(
         String::from_utf8(output.stdout)?,
-        "3 open that limits count; no daemon has found their owners\n"
+        "3 open that limits count; no daemon has found their keys\n"
     );
     Ok(())
 }

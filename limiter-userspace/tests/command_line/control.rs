@@ -34,7 +34,7 @@ fn no_daemon() -> Result<()> {
         assert_fails(
             &mut command,
             &[
-                "no limiter is running (no answer at …control.sock): start one with `limiter \
+                "no limiter is running (no response at …control.sock): start one with `limiter \
                run -c FILE -i INTERFACE`, or name its socket with --socket",
             ],
         )?;
@@ -131,9 +131,9 @@ fn assert_strange_clients_are_answered(scene: &Scene) -> Result<()> {
         let mut stream = UnixStream::connect(scene.socket())?;
         // The daemon may hang up on an overlong line before all of it is sent.
         let _ = stream.write_all(line);
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        Ok(answer)
+        let mut response = String::new();
+        let _ = stream.read_to_string(&mut response);
+        Ok(response)
     };
     let refused = ask(b"{\"version\":99,\"command\":\"status\"}\n")?;
     ensure!(
@@ -149,12 +149,12 @@ fn assert_strange_clients_are_answered(scene: &Scene) -> Result<()> {
     let silent: Vec<_> = (0..8)
         .map(|_| UnixStream::connect(scene.socket()))
         .collect::<Result<_, _>>()?;
-    let answer = ask(b"{\"version\":4,\"body\":{\"status\":null}}\n")?;
-    ensure!(answer.contains("\"interfaces\""), "{answer}");
-    // They are still connected: the answer did not wait for them to time out.
+    let response = ask(b"{\"version\":4,\"body\":{\"status\":null}}\n")?;
+    ensure!(response.contains("\"interfaces\""), "{response}");
+    // They are still connected: the response did not wait for them to time out.
     ensure!(
         silent.iter().any(is_open),
-        "the answer waited for silent clients"
+        "the response waited for silent clients"
     );
     Ok(())
 }
@@ -241,10 +241,10 @@ fn assert_operators_keep_nobody_waiting(scene: &Scene) -> Result<()> {
     holder.args(["--reuid", "65534", "--regid", "4242", "--clear-groups"]);
     holder.args(["perl", "-e", holding]).arg(scene.socket());
     let mut holder = Running(holder.stdout(Stdio::piped()).spawn()?);
-    let mut told = [0; 3];
+    let mut reported = [0; 3];
     let stdout = holder.0.stdout.as_mut().context("its stdout")?;
-    stdout.read_exact(&mut told)?;
-    assert_eq!(&told, b"200");
+    stdout.read_exact(&mut reported)?;
+    assert_eq!(&reported, b"200");
     let began = Instant::now();
     let mut status = Command::new(BINARY);
     succeed(status.args(["status", "--socket"]).arg(scene.socket()))?;
@@ -291,14 +291,15 @@ fn one_of_many_that_start_at_once_has_the_socket() -> Result<()> {
             all = running;
             for mut loser in ended {
                 let status = loser.0.wait()?;
-                let mut told = String::new();
+                let mut reported = String::new();
                 let mut stderr = loser.0.stderr.take().context("stderr")?;
-                stderr.read_to_string(&mut told)?;
-                ensure!(status.code() == Some(1), "{status}: {told}");
+                stderr.read_to_string(&mut reported)?;
+                ensure!(status.code() == Some(1), "{status}: {reported}");
                 ensure!(
-                    told.lines().count() == 1
-                        && told.starts_with("another limiter is already running (it answers at "),
-                    "{told}"
+                    reported.lines().count() == 1
+                        && reported
+                            .starts_with("another limiter is already running (it answers at "),
+                    "{reported}"
                 );
             }
             Ok(all.len() <= 1)
@@ -391,7 +392,7 @@ fn metrics_agree_with_status() -> Result<()> {
     let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?).udp(1, 2, &[0; 58])?;
     RawSender::new(&pair.client, CLIENT_INTERFACE)?.send_frames(&vec![frame; 5])?;
     assert_eq!(limiter.status()?["reasons"]["over_limit"], 2);
-    let answer = metrics(&pair.server)?;
+    let response = metrics(&pair.server)?;
     for line in [
         r#"limiter_packets_total{interface="server0",verdict="pass",reason="within_limits"} 3"#,
         r#"limiter_packets_total{interface="server0",verdict="drop",reason="over_limit"} 2"#,
@@ -406,17 +407,17 @@ fn metrics_agree_with_status() -> Result<()> {
         r#"limiter_overrides_active{limit="PacketsPerIPAddress"} 1"#,
     ] {
         ensure!(
-            answer.lines().any(|got| got == line),
-            "{line} is not in\n{answer}"
+            response.lines().any(|got| got == line),
+            "{line} is not in\n{response}"
         );
     }
     ensure!(
-        answer.contains("\nlimiter_policy_loaded_timestamp_seconds 1"),
-        "{answer}"
+        response.contains("\nlimiter_policy_loaded_timestamp_seconds 1"),
+        "{response}"
     );
     ensure!(
-        answer.contains("\nlimiter_build_info{version=\""),
-        "{answer}"
+        response.contains("\nlimiter_build_info{version=\""),
+        "{response}"
     );
     Ok(())
 }

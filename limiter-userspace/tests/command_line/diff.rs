@@ -109,6 +109,6 @@ fn without_a_daemon_there_is_nothing_to_compare_with() -> Result<()> {
         .arg(scene.path("limiter.yaml"));
     assert_fails(
         &mut command,
-        &["no limiter is running (no answer at …control.sock): start one with …"],
+        &["no limiter is running (no response at …control.sock): start one with …"],
     )
 }

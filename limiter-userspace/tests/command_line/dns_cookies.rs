@@ -75,8 +75,8 @@ impl Scene {
         );
         let explained = limiter.explain(&client.to_string())?;
         let standing = ["unknown", "fresh"][usize::from(passes == 1)];
-        let told = &explained["standing"]["standing"];
-        ensure!(told == standing, "{explained:#}");
+        let reported = &explained["standing"]["standing"];
+        ensure!(reported == standing, "{explained:#}");
         Ok(())
     }
 
@@ -102,10 +102,10 @@ impl Scene {
 }
 
 fn configuration(directory: &TempDir, name: &str) -> String {
-    let place = directory.path().display();
+    let path = directory.path().display();
     format!(
-        "state: {place}/state
-dns-cookies: {{secret-file: {place}/{name}}}
+        "state: {path}/state
+dns-cookies: {{secret-file: {path}/{name}}}
 limits:
   Queries: {{id: total, cost: packets, burst: 100, count: 1, period: 10h, match: {{protocol: udp}},
     reserve: {{fresh: 20, retried: 99, unknown: 99}}}}

@@ -56,8 +56,11 @@ fn a_feed_that_grows_too_fast_waits_until_it_is_accepted() -> Result<()> {
     feeding.assert_logged(1, &format!("…WARN…list bad: …{why}…"))?;
     for command in ["status", "lists"] {
         let shown = limiter.show(&[command])?;
-        let told = format!("…NOT RENEWED: … {why}; its previous content stays in force");
-        ensure!(shown.lines().any(|line| matches(line, &told)), "{shown}");
+        let reported = format!("…NOT RENEWED: … {why}; its previous content stays in force");
+        ensure!(
+            shown.lines().any(|line| matches(line, &reported)),
+            "{shown}"
+        );
     }
 
     // The digest names a content that has been replaced since.

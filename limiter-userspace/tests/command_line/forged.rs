@@ -59,8 +59,8 @@ fn sources_under_never_ban_are_limited_all_the_same() -> Result<()> {
         forge(&pair, ["10.77.0.9".to_owned()])?;
         Ok(banned(&limiter, true)? == ["10.77.0.9/32"])
     })?;
-    let told = "does not ban 10.77.0.65 for ";
-    limiter.wait_for_log(told)?;
+    let reported = "does not ban 10.77.0.65 for ";
+    limiter.wait_for_log(reported)?;
     let why = "it is on the list partners, under `never-ban`";
     ensure!(limiter.log()?.contains(why), "{}", limiter.log()?);
     let offenders = limiter.offenders()?;
@@ -138,8 +138,8 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let refused = || -> Result<u64> {
         let head =
             "limiter_automatic_bans_total{limit=\"PacketsPerIPAddress\",outcome=\"refused\"} ";
-        let told = metrics(&pair.server)?;
-        let number = told.lines().find_map(|line| line.strip_prefix(head));
+        let reported = metrics(&pair.server)?;
+        let number = reported.lines().find_map(|line| line.strip_prefix(head));
         Ok(number.with_context(|| format!("no {head}"))?.parse()?)
     };
     let gives_way = "; to make room, the automatic ban of 10.78.";
@@ -157,8 +157,8 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
     let metric =
         "limiter_bans_evicted_total{limit=\"PacketsPerIPAddress\",origin=\"automatic\"} 44";
     assert_metric(&pair.server, metric)?;
-    let told = "automatic bans were lifted for bans by hand (bans: 44)";
-    ensure!(limiter.log()?.contains(told), "{}", limiter.log()?);
+    let reported = "automatic bans were lifted for bans by hand (bans: 44)";
+    ensure!(limiter.log()?.contains(reported), "{}", limiter.log()?);
 
     operators(944, 1_024)?;
     assert_eq!(banned(&limiter, true)?, [""; 0]);
@@ -177,13 +177,13 @@ fn forged_bans_leave_room_for_those_by_hand() -> Result<()> {
 #[test]
 fn check_says_that_sources_can_be_forged() -> Result<()> {
     let scene = Scene::new()?;
-    let told = |configuration: &str| -> Result<String> {
+    let reported = |configuration: &str| -> Result<String> {
         std::fs::write(scene.path("limiter.yaml"), configuration)?;
         let mut command = std::process::Command::new(BINARY);
         let output = succeed(command.arg("check").arg(scene.path("limiter.yaml")))?;
         Ok(text(&output.stderr)?.to_owned())
     };
-    let warned = told(&format!("limits:\n  {LIMIT}\n"))?;
+    let warned = reported(&format!("limits:\n  {LIMIT}\n"))?;
     let expected = "warning: limit PacketsPerIPAddress bans by sources that can be forged (it counts \
                     packets without a handshake): anybody who forges an address has it banned. Put \
                     those you cannot do without on a list under `never-ban`; or let the limit only \
@@ -191,6 +191,6 @@ fn check_says_that_sources_can_be_forged() -> Result<()> {
                     server saw misbehave over an established connection. Against forged floods, a \
                     limit with id total and a `reserve` keeps known clients served without a ban";
     ensure!(warned.lines().any(|line| line == expected), "{warned}");
-    ensure!(!told(GOOD)?.contains("forged"));
+    ensure!(!reported(GOOD)?.contains("forged"));
     Ok(())
 }

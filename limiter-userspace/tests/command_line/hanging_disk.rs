@@ -21,7 +21,7 @@ use testbed::{Disk, Limiter, Pair, SERVER_INTERFACE};
 use crate::{BINARY, pair, pinned::program, text, wait_for};
 
 /// The status must report a hanging save within this time.
-const TOLD: Duration = Duration::from_secs(10);
+const REPORTED: Duration = Duration::from_secs(10);
 
 /// A daemon with its state file on a disk that hangs from the start.
 struct Scene {
@@ -66,7 +66,11 @@ impl Scene {
         let error =
             || -> Result<_> { Ok(scene.limiter.status()?["daemon"]["state"]["error"].to_string()) };
         wait_for(|| Ok(error()?.contains("saving hangs: the disk of the state file ")))?;
-        ensure!(begun.elapsed() < TOLD, "told after {:?}", begun.elapsed());
+        ensure!(
+            begun.elapsed() < REPORTED,
+            "told after {:?}",
+            begun.elapsed()
+        );
         Ok(scene)
     }
 
@@ -93,13 +97,14 @@ fn the_last_resort_works() -> Result<()> {
     let limiter = &scene.limiter;
     limiter.wait_for_log("WARN saving hangs: the disk of the state file ")?;
     let checked = limiter.command(&["status", "--check"]).output()?;
-    let told = text(&checked.stdout)?;
+    let reported = text(&checked.stdout)?;
     ensure!(
-        told.contains("WARNING: the state is not saved: saving hangs: the disk of the state file "),
-        "{told}"
+        reported
+            .contains("WARNING: the state is not saved: saving hangs: the disk of the state file "),
+        "{reported}"
     );
-    let told = limiter.show(&["detach"])?;
-    ensure!(told.contains("every packet passes"), "{told}");
+    let reported = limiter.show(&["detach"])?;
+    ensure!(reported.contains("every packet passes"), "{reported}");
     let former = scene.restart()?;
     scene.disk.thaw()?;
     assert_eq!(waitpid(former, None)?, WaitStatus::Exited(former, 0));

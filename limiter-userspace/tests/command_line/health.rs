@@ -11,10 +11,10 @@ use crate::{BINARY, GOOD, Scene, assert_fails, pair, pinned::Pinned, text, wait_
 /// Checks the line and the code of `limiter status --check`.
 fn assert_health(mut command: Command, code: i32, line: &str) -> Result<()> {
     let output = command.arg("--check").output()?;
-    let told = text(&output.stdout)?;
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    ensure!(told.starts_with(line), "{told}");
-    ensure!(told.lines().count() == 1 && output.stderr.is_empty());
+    let reported = text(&output.stdout)?;
+    assert_eq!(output.status.code(), Some(code), "{reported}");
+    ensure!(reported.starts_with(line), "{reported}");
+    ensure!(reported.lines().count() == 1 && output.stderr.is_empty());
     Ok(())
 }
 
@@ -72,18 +72,18 @@ fn errors_and_warnings_are_json_where_it_is_asked_for() -> Result<()> {
         .output()?;
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    let told = text(&output.stderr)?;
-    let lines: Result<Vec<Value>, _> = told.lines().map(serde_json::from_str).collect();
+    let reported = text(&output.stderr)?;
+    let lines: Result<Vec<Value>, _> = reported.lines().map(serde_json::from_str).collect();
     let lines = lines?;
-    assert_eq!(lines.len(), 2, "{told}");
-    let places: Vec<_> = lines
+    assert_eq!(lines.len(), 2, "{reported}");
+    let locations: Vec<_> = lines
         .iter()
         .map(|line| (&line["line"], &line["column"]))
         .collect();
     assert_eq!(
-        places,
+        locations,
         [(&2.into(), &47.into()), (&3.into(), &1.into())],
-        "{told}"
+        "{reported}"
     );
     for line in &lines {
         assert_eq!(line["level"], "error");
@@ -103,9 +103,9 @@ fn errors_and_warnings_are_json_where_it_is_asked_for() -> Result<()> {
         .args(["check", "--json"])
         .arg(&path)
         .output()?;
-    let told = text(&output.stderr)?;
-    assert!(output.status.success(), "{told}");
-    let first: Value = serde_json::from_str(told.lines().next().unwrap_or_default())?;
+    let reported = text(&output.stderr)?;
+    assert!(output.status.success(), "{reported}");
+    let first: Value = serde_json::from_str(reported.lines().next().unwrap_or_default())?;
     assert_eq!(first["level"], "warning");
     let mut status = Command::new(BINARY);
     status.args([

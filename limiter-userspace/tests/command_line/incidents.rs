@@ -35,15 +35,16 @@ fn send(pair: &Pair, sources: impl Iterator<Item = IpAddr>, count: usize) -> Res
 
 /// Returns the log's events of drops, once there are `count`.
 fn incidents(limiter: &Limiter, count: usize) -> Result<Vec<Value>> {
-    let told = || -> Result<Vec<Value>> {
+    let reported = || -> Result<Vec<Value>> {
         let log = limiter.log()?;
         let lines = log.lines().map(serde_json::from_str::<Value>);
         let mut events = lines.collect::<Result<Vec<_>, _>>()?;
         events.retain(|event| event.get("drops").is_some());
         Ok(events)
     };
-    wait_for(|| Ok(told()?.len() >= count)).with_context(|| limiter.log().unwrap_or_default())?;
-    told()
+    wait_for(|| Ok(reported()?.len() >= count))
+        .with_context(|| limiter.log().unwrap_or_default())?;
+    reported()
 }
 
 /// Lets another source be dropped until the daemon logs both its begin and its end; returns the number of events so

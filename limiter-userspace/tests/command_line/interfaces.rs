@@ -42,12 +42,12 @@ fn another_program_is_named_whatever_the_modes() -> Result<()> {
             GOOD,
             &["-i", SERVER_INTERFACE, "--mode", mode_of_first],
         )?;
-        let told = "server0 already has the XDP program 'limiter' (id …), and an interface runs \
+        let reported = "server0 already has the XDP program 'limiter' (id …), and an interface runs \
                     only one, in any mode: another limiter holds it: `limiter detach` ends it, …, or `bpftool link detach id …` if its pins are gone";
         for mode in ["auto", "native", "generic"] {
             assert_fails(
                 &mut scene.run(&pair.server, &["-i", SERVER_INTERFACE, "--mode", mode]),
-                &[told],
+                &[reported],
             )?;
         }
         let interface = &first.status()?["interfaces"][0];
@@ -142,8 +142,8 @@ fn interfaces_that_come_and_go() -> Result<()> {
             "human",
         ],
     )?;
-    let attached = |place: usize| -> Result<bool> {
-        Ok(limiter.status()?["interfaces"][place]["attached"] == true)
+    let attached = |index: usize| -> Result<bool> {
+        Ok(limiter.status()?["interfaces"][index]["attached"] == true)
     };
     ensure!(attached(0)? && attached(1)?);
     let metric = |name: &str, is: u8| {
@@ -171,12 +171,12 @@ fn interfaces_that_come_and_go() -> Result<()> {
     wait_for(|| attached(1))?;
     let link = pair.server.ip(&["-details", "link", "show", "extra0"])?;
     ensure!(link.contains("xdp"), "{link}");
-    for told in [
+    for reported in [
         "ERROR extra0 has vanished",
         "ERROR server0 has vanished",
         "INFO attached to extra0",
     ] {
-        limiter.wait_for_log(told)?;
+        limiter.wait_for_log(reported)?;
     }
     ensure!(limiter.stop()?.success());
     Ok(())
@@ -271,7 +271,7 @@ fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
         &["--metrics", "off", "--log-format", "human"],
     )?;
     let many: Vec<_> = (0..65).map(|number| format!("eth{number}")).collect();
-    for (interfaces, told) in [
+    for (interfaces, reported) in [
         (
             many.join(", "),
             "65 interfaces are given, but at most 64 can be served",
@@ -285,10 +285,10 @@ fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
         std::fs::write(scene.path("limiter.yaml"), &configuration)?;
         let mut check = pair.server.command(BINARY);
         check.args(["check", "-c"]).arg(scene.path("limiter.yaml"));
-        assert_fails(&mut check, &[told])?;
-        assert_fails(&mut scene.run(&pair.server, &[]), &[told])?;
+        assert_fails(&mut check, &[reported])?;
+        assert_fails(&mut scene.run(&pair.server, &[]), &[reported])?;
         running.configure(&configuration)?;
-        assert_fails(&mut running.command(&["reload"]), &[told])?;
+        assert_fails(&mut running.command(&["reload"]), &[reported])?;
     }
     running.check()
 }

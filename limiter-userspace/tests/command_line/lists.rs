@@ -1,6 +1,6 @@
 //! Lists with feeds that change while the daemon runs; their status in commands and logs.
 
-mod told;
+mod reported;
 
 use std::{
     fs,
@@ -226,9 +226,10 @@ fn a_feed_that_is_refused() -> Result<()> {
         ensure!(feeding.is_blocked(BAD)? && feeding.generation()? == 1);
         let shown = feeding.pinned.limiter.show(&["status"])?;
         let path = path.display();
-        let told = format!("  NOT RENEWED: {path} {refused}; its previous content stays in force");
+        let reported =
+            format!("  NOT RENEWED: {path} {refused}; its previous content stays in force");
         ensure!(
-            shown.lines().any(|line| matches(line, &told))
+            shown.lines().any(|line| matches(line, &reported))
                 && shown.contains("list bad: 1 prefix, "),
             "{shown}"
         );
@@ -279,8 +280,8 @@ fn a_stale_feed_is_dropped() -> Result<()> {
          list",
     )?;
     let shown = feeding.pinned.limiter.show(&["status"])?;
-    let told = "  STALE: … old, and not in force";
-    ensure!(shown.lines().any(|line| matches(line, told)), "{shown}");
+    let reported = "  STALE: … old, and not in force";
+    ensure!(shown.lines().any(|line| matches(line, reported)), "{shown}");
     // A reload treats it as stale, too.
     feeding.pinned.limiter.show(&["reload"])?;
     ensure!(!feeding.is_blocked(BAD)?);
@@ -314,8 +315,8 @@ fn a_stale_feed_is_reported() -> Result<()> {
     feeding.pinned.limiter.show(&["reload"])?;
     feeding.assert_logged(1, "…WARN…list bad: … is stale, …")?;
     let shown = feeding.pinned.limiter.show(&["lists"])?;
-    let told = "STALE: … is 1.04 days old, but in force";
-    ensure!(shown.lines().any(|line| matches(line, told)), "{shown}");
+    let reported = "STALE: … is 1.04 days old, but in force";
+    ensure!(shown.lines().any(|line| matches(line, reported)), "{shown}");
     Ok(())
 }
 

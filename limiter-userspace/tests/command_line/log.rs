@@ -94,19 +94,19 @@ fn refusal(
 
 #[test]
 fn a_refusal_is_part_of_the_log() -> Result<()> {
-    const TOLD: &str = "no interface is named 'eth9'; there are: lo, server0";
+    const REPORTED: &str = "no interface is named 'eth9'; there are: lo, server0";
     let (scene, pair) = (Scene::new()?, pair()?);
     let identity = |file: &fs::Metadata| format!("{}:{}", file.dev(), file.ino());
-    let told = refusal(&scene, &pair, identity)?;
-    assert_eq!(told, format!("<3>{TOLD}\n"));
+    let reported = refusal(&scene, &pair, identity)?;
+    assert_eq!(reported, format!("<3>{REPORTED}\n"));
 
     // `JOURNAL_STREAM` names another stream of the service.
-    let told = refusal(&scene, &pair, |_| "1:2".to_owned())?;
-    let mut event: Value = serde_json::from_str(&told)?;
+    let reported = refusal(&scene, &pair, |_| "1:2".to_owned())?;
+    let mut event: Value = serde_json::from_str(&reported)?;
     ensure!(event["timestamp"].take().is_string());
     assert_eq!(
         event,
-        json!({"timestamp": null, "level": "ERROR", "message": TOLD})
+        json!({"timestamp": null, "level": "ERROR", "message": REPORTED})
     );
     Ok(())
 }

@@ -34,10 +34,10 @@ fn checked(pinned: &Pinned) -> Result<(Option<i32>, String)> {
     Ok((output.status.code(), text(&output.stdout)?.to_owned()))
 }
 
-/// Removes the pins below `place`; returns the files of all former pins.
-fn remove(pinned: &Pinned, place: &str) -> Result<Vec<PathBuf>> {
+/// Removes the pins below `directory`; returns the files of all former pins.
+fn remove(pinned: &Pinned, directory: &str) -> Result<Vec<PathBuf>> {
     let files = pinned.pins.files()?;
-    fs::remove_dir_all(pinned.pins.path().join(place))?;
+    fs::remove_dir_all(pinned.pins.path().join(directory))?;
     Ok(files)
 }
 
@@ -48,21 +48,21 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
     let link = pinned.link()?;
     let version = format!("v{ABI}");
     let mut others = [OTHERWISE, LIMITED].iter().cycle();
-    for place in ["", "interfaces", &version, &format!("{version}/kept")] {
-        let before = remove(&pinned, place)?;
-        let (code, told) = checked(&pinned)?;
-        ensure!(code == Some(CRITICAL), "without {place}: {told}");
+    for directory in ["", "interfaces", &version, &format!("{version}/kept")] {
+        let before = remove(&pinned, directory)?;
+        let (code, reported) = checked(&pinned)?;
+        ensure!(code == Some(CRITICAL), "without {directory}: {reported}");
         ensure!(
-            told.contains(" is gone: the policy in force is no longer pinned"),
-            "{told}"
+            reported.contains(" is gone: the policy in force is no longer pinned"),
+            "{reported}"
         );
         if let Some(other) = others.next() {
             pinned.reload(other)?;
         }
         let after = pinned.pins.files()?;
         ensure!(after.len() == before.len(), "{before:?} became {after:?}");
-        let (_, told) = checked(&pinned)?;
-        ensure!(told.starts_with("LIMITER OK"), "{told}");
+        let (_, reported) = checked(&pinned)?;
+        ensure!(reported.starts_with("LIMITER OK"), "{reported}");
         ensure!(pinned.link()?["id"] == link["id"]);
     }
     // Without a reload, the daemon's own check finds it.
@@ -97,7 +97,7 @@ fn what_is_removed_is_pinned_again() -> Result<()> {
 fn without_a_daemon_lost_pins_are_told() -> Result<()> {
     let mut pinned = Pinned::start(LIMITED)?;
     let version = format!("v{ABI}");
-    for (place, said) in [
+    for (directory, said) in [
         (
             format!("{version}/policies/1/stages"),
             "the pin …/stages/… is gone: every packet may be dropped",
@@ -110,12 +110,12 @@ fn without_a_daemon_lost_pins_are_told() -> Result<()> {
         pinned.limiter.kill()?;
         remove(
             &pinned,
-            &place.replace("/1/", &format!("/{}/", generation(&pinned)?)),
+            &directory.replace("/1/", &format!("/{}/", generation(&pinned)?)),
         )?;
-        let (code, told) = checked(&pinned)?;
-        ensure!(code == Some(CRITICAL), "{said}: {told}");
+        let (code, reported) = checked(&pinned)?;
+        ensure!(code == Some(CRITICAL), "{said}: {reported}");
         for part in said.split('…') {
-            ensure!(told.contains(part), "{told}");
+            ensure!(reported.contains(part), "{reported}");
         }
         pinned.limiter.restart()?;
         let passed = pinned.counted("within_limits")?;

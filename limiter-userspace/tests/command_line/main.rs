@@ -41,10 +41,10 @@ mod patterns;
 mod pinned;
 mod pins;
 mod questions;
-mod refill;
-mod refill_names;
 mod reload;
 mod replaced;
+mod reset;
+mod reset_names;
 mod scope;
 mod service;
 mod sessions;
@@ -128,11 +128,11 @@ impl Scene {
 #[track_caller]
 fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
     let output = command.output().context("cannot run the binary")?;
-    let told = String::from_utf8(output.stderr.clone())?;
-    let lines: Vec<_> = told.lines().collect();
+    let reported = String::from_utf8(output.stderr.clone())?;
+    let lines: Vec<_> = reported.lines().collect();
     ensure!(
         output.status.code() == Some(1),
-        "{command:?} exited with {}: {told}",
+        "{command:?} exited with {}: {reported}",
         output.status
     );
     ensure!(
@@ -141,7 +141,7 @@ fn assert_fails(command: &mut Command, expected: &[&str]) -> Result<()> {
                 .iter()
                 .zip(expected)
                 .all(|(line, pattern)| matches(&message(line), pattern)),
-        "{command:?} said\n{told}instead of\n{}",
+        "{command:?} said\n{reported}instead of\n{}",
         expected.join("\n")
     );
     Ok(())
@@ -167,10 +167,10 @@ fn matches(line: &str, pattern: &str) -> bool {
     let mut last = None;
     for piece in pieces {
         last = Some(piece);
-        let Some(place) = rest.find(piece) else {
+        let Some(position) = rest.find(piece) else {
             return false;
         };
-        rest = &rest[place + piece.len()..];
+        rest = &rest[position + piece.len()..];
     }
     // A pattern that ends in `…` takes any rest.
     rest.is_empty() || last == Some("")
@@ -223,12 +223,12 @@ fn wait_for(mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
 
 /// Returns the daemon's bans.
 fn bans(limiter: &Limiter) -> Result<Vec<Value>> {
-    let answer = limiter.ask(&json!({"bans": {}}))?;
+    let response = limiter.ask(&json!({"bans": {}}))?;
     ensure!(
-        answer["next"].is_null(),
-        "one answer does not have all bans"
+        response["next"].is_null(),
+        "one response does not have all bans"
     );
-    let mut bans = answer["bans"].as_array().context("no bans")?.clone();
+    let mut bans = response["bans"].as_array().context("no bans")?.clone();
     bans.sort_by_key(|ban| ban["prefix"].to_string());
     Ok(bans)
 }

@@ -34,12 +34,12 @@ fn metrics_of_the_limits_and_the_process() -> Result<()> {
     };
     let process = fs::read_dir(format!("/proc/{}/fd", limiter.id()))?;
     let open = u32::try_from(process.count())?;
-    let told = value("process_open_fds")?;
+    let reported = value("process_open_fds")?;
     ensure!(
-        (told - f64::from(open)).abs() <= 3.0,
-        "{told} descriptors, not {open}"
+        (reported - f64::from(open)).abs() <= 3.0,
+        "{reported} descriptors, not {open}"
     );
-    ensure!(told < value("process_max_fds")?);
+    ensure!(reported < value("process_max_fds")?);
     let resident = value("process_resident_memory_bytes")?;
     ensure!(resident > 1e6 && resident < value("process_virtual_memory_bytes")?);
     ensure!(value("process_cpu_seconds_total")? > 0.0);

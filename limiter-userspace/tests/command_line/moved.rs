@@ -65,7 +65,7 @@ fn buckets_of_another_store() -> Result<()> {
     pinned.reload(&configuration("buckets: {store: hash}\n"))?;
     ensure!(pinned.remaining(LIMIT, CLIENT)? == 10);
     let log = pinned.limiter.log()?;
-    ensure!(log.contains("their owner is unknown (buckets: 1)"), "{log}");
+    ensure!(log.contains("their key is unknown (buckets: 1)"), "{log}");
     Ok(())
 }
 

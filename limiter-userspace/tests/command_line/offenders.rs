@@ -41,9 +41,9 @@ fn send(pair: &Pair, sources: &[(&str, usize)]) -> Result<()> {
 /// they are only checked for presence.
 fn rows(limiter: &Limiter, arguments: &[&str]) -> Result<Value> {
     let shown = limiter.show(&[&["offenders", "--json"], arguments].concat())?;
-    let answer: Value = serde_json::from_str(&shown)?;
+    let response: Value = serde_json::from_str(&shown)?;
     let mut rows = Vec::new();
-    for offender in answer["offenders"].as_array().context("a list")? {
+    for offender in response["offenders"].as_array().context("a list")? {
         let ago = |field: &str| offender[field].as_u64().context("an age");
         let (first, last) = (ago("first_drop_ago_ns")?, ago("last_drop_ago_ns")?);
         ensure!(last <= first && first < 60_000_000_000, "{offender}");
@@ -134,11 +134,11 @@ fn those_dropped_most_come_first() -> Result<()> {
         &mut limiter.command(&["offenders", "--limit", "PacketPerIPAddress"]),
         &["unknown limit 'PacketPerIPAddress', did you mean 'PacketsPerIPAddress'?"],
     )?;
-    assert_last_drop_told(&limiter)
+    assert_last_drop_reported(&limiter)
 }
 
 /// Fails unless `limiter explain` reports the last drop of one source, and none for another.
-fn assert_last_drop_told(limiter: &Limiter) -> Result<()> {
+fn assert_last_drop_reported(limiter: &Limiter) -> Result<()> {
     assert_eq!(limiter.explain("10.77.0.4")?["last_drop"], Value::Null);
     assert!(
         !limiter

@@ -1,4 +1,4 @@
-//! `limiter check` warns if a limit would count answers to the host's own queries.
+//! `limiter check` warns if a limit would count replies to the host's own queries.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use crate::{BINARY, Scene, pair, succeed, wait_for};
 /// The name server, in the client's namespace.
 const NAME_SERVER: &str = "10.77.0.2";
 
-/// How many answers the limit passes.
+/// How many replies the limit passes.
 const BURST: usize = 3;
 
-/// How many answers are sent.
-const ANSWERS: usize = 10;
+/// How many replies are sent.
+const REPLIES: usize = 10;
 
 fn configuration(more: &str) -> String {
     format!(
@@ -47,17 +47,20 @@ fn asking(pair: &Pair, from: &str, peer: &str) -> Result<UdpSocket> {
 fn check(pair: &Pair, scene: &Scene, configuration: &str) -> Result<(String, Value)> {
     let file = scene.path("checked.yaml");
     fs::write(&file, configuration)?;
-    let told = |more: &[&str]| -> Result<String> {
+    let reported = |more: &[&str]| -> Result<String> {
         let mut command = pair.server.command(BINARY);
         let output = succeed(command.arg("check").args(more).arg(&file))?;
         Ok(String::from_utf8(output.stdout)?)
     };
-    Ok((told(&[])?, serde_json::from_str(&told(&["--json"])?)?))
+    Ok((
+        reported(&[])?,
+        serde_json::from_str(&reported(&["--json"])?)?,
+    ))
 }
 
 /// Returns an address's reported peers, as `PROTOCOL PORT`.
-fn peers_of(told: &Value, address: &str) -> Vec<String> {
-    let peers = told["counted_peers"].as_array().into_iter().flatten();
+fn peers_of(reported: &Value, address: &str) -> Vec<String> {
+    let peers = reported["counted_peers"].as_array().into_iter().flatten();
     let peers = peers.filter(|peer| peer["address"] == address);
     let shown = peers.map(|peer| {
         format!(
@@ -69,7 +72,7 @@ fn peers_of(told: &Value, address: &str) -> Vec<String> {
     shown.collect()
 }
 
-/// Lets the name server answer one question many times; returns how many answers arrive.
+/// Lets the name server answer one question many times; returns how many replies arrive.
 fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
     let server = pair
         .client
@@ -77,10 +80,10 @@ fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
     socket.send(b"a question")?;
     let (_, asker) = server.recv_from(&mut [0; 64])?;
     let received = pair.received()?;
-    for _ in 0..ANSWERS {
+    for _ in 0..REPLIES {
         server.send_to(b"an answer", asker)?;
     }
-    wait_for(|| Ok(pair.received()? >= received + ANSWERS as u64))?;
+    wait_for(|| Ok(pair.received()? >= received + REPLIES as u64))?;
     let mut arrived = 0;
     while socket.recv(&mut [0; 64]).is_ok() {
         arrived += 1;
@@ -89,7 +92,7 @@ fn answered(pair: &Pair, socket: &UdpSocket) -> Result<usize> {
 }
 
 #[test]
-fn whose_answers_a_limit_counts() -> Result<()> {
+fn whose_replies_a_limit_counts() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
     let own = asking(&pair, "10.77.0.1:0", "10.77.0.2:53")?;
     // A server that connects a UDP socket to its client, from its service port.
@@ -101,13 +104,13 @@ fn whose_answers_a_limit_counts() -> Result<()> {
     })?;
     let _client = asking(&pair, "10.77.0.1:5000", "10.77.0.2:40000")?;
 
-    let (told, json) = check(&pair, &scene, &configuration(""))?;
+    let (reported, json) = check(&pair, &scene, &configuration(""))?;
     ensure!(
-        told.contains("limits count the answers of the hosts that this host asks:\n"),
-        "{told}"
+        reported.contains("limits count the replies of the hosts that this host asks:\n"),
+        "{reported}"
     );
     let line = "  10.77.0.2 (udp port 53): Own {burst: 3, count: 1, period: 1h} in packets\n";
-    ensure!(told.contains(line), "{told}");
+    ensure!(reported.contains(line), "{reported}");
     assert_eq!(peers_of(&json, NAME_SERVER), ["udp 53"]);
     let excluding = configuration(", exclude: 10.77.0.2");
     for spared in [
@@ -115,8 +118,8 @@ fn whose_answers_a_limit_counts() -> Result<()> {
         configuration(", mode: observe"),
         configuration(", match: {destination-port: 53}"),
     ] {
-        let (told, json) = check(&pair, &scene, &spared)?;
-        ensure!(!told.contains(NAME_SERVER), "{told}");
+        let (reported, json) = check(&pair, &scene, &spared)?;
+        ensure!(!reported.contains(NAME_SERVER), "{reported}");
         ensure!(peers_of(&json, NAME_SERVER).is_empty(), "{json}");
     }
 
@@ -127,7 +130,7 @@ fn whose_answers_a_limit_counts() -> Result<()> {
     ensure!(answered(&pair, &own)? <= BURST);
     limiter.configure(&excluding)?;
     limiter.show(&["reload"])?;
-    assert_eq!(answered(&pair, &own)?, ANSWERS);
+    assert_eq!(answered(&pair, &own)?, REPLIES);
     limiter.stop()?;
     Ok(())
 }
@@ -138,16 +141,17 @@ fn many_peers_take_few_lines() -> Result<()> {
     let peers =
         (1..=30).map(|last| asking(&pair, "10.77.0.1:0", &format!("10.77.0.{}:123", last + 1)));
     let _sockets = peers.collect::<Result<Vec<_>>>()?;
-    let (told, json) = check(&pair, &scene, &configuration(""))?;
+    let (reported, json) = check(&pair, &scene, &configuration(""))?;
     // The host's own name servers are included.
     let counted = json["counted_peers"].as_array().context("no peers")?.len();
     ensure!(counted >= 30, "{json}");
     ensure!(
-        told.contains(&format!("  and {} more\n", counted - 10)),
-        "{told}"
+        reported.contains(&format!("  and {} more\n", counted - 10)),
+        "{reported}"
     );
     assert_eq!(
-        told.lines()
+        reported
+            .lines()
             .filter(|line| line.contains(" (udp port "))
             .count(),
         10
@@ -170,8 +174,8 @@ fn by_tcp_where_the_policy_says_so() -> Result<()> {
     let _own = (connect(&pair.server, "10.77.0.2:443")?, remote.accept()?);
     let _client = (connect(&pair.client, "10.77.0.1:80")?, served.accept()?);
     let limited = format!("own-connections: limit\n{}", configuration(""));
-    let (told, json) = check(&pair, &scene, &limited)?;
-    assert_eq!(peers_of(&json, NAME_SERVER), ["tcp 443"], "{told}");
+    let (reported, json) = check(&pair, &scene, &limited)?;
+    assert_eq!(peers_of(&json, NAME_SERVER), ["tcp 443"], "{reported}");
     let (_, json) = check(&pair, &scene, &configuration(""))?;
     assert_eq!(peers_of(&json, NAME_SERVER), [""; 0]);
     Ok(())

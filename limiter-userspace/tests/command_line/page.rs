@@ -49,15 +49,15 @@ fn send(pair: &Pair, sources: &[&str], count: usize) -> Result<()> {
 
 /// Returns the head and the body of the response to a request. Each of `fields` ends in a line end.
 fn request(namespace: &Namespace, line: &str, fields: &str) -> Result<(String, String)> {
-    let answer = namespace.enter(|| {
+    let response = namespace.enter(|| {
         let mut stream = TcpStream::connect(PAGE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "{line} HTTP/1.1\r\n{fields}\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
     })?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
+    let (head, body) = response.split_once("\r\n\r\n").context("no head")?;
     Ok((head.to_ascii_lowercase(), body.to_owned()))
 }
 
@@ -136,8 +136,8 @@ fn a_visitor_sees_who_is_dropped_and_why() -> Result<()> {
     ensure!(page.contains("<a href=\"/explain?address=10.77.0.2\">"));
 
     let explained = words(&get(&pair.server, "/explain?address=10.77.0.2")?);
-    let told = limiter.show(&["explain", "10.77.0.2"])?;
-    let headline = told.lines().next().context("a headline")?;
+    let reported = limiter.show(&["explain", "10.77.0.2"])?;
+    let headline = reported.lines().next().context("a headline")?;
     let (fate, _) = headline.split_once(", for ").context("a time")?;
     ensure!(explained.contains(fate), "{explained}\nhas not\n{fate}");
 
@@ -241,7 +241,7 @@ fn the_numbers_of_each_second_and_their_history() -> Result<()> {
     let event: Value = serde_json::from_str(&event)?;
     ensure!(event["packets"]["over_limit"] == 100, "{event}");
 
-    // With sixteen streams open, a new client takes the place of the oldest.
+    // With sixteen streams open, a new client takes the slot of the oldest.
     pair.server.enter(|| {
         let watch = || -> Result<TcpStream> {
             let mut stream = TcpStream::connect(PAGE)?;
@@ -302,8 +302,8 @@ fn only_those_who_know_its_name_and_only_to_look() -> Result<()> {
         ("GET /offenders?from=18446744073709551615", HOST, "200"),
         ("GET /bans?position=4294967295&skip=9", HOST, "200"),
     ] {
-        let told = status(line, fields).with_context(|| format!("{line} {fields}"))?;
-        ensure!(told == expected, "{line} {fields}: {told}");
+        let reported = status(line, fields).with_context(|| format!("{line} {fields}"))?;
+        ensure!(reported == expected, "{line} {fields}: {reported}");
     }
     for path in ["/", "/page.js", "/events2", "/history?window=day"] {
         let (head, _) = request(&pair.server, &format!("GET {path}"), HOST)?;
@@ -363,7 +363,7 @@ fn a_socket_is_for_root_and_a_group() -> Result<()> {
     // Another daemon does not replace the socket.
     let scene = Scene::new()?;
     std::fs::write(scene.path("limiter.yaml"), &configuration)?;
-    let taken = "cannot show the page on …: address in use; choose another place with `page: \
+    let taken = "cannot show the page on …: address in use; choose another address with `page: \
                  {listen: …}`, or switch it off with `page: off`";
     assert_fails(&mut scene.run(&pair.server, &["-i", "lo"]), &[taken])?;
     ensure!(of_socket(&socket, 0)?.contains("All is well."));
@@ -381,8 +381,8 @@ fn there_is_none_unless_it_is_asked_for() -> Result<()> {
         ensure!(!connects()?, "{section}");
         ensure!(limiter.status()?["daemon"]["page"].is_null());
         limiter.configure(&format!("page: on\n{GOOD}"))?;
-        let told = limiter.show(&["reload"])?;
-        ensure!(told.contains("page"), "{told}");
+        let reported = limiter.show(&["reload"])?;
+        ensure!(reported.contains("page"), "{reported}");
         ensure!(!connects()?, "only a restart changes it");
         limiter.stop()?;
     }
@@ -394,7 +394,7 @@ fn there_is_none_unless_it_is_asked_for() -> Result<()> {
     let scene = Scene::new()?;
     std::fs::write(scene.path("limiter.yaml"), format!("page: on\n{GOOD}"))?;
     let taken = "cannot show the page on 127.0.0.1:9471: Address already in use (os error \
-                 98); choose another place with `page: {listen: …}`, or switch it off with `page: \
+                 98); choose another address with `page: {listen: …}`, or switch it off with `page: \
                  off`";
     assert_fails(&mut scene.run(&pair.server, &["-i", "lo"]), &[taken])?;
     limiter.stop()?;

@@ -207,11 +207,11 @@ fn those_that_cannot_be_limited_are_passed_over_unless_they_are_named() -> Resul
         ("vnet1", "no frame would be limited on vnet1"),
         ("vnet4", "frames that arrive on vnet4 arrive on vnet3, too"),
     ] {
-        let told = format!("{interface} is passed over, though a pattern selects it: {reason}");
-        for place in [&shown, &log, &checked] {
-            ensure!(place.contains(&told), "{told}: {place}");
+        let reported = format!("{interface} is passed over, though a pattern selects it: {reason}");
+        for output in [&shown, &log, &checked] {
+            ensure!(output.contains(&reported), "{reported}: {output}");
         }
-        ensure!(log.matches(&told).count() == 1, "{log}");
+        ensure!(log.matches(&reported).count() == 1, "{log}");
         // No program is allowed below a device that has one: vnet4 is such a device.
         let named = scene.run(server, &["-i", interface]).output()?;
         ensure!(!named.status.success(), "{interface} is limited");
@@ -246,11 +246,11 @@ fn of_too_many_interfaces_the_last_wait_for_room() -> Result<()> {
         add(name)?;
         limiter.wait_for_log(name)?;
     }
-    let told = "vnet2 is passed over, though a pattern selects it: no room to limit vnet2: \
+    let reported = "vnet2 is passed over, though a pattern selects it: no room to limit vnet2: \
                 at most 64 interfaces are limited at a time";
-    limiter.wait_for_log(told)?;
+    limiter.wait_for_log(reported)?;
     ensure!(limited(&limiter)? == ["vnet0", "vnet1"]);
-    ensure!(limiter.show(&["status"])?.contains(told));
+    ensure!(limiter.show(&["status"])?.contains(reported));
     assert_metric(server, r#"limiter_interface_attached{interface="vnet2"} 0"#)?;
     // A reload changes nothing.
     limiter.show(&["reload"])?;

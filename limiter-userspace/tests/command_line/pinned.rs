@@ -116,8 +116,8 @@ pub(crate) fn send(pair: &Pair, source: &str, packets: usize) -> Result<()> {
 
 /// Returns the id of the XDP program on an interface.
 pub(crate) fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
-    let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
-    let links: Value = serde_json::from_str(&told)?;
+    let reported = namespace.ip(&["-json", "-details", "link", "show", interface])?;
+    let links: Value = serde_json::from_str(&reported)?;
     Ok(links[0]["xdp"]["prog"]["id"].as_u64())
 }
 
@@ -126,19 +126,19 @@ pub(crate) fn metrics(namespace: &Namespace) -> Result<String> {
     namespace.enter(|| {
         let mut stream = TcpStream::connect(METRICS)?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
     })
 }
 
 /// Fails unless `line` soon appears in the metrics, which are renewed once a second.
 #[track_caller]
 pub(crate) fn assert_metric(namespace: &Namespace, line: &str) -> Result<()> {
-    let mut told = String::new();
+    let mut reported = String::new();
     wait_for(|| {
-        told = metrics(namespace)?;
-        Ok(told.lines().any(|got| got == line))
+        reported = metrics(namespace)?;
+        Ok(reported.lines().any(|got| got == line))
     })
-    .with_context(|| format!("{line} is not in\n{told}"))
+    .with_context(|| format!("{line} is not in\n{reported}"))
 }

@@ -77,18 +77,18 @@ fn detach_with_and_without_a_daemon() -> Result<()> {
     pinned.limiter.kill()?;
     ensure!(program(&pinned.pair.server, SERVER_INTERFACE)?.is_some());
     let detached = succeed(&mut pinned.with_pins("detach"))?;
-    let told = text(&detached.stdout)?;
+    let reported = text(&detached.stdout)?;
     ensure!(
-        told.starts_with("detached: removed the pins in ") && told.lines().count() == 1,
-        "{told}"
+        reported.starts_with("detached: removed the pins in ") && reported.lines().count() == 1,
+        "{reported}"
     );
     pinned.assert_detached()?;
 
     let detached = succeed(&mut pinned.with_pins("detach"))?;
-    let told = text(&detached.stdout)?;
+    let reported = text(&detached.stdout)?;
     ensure!(
-        told.starts_with("no daemon is running, and nothing is pinned in "),
-        "{told}"
+        reported.starts_with("no daemon is running, and nothing is pinned in "),
+        "{reported}"
     );
     Ok(())
 }
@@ -235,7 +235,7 @@ fn another_versions_program_is_taken_over() -> Result<()> {
     let log = pinned.limiter.log()?;
     let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
     ensure!(
-        matches!(warnings[..], [told] if told.contains("the pins of ABI v0, of buckets, ")),
+        matches!(warnings[..], [reported] if reported.contains("the pins of ABI v0, of buckets, ")),
         "{log}"
     );
     let taken_over = pinned.link()?;

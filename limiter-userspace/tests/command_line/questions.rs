@@ -39,12 +39,12 @@ fn explained(command: &mut Command, arguments: &[&str]) -> Result<Vec<Value>> {
     let output = succeed(command.args([CLIENT, "--json"]).args(arguments))?;
     let explanation: Value = serde_json::from_str(text(&output.stdout)?)?;
     let limits = explanation["limits"].as_array().context("no limits")?;
-    let told = limits
+    let reported = limits
         .iter()
         .map(|limit| json!([limit["limit"], limit["id"], limit["remaining"]]));
-    let mut told: Vec<_> = told.collect();
-    told.sort_by_key(ToString::to_string);
-    Ok(told)
+    let mut reported: Vec<_> = reported.collect();
+    reported.sort_by_key(ToString::to_string);
+    Ok(reported)
 }
 
 /// Fails unless `explain` names the zones and questions, from the daemon and from the pins.
@@ -74,9 +74,9 @@ fn assert_named(pinned: &Pinned) -> Result<()> {
         // An address alone has no question.
         (&[], None, None),
     ] {
-        let told = explained(&mut pinned.with_pins("explain"), arguments)?;
+        let reported = explained(&mut pinned.with_pins("explain"), arguments)?;
         let expected: Vec<Value> = questions.into_iter().chain(zones).collect();
-        ensure!(told == expected, "{arguments:?}: {told:?}");
+        ensure!(reported == expected, "{arguments:?}: {reported:?}");
     }
     Ok(())
 }
@@ -102,13 +102,13 @@ fn explain_names_domains_and_what_is_of_a_source_and_a_name() -> Result<()> {
             ("b.c.ck", "b.c.ck", [8, 4]),
             ("c.ck", "c.ck", [9, 5]),
         ] {
-            let told = explained(&mut pinned.with_pins("explain"), &["--dns-name", name])?;
+            let reported = explained(&mut pinned.with_pins("explain"), &["--dns-name", name])?;
             let pair = format!("{CLIENT}, {domain}");
             let expected = [
                 json!(["Domains", domain, left[0]]),
                 json!(["Pairs", pair, left[1]]),
             ];
-            ensure!(told == expected, "{daemon}, {name}: {told:?}");
+            ensure!(reported == expected, "{daemon}, {name}: {reported:?}");
         }
         if daemon == "asked" {
             pinned.limiter.kill()?;
@@ -132,11 +132,12 @@ fn held(pinned: &Pinned, name: &str) -> Result<Vec<Value>> {
     let output = succeed(command.args([CLIENT, "--json", "--dns-name", name]))?;
     let explanation: Value = serde_json::from_str(text(&output.stdout)?)?;
     let limits = explanation["limits"].as_array().context("no limits")?;
-    let told = limits.iter();
-    let told = told.map(|limit| json!([limit["limit"], limit["source"], limit["remaining"]]));
-    let mut told: Vec<_> = told.collect();
-    told.sort_by_key(ToString::to_string);
-    Ok(told)
+    let reported = limits.iter();
+    let reported =
+        reported.map(|limit| json!([limit["limit"], limit["source"], limit["remaining"]]));
+    let mut reported: Vec<_> = reported.collect();
+    reported.sort_by_key(ToString::to_string);
+    Ok(reported)
 }
 
 #[test]

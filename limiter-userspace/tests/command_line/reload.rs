@@ -141,17 +141,17 @@ fn another_strategy_begins_anew() -> Result<()> {
     pinned
         .limiter
         .configure(&configuration("sliding-window-counter", 12))?;
-    let told = pinned.limiter.show(&["reload"])?;
+    let reported = pinned.limiter.show(&["reload"])?;
     let log = pinned.limiter.log()?;
     for limit in ["PacketsPerIPAddress", "PacketsPerIPAddress#2"] {
         let line = format!(
             "the strategy of {limit} has changed: its buckets begin anew, and earlier counts are \
              forgotten"
         );
-        ensure!(told.contains(&format!("{line}\n")), "{told}");
+        ensure!(reported.contains(&format!("{line}\n")), "{reported}");
         ensure!(log.contains(&format!("WARN {line}")), "{log}");
     }
-    ensure!(!told.contains("PacketsPerIPv4Range"), "{told}");
+    ensure!(!reported.contains("PacketsPerIPv4Range"), "{reported}");
     remaining(&pinned, [12, 24, 26])?;
     pinned.send(CLIENT, 5)?;
     remaining(&pinned, [7, 19, 21])
@@ -254,7 +254,7 @@ fn an_interface_that_refuses() -> Result<()> {
 }
 
 #[test]
-fn the_answer_in_json() -> Result<()> {
+fn the_response_in_json() -> Result<()> {
     let pinned = Pinned::start(GOOD)?;
     let output = succeed(&mut pinned.limiter.command(&["reload", "--json"]))?;
     let reloaded: Value = serde_json::from_slice(&output.stdout)?;
@@ -295,9 +295,9 @@ fn many_at_once() -> Result<()> {
         .collect::<Result<_>>()?;
     pinned.limiter.signal(Signal::SIGCONT)?;
     for mut stream in asked {
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        ensure!(answer.contains("{\"ok\":"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        ensure!(response.contains("{\"ok\":"), "{response}");
     }
     let reloads = generation()? - before;
     ensure!((1..10).contains(&reloads), "{reloads} reloads");
@@ -314,12 +314,12 @@ fn without_descriptors() -> Result<()> {
     };
     // Open descriptors stay open.
     limit("8")?;
-    let told = [
+    let reported = [
         "the daemon needs to open more files than it may (RLIMIT_NOFILE is 8): raise LimitNOFILE in its \
          unit, or enter `prlimit --pid=… --nofile=16384`",
     ];
     let begun = Instant::now();
-    assert_fails(&mut pinned.limiter.command(&["reload"]), &told)?;
+    assert_fails(&mut pinned.limiter.command(&["reload"]), &reported)?;
     let took = begun.elapsed();
     ensure!(took < Duration::from_secs(10), "it took {took:?}");
     limit("16384")?;
@@ -367,13 +367,17 @@ fn interfaces_are_added_and_removed() -> Result<()> {
     ensure!(has_program("extra0")? && !has_program("server0")?);
     reload(&limiter, &on("extra0, extra1"))?;
     ensure!(has_program("extra0")? && has_program("extra1")?);
-    let mut told = String::new();
+    let mut reported = String::new();
     wait_for(|| {
-        told = metrics(&pair.server)?;
-        Ok(!told.contains(r#"interface="server0""#) && told.contains(r#"interface="extra1""#))
+        reported = metrics(&pair.server)?;
+        Ok(!reported.contains(r#"interface="server0""#)
+            && reported.contains(r#"interface="extra1""#))
     })
-    .with_context(|| told.clone())?;
-    ensure!(!told.contains(r#"reason="within_limits"} 3"#), "{told}");
+    .with_context(|| reported.clone())?;
+    ensure!(
+        !reported.contains(r#"reason="within_limits"} 3"#),
+        "{reported}"
+    );
     Ok(())
 }
 
@@ -392,8 +396,8 @@ fn a_budget_of_an_interface_goes_with_it() -> Result<()> {
             )
         };
         let limiter = start(&pair, &on("server0"))?;
-        let remaining = |place: usize| -> Result<Value> {
-            Ok(limiter.explain(CLIENT)?["limits"][place].clone())
+        let remaining = |index: usize| -> Result<Value> {
+            Ok(limiter.explain(CLIENT)?["limits"][index].clone())
         };
         send(&pair, CLIENT, 3)?;
         wait_for(|| Ok(remaining(0)?["remaining"] == 7))?;
@@ -484,15 +488,15 @@ fn what_takes_a_restart() -> Result<()> {
     pinned
         .limiter
         .configure(&format!("mode: generic\nstate: kept\n{GOOD}"))?;
-    let told = pinned.limiter.show(&["reload"])?;
+    let reported = pinned.limiter.show(&["reload"])?;
     for line in [
         "only a restart changes `mode`: native on server0 → generic",
         "only a restart changes `state`: none → …",
     ] {
-        let mut lines = told.lines();
+        let mut lines = reported.lines();
         ensure!(
             lines.any(|found| crate::matches(found, line)),
-            "{line} is not in\n{told}"
+            "{line} is not in\n{reported}"
         );
     }
     let status = pinned.limiter.status()?;

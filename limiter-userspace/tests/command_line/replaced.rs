@@ -64,7 +64,7 @@ impl Scene {
         Ok(())
     }
 
-    fn assert_told(&self, expected: &[&str]) -> Result<()> {
+    fn assert_reported(&self, expected: &[&str]) -> Result<()> {
         let mut expected = expected.iter();
         expected.try_for_each(|expected| self.limiter.wait_for_log(expected))
     }
@@ -84,7 +84,7 @@ fn a_name_that_another_interface_gets() -> Result<()> {
             .server
             .ip_batch("link set wan0 name old0\nlink add wan0 type veth\n")?;
         scene.assert_followed(Some((&scene.server, "old0")))?;
-        scene.assert_told(&[
+        scene.assert_reported(&[
             "wan0 is another interface now",
             "detached from old0, which had the name wan0 before",
         ])?;
@@ -130,8 +130,8 @@ fn an_index_that_another_interface_gets() -> Result<()> {
         let scene = Scene::start(is_pinned)?;
         let elsewhere = Namespace::new()?;
         let path = elsewhere.path();
-        let told = scene.server.ip(&["-json", "link", "show", "wan0"])?;
-        let index = serde_json::from_str::<Value>(&told)?[0]["ifindex"].to_string();
+        let reported = scene.server.ip(&["-json", "link", "show", "wan0"])?;
+        let index = serde_json::from_str::<Value>(&reported)?[0]["ifindex"].to_string();
         scene.server.ip_batch(&format!(
             "link set wan0 netns {path}\nlink add wan0 index {index} type veth\n"
         ))?;
@@ -150,7 +150,7 @@ fn a_renamed_interface_is_limited_until_another_has_its_name() -> Result<()> {
         wait_for(|| Ok(scene.status()?["renamed"] == "old0"))?;
         ensure!(scene.program("old0")? == first);
         ensure!(scene.status()?["attached"] == true);
-        scene.assert_told(&["wan0 is called old0 now"])?;
+        scene.assert_reported(&["wan0 is called old0 now"])?;
         let shown = scene.limiter.show(&["status"])?;
         ensure!(
             shown.contains("wan0: attached in native mode since "),
@@ -198,9 +198,9 @@ fn two_interfaces_that_change_names() -> Result<()> {
     // However the daemon observes the renames, both interfaces end up with a program, and no program is left over.
     wait_for(|| {
         let both = limiter.status()?["interfaces"].clone();
-        let is_well = |place: usize, name: &str| {
-            both[place]["attached"] == true
-                && both[place]["renamed"].is_null()
+        let is_well = |index: usize, name: &str| {
+            both[index]["attached"] == true
+                && both[index]["renamed"].is_null()
                 && both
                     .as_array()
                     .is_some_and(|all| all.iter().any(|one| one["name"] == name))

@@ -37,10 +37,10 @@ impl Manager {
     /// Discards the notifications received so far; returns how many there were.
     pub(crate) fn forget(&self) -> Result<usize> {
         self.0.set_nonblocking(true)?;
-        let told = (0..).take_while(|_| self.0.recv(&mut [0; 1024]).is_ok());
-        let told = told.count();
+        let reported = (0..).take_while(|_| self.0.recv(&mut [0; 1024]).is_ok());
+        let reported = reported.count();
         self.0.set_nonblocking(false)?;
-        Ok(told)
+        Ok(reported)
     }
 
     pub(crate) fn next(&self) -> Result<String> {
@@ -79,7 +79,7 @@ fn the_service_manager_is_told() -> Result<()> {
     loop {
         match manager.next()?.as_str() {
             "WATCHDOG=1\n" => {}
-            told => break assert_eq!(told, "STOPPING=1\n"),
+            reported => break assert_eq!(reported, "STOPPING=1\n"),
         }
     }
     ensure!(child.wait()?.success());

@@ -165,8 +165,8 @@ impl Connection {
 }
 
 fn refused(limiter: &Limiter, whom: &str, why: &str) -> Result<()> {
-    let told = format!("{whom} is not banned: {why}; --force bans it all the same");
-    assert_fails(&mut limiter.command(&["ban", whom]), &[&told])
+    let reported = format!("{whom} is not banned: {why}; --force bans it all the same");
+    assert_fails(&mut limiter.command(&["ban", whom]), &[&reported])
 }
 
 /// Bans, and lifts the ban at once.
@@ -300,9 +300,9 @@ fn the_session_above_a_command_is_known() -> Result<()> {
         // The shell stays as the parent, as sudo's parent does.
         .args(["-c", "env -u SSH_CONNECTION \"$@\"; exit $?", "sh"])
         .args(arguments);
-    let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
+    let reported = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
                 the same";
-    assert_fails(&mut shell, &[told])
+    assert_fails(&mut shell, &[reported])
 }
 
 /// A daemon that was started from a shell protects that shell's session against every client's bans.
@@ -335,10 +335,10 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
         Ok(assert_metric(&pair.server, &none).is_err())
     })?;
     ensure!(banned(&limiter)?.is_empty());
-    let told = format!(
+    let reported = format!(
         "the guard cannot find the addresses that it must spare, so no source is banned automatically: {why}"
     );
-    limiter.wait_for_log(&told)?;
+    limiter.wait_for_log(&reported)?;
     assert_metric(&pair.server, "limiter_guard_blind 1")?;
     let shown = limiter.show(&["status"])?;
     ensure!(shown.contains("GUARD BLIND since "), "{shown}");
@@ -361,7 +361,7 @@ fn what_cannot_be_known_bans_nobody() -> Result<()> {
 
 /// Manual bans use the last result for a while.
 #[test]
-fn the_last_answer_is_kept_for_bans_by_hand() -> Result<()> {
+fn the_last_result_is_kept_for_bans_by_hand() -> Result<()> {
     let (machine, pair) = (Machine::new()?, pair()?);
     machine.log_in(1, PEER)?;
     let _ssh = Connection::new(&pair, "10.77.0.1:22")?;
@@ -413,7 +413,7 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     // By now the daemon has opened its own descriptors.
     wait_for(|| Ok(limiter.status()?["daemon"]["guard"]["answered_at"].is_string()))?;
     limit_descriptors(&limiter, lowest_free(&limiter)?)?;
-    let told = wait_for(|| {
+    let reported = wait_for(|| {
         flood(&pair, GATEWAY)?;
         flood(&pair, OTHER)?;
         Ok(limiter.log()?.contains("does not ban 10.77.0.254 for "))
@@ -421,7 +421,7 @@ fn without_a_free_descriptor_the_gateway_is_not_banned() -> Result<()> {
     limit_descriptors(&limiter, 512)?;
     let found = banned(&limiter)?;
     ensure!(!found.contains(&"10.77.0.254/32".to_owned()), "{found:?}");
-    told?;
+    reported?;
     // The guard has reserved descriptors: other sources are banned as before.
     wait_for(|| Ok(banned(&limiter)? == ["10.77.0.9/32"]))
 }
@@ -442,13 +442,13 @@ fn while_the_kernel_cannot_be_asked_the_gateway_is_not_banned() -> Result<()> {
     limit_descriptors(&limiter, 3)?;
     let why = "the guard cannot find the addresses that it must spare, so no source is banned automatically: the \
                kernel has not listed the addresses within 10s";
-    let told = limiter.wait_for_log(why);
+    let reported = limiter.wait_for_log(why);
     flood(&pair, GATEWAY)?;
     flood(&pair, OTHER)?;
     thread::sleep(Duration::from_secs(3));
     let log = limiter.log()?;
     limit_descriptors(&limiter, 512)?;
-    told?;
+    reported?;
     ensure!(
         !log.contains(CAN_TELL) && !log.contains("PacketsPerIPAddress bans "),
         "{log}"
@@ -479,18 +479,18 @@ fn check_warns_of_those_who_have_logged_in() -> Result<()> {
     };
     ensure!(!warnings(&pair.server)?.contains("SSH peer"));
     machine.log_in(1, PEER)?;
-    let told = warnings(&pair.server)?;
+    let reported = warnings(&pair.server)?;
     ensure!(
-        told.contains("would hold the SSH peer 10.77.0.2 to "),
-        "{told}"
+        reported.contains("would hold the SSH peer 10.77.0.2 to "),
+        "{reported}"
     );
     machine.break_sessions(true)?;
-    let told = warnings(&pair.server)?;
+    let reported = warnings(&pair.server)?;
     ensure!(
-        told.contains(
+        reported.contains(
             "warning: cannot tell who must not be locked out: cannot read /run/systemd/sessions: "
         ),
-        "{told}"
+        "{reported}"
     );
     Ok(())
 }

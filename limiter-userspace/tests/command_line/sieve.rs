@@ -68,10 +68,10 @@ fn top(pinned: &Pinned) -> Result<Value> {
     let mut command = pinned.limiter.command(&["top", "--json"]);
     let mut top = command.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
-    let told = BufReader::new(top.stdout.take().context("no stdout")?).read_line(&mut line);
+    let reported = BufReader::new(top.stdout.take().context("no stdout")?).read_line(&mut line);
     // The reader has closed the pipe, so the command ends.
     ensure!(top.wait()?.success());
-    told?;
+    reported?;
     let document: Value = serde_json::from_str(&line)?;
     Ok(document["offenders"][0].clone())
 }
@@ -234,7 +234,7 @@ ip-rep:
     let shown = pinned.limiter.show(&["stats", "--flat"])?;
     let line = format!("limiter.sieve.main.use.*.iprep.packets {dropped}");
     ensure!(
-        shown.lines().any(|told| told == line),
+        shown.lines().any(|reported| reported == line),
         "{line} is not in\n{shown}"
     );
     Ok(())
@@ -274,9 +274,13 @@ fn a_sieve_says_nothing_of_sources_it_never_scores() -> Result<()> {
         "lists: [{{name: busy, cidr: {BUSY}}}, {{name: them, cidr: 192.0.2.0/24}}]\n\
          block: them\n{excluding}"
     ))?;
-    for (address, is_told) in [(BUSY, false), ("192.0.2.1", false), (QUIET, true)] {
+    for (address, is_reported) in [(BUSY, false), ("192.0.2.1", false), (QUIET, true)] {
         let shown = pinned.limiter.show(&["explain", address])?;
-        assert_eq!(shown.contains("main does not know it"), is_told, "{shown}");
+        assert_eq!(
+            shown.contains("main does not know it"),
+            is_reported,
+            "{shown}"
+        );
     }
     Ok(())
 }
@@ -319,9 +323,9 @@ fn scores_survive_reloads_and_restarts() -> Result<()> {
         command
     };
     let output = command(&["main", "--json"]).output()?;
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    assert_eq!(entries(&told), known);
-    assert_eq!(told[0]["uses"][0]["percent"], Value::Null);
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(entries(&reported), known);
+    assert_eq!(reported[0]["uses"][0]["percent"], Value::Null);
     assert_fails(
         &mut command(&["mian"]),
         &["unknown sieve 'mian', did you mean 'main'?"],
@@ -371,9 +375,9 @@ fn scores_are_in_the_state_file() -> Result<()> {
     pinned.limiter.terminate()?;
     succeed(&mut pinned.with_pins("detach"))?;
     pinned.restart_with(&[])?;
-    let told = sieves(&pinned, Some("main"))?;
-    assert_eq!(entries(&told), known);
-    assert_eq!(told[0]["lists"][1]["busiest"][0]["id"], BUSY);
+    let reported = sieves(&pinned, Some("main"))?;
+    assert_eq!(entries(&reported), known);
+    assert_eq!(reported[0]["lists"][1]["busiest"][0]["id"], BUSY);
     let log = pinned.limiter.log()?;
     ensure!(
         log.contains("the sieve main has its saved addresses again (addresses: 2)"),
@@ -404,7 +408,7 @@ ip-rep: [{name: main, buckets: 2, size: 4}]
         "limiter.sieve.main.use.All.arrived.packets 5",
     ] {
         ensure!(
-            shown.lines().any(|told| told == line),
+            shown.lines().any(|reported| reported == line),
             "{line} is not in\n{shown}"
         );
     }
@@ -418,10 +422,10 @@ ip-rep: [{name: main, buckets: 2, size: 4}]
     ] {
         assert_metric(server, line)?;
     }
-    let told = metrics(server)?;
+    let reported = metrics(server)?;
     ensure!(
-        told.contains(r#"limiter_sieve_pressure{sieve="main",use="All"} "#),
-        "{told}"
+        reported.contains(r#"limiter_sieve_pressure{sieve="main",use="All"} "#),
+        "{reported}"
     );
     Ok(())
 }

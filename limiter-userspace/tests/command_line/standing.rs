@@ -68,8 +68,8 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ensure!(text.contains("10.77.0.9 is unknown: it came on"), "{text}");
     // The source must leave five tokens, and only five are left.
     ensure!(text.contains("  5 ✗  "), "{text}");
-    let told = "All: unknown sources must leave 5, 5 are left: a packet passes in ";
-    ensure!(text.contains(told), "{text}");
+    let reported = "All: unknown sources must leave 5, 5 are left: a packet passes in ";
+    ensure!(text.contains(reported), "{text}");
 
     let explanation = limiter.explain(KNOWN)?;
     ensure!(explanation["standing"]["why"] == "list", "{explanation:#}");
@@ -77,13 +77,13 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     let passes = json!({"tokens": 0, "passes": true, "retry_in_ns": 0});
     ensure!(limits[0]["reserve"] == passes, "{explanation:#}");
     let text = limiter.show(&["explain", KNOWN])?;
-    for told in [
+    for reported in [
         "  0 ✓  ",
         "10.77.0.2 is proven: it is on a list of proven sources",
         "All: proven sources may use the whole bucket, 5 are left: a packet passes now",
         "OfStrangers does not count proven sources",
     ] {
-        ensure!(text.contains(told), "{text}");
+        ensure!(text.contains(reported), "{text}");
     }
 
     send(&pair, KNOWN, 7)?;
@@ -103,13 +103,16 @@ fn what_each_standing_gets_is_seen() -> Result<()> {
     ] {
         assert_metric(&pair.server, line)?;
     }
-    let told = metrics(&pair.server)?;
-    let age = told.lines().find_map(|line| {
+    let reported = metrics(&pair.server)?;
+    let age = reported.lines().find_map(|line| {
         let age = line.strip_prefix("limiter_known_sources_age_seconds ")?;
         age.parse::<f64>().ok()
     });
     // The packet was counted within ten seconds, and the text is at most two seconds older.
-    ensure!(age.is_some_and(|age| (0.0..12.0).contains(&age)), "{told}");
+    ensure!(
+        age.is_some_and(|age| (0.0..12.0).contains(&age)),
+        "{reported}"
+    );
     Ok(())
 }
 
@@ -128,7 +131,7 @@ limits:
     let pair = pair()?;
     let arguments = ["-i", SERVER_INTERFACE, "--metrics", "off"];
     let limiter = Limiter::start(BINARY.as_ref(), &pair.server, ANSWERS, &arguments)?;
-    for (source, answers, told) in [
+    for (source, answers, reported) in [
         (
             STRANGER,
             json!({
@@ -155,7 +158,7 @@ limits:
             }
         }
         let text = limiter.show(&["explain", source])?;
-        ensure!(text.ends_with(&format!("\n\n{told}")), "{text}");
+        ensure!(text.ends_with(&format!("\n\n{reported}")), "{text}");
     }
     Ok(())
 }

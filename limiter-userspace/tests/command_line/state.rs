@@ -197,18 +197,21 @@ fn metrics_tell_when_it_was_saved() -> Result<()> {
         &["-i", SERVER_INTERFACE],
     )?;
     wait_for(|| saved(&limiter))?;
-    let answer = scene.pair.server.enter(|| {
+    let response = scene.pair.server.enter(|| {
         let mut stream = TcpStream::connect("127.0.0.1:9470")?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
     })?;
     for expected in [
         "\nlimiter_state_save_errors_total 0\n",
         "\nlimiter_state_last_save_timestamp_seconds 1",
     ] {
-        ensure!(answer.contains(expected), "{expected} is not in\n{answer}");
+        ensure!(
+            response.contains(expected),
+            "{expected} is not in\n{response}"
+        );
     }
     Ok(())
 }
@@ -252,10 +255,10 @@ fn a_file_of_no_use_is_set_aside() -> Result<()> {
 }
 
 #[test]
-fn a_place_where_nothing_can_be_saved() -> Result<()> {
+fn a_path_where_nothing_can_be_saved() -> Result<()> {
     let scene = Scene::new()?;
-    let place = scene.directory.path().join("state");
-    fs::create_dir(&place)?;
+    let path = scene.directory.path().join("state");
+    fs::create_dir(&path)?;
     let limiter = scene.start("{}", LIMITS)?;
     wait_for(|| Ok(limiter.status()?["daemon"]["state"]["errors"] == 1))?;
     limiter.wait_for_log(
@@ -268,7 +271,7 @@ fn a_place_where_nothing_can_be_saved() -> Result<()> {
     );
     ensure!(limiter.stop()?.success());
     assert_eq!(scene.files()?, ["state"]);
-    ensure!(place.is_dir());
+    ensure!(path.is_dir());
     Ok(())
 }
 
@@ -319,9 +322,9 @@ fn a_file_that_cannot_be_read_is_not_lost() -> Result<()> {
     std::os::unix::fs::chown(&state, Some(65_534), Some(65_534))?;
     let mut limiter = scene.run_without_overriding();
     let mut child = limiter.spawn()?;
-    let told = BufReader::new(child.stderr.take().context("stderr")?);
+    let reported = BufReader::new(child.stderr.take().context("stderr")?);
     let mut lines = Vec::new();
-    for line in told.lines() {
+    for line in reported.lines() {
         lines.push(line?);
         if lines
             .iter()

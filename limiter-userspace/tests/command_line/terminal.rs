@@ -112,10 +112,10 @@ impl Terminal {
         // Its last output may still be on its way.
         wait_for(|| Ok(self.look(|screen| !screen.alternate_screen() && !screen.hide_cursor())))
             .context("the screen was not restored")?;
-        let mut told = String::new();
+        let mut reported = String::new();
         let stderr = self.child.stderr.as_mut().context("no stderr")?;
-        stderr.read_to_string(&mut told)?;
-        Ok((status, told))
+        stderr.read_to_string(&mut reported)?;
+        Ok((status, reported))
     }
 
     fn look<T>(&self, see: impl Fn(&vt100::Screen) -> T) -> T {

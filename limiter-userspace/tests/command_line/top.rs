@@ -107,8 +107,11 @@ fn top_shows_drops_and_their_rate() -> Result<()> {
         terminal.press("?")?;
         terminal.wait_for("this help")?;
         terminal.press("q")?;
-        let (status, told) = terminal.finish()?;
-        ensure!(status.success() && told.is_empty(), "{status}: {told}");
+        let (status, reported) = terminal.finish()?;
+        ensure!(
+            status.success() && reported.is_empty(),
+            "{status}: {reported}"
+        );
         Ok(())
     })
 }
@@ -181,28 +184,31 @@ fn ends_as_the_user_wants_it_and_with_the_daemon() -> Result<()> {
         terminal.wait_for("No drops.")?;
         ensure!(terminal.is_taken()?);
         terminal.signal(signal)?;
-        let (status, told) = terminal.finish()?;
+        let (status, reported) = terminal.finish()?;
         ensure!(
-            status.success() && told.is_empty(),
-            "{signal}: {status}: {told}"
+            status.success() && reported.is_empty(),
+            "{signal}: {status}: {reported}"
         );
     }
     // Ctrl-C is a key here.
     let mut terminal = flooded.top()?;
     terminal.wait_for("No drops.")?;
     terminal.press("\x03")?;
-    let (status, told) = terminal.finish()?;
-    ensure!(status.success() && told.is_empty(), "{status}: {told}");
+    let (status, reported) = terminal.finish()?;
+    ensure!(
+        status.success() && reported.is_empty(),
+        "{status}: {reported}"
+    );
 
     // The daemon ends meanwhile.
     let terminal = flooded.top()?;
     terminal.wait_for("No drops.")?;
     ensure!(flooded.limiter.stop()?.success());
-    let (status, told) = terminal.finish()?;
+    let (status, reported) = terminal.finish()?;
     assert_eq!(status.code(), Some(1));
     ensure!(
-        told.starts_with("no limiter is running") && told.lines().count() == 1,
-        "{told}"
+        reported.starts_with("no limiter is running") && reported.lines().count() == 1,
+        "{reported}"
     );
     Ok(())
 }
@@ -274,8 +280,8 @@ fn what_cannot_be_shown() -> Result<()> {
     assert_fails(&mut top(&["--json"]), &["no limiter is running …"])?;
     let socket = scene.socket();
     let socket = socket.to_str().context("a path")?;
-    let (status, told) = Terminal::start(BINARY, &["top", "--socket", socket])?.finish()?;
+    let (status, reported) = Terminal::start(BINARY, &["top", "--socket", socket])?.finish()?;
     assert_eq!(status.code(), Some(1));
-    ensure!(told.starts_with("no limiter is running"), "{told}");
+    ensure!(reported.starts_with("no limiter is running"), "{reported}");
     Ok(())
 }

@@ -156,11 +156,11 @@ fn nothing_is_nothing() -> Result<()> {
         .arg(r#"mount -t sysfs sysfs /sys && exec "$0" "$@""#)
         .args([BINARY, "detach", "--socket"])
         .arg(scene.socket());
-    let told = succeed(&mut detach)?;
-    let told = String::from_utf8(told.stdout)?;
+    let reported = succeed(&mut detach)?;
+    let reported = String::from_utf8(reported.stdout)?;
     ensure!(
-        told.starts_with("no daemon is running, and nothing is pinned in "),
-        "{told}"
+        reported.starts_with("no daemon is running, and nothing is pinned in "),
+        "{reported}"
     );
     Ok(())
 }

@@ -80,10 +80,10 @@ fn where_the_configuration_is() -> Result<()> {
             .arg(path)
             .env("LIMITER_CONFIG", &missing),
     )?;
-    let told = "…missing.yaml: cannot be read: No such file or directory (os error 2)";
+    let reported = "…missing.yaml: cannot be read: No such file or directory (os error 2)";
     assert_fails(
         check().arg("check").env("LIMITER_CONFIG", &missing),
-        &[told],
+        &[reported],
     )?;
     for arguments in [&["check", "-"][..], &["check", "-c", "-"]] {
         let mut command = check();
@@ -108,7 +108,7 @@ fn where_the_socket_is() -> Result<()> {
     status.env("LIMITER_SOCKET", "/nonexistent/socket");
     assert_fails(
         &mut status,
-        &["no limiter is running (no answer at /nonexistent/socket): …"],
+        &["no limiter is running (no response at /nonexistent/socket): …"],
     )
 }
 
@@ -120,8 +120,8 @@ fn an_interface_is_named_once() -> Result<()> {
     let namespace = Namespace::new()?;
     let mut run = namespace.command(BINARY);
     run.args(["run", "--log-format", "human", "-i", "lo", "-i", "lo", "-c"]);
-    let told = "`-i lo` is given twice: name each interface once";
-    assert_fails(run.arg(&path), &[told])
+    let reported = "`-i lo` is given twice: name each interface once";
+    assert_fails(run.arg(&path), &[reported])
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn invalid_configurations() -> Result<()> {
     fs::write(scene.path("empty"), "")?;
     fs::write(scene.path("binary"), b"\x7fELF\0\0\xff\xfe")?;
     let namespace = Namespace::new()?;
-    for (name, told) in [
+    for (name, reported) in [
         (".", "…: is a directory, not a file"),
         ("missing", "…missing: …"),
         ("empty", "…empty: …"),
@@ -140,11 +140,11 @@ fn invalid_configurations() -> Result<()> {
         ("large", "…large: …"),
     ] {
         let path = scene.path(name);
-        assert_fails(Command::new(BINARY).arg("check").arg(&path), &[told])?;
+        assert_fails(Command::new(BINARY).arg("check").arg(&path), &[reported])?;
         let mut run = namespace.command(BINARY);
         run.args(["run", "--log-format", "human", "-i", "lo", "-c"])
             .arg(&path);
-        assert_fails(&mut run, &[told])?;
+        assert_fails(&mut run, &[reported])?;
     }
     Ok(())
 }
@@ -158,17 +158,17 @@ fn all_errors_of_a_file_at_once() -> Result<()> {
         "limits:\n  PacketsPerIPAdress: {burst: 1, count: 1, period: 1s}\n  \
          BytesPerIPAddress: {burst: 100, count: 0, period: 1s}\n",
     )?;
-    let told = [
+    let reported = [
         "…bad.yaml:2:3: unknown limit 'PacketsPerIPAdress', did you mean 'PacketsPerIPAddress'? …",
         "…bad.yaml:3:30: invalid burst '100', …",
         "…bad.yaml:3:42: invalid count '0', must be > 0: to refuse everybody, use 'block'",
     ];
-    assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
+    assert_fails(Command::new(BINARY).arg("check").arg(&path), &reported)?;
     let mut run = Command::new(BINARY);
     run.args(["run", "--log-format", "human", "-i", "no-such-interface"])
         .arg("-c")
         .arg(&path);
-    assert_fails(&mut run, &told)
+    assert_fails(&mut run, &reported)
 }
 
 /// `check` refuses the same configurations as `run`, in the same words.
@@ -185,12 +185,12 @@ fn more_rates_than_buckets_can_tell_apart() -> Result<()> {
         writeln!(text, "  PacketsPerIPAddress:{id}: {{rate: {count}/second}}")?;
     }
     fs::write(&path, text)?;
-    let told = [
+    let reported = [
         "the limits and their overrides have too many different rates: the maximum is 32768, \
          including those of the previous policy; give some the same count and period",
     ];
-    assert_fails(Command::new(BINARY).arg("check").arg(&path), &told)?;
+    assert_fails(Command::new(BINARY).arg("check").arg(&path), &reported)?;
     let mut run = scene.run(&pair.server, &["-i", SERVER_INTERFACE]);
-    assert_fails(&mut run, &told)?;
+    assert_fails(&mut run, &reported)?;
     assert_nothing_left(&pair, &scene.socket())
 }

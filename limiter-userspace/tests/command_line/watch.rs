@@ -135,8 +135,8 @@ fn the_daemon_ends_meanwhile(limiter: Limiter) -> Result<()> {
     ensure!(limiter.stop()?.success());
     let output = waiting.join().expect("the waiting thread does not panic")?;
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stderr)?;
-    ensure!(told.starts_with("no limiter is running"), "{told}");
+    let reported = text(&output.stderr)?;
+    ensure!(reported.starts_with("no limiter is running"), "{reported}");
     Ok(())
 }
 

@@ -129,7 +129,7 @@ fn rates_of_answers() {
     );
 }
 
-/// The answers' buckets take three of the limits' places.
+/// The answers' buckets take three of the limits' slots.
 #[test]
 fn limits_beside_answers() {
     let limits = |number: usize| {

@@ -117,7 +117,7 @@ fn only_all_sources_together_have_one() {
     check(
         "limits: {All: {id: total, cost: bytes, count: auto}}\n",
         &[
-            "1:40: 'count: auto' is not for cost bytes: a host in distress loses packets, whatever \
+            "1:40: 'count: auto' is not for cost bytes: an overloaded host loses packets, whatever \
              their length",
         ],
     );

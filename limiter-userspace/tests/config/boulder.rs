@@ -9,8 +9,8 @@ use super::harness::{check, load};
 const RATE: &str = "{burst: 7, count: 7, period: 1s}";
 
 /// A Boulder limit: its name, its id, an override's id, and the key that its buckets have here.
-type Meaning = (&'static str, &'static str, &'static str, Owners);
-type Owners = (IdFormat, Option<NameKind>);
+type Meaning = (&'static str, &'static str, &'static str, Keys);
+type Keys = (IdFormat, Option<NameKind>);
 
 /// Limits by a key that packets carry.
 const LIMITS: [Meaning; 7] = [
@@ -94,10 +94,10 @@ fn limits_with_boulder_s_names_and_ids() {
     ];
     let policy = load(&files).unwrap().policy;
     assert_eq!(policy.limits.len(), LIMITS.len());
-    for (name, _, id, owners) in LIMITS {
+    for (name, _, id, keys) in LIMITS {
         let limit = policy.limits.iter().find(|limit| limit.name == name);
         let limit = limit.unwrap();
-        assert_eq!((limit.id_format, limit.per_name), owners, "{name}");
+        assert_eq!((limit.id_format, limit.per_name), keys, "{name}");
         let [one] = &limit.overrides[..] else {
             panic!("{name}: {:?}", limit.overrides);
         };
@@ -111,7 +111,7 @@ fn boulder_s_file_as_it_is() {
     for (name, id, of_override, _) in LIMITS {
         let why = format!(
             "unknown limit '{name}': what Boulder counts by it is in no packet; to limit packets of the same \
-             owners, give it 'id: {id}', a 'cost' and a rate for that"
+             keys, give it 'id: {id}', a 'cost' and a rate for that"
         );
         check(
             &format!("limits:\n  {name}: {RATE}\n"),

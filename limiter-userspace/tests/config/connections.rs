@@ -97,7 +97,7 @@ fn what_has_no_meaning() {
 }
 
 #[test]
-fn who_is_turned_away_and_whom_places_are_for() {
+fn who_is_turned_away_and_whom_slots_are_for() {
     let web = format!(
         "limits: {{Web: {{{WEB}, limit: 50, deny: {{unknown: reset, else: prohibited}}, \
          reserve: {{familiar: 2, unknown: 50%}}, ip-rep: busy}}}}\n\
@@ -234,7 +234,7 @@ fn groups() {
         &text(&other.replace("group", "queue: {}, group")),
         &[
             "3:55: 'queue' is not for a limit with a 'group': nobody can say for which of its limits a \
-             place is free",
+             slot is free",
         ],
     );
     check(

@@ -24,7 +24,7 @@ fn the_example_configurations_load() {
         {
             let config = config::load(&path, Timestamp::UNIX_EPOCH)
                 .unwrap_or_else(|errors| panic!("{errors}"));
-            assert_spares_answers(&config, &path);
+            assert_spares_replies(&config, &path);
             assert_same_when_read_again(&config);
             loaded += 1;
         } else {
@@ -39,11 +39,11 @@ fn the_example_configurations_load() {
 
 /// Fails if an example would slow down the host's own downloads: limits of sources may only count packets to ports
 /// below 32768. By default Linux picks higher ports for its own connections.
-fn assert_spares_answers(config: &Config, path: &Path) {
+fn assert_spares_replies(config: &Config, path: &Path) {
     const TCP_AND_UDP: [u8; 2] = [6, 17];
     for limit in &config.policy.limits {
         let is_of_sources = !matches!(limit.id_format, IdFormat::RegId);
-        let counts_answers = matches!(limit.cost, Cost::Packets | Cost::Bytes);
+        let counts_replies = matches!(limit.cost, Cost::Packets | Cost::Bytes);
         let matching = &limit.matching;
         let protocols = limit.protocols();
         let has_ports =
@@ -51,11 +51,11 @@ fn assert_spares_answers(config: &Config, path: &Path) {
         let are_new = matching
             .tcp_flags
             .is_some_and(|flags| flags.set & 0x02 != 0 && flags.clear & 0x10 != 0);
-        if is_of_sources && counts_answers && has_ports && !are_new {
+        if is_of_sources && counts_replies && has_ports && !are_new {
             let ports = &matching.destination_ports;
             assert!(
                 !ports.is_empty() && ports.iter().all(|ports| *ports.end() < 32_768),
-                "{}: {} counts answers",
+                "{}: {} counts replies",
                 path.display(),
                 limit.name
             );

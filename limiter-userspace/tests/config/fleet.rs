@@ -82,7 +82,7 @@ fn wrong_sections() {
     check(
         &format!("store: 'redis://{}', {REST}", ["a"; 17].join(",")),
         KEY,
-        &["invalid store: more than 16 places"],
+        &["invalid store: more than 16 servers"],
     );
     // The message shows no part of the URL: wherever the mistake is, the URL may hold a password.
     check(

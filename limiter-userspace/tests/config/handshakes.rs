@@ -60,7 +60,7 @@ fn no_packet_spends_anything() {
     check(
         &web("count: auto"),
         &[
-            "2:38: 'count: auto' is not for cost handshakes: a host in distress loses packets before \
+            "2:38: 'count: auto' is not for cost handshakes: an overloaded host loses packets before \
              they are handshakes",
         ],
     );

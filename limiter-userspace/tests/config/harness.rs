@@ -44,7 +44,7 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     };
     let path = directory.path().join(files[0].0);
     let loaded = config::load(&path, Timestamp::UNIX_EPOCH);
-    assert_told_by_the_command(&path, loaded.as_ref().err());
+    assert_reported_by_the_command(&path, loaded.as_ref().err());
     let loaded = loaded.map(|mut config| {
         for file in &mut config.files {
             *file = file.strip_prefix(directory.path()).unwrap().to_owned();
@@ -64,21 +64,21 @@ pub(super) fn read(yaml: &str) -> Policy {
 /// Fails unless `limiter check` prints the library's diagnostics and exits accordingly.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the binary was built for this test")]
-fn assert_told_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
+fn assert_reported_by_the_command(path: &Path, expected: Option<&Diagnostics>) {
     let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
         .arg("check")
         .arg(path)
         .output()
         .unwrap();
     // Warnings depend on the machine.
-    let told: String = String::from_utf8_lossy(&output.stderr)
+    let reported: String = String::from_utf8_lossy(&output.stderr)
         .split_inclusive('\n')
         .filter(|line| !line.starts_with("warning: "))
         .collect();
     let expected = expected.map_or_else(String::new, |errors| format!("{errors}\n"));
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let code = i32::from(!expected.is_empty());
-    assert_eq!(output.status.code(), Some(code), "{told}");
+    assert_eq!(output.status.code(), Some(code), "{reported}");
     assert_eq!(
         output.stdout.is_empty(),
         code == 1,
@@ -150,7 +150,7 @@ pub(super) fn built_in(id: u16) -> Limit {
 /// Checks a file's errors, without the file's name.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the tests' files are wrong")]
-pub(super) fn check_places(text: &str, expected: &[&str]) {
+pub(super) fn check_positions(text: &str, expected: &[&str]) {
     let errors = load(&[("limiter.yaml", text.as_bytes())]).unwrap_err();
     let errors: Vec<_> = errors
         .iter()

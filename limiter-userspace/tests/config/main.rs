@@ -1,4 +1,4 @@
-//! Configuration files: valid ones are accepted, and every error has its place and wording.
+//! Configuration files: valid ones are accepted, and every error has its position and wording.
 
 mod answers;
 mod automatic_bans;
@@ -12,7 +12,6 @@ mod fleet;
 mod folder;
 mod handshakes;
 mod harness;
-mod in_common;
 mod ip_rep;
 mod limits;
 mod lists;
@@ -28,6 +27,7 @@ mod rates;
 mod selector;
 mod server_names;
 mod settings;
+mod shared_limits;
 mod shown;
 mod standing;
 mod strange;

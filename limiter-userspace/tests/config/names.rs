@@ -3,7 +3,7 @@
 use limiter_common::limit::{IdFormat, NameKind};
 use limiter_policy::policy::DnsMatch;
 
-use super::harness::{check_places as check, load};
+use super::harness::{check_positions as check, load};
 
 const RATE: &str = "cost: packets, burst: 1, count: 1, period: 1s";
 

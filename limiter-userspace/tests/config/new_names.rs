@@ -1,9 +1,9 @@
 //! Limits on new names, and how many names are known for how long.
 
 use limiter_common::limit::{Cost, IdFormat, NameKind};
-use limiter_policy::policy::KnownNames;
+use limiter_policy::policy::CachedNames;
 
-use super::harness::{check_places as check, read};
+use super::harness::{check_positions as check, read};
 
 /// Returns a configuration with one limit of this id and these fields, and the sections it needs.
 fn limit(id: &str, rest: &str) -> String {
@@ -38,7 +38,7 @@ fn ids_and_what_is_counted() {
         assert!(limit.counts_by_question());
         assert_eq!(limit.protocols(), [17]);
         assert_eq!(limit.matching.destination_ports, [53..=53]);
-        assert_eq!(policy.known_names, KnownNames::default());
+        assert_eq!(policy.cached_names, CachedNames::default());
     }
 }
 
@@ -71,7 +71,7 @@ fn matches_and_rates_that_new_names_have_not() {
     check(
         "limits: {New: {id: total, cost: new-names, count: auto}}\n",
         &[
-            "1:44: 'count: auto' is not for cost new-names: a host in distress loses packets, whatever \
+            "1:44: 'count: auto' is not for cost new-names: an overloaded host loses packets, whatever \
              they ask for",
         ],
     );
@@ -85,20 +85,20 @@ fn how_many_names_are_known_and_for_how_long() {
         ("{capacity: 9000, for: 30d}", 9_000, 720, 2_048),
         ("{capacity: 134217728, for: 2h}", 1 << 27, 2, 1 << 24),
     ] {
-        let known_names = read(&format!(
+        let cached_names = read(&format!(
             "{}names: {{known: {known}}}\n",
             limit("total", "")
         ))
-        .known_names;
-        let known_for_ns = hours * 3_600_000_000_000;
+        .cached_names;
+        let cached_for_ns = hours * 3_600_000_000_000;
         assert_eq!(
-            known_names,
-            KnownNames {
+            cached_names,
+            CachedNames {
                 capacity,
-                known_for_ns
+                cached_for_ns
             }
         );
-        assert_eq!(known_names.lines(), lines);
+        assert_eq!(cached_names.lines(), lines);
     }
     for (text, expected) in [
         (

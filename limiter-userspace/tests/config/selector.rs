@@ -6,7 +6,7 @@ use limiter_policy::{
     policy::{Queue, Rate, UntilKnown},
 };
 
-use super::harness::{check_places as check, load};
+use super::harness::{check_positions as check, load};
 
 /// The example of Traffic Server's documentation, unchanged.
 const EXAMPLE: &str = "\

@@ -2,7 +2,7 @@
 
 use limiter_common::limit::IdFormat;
 
-use super::harness::{check_places as check, load};
+use super::harness::{check_positions as check, load};
 
 const RATE: &str = "cost: bytes, burst: 2k, count: 1k, period: 1s";
 
@@ -116,7 +116,7 @@ fn what_is_decided_before_the_name_is_known() {
             "the server name is not known yet when cost {cost} is decided on: set 'cost' to packets, bytes or \
              connections"
         );
-        for (names, id, matching, place) in [
+        for (names, id, matching, position) in [
             ("", "ipAddress", "server-name: a", "2:23"),
             ("", "total", "server-name: '*'", "2:23"),
             (
@@ -130,7 +130,7 @@ fn what_is_decided_before_the_name_is_known() {
                 &format!(
                     "limits: {{Web: {{id: {id}, cost: {cost}, rate: 5/s,\n match: {{{matching}}}}}}}\n{names}\n"
                 ),
-                &[&format!("{place}: {why}")],
+                &[&format!("{position}: {why}")],
             );
         }
     }

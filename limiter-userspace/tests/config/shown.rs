@@ -294,14 +294,14 @@ limits:
         .output()
         .unwrap();
     assert!(output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     // Other warnings depend on the machine.
-    let told: Vec<_> = told
+    let reported: Vec<_> = reported
         .lines()
         .filter(|line| line.contains("rate '"))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "warning: limit Bucket: the rate '10/minute' denies nothing that '10/hour' admits: \
              leave it out",

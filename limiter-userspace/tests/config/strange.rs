@@ -46,7 +46,7 @@ overrides:
   - PacketsPerIPv6Range: {burst: 9, count: 8, period: 1s, ids: ['2001:db8::/56']}
 ";
 
-/// Parses a text. This must not panic, and every error must have a place.
+/// Parses a text. This must not panic, and every error must have a position.
 fn read(text: &str) -> Result<(), TestCaseError> {
     if let Err(errors) = config::parse(text, "text") {
         prop_assert!(errors.iter().next().is_some());
@@ -85,11 +85,11 @@ proptest! {
         ),
     ) {
         let mut text = RIGHT.to_owned();
-        for (place, length, piece) in changes {
-            let place = place.index(text.len());
-            let end = (place + length).min(text.len());
-            if text.is_char_boundary(place) && text.is_char_boundary(end) {
-                text.replace_range(place..end, piece);
+        for (position, length, piece) in changes {
+            let position = position.index(text.len());
+            let end = (position + length).min(text.len());
+            if text.is_char_boundary(position) && text.is_char_boundary(end) {
+                text.replace_range(position..end, piece);
             }
         }
         read(&text)?;

@@ -9,7 +9,7 @@ use limiter_common::{
 use limiter_policy::{
     config::{AttachMode, Bans, Buckets, Config, Control, ListenAddress, Metrics, Offenders, Page},
     policy::{
-        CountedConnections, DnsMatch, Fragments, IcmpTypes, KnownNames, Limit, Match, Mode,
+        CachedNames, CountedConnections, DnsMatch, Fragments, IcmpTypes, Limit, Match, Mode,
         Override, OverrideId, OwnConnections, Policy, TcpFlags, UntilKnown,
     },
 };
@@ -102,7 +102,7 @@ overrides:
             malformed: Action::Drop,
             own_connections: OwnConnections::Exempt,
             until_known: UntilKnown::Pass,
-            known_names: KnownNames::default(),
+            cached_names: CachedNames::default(),
             connections: CountedConnections::Own,
             lists: vec![],
             exclude: vec![],

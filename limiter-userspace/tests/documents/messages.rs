@@ -38,7 +38,7 @@ fn messages(source: &str) -> Vec<String> {
             let rest = &source[at + beginning.len()..];
             // `#[error(transparent)]` has no message of its own.
             if let Some(literal) = literal(rest).filter(|_| !rest.starts_with("transparent")) {
-                found.push(told(literal));
+                found.push(reported(literal));
             }
         }
     }
@@ -58,7 +58,7 @@ fn literal(text: &str) -> Option<&str> {
 }
 
 /// Returns a format string in the page's notation.
-fn told(literal: &str) -> String {
+fn reported(literal: &str) -> String {
     let mut text = String::new();
     let mut characters = literal.chars().peekable();
     while let Some(character) = characters.next() {
@@ -127,8 +127,8 @@ fn all() -> Vec<String> {
         .flat_map(|name| sources(&crates.join(name).join("src")));
     let messages = sources.flat_map(|source| messages(&source));
     // A message of variable parts alone is documented under the messages it is made of.
-    let is_told = |message: &String| message.chars().any(char::is_alphabetic);
-    messages.filter(is_told).collect()
+    let is_reported = |message: &String| message.chars().any(char::is_alphabetic);
+    messages.filter(is_reported).collect()
 }
 
 #[test]
@@ -137,11 +137,14 @@ fn every_message_is_told_with_its_remedy() {
     let patterns = patterns(&page);
     let messages = all();
     assert!(messages.len() > 200, "only {} messages", messages.len());
-    let untold: Vec<_> = messages
+    let unreported: Vec<_> = messages
         .iter()
         .filter(|message| !patterns.iter().any(|pattern| is_like(pattern, message)))
         .collect();
-    assert!(untold.is_empty(), "not in docs/messages.md: {untold:#?}");
+    assert!(
+        unreported.is_empty(),
+        "not in docs/messages.md: {unreported:#?}"
+    );
 }
 
 #[test]

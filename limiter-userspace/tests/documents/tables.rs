@@ -43,8 +43,11 @@ fn sources(directory: &Path) -> Vec<String> {
 fn every_reason_is_told_with_its_verdict() {
     let text = page("packets.md");
     let rows = rows(&text);
-    let told = sorted(names(&rows));
-    assert_eq!(told, sorted(Reason::ALL.iter().map(|reason| reason.name())));
+    let reported = sorted(names(&rows));
+    assert_eq!(
+        reported,
+        sorted(Reason::ALL.iter().map(|reason| reason.name()))
+    );
     for reason in Reason::ALL {
         let row = rows.iter().find(|row| row[0].contains(reason.name()));
         let verdict = match [Action::Pass, Action::Drop].map(|action| reason.action(action)) {
@@ -58,17 +61,17 @@ fn every_reason_is_told_with_its_verdict() {
 #[test]
 fn every_reason_for_no_name_is_told() {
     let text = page("names.md");
-    let told = rows(section(&text, "## Why a flow has no name"));
-    let told: Vec<_> = told.iter().flat_map(|row| quoted(row[0])).collect();
-    assert_eq!(told, NoName::ALL.map(NoName::name));
+    let reported = rows(section(&text, "## Why a flow has no name"));
+    let reported: Vec<_> = reported.iter().flat_map(|row| quoted(row[0])).collect();
+    assert_eq!(reported, NoName::ALL.map(NoName::name));
 }
 
 #[test]
 fn every_built_in_limit_is_told() {
     let text = page("configure.md");
-    let told = quoted(section(&text, "### Built-in limits"));
-    let told = sorted(told.filter(|name| name.contains("Per")));
-    assert_eq!(told, sorted(BUILT_IN.iter().map(|limit| limit.name)));
+    let reported = quoted(section(&text, "### Built-in limits"));
+    let reported = sorted(reported.filter(|name| name.contains("Per")));
+    assert_eq!(reported, sorted(BUILT_IN.iter().map(|limit| limit.name)));
 }
 
 #[test]
@@ -79,10 +82,10 @@ fn every_command_is_told() {
     let commands = sorted(commands.filter_map(|line| line.split_whitespace().next()));
 
     let text = page("operate.md");
-    let told = rows(section(&text, "## The commands"));
-    let told = names(&told);
-    let told = told.iter().filter_map(|text| text.split(' ').next());
-    assert_eq!(sorted(told), commands);
+    let reported = rows(section(&text, "## The commands"));
+    let reported = names(&reported);
+    let reported = reported.iter().filter_map(|text| text.split(' ').next());
+    assert_eq!(sorted(reported), commands);
 }
 
 /// A page, the heading above a table of fields, and a configuration with an unknown field in that
@@ -148,8 +151,8 @@ fn every_field_of_the_configuration_is_told() {
         });
         let known = known.unwrap_or_else(|| panic!("{text}: {errors}"));
         let document = page(document);
-        let told = rows(section(&document, heading));
-        assert_eq!(sorted(names(&told)), sorted(known), "{heading}");
+        let reported = rows(section(&document, heading));
+        assert_eq!(sorted(names(&reported)), sorted(known), "{heading}");
     }
 }
 
@@ -224,13 +227,14 @@ fn every_metric_is_told() {
     let registered = registered();
     let text = page("operate.md");
     let table = rows(section(&text, "### Metrics"));
-    let told = names(&table);
-    let told: BTreeSet<_> = told
+    let reported = names(&table);
+    let reported: BTreeSet<_> = reported
         .iter()
         .filter_map(|name| name.split('{').next())
         .collect();
     assert_eq!(
-        told.into_iter()
+        reported
+            .into_iter()
             .map(|name| family(name).to_owned())
             .collect::<BTreeSet<_>>(),
         registered

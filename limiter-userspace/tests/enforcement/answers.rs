@@ -74,14 +74,17 @@ fn a_resolver_is_told_to_come_over_tcp() -> Result<()> {
         assert_eq!(answer[..length], *TRUNCATED);
     }
     assert_eq!(sent(&limiter, "truncate")?, 2);
-    let told = limiter.show(&["status"])?;
-    ensure!(told.contains("All: answered 2 truncate\n"), "{told}");
+    let reported = limiter.show(&["status"])?;
+    ensure!(
+        reported.contains("All: answered 2 truncate\n"),
+        "{reported}"
+    );
     let explanation = limiter.explain("10.77.0.2")?;
     let limit = &explanation["limits"][0];
     ensure!(limit["answer"] == "truncate", "{explanation:#}");
-    let told = limiter.show(&["explain", "10.77.0.2"])?;
+    let reported = limiter.show(&["explain", "10.77.0.2"])?;
     let line = "All: refused packets are answered: truncate\n";
-    ensure!(told.contains(line), "{told}");
+    ensure!(reported.contains(line), "{reported}");
     assert!(limiter.stop()?.success());
     Ok(())
 }

@@ -6,9 +6,9 @@ mod fast_open;
 mod forged;
 mod groups;
 mod handshakes;
+mod keys;
 mod multipath;
 mod others;
-mod owners;
 mod queue;
 mod soak;
 mod tracked;
@@ -216,9 +216,9 @@ fn overrides_lists_and_observing_work_as_for_other_limits() -> Result<()> {
     Ok(())
 }
 
-/// Half-closed connections hold their places. Every way to end one gives the place back.
+/// Half-closed connections hold their slots. Every way to end one gives the slot back.
 #[test]
-fn each_end_gives_the_place_back() -> Result<()> {
+fn each_end_gives_the_slot_back() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
@@ -280,7 +280,7 @@ fn holder(namespace: &Namespace) -> Result<Child> {
 }
 
 #[test]
-fn a_killed_server_gives_the_places_back() -> Result<()> {
+fn a_killed_server_gives_the_slots_back() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
     let mut server = holder(&pair.server)?;

@@ -51,12 +51,12 @@ fn packets_without_an_ethernet_header_are_limited_by_their_sources() -> Result<(
             }
         }
         let limits = &limiter.status()?["limits"];
-        let told = |limit: &str, field: &str| limits[limit][field].as_u64();
+        let reported = |limit: &str, field: &str| limits[limit][field].as_u64();
         // The IPv6 packets have 1048 bytes each, so the range's burst admits one.
-        assert_eq!(told("Each", "passed_packets"), Some(11), "{limits}");
-        assert_eq!(told("Each", "dropped_packets"), Some(30), "{limits}");
-        assert_eq!(told("Range", "passed_bytes"), Some(1048), "{limits}");
-        assert_eq!(told("Range", "dropped_packets"), Some(3), "{limits}");
+        assert_eq!(reported("Each", "passed_packets"), Some(11), "{limits}");
+        assert_eq!(reported("Each", "dropped_packets"), Some(30), "{limits}");
+        assert_eq!(reported("Range", "passed_bytes"), Some(1048), "{limits}");
+        assert_eq!(reported("Range", "dropped_packets"), Some(3), "{limits}");
         assert!(limiter.stop()?.success());
     }
     Ok(())
@@ -69,9 +69,12 @@ fn a_policy_that_answers_is_refused_where_no_answer_can_be_sent() -> Result<()> 
     let limiter = start(&namespace)?;
     limiter.configure(ANSWERING)?;
     let refused = limiter.command(&["reload"]).output()?;
-    let told = String::from_utf8(refused.stderr)?;
+    let reported = String::from_utf8(refused.stderr)?;
     assert!(!refused.status.success());
-    assert!(told.contains("no answer can be sent on tun0"), "{told}");
+    assert!(
+        reported.contains("no answer can be sent on tun0"),
+        "{reported}"
+    );
     assert!(limiter.stop()?.success());
     Ok(())
 }
@@ -87,9 +90,12 @@ fn a_device_whose_frames_cannot_be_read_is_refused() -> Result<()> {
         let mut command = namespace.command(PROGRAM);
         command.args([task, "-c"]).arg(limiter.configuration());
         let refused = command.output()?;
-        let told = String::from_utf8(refused.stderr)?;
+        let reported = String::from_utf8(refused.stderr)?;
         assert!(!refused.status.success(), "{command:?}");
-        assert!(told.contains("the frames of radio0"), "{command:?}: {told}");
+        assert!(
+            reported.contains("the frames of radio0"),
+            "{command:?}: {reported}"
+        );
     }
     assert!(limiter.stop()?.success());
     Ok(())
@@ -102,7 +108,7 @@ fn an_mtu_above_a_burst_is_told() -> Result<()> {
         "limits: {Bytes: {id: ipAddress, cost: bytes, burst: 2000, count: 2000, period: 1s}}\n";
     let pair = pair()?;
     let limiter = crate::start(&pair, BYTES)?;
-    let told = || {
+    let reported = || {
         Ok(limiter
             .show(&["status"])?
             .contains("limit Bytes has a burst of 2000 bytes"))
@@ -116,17 +122,17 @@ fn an_mtu_above_a_burst_is_told() -> Result<()> {
                 .success(),
         )
     };
-    assert!(!told()? && is_healthy()?);
+    assert!(!reported()? && is_healthy()?);
     let set_mtu = |mtu| {
         pair.server
             .ip(&["link", "set", SERVER_INTERFACE, "mtu", mtu])
     };
     set_mtu("9000")?;
-    wait(told)?;
+    wait(reported)?;
     assert!(!is_healthy()?);
     limiter.wait_for_log("server0 carries frames of 9014 bytes")?;
     set_mtu("1500")?;
-    wait(|| Ok(!told()?))?;
+    wait(|| Ok(!reported()?))?;
     assert!(is_healthy()?);
     assert!(limiter.stop()?.success());
     Ok(())
@@ -181,10 +187,10 @@ fn an_interface_goes_by_its_other_names() -> Result<()> {
         "interfaces: [{OTHER}, {SERVER_INTERFACE}]\n{FIVE_EACH}"
     ))?;
     let refused = limiter.command(&["reload"]).output()?;
-    let told = String::from_utf8(refused.stderr)?;
+    let reported = String::from_utf8(refused.stderr)?;
     assert!(
-        !refused.status.success() && told.contains("one interface"),
-        "{told}"
+        !refused.status.success() && reported.contains("one interface"),
+        "{reported}"
     );
     limiter.configure(&configuration)?;
     limiter.show(&["reload"])?;

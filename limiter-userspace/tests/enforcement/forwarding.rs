@@ -237,21 +237,25 @@ fn synproxy_answers_for_others_behind_a_limit() -> Result<()> {
 #[test]
 fn cookies_for_others_are_warned_of() -> Result<()> {
     const OFF: &str = "net.ipv4.tcp_syncookies is 0";
-    const TOLD: &str = "limit Syns: no socket listens here on its ports, and this host forwards \
+    const REPORTED: &str = "limit Syns: no socket listens here on its ports, and this host forwards \
                         (net.ipv4.ip_forward is not 0)";
     let forwarding = Forwarding::new()?;
     forwarding.serve()?;
     let limiter = forwarding.limiter("syn-cookie", 1)?;
-    let wait_until =
-        |is_told: bool| wait(|| Ok(limiter.show(&["status"])?.contains(TOLD) == is_told));
+    let wait_until = |is_reported: bool| {
+        wait(|| Ok(limiter.show(&["status"])?.contains(REPORTED) == is_reported))
+    };
     wait_until(true)?;
     let mut check = forwarding
         .pair
         .server
         .command(env!("CARGO_BIN_EXE_limiter"));
     let check = check.arg("check").arg(limiter.configuration()).output()?;
-    let told = String::from_utf8_lossy(&check.stderr);
-    ensure!(check.status.success() && told.contains(TOLD), "{check:?}");
+    let reported = String::from_utf8_lossy(&check.stderr);
+    ensure!(
+        check.status.success() && reported.contains(REPORTED),
+        "{check:?}"
+    );
     // As the warning says, refused SYNs are dropped.
     let (from, server) = SERVERS[0];
     forwarding.visit(from, server)?;

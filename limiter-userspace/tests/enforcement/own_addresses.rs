@@ -135,18 +135,18 @@ fn too_many_addresses_silence_all_answers() -> Result<()> {
     assert!(scene.is_answered("10.77.0.3")?);
     change("add")?;
     scene.wait("10.77.0.3", false)?;
-    let told = scene.limiter.show(&["status"])?;
+    let reported = scene.limiter.show(&["status"])?;
     ensure!(
-        told.contains("NOTHING IS ANSWERED: the host has 1"),
-        "{told}"
+        reported.contains("NOTHING IS ANSWERED: the host has 1"),
+        "{reported}"
     );
     scene
         .limiter
         .wait_for_log("nothing is answered: the host has 1")?;
     change("del")?;
     scene.wait("10.77.0.3", true)?;
-    let told = scene.limiter.show(&["status"])?;
-    ensure!(!told.contains("NOTHING IS ANSWERED"), "{told}");
+    let reported = scene.limiter.show(&["status"])?;
+    ensure!(!reported.contains("NOTHING IS ANSWERED"), "{reported}");
     assert!(scene.limiter.stop()?.success());
     Ok(())
 }

@@ -121,8 +121,8 @@ fn generic_programs_send_back_with_any_driver() -> Result<()> {
     let server = limiter(&pair.server, SERVER_INTERFACE, "generic", ANSWERING)?;
     assert!(is_answered(&pair)?);
     thread::sleep(Duration::from_millis(500));
-    let told = server.show(&["status"])?;
-    ensure!(!told.contains("answers are lost"), "{told}");
+    let reported = server.show(&["status"])?;
+    ensure!(!reported.contains("answers are lost"), "{reported}");
     assert!(server.stop()?.success());
     Ok(())
 }

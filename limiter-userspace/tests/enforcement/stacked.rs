@@ -53,25 +53,25 @@ fn a_bridge_and_its_port_are_refused_together() -> Result<()> {
     for interfaces in ["[p1, br0]", "[br0, p1]"] {
         let configuration = format!("interfaces: {interfaces}\n{FIVE_EACH}");
         for command in ["check", "run"] {
-            let told = refusal(&namespace, command, &configuration)?;
-            ensure!(told.contains(TWICE), "{command}: {told}");
+            let reported = refusal(&namespace, command, &configuration)?;
+            ensure!(reported.contains(TWICE), "{command}: {reported}");
         }
     }
     namespace.ip(&["link", "set", "p1", "nomaster"])?;
     let limiter = start(&namespace, &["p1", "br0"])?;
-    let told = |text: &str| Ok(limiter.show(&["status"])?.contains(text));
-    assert!(!told(TWICE)?);
+    let reported = |text: &str| Ok(limiter.show(&["status"])?.contains(text));
+    assert!(!reported(TWICE)?);
     // A warning for a port that joins later.
     namespace.ip(&["link", "set", "p1", "master", "br0"])?;
-    wait(|| told(TWICE))?;
+    wait(|| reported(TWICE))?;
     limiter.wait_for_log(TWICE)?;
     namespace.ip(&["link", "set", "p1", "nomaster"])?;
-    wait(|| Ok(!told(TWICE)?))?;
+    wait(|| Ok(!reported(TWICE)?))?;
     // A port that returns is not limited, and the daemon gives the reason.
     namespace.ip(&["link", "delete", "p1"])?;
-    wait(|| told("vanished"))?;
+    wait(|| reported("vanished"))?;
     namespace.ip_batch("link add p1 master br0 type veth peer name far1\n")?;
-    wait(|| told(TWICE))?;
+    wait(|| reported(TWICE))?;
     let checked = limiter.command(&["status", "--check"]).output()?;
     ensure!(!checked.status.success());
     assert!(limiter.stop()?.success());
@@ -82,10 +82,10 @@ fn a_bridge_and_its_port_are_refused_together() -> Result<()> {
 fn a_program_above_is_named_as_the_reason() -> Result<()> {
     let namespace = bridge()?;
     let above = start(&namespace, &["br0"])?;
-    let told = refusal(&namespace, "run", &format!("interfaces: p1\n{FIVE_EACH}"))?;
+    let reported = refusal(&namespace, "run", &format!("interfaces: p1\n{FIVE_EACH}"))?;
     ensure!(
-        told.contains("cannot attach to p1: the kernel allows no program below another"),
-        "{told}"
+        reported.contains("cannot attach to p1: the kernel allows no program below another"),
+        "{reported}"
     );
     assert!(above.stop()?.success());
     Ok(())
@@ -113,8 +113,11 @@ fn a_bridge_alone_is_told_to_see_only_frames_to_the_host() -> Result<()> {
         .args(["check", "--config"])
         .arg(file.path())
         .output()?;
-    let told = String::from_utf8(check.stderr)?;
-    ensure!(check.status.success() && told.contains(PORTS), "{told}");
+    let reported = String::from_utf8(check.stderr)?;
+    ensure!(
+        check.status.success() && reported.contains(PORTS),
+        "{reported}"
+    );
     assert!(limiter.stop()?.success());
     Ok(())
 }
@@ -125,10 +128,10 @@ fn a_device_of_redirected_frames_is_refused() -> Result<()> {
     namespace.ip(&["link", "add", "ifb0", "type", "ifb"])?;
     let configuration = format!("interfaces: ifb0\n{FIVE_EACH}");
     for command in ["check", "run"] {
-        let told = refusal(&namespace, command, &configuration)?;
+        let reported = refusal(&namespace, command, &configuration)?;
         ensure!(
-            told.contains("no frame would be limited on ifb0"),
-            "{command}: {told}"
+            reported.contains("no frame would be limited on ifb0"),
+            "{command}: {reported}"
         );
     }
     Ok(())

@@ -20,7 +20,7 @@ const PACKET_HEADER: usize = 16;
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x07example\x03com\0\0\x01\0\x01\
                        \0\0\x29\x04\xd0\0\0\0\0\0\0";
 
-/// The zeros at the query's end, and the place of UDP's checksum in an IPv4 packet.
+/// The zeros at the query's end, and the offset of UDP's checksum in an IPv4 packet.
 const ZEROS: usize = 6;
 const CHECKSUM: std::ops::Range<usize> = 40..42;
 

@@ -57,7 +57,7 @@ fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
     let number = |value: &Value| value.as_u64().context("a number");
     let bans = summary["bans"]["first"].as_array().context("no bans")?;
     assert_eq!(number(&summary["bans"]["total"])?, bans.len() as u64);
-    let told = bans.iter().map(|ban| {
+    let reported = bans.iter().map(|ban| {
         assert_eq!(ban["limit"], "PacketsPerIPAddress");
         Ok((
             number(&ban["t_ns"])? / MS,
@@ -66,7 +66,7 @@ fn bans(summary: &Value) -> Result<Vec<(u64, String, u64, u64)>> {
             number(&ban["times"])?,
         ))
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Of 100 packets a second, ten pass. The daemon polls every 100 ms, and at 0.6 s first finds 50 drops or more: 54. The
@@ -161,16 +161,16 @@ fn ipv4_clients_in_ipv6_are_no_range() -> Result<()> {
 fn what_would_be_banned() -> Result<()> {
     let observing = CONFIG.replace("range-after: 4", "mode: observe");
     let streams = vec![stream("10.0.0.1", 0, 5_000, 100)?];
-    let told = summary(&replayed(&observing, &streams, &["--json"])?)?;
+    let reported = summary(&replayed(&observing, &streams, &["--json"])?)?;
     let one = |at_ms| (at_ms, "10.0.0.1".to_owned(), 2, 1);
-    assert_eq!(bans(&told)?, [one(600), one(3_200)]);
-    assert_eq!(told["bans"]["first"][0]["mode"], "observe");
-    assert_eq!(told["bans"]["first"][0]["hits"], 0);
-    assert_eq!(told["by_reason"]["banned"], 0);
+    assert_eq!(bans(&reported)?, [one(600), one(3_200)]);
+    assert_eq!(reported["bans"]["first"][0]["mode"], "observe");
+    assert_eq!(reported["bans"]["first"][0]["hits"], 0);
+    assert_eq!(reported["by_reason"]["banned"], 0);
     // The same as without `ban`.
     let plain = "limits: {PacketsPerIPAddress: {burst: 1, count: 10, period: 1s}}\n";
     let without = summary(&replayed(plain, &streams, &["--json"])?)?;
-    assert_eq!(told["by_reason"], without["by_reason"]);
+    assert_eq!(reported["by_reason"], without["by_reason"]);
     assert_eq!(without.get("bans"), None);
     Ok(())
 }
@@ -210,12 +210,12 @@ fn bans_that_are_put_off() -> Result<()> {
 
 #[test]
 fn as_a_table() -> Result<()> {
-    let told = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 100)?], &[])?;
+    let reported = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 100)?], &[])?;
     let expected = "\
 ban       by                   mode             at  for  times  hits  reason
 10.0.0.1  PacketsPerIPAddress  enforce  0.600000 s   2s      1   200  54 drops in 1s
 ";
-    assert!(told.stdout.ends_with(expected), "{}", told.stdout);
+    assert!(reported.stdout.ends_with(expected), "{}", reported.stdout);
     let nobody = replayed(CONFIG, &[stream("10.0.0.1", 0, 3_000, 5)?], &[])?;
     assert!(
         nobody.stdout.ends_with("\n\nno limit bans anybody\n"),
@@ -234,11 +234,11 @@ fn only_proven_sources_are_banned_where_the_limit_says_so() -> Result<()> {
     );
     let streams = ["10.0.0.1", "10.0.0.2"].map(|source| stream(source, 0, 1_500, 100));
     let streams = streams.into_iter().collect::<Result<Vec<_>>>()?;
-    let told = summary(&replayed(&config, &streams, &["--json"])?)?;
+    let reported = summary(&replayed(&config, &streams, &["--json"])?)?;
     let expected = [(600, "10.0.0.2".to_owned(), 2, 1)];
-    assert_eq!(bans(&told)?, expected);
+    assert_eq!(bans(&reported)?, expected);
     let not_proven = json!({"PacketsPerIPAddress": 1});
-    assert_eq!(told["bans"]["not_proven"], not_proven, "{told:#}");
+    assert_eq!(reported["bans"]["not_proven"], not_proven, "{reported:#}");
     let shown = replayed(&config, &streams, &[])?.stdout;
     let said = "PacketsPerIPAddress does not ban 1, because they are not proven (`only: proven`)\n";
     assert!(shown.ends_with(said), "{shown}");

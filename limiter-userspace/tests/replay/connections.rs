@@ -79,9 +79,9 @@ fn one_too_many_is_refused_until_another_ends() -> Result<()> {
     assert_eq!(summary["connections"], expected, "{summary}");
     assert_eq!(summary["by_limit"]["Web"]["dropped"], 1, "{summary}");
     let replayed = replay(&configuration(""), &capture, false, &[])?;
-    let told = "connections are judged from this capture's handshakes alone, an approximation: 2 \
+    let reported = "connections are judged from this capture's handshakes alone, an approximation: 2 \
                 connections opened, 1 open at once at most, 1 at the end; earlier ones are missing";
-    assert!(replayed.stdout.contains(told), "{}", replayed.stdout);
+    assert!(replayed.stdout.contains(reported), "{}", replayed.stdout);
     Ok(())
 }
 
@@ -98,7 +98,7 @@ fn clients_wait_in_line() -> Result<()> {
             handshake(2000, 0)?,
             vec![again(SECOND)?, again(2 * SECOND)?],
             vec![ends(true, 3 * SECOND)?, ends(false, 3 * SECOND)?],
-            // Another client tries to take the free place before the waiting one.
+            // Another client tries to take the free slot before the waiting one.
             handshake(2002, 3 * SECOND + 1)?,
             handshake(2001, 4 * SECOND)?,
         ]
@@ -123,9 +123,9 @@ fn the_kernel_counts_only_its_own() -> Result<()> {
     let capture = PCAP.write(&handshake(2000, 0)?);
     let replayed = replay(&configuration(""), &capture, false, &["--engine", "kernel"])?;
     assert!(!replayed.success);
-    let told = "limit Web has cost connections, and the kernel counts those of its own network stack, \
+    let reported = "limit Web has cost connections, and the kernel counts those of its own network stack, \
                 not those of a capture: replay with `--engine native`";
-    assert!(replayed.stderr.contains(told), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains(reported), "{}", replayed.stderr);
     Ok(())
 }
 

@@ -70,7 +70,7 @@ fn capture() -> Result<Vec<u8>> {
     Ok(PCAP.write(&packets))
 }
 
-fn told(replayed: &Replayed) -> Result<(Vec<Value>, Value)> {
+fn reported(replayed: &Replayed) -> Result<(Vec<Value>, Value)> {
     ensure!(replayed.success, "{}", replayed.stderr);
     let mut lines = replayed.lines()?;
     let summary = lines.pop().context("a summary")?["summary"].clone();
@@ -87,7 +87,7 @@ fn cookies_are_checked_at_the_capture_s_times() -> Result<()> {
     let config = configuration(&directory, OURS)?;
     let capture = capture()?;
     let native = replay(&config, &capture, false, &["--json"])?;
-    let (packets, summary) = told(&native)?;
+    let (packets, summary) = reported(&native)?;
     let expected = [
         ["within_limits", "unknown"],
         ["within_limits", "fresh"],
@@ -117,7 +117,7 @@ fn with_another_secret_or_none_nobody_is_proven() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let config = configuration(&directory, "000102030405060708090a0b0c0d0e0f")?;
     let capture = capture()?;
-    let (packets, summary) = told(&replay(&config, &capture, false, &["--json"])?)?;
+    let (packets, summary) = reported(&replay(&config, &capture, false, &["--json"])?)?;
     let passed = packets.iter().filter(|packet| packet[0] == "within_limits");
     ensure!(passed.count() == 1, "{packets:#?}");
     ensure!(summary["known_by"]["valid_dns_cookies"] == 0, "{summary:#}");

@@ -65,13 +65,13 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     let spoilt = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     let short = prop::option::weighted(0.1, any::<prop::sample::Index>());
     (good, spoilt, short).prop_map(|(mut frame, spoilt, short)| {
-        if let Some((place, value)) = spoilt {
+        if let Some((position, value)) = spoilt {
             let headers = frame.len().min(80);
-            frame[place.index(headers)] = value;
+            frame[position.index(headers)] = value;
         }
-        if let Some(place) = short {
+        if let Some(position) = short {
             // Some frames are shorter than the kernel accepts.
-            frame.truncate(1 + place.index(frame.len()));
+            frame.truncate(1 + position.index(frame.len()));
         }
         frame
     })

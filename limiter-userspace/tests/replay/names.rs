@@ -102,7 +102,10 @@ fn what_was_read_is_told_before_an_error() -> Result<()> {
     ensure!(!output.status.success());
     let text = String::from_utf8(output.stdout)?;
     ensure!(text.contains("shop.example"), "{text}");
-    let told = String::from_utf8(output.stderr)?;
-    ensure!(told.starts_with("the capture is cut short"), "{told}");
+    let reported = String::from_utf8(output.stderr)?;
+    ensure!(
+        reported.starts_with("the capture is cut short"),
+        "{reported}"
+    );
     Ok(())
 }

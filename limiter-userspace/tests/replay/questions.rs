@@ -36,16 +36,16 @@ fn check(configuration: &str, messages: &[(Vec<u8>, Value)]) -> Result<()> {
         assert!(replayed.success, "{}", replayed.stderr);
         let mut lines = replayed.lines()?;
         lines.pop();
-        let told: Vec<_> = lines.iter().map(|line| &line["id"]).collect();
+        let reported: Vec<_> = lines.iter().map(|line| &line["id"]).collect();
         let expected: Vec<_> = messages.iter().map(|(_, id)| id).collect();
-        assert_eq!(told, expected, "{engine}");
+        assert_eq!(reported, expected, "{engine}");
     }
     Ok(())
 }
 
 #[test]
 fn questions() -> Result<()> {
-    let answer = {
+    let reply = {
         let mut message = query(b"\x07example\0", [1, 1]);
         message[2] |= 0x80;
         message
@@ -72,7 +72,7 @@ fn questions() -> Result<()> {
                 json!(r#"\027[31m".a\.b A"#),
             ),
             // No limit counts a message without a question.
-            (answer, Value::Null),
+            (reply, Value::Null),
             (b"no message".to_vec(), Value::Null),
         ],
     )

@@ -12,10 +12,9 @@ use testbed::{
 
 use crate::{
     command::replay,
-    told::{
-        MS,
-        Told::{Blocked, Drop, Excluded, Never, Pass, Unlimited},
-        check,
+    expected::{
+        ExpectedVerdict::{Blocked, Drop, Excluded, Never, Pass, Unlimited},
+        MS, check,
     },
 };
 
@@ -131,13 +130,13 @@ fn spending_only() -> Result<()> {
         assert!(replayed.success, "{}", replayed.stderr);
         let mut lines = replayed.lines()?;
         let summary = lines.pop().unwrap_or_default();
-        let told: Vec<_> = lines
+        let reported: Vec<_> = lines
             .iter()
             .map(|line| json!([line["verdict"], line["limit"], line["would_drop"]]))
             .collect();
         let would_drop = json!(["PacketsPerIPv4Range"]);
         assert_eq!(
-            told,
+            reported,
             [
                 json!(["pass", ADDRESS, null]),
                 json!(["pass", ADDRESS, would_drop]),

@@ -19,14 +19,14 @@ fn fails(capture: &[u8]) -> Result<(Option<u64>, String)> {
     let replayed = replay(CONFIG, capture, false, &["--json"])?;
     assert!(!replayed.success, "{}", replayed.stdout);
     assert_eq!(replayed.stderr.lines().count(), 1, "{}", replayed.stderr);
-    let told: serde_json::Value = serde_json::from_str(&replayed.stderr)?;
+    let reported: serde_json::Value = serde_json::from_str(&replayed.stderr)?;
     let packets = replayed
         .lines()?
         .last()
         .and_then(|line| line["summary"]["packets"].as_u64());
     Ok((
         packets,
-        told["message"].as_str().unwrap_or_default().to_owned(),
+        reported["message"].as_str().unwrap_or_default().to_owned(),
     ))
 }
 

@@ -41,9 +41,9 @@ fn segment(from_client: bool, flags: u8, numbers: [u32; 2]) -> Result<Vec<u8>> {
 
 /// A handshake; two minutes later five strangers, the first retries after a second, and then the
 /// client returns.
-fn capture(has_answer: bool) -> Result<Vec<u8>> {
+fn capture(has_reply: bool) -> Result<Vec<u8>> {
     let mut packets = vec![Packet::whole(0, segment(true, SYN, [7, 0])?)];
-    if has_answer {
+    if has_reply {
         packets.push(Packet::whole(1, segment(false, SYN | ACK, [900, 8])?));
     }
     packets.push(Packet::whole(2, segment(true, ACK, [8, 901])?));
@@ -70,7 +70,7 @@ fn summary(replayed: &Replayed) -> Result<Value> {
 fn standing_is_judged_from_the_capture() -> Result<()> {
     let capture = capture(true)?;
     let native = replay(CONFIG, &capture, false, &["--json"])?;
-    let told = summary(&native)?;
+    let reported = summary(&native)?;
     let counts = |passed: u64, dropped: u64| json!({"passed": passed, "dropped": dropped});
     // The SYN, the ACK and three strangers leave five tokens. Both sources that retry pass, because
     // a retry after a refusal raises their standing.
@@ -81,15 +81,15 @@ fn standing_is_judged_from_the_capture() -> Result<()> {
         "retried": counts(2, 0),
         "unknown": counts(5, 2),
     });
-    // No limit counts the server's own answer, so its standing is not looked up.
-    ensure!(told["by_standing"] == expected, "{told:#}");
+    // No limit counts the server's own reply, so its standing is not looked up.
+    ensure!(reported["by_standing"] == expected, "{reported:#}");
     let known_by = json!({
         "assumed_prefixes": 0,
         "handshakes": 1,
         "handshakes_not_completed": 0,
         "handshakes_without_answer": 0,
     });
-    ensure!(told["known_by"] == known_by, "{told:#}");
+    ensure!(reported["known_by"] == known_by, "{reported:#}");
 
     let kernel = replay(CONFIG, &capture, false, &["--json", "--engine", "kernel"])?;
     ensure!(kernel.success, "{}", kernel.stderr);
@@ -116,11 +116,11 @@ fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
         packets.push(Packet::whole(0, syn));
     }
     let capture = PCAP.write(&packets);
-    let told = summary(&replay(CONFIG, &capture, false, &["--json"])?)?;
-    ensure!(told["known_by"]["handshakes"] == 0, "{told:#}");
+    let reported = summary(&replay(CONFIG, &capture, false, &["--json"])?)?;
+    ensure!(reported["known_by"]["handshakes"] == 0, "{reported:#}");
     ensure!(
-        told["known_by"]["handshakes_not_completed"] == 4,
-        "{told:#}"
+        reported["known_by"]["handshakes_not_completed"] == 4,
+        "{reported:#}"
     );
     let text = replay(CONFIG, &capture, false, &[])?.stdout;
     let said = "of the handshakes that clients began, 4 prove no source: ";
@@ -129,16 +129,19 @@ fn handshakes_that_are_not_completed_prove_nobody() -> Result<()> {
 }
 
 #[test]
-fn a_capture_without_answers_says_what_it_assumes() -> Result<()> {
+fn a_capture_without_replies_says_what_it_assumes() -> Result<()> {
     let replayed = replay(CONFIG, &capture(false)?, false, &["--json"])?;
-    let told = summary(&replayed)?;
-    ensure!(told["by_standing"]["proven"]["passed"] == 1, "{told:#}");
+    let reported = summary(&replayed)?;
     ensure!(
-        told["known_by"]["handshakes_without_answer"] == 1,
-        "{told:#}"
+        reported["by_standing"]["proven"]["passed"] == 1,
+        "{reported:#}"
+    );
+    ensure!(
+        reported["known_by"]["handshakes_without_answer"] == 1,
+        "{reported:#}"
     );
     let text = replay(CONFIG, &capture(false)?, false, &[])?.stdout;
-    let said = "the capture lacks the servers' answers to 1 of the completed ones";
+    let said = "the capture lacks the servers' replies to 1 of the completed ones";
     ensure!(text.contains(said), "{text}");
     Ok(())
 }
@@ -151,10 +154,13 @@ fn sources_that_are_assumed_to_be_known_are_proven() -> Result<()> {
     for engine in ["native", "kernel"] {
         let arguments = ["--json", "--assume-known", path, "--engine", engine];
         let replayed = replay(CONFIG, &capture(true)?, false, &arguments)?;
-        let told = summary(&replayed)?;
+        let reported = summary(&replayed)?;
         let proven = json!({"passed": 5, "dropped": 0});
-        ensure!(told["by_standing"]["proven"] == proven, "{told:#}");
-        ensure!(told["known_by"]["assumed_prefixes"] == 1, "{told:#}");
+        ensure!(reported["by_standing"]["proven"] == proven, "{reported:#}");
+        ensure!(
+            reported["known_by"]["assumed_prefixes"] == 1,
+            "{reported:#}"
+        );
     }
     Ok(())
 }

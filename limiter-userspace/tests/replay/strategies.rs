@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 
-use crate::told::{
-    Told::{Drop, Never, Pass},
+use crate::expected::{
+    ExpectedVerdict::{Drop, Never, Pass},
     check,
 };
 
@@ -106,31 +106,31 @@ fn a_moving_window_goes_round() -> Result<()> {
 
 #[test]
 fn a_sliding_window_counter_weighs_the_bucket_before() -> Result<()> {
-    let told = |at_ms, told| (at_ms, ONE, SHORT, told);
-    let first = (1..=9).map(|n| told(0, Pass(PACKETS, ONE, [10 - n, 0, 2_000])));
+    let reported = |at_ms, reported| (at_ms, ONE, SHORT, reported);
+    let first = (1..=9).map(|n| reported(0, Pass(PACKETS, ONE, [10 - n, 0, 2_000])));
     let rows = first.chain([
         // The next packet passes after a tenth of the next window.
-        told(0, Pass(PACKETS, ONE, [0, 1_100, 2_000])),
-        told(999, Drop(PACKETS, ONE, [0, 101, 1_001])),
+        reported(0, Pass(PACKETS, ONE, [0, 1_100, 2_000])),
+        reported(999, Drop(PACKETS, ONE, [0, 101, 1_001])),
         // At the start of the next window: all ten count.
-        told(1_000, Drop(PACKETS, ONE, [0, 100, 1_000])),
-        told(1_099, Drop(PACKETS, ONE, [0, 1, 901])),
+        reported(1_000, Drop(PACKETS, ONE, [0, 100, 1_000])),
+        reported(1_099, Drop(PACKETS, ONE, [0, 1, 901])),
         // Nine of the previous ten, and this packet.
-        told(1_100, Pass(PACKETS, ONE, [0, 100, 1_900])),
+        reported(1_100, Pass(PACKETS, ONE, [0, 100, 1_900])),
         // In the middle: five of the ten.
-        told(1_500, Pass(PACKETS, ONE, [3, 0, 1_500])),
-        told(1_500, Pass(PACKETS, ONE, [2, 0, 1_500])),
-        told(1_500, Pass(PACKETS, ONE, [1, 0, 1_500])),
-        told(1_500, Pass(PACKETS, ONE, [0, 100, 1_500])),
+        reported(1_500, Pass(PACKETS, ONE, [3, 0, 1_500])),
+        reported(1_500, Pass(PACKETS, ONE, [2, 0, 1_500])),
+        reported(1_500, Pass(PACKETS, ONE, [1, 0, 1_500])),
+        reported(1_500, Pass(PACKETS, ONE, [0, 100, 1_500])),
         // Refused, and not counted.
-        told(1_500, Drop(PACKETS, ONE, [0, 100, 1_500])),
-        told(1_599, Drop(PACKETS, ONE, [0, 1, 1_401])),
+        reported(1_500, Drop(PACKETS, ONE, [0, 100, 1_500])),
+        reported(1_599, Drop(PACKETS, ONE, [0, 1, 1_401])),
         // Near the end: a thousandth of ten, rounded up to one.
-        told(1_999, Pass(PACKETS, ONE, [3, 0, 1_001])),
+        reported(1_999, Pass(PACKETS, ONE, [3, 0, 1_001])),
         // At the start of the third window: the six of the second count.
-        told(2_000, Pass(PACKETS, ONE, [3, 0, 2_000])),
+        reported(2_000, Pass(PACKETS, ONE, [3, 0, 2_000])),
         // After an empty window the count restarts at zero.
-        told(4_000, Pass(PACKETS, ONE, [9, 0, 2_000])),
+        reported(4_000, Pass(PACKETS, ONE, [9, 0, 2_000])),
     ]);
     check(
         "limits: {PacketsPerIPAddress: {strategy: sliding-window-counter, rate: 10/second}}\n",
@@ -164,7 +164,7 @@ fn several_rates_are_judged_together() -> Result<()> {
             "limits: {{PacketsPerIPAddress: {{strategy: {strategy}, rate: 2/second; 5/minute}}}}\n"
         )
     };
-    let both = |at_ms, told| (at_ms, ONE, SHORT, told);
+    let both = |at_ms, reported| (at_ms, ONE, SHORT, reported);
     check(
         &config("moving-window"),
         &[

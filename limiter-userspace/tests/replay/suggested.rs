@@ -46,10 +46,10 @@ fn suggestion(capture: &[u8], arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn assert_fails(output: &Output, code: i32, told: &str) {
+fn assert_fails(output: &Output, code: i32, reported: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{output:?}");
-    assert!(stderr.contains(told), "{stderr}");
+    assert!(stderr.contains(reported), "{stderr}");
 }
 
 /// Turns a frame to the host into one from it, by swapping the Ethernet addresses.
@@ -81,7 +81,7 @@ fn packets() -> Result<Vec<Packet>> {
                 packets.push((at + 2 * MS, to.tcp_ack(port, 443, 8, 10)?));
             }
         }
-        // The host's own queries to the client's resolver, and the answers.
+        // The host's own queries to the client's resolver, and the replies.
         packets.push((at, sent_back(from.udp(40_000, 53, b"question")?)));
         packets.push((at + MS, to.udp(53, 40_000, b"answer")?));
     }
@@ -140,8 +140,8 @@ fn a_configuration_that_observes() -> Result<()> {
         "{yaml}"
     );
 
-    let told = suggestion(&capture, &arguments)?;
-    let limits = limits(&told)?;
+    let reported = suggestion(&capture, &arguments)?;
+    let limits = limits(&reported)?;
     assert_eq!(limits.len(), checked.len());
     // Per address, per /24 and in total: for DNS packets, HTTPS packets and HTTPS connections.
     assert_eq!(limits.len(), 9, "{yaml}");
@@ -201,26 +201,26 @@ fn incoming() -> Result<Vec<u8>> {
 /// Only services of the host get limits, not the peers of its own queries.
 #[test]
 fn services_are_what_the_host_answers() -> Result<()> {
-    let told = suggestion(&capture()?, &[])?;
-    let services = told["services"].as_array().context("no services")?;
+    let reported = suggestion(&capture()?, &[])?;
+    let services = reported["services"].as_array().context("no services")?;
     let mut names: Vec<_> = services.iter().map(|one| one["service"].clone()).collect();
     names.sort_by_key(ToString::to_string);
     assert_eq!(names, ["tcp/443", "udp/53"]);
-    assert_eq!(told["ways"]["unserved"], 40);
+    assert_eq!(reported["ways"]["unserved"], 40);
     assert!(
         services
             .iter()
             .all(|one| one["sources"] == 40 && one["one_in"] == 1)
     );
-    assert_eq!(told["warnings"], Value::Array(Vec::new()));
+    assert_eq!(reported["warnings"], Value::Array(Vec::new()));
     // A service by its name alone, and with the host's address.
     for (arguments, expected) in [
         (&["--service", "udp/53"][..], 1),
         (&["--host", HOST], 2),
         (&["--host", HOST, "--service", "tcp/443,udp/53"], 2),
     ] {
-        let told = suggestion(&capture()?, arguments)?;
-        let services = told["services"].as_array().context("no services")?;
+        let reported = suggestion(&capture()?, arguments)?;
+        let services = reported["services"].as_array().context("no services")?;
         assert_eq!(services.len(), expected, "{arguments:?}");
     }
     Ok(())
@@ -229,10 +229,10 @@ fn services_are_what_the_host_answers() -> Result<()> {
 /// One direction alone shows less, and the output says so.
 #[test]
 fn one_direction_is_a_guess() -> Result<()> {
-    let told = suggestion(&incoming()?, &[])?;
-    let warnings = told["warnings"].to_string();
+    let reported = suggestion(&incoming()?, &[])?;
+    let warnings = reported["warnings"].to_string();
     assert!(warnings.contains("is a guess"), "{warnings}");
-    assert_eq!(limits(&told)?.len(), 9);
+    assert_eq!(limits(&reported)?.len(), 9);
     Ok(())
 }
 
@@ -240,8 +240,8 @@ fn one_direction_is_a_guess() -> Result<()> {
 fn every_format_and_standard_input() -> Result<()> {
     let packets = with_syn(packets()?);
     let expected = suggestion(&PCAP.write(&packets), &[])?;
-    let told = suggestion(&PCAPNG.write(&packets), &[])?;
-    assert_eq!(limits(&told)?, limits(&expected)?);
+    let reported = suggestion(&PCAPNG.write(&packets), &[])?;
+    assert_eq!(limits(&reported)?, limits(&expected)?);
     let mut child = limiter(&["suggest", "-", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -251,8 +251,8 @@ fn every_format_and_standard_input() -> Result<()> {
     let writer = thread::spawn(move || input.write_all(&bytes));
     let output = child.wait_with_output()?;
     writer.join().expect("the writer does not panic")?;
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    assert_eq!(limits(&told)?, limits(&expected)?);
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(limits(&reported)?, limits(&expected)?);
     Ok(())
 }
 
@@ -263,7 +263,7 @@ fn spoilt_captures() -> Result<()> {
     let output = suggest(&whole[..whole.len() - 7], &[])?;
     assert_fails(&output, 1, "the capture is cut short");
     assert!(text(output.stdout)?.contains("Udp53PacketsPerIPAddress:"));
-    for (capture, told) in [
+    for (capture, reported) in [
         (&b""[..], "not a capture: the file is empty"),
         (b"no capture", "not a capture"),
         (&PCAP.write(&[]), "has no packets"),
@@ -274,7 +274,7 @@ fn spoilt_captures() -> Result<()> {
         ),
     ] {
         let output = suggest(capture, &[])?;
-        assert_fails(&output, 1, told);
+        assert_fails(&output, 1, reported);
         assert!(output.stdout.is_empty());
     }
     Ok(())
@@ -293,11 +293,11 @@ fn a_forged_flood() -> Result<()> {
         flood.push(Packet::whole(50_000 * MS + n * 10_000, frame));
     }
     flood.sort_by_key(|packet| packet.time_ns);
-    let told = suggestion(&PCAP.write(&flood), &["--service", "udp/53"])?;
-    let service = &told["services"][0];
+    let reported = suggestion(&PCAP.write(&flood), &["--service", "udp/53"])?;
+    let service = &reported["services"][0];
     assert!(service["one_in"].as_u64() >= Some(4), "{service}");
     assert!(service["sources"].as_u64() <= Some(65_536), "{service}");
-    let warnings = told["warnings"].to_string();
+    let warnings = reported["warnings"].to_string();
     assert!(
         warnings.contains("sources sent one packet each"),
         "{warnings}"
@@ -328,9 +328,9 @@ limits:
     let capture = file("capture", &capture()?)?;
     let output = limiter(&["suggest", "--check", &config, &capture, "--json"]).output()?;
     ensure!(output.status.success(), "{output:?}");
-    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
     let fit = |name: &str| {
-        let limits = told["limits"].as_array().into_iter().flatten();
+        let limits = reported["limits"].as_array().into_iter().flatten();
         let mut limits = limits.filter(|limit| limit["limit"] == name);
         limits
             .next()
@@ -342,9 +342,9 @@ limits:
     assert_eq!(fit("Window"), is("fits", "enforce"));
     assert_eq!(fit("Nothing"), is("unmatched", "observe"));
     // A limit that drops packets does not lower the counts of the other limits.
-    let wide = told["limits"].as_array().context("no limits")?;
+    let wide = reported["limits"].as_array().context("no limits")?;
     let wide = wide.iter().find(|limit| limit["limit"] == "Wide");
-    assert_eq!(wide.context("no Wide")?["packets"], told["packets"]);
+    assert_eq!(wide.context("no Wide")?["packets"], reported["packets"]);
 
     let output = limiter(&["suggest", "--check", &config, &capture]).output()?;
     let shown = text(output.stdout)?;

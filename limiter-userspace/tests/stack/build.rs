@@ -82,8 +82,8 @@ impl Path {
         self.with_checksum(TCP, segment, 16)
     }
 
-    /// Stores a payload's checksum, which covers the addresses, at `place`.
-    fn with_checksum(self, protocol: u8, mut payload: Vec<u8>, place: usize) -> Vec<u8> {
+    /// Stores a payload's checksum, which covers the addresses, at `offset`.
+    fn with_checksum(self, protocol: u8, mut payload: Vec<u8>, offset: usize) -> Vec<u8> {
         let length = u32::try_from(payload.len()).expect("a short payload");
         let mut summed = match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(to)) => [source.octets(), to.octets()].concat(),
@@ -93,7 +93,7 @@ impl Path {
         summed.extend(length.to_be_bytes());
         summed.extend([0, 0, 0, protocol]);
         summed.extend(&payload);
-        payload[place..place + 2].copy_from_slice(&checksum(&summed));
+        payload[offset..offset + 2].copy_from_slice(&checksum(&summed));
         payload
     }
 }

@@ -129,7 +129,7 @@ const KINDS: [Kind; 14] = [
 /// The result for a kind of device.
 struct Outcome {
     /// A description for the output.
-    told: String,
+    reported: String,
     is_as_expected: bool,
 }
 
@@ -163,7 +163,7 @@ fn try_kind(kind: &Kind) -> Result<Outcome> {
     ] {
         if let Err(error) = set_up(namespace, kind, below, this, other) {
             return Ok(Outcome {
-                told: format!("this kernel has none: {error}"),
+                reported: format!("this kernel has none: {error}"),
                 is_as_expected: true,
             });
         }
@@ -184,7 +184,7 @@ fn try_kind(kind: &Kind) -> Result<Outcome> {
         Ok(limiter) => limiter,
         Err(refused) => {
             return Ok(Outcome {
-                told: format!("refused: {refused}"),
+                reported: format!("refused: {refused}"),
                 is_as_expected: kind.expected == Expected::Refused,
             });
         }
@@ -207,7 +207,7 @@ fn try_kind(kind: &Kind) -> Result<Outcome> {
     let mode = limiter.status()?["interfaces"][0]["mode"].clone();
     ensure!(limiter.stop()?.success());
     Ok(Outcome {
-        told: format!("{mode}, {passed} passed, {dropped} dropped, {of_source} of the source"),
+        reported: format!("{mode}, {passed} passed, {dropped} dropped, {of_source} of the source"),
         is_as_expected: kind.expected == Expected::Exact
             && (passed, dropped, of_source) == (BURST, SENT - BURST, SENT - BURST),
     })
@@ -285,12 +285,12 @@ fn devices_are_limited_exactly_or_refused() -> Result<()> {
     let mut wrong = Vec::new();
     for kind in &KINDS {
         let Outcome {
-            told,
+            reported,
             is_as_expected,
         } = try_kind(kind)?;
-        println!("{}: {told}", kind.name);
+        println!("{}: {reported}", kind.name);
         if !is_as_expected {
-            wrong.push(format!("{}: {told}", kind.name));
+            wrong.push(format!("{}: {reported}", kind.name));
         }
     }
     ensure!(wrong.is_empty(), "{wrong:#?}");

@@ -208,7 +208,7 @@ fn extension_rows() -> Vec<Row> {
             Delivered,
         ),
         Row::one(
-            "hop-by-hop options in the second place",
+            "hop-by-hop options in the second position",
             chain(&[(OPTIONS, PADDING), (HOP_BY_HOP, PADDING)]),
             Refused,
         ),

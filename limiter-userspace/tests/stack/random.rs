@@ -119,9 +119,9 @@ impl Case {
         let (protocol, payload) = self.payload();
         let Some(pieces) = &self.pieces else {
             let mut frame = tagged(&self.tags, &path(self.v4).packet(protocol, &payload));
-            if let Some((place, value)) = self.spoilt {
+            if let Some((position, value)) = self.spoilt {
                 let headers = frame.len().min(150);
-                frame[place.index(headers)] = value;
+                frame[position.index(headers)] = value;
             }
             return vec![frame];
         };

@@ -44,7 +44,7 @@ pub(crate) fn wait_until_limited(namespace: &Namespace) -> Result<()> {
 }
 
 fn program(namespace: &Namespace, interface: &str) -> Result<Option<u64>> {
-    let told = namespace.ip(&["-json", "-details", "link", "show", interface])?;
-    let links: Value = serde_json::from_str(&told).context("`ip` tells JSON")?;
+    let reported = namespace.ip(&["-json", "-details", "link", "show", interface])?;
+    let links: Value = serde_json::from_str(&reported).context("`ip` tells JSON")?;
     Ok(links[0]["xdp"]["prog"]["id"].as_u64())
 }

@@ -20,7 +20,7 @@ pub(crate) enum Step {
     EndInStart,
     /// SIGKILL or SIGTERM during resets and refunds of the first client's buckets, then another
     /// daemon: a bucket left locked would cost the client packets.
-    EndInRefill,
+    EndInReset,
     /// Another build of the program takes over: with log statements, or without.
     Upgrade,
     /// A policy is reverted because its confirmation does not arrive.
@@ -59,7 +59,7 @@ impl Step {
         Self::Terminate,
         Self::EndInReload,
         Self::EndInStart,
-        Self::EndInRefill,
+        Self::EndInReset,
         Self::Upgrade,
         Self::Expire,
         Self::KillUnconfirmed,

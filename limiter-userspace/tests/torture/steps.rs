@@ -37,7 +37,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How long `limiter status` may take in a crowd.
-const TO_ANSWER: Duration = Duration::from_secs(10);
+const TO_RESPOND: Duration = Duration::from_secs(10);
 
 /// The default address of the metrics.
 const METRICS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 9470);
@@ -169,7 +169,7 @@ impl Scene {
                 self.without_daemon()?;
                 self.limiter.restart()?;
             }
-            Step::EndInRefill => self.end_in_refill()?,
+            Step::EndInReset => self.end_in_reset()?,
             Step::Upgrade => {
                 self.limiter.kill()?;
                 self.logs_verdicts = !self.logs_verdicts;
@@ -318,23 +318,23 @@ impl Scene {
     }
 
     /// Ends the daemon during resets and refunds of the first client's buckets.
-    fn end_in_refill(&mut self) -> Result<()> {
+    fn end_in_reset(&mut self) -> Result<()> {
         let client = WITHIN.to_string();
         let limit = ["--limit", "PacketsPerIPAddress"];
         let reset = [&["reset", &client][..], &limit].concat();
         let refund = [&["refund", &client, "--cost", "100"][..], &limit].concat();
         let both = [&reset[..], &refund].into_iter().cycle().take(20);
-        let refills = both.map(|arguments| {
-            let mut refill = self.limiter.command(arguments);
-            refill.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        let resets = both.map(|arguments| {
+            let mut command = self.limiter.command(arguments);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
         });
-        let refills: Vec<_> = refills.collect::<Result<_, _>>()?;
+        let resets: Vec<_> = resets.collect::<Result<_, _>>()?;
         self.sleep(100);
         let signal = self.signal();
         self.limiter.signal(signal)?;
         self.limiter.wait()?;
-        for mut refill in refills {
-            refill.wait()?;
+        for mut command in resets {
+            command.wait()?;
         }
         self.without_daemon()?;
         self.limiter.restart()?;
@@ -347,7 +347,7 @@ impl Scene {
         let silent = (0..100).map(|_| UnixStream::connect(self.limiter.socket()));
         let silent: Vec<_> = silent.collect::<Result<_, _>>()?;
         let deadline = Instant::now() + PATIENCE;
-        while crowd.arrived() < CROWD.total() || crowd.answers() == 0 {
+        while crowd.arrived() < CROWD.total() || crowd.responses() == 0 {
             ensure!(
                 Instant::now() < deadline,
                 "the daemon does not answer the crowd"
@@ -355,7 +355,7 @@ impl Scene {
             let begun = Instant::now();
             self.limiter.status()?;
             ensure!(
-                begun.elapsed() < TO_ANSWER,
+                begun.elapsed() < TO_RESPOND,
                 "status took {:?}",
                 begun.elapsed()
             );
@@ -395,9 +395,9 @@ impl Scene {
     /// Removes pins, which the daemon makes again at a reload or by itself.
     fn lose_pins(&mut self) -> Result<()> {
         let version = format!("v{ABI}");
-        let places = ["", "interfaces", &version];
-        let place = places[self.rng.usize(..places.len())];
-        fs::remove_dir_all(self.pins.path().join(place))?;
+        let directories = ["", "interfaces", &version];
+        let directory = directories[self.rng.usize(..directories.len())];
+        fs::remove_dir_all(self.pins.path().join(directory))?;
         self.check()?;
         if self.rng.bool() {
             self.reconfigure()?;

@@ -33,7 +33,7 @@ impl Daemon {
     pub(super) fn explain(&self, address: IpAddr) -> Result<Vec<LimitState>> {
         let explanation = self.0.explain(&address.to_string())?;
         let explanation: Explanation = serde_json::from_value(explanation)
-            .with_context(|| format!("cannot read the answer of `limiter explain {address}`"))?;
+            .with_context(|| format!("cannot read the response of `limiter explain {address}`"))?;
         Ok(explanation.limits)
     }
 

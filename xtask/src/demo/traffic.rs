@@ -22,7 +22,7 @@ const DURATION: Duration = Duration::from_secs(10);
 /// The time of the queries for explanations before the end of the traffic, while the buckets are in use.
 const EXPLAIN_EARLY: Duration = Duration::from_millis(300);
 
-/// About the size of a small DNS answer, in bytes.
+/// About the size of a small DNS response, in bytes.
 const PAYLOAD_LENGTH: usize = 64;
 
 /// The packets of a client, sent and passed.

@@ -1,4 +1,4 @@
-//! Builds the package. limiter-userspace/Cargo.toml maps its files to places.
+//! Builds the package. limiter-userspace/Cargo.toml maps its files to paths.
 
 use std::{
     fs,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::place;
+use super::paths;
 use crate::{built_targets::BuiltTargets, command};
 
 /// cargo-fuzz's flags without sanitizers, so that a stable compiler suffices.
@@ -45,7 +45,7 @@ pub(super) fn command(targets: &[String], profile: Profile) -> Command {
         // With `--target`, even for the host itself, the flags do not apply to build scripts and procedural
         // macros, which have no libFuzzer to report to.
         .args(["--target", "host-tuple", "--target-dir"])
-        .arg(place::output())
+        .arg(paths::output())
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     for target in targets {
         cargo.args(["--bin", target]);

@@ -15,7 +15,7 @@ use testbed::Interrupt;
 
 use super::{
     output::{FuzzProgress, saved_input},
-    place,
+    paths,
 };
 use crate::{command::shown, workspace};
 
@@ -60,7 +60,7 @@ pub(super) fn run(
     let said = reader.join().unwrap_or_default();
     progress.finish_and_clear();
 
-    let log = place::made("logs", "")?.join(format!("{target}.log"));
+    let log = paths::made("logs", "")?.join(format!("{target}.log"));
     fs::write(&log, said.join("\n")).with_context(|| format!("cannot write {}", log.display()))?;
     if interrupt.seen() {
         return Ok(End::Interrupted);
@@ -79,7 +79,7 @@ pub(super) fn run(
 }
 
 fn command(target: &str, program: &Path, duration: Duration) -> Result<Command> {
-    let artifacts = place::made("artifacts", target)?;
+    let artifacts = paths::made("artifacts", target)?;
     let mut command = Command::new(program);
     command
         .current_dir(workspace::root())
@@ -90,20 +90,20 @@ fn command(target: &str, program: &Path, duration: Duration) -> Result<Command> 
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let dictionary = place::package().join(format!("dictionaries/{target}.dict"));
+    let dictionary = paths::package().join(format!("dictionaries/{target}.dict"));
     if dictionary.is_file() {
         command.arg(format!("-dict={}", dictionary.display()));
     }
     // libFuzzer writes only to the first directory.
-    command.arg(place::made("corpus", target)?);
+    command.arg(paths::made("corpus", target)?);
     command.args(seeds(target).iter().filter(|path| path.is_dir()));
     Ok(command)
 }
 
 fn seeds(target: &str) -> Vec<PathBuf> {
     let mut seeds = vec![
-        place::output().join("seeds").join(target),
-        place::package().join("regressions").join(target),
+        paths::output().join("seeds").join(target),
+        paths::package().join("regressions").join(target),
     ];
     if matches!(target, "config" | "feed") {
         seeds.push(workspace::root().join("configs"));
@@ -153,10 +153,10 @@ fn spinner(target: &str, duration: Duration) -> ProgressBar {
 }
 
 fn why(target: &str, status: ExitStatus, said: &[String], log: &Path) -> String {
-    let log = place::shown(log);
+    let log = paths::shown(log);
     match said.iter().find_map(|line| saved_input(line)) {
         Some(input) => {
-            let input = place::shown(Path::new(input));
+            let input = paths::shown(Path::new(input));
             format!(
                 "{target}: the input in {input} broke what has to hold ({log} has it all): keep it \
                  with `cp {input} dev/fuzz/regressions/{target}/WHAT-IT-IS`, and \

@@ -5,7 +5,7 @@
 mod build;
 mod fuzzer;
 mod output;
-mod place;
+mod paths;
 mod seeds;
 
 use std::{
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 /// Fuzzes targets. Succeeds if no input failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let known = place::targets()?;
+    let known = paths::targets()?;
     if arguments.list {
         for name in known {
             println!("{name}");
@@ -59,12 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Returns the command that builds every target for some seconds of fuzzing.
 pub(crate) fn build_command() -> Result<Command> {
-    Ok(build::command(&place::targets()?, Profile::Dev))
+    Ok(build::command(&paths::targets()?, Profile::Dev))
 }
 
 /// Fuzzes every target for some seconds.
 pub(crate) fn all(duration: Duration) -> Result<()> {
-    if fuzz(&place::targets()?, Profile::Dev, duration)? == ExitCode::SUCCESS {
+    if fuzz(&paths::targets()?, Profile::Dev, duration)? == ExitCode::SUCCESS {
         return Ok(());
     }
     bail!("an input failed, or fuzzing did not finish: see above")

@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) struct FuzzProgress {
     runs: u64,
     runs_per_second: u64,
-    /// The number of places in the code reached so far.
+    /// The number of locations in the code reached so far.
     coverage: u64,
     /// The number of inputs that reached something new.
     inputs: u64,
@@ -20,8 +20,8 @@ impl FuzzProgress {
         let (runs, rest) = line.strip_prefix('#')?.split_once('\t')?;
         let words: Vec<_> = rest.split_whitespace().collect();
         let after = |name: &str| {
-            let place = words.iter().position(|word| *word == name)?;
-            words.get(place + 1).copied()
+            let index = words.iter().position(|word| *word == name)?;
+            words.get(index + 1).copied()
         };
         Some(Self {
             runs: runs.parse().ok()?,

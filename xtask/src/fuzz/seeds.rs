@@ -8,7 +8,7 @@ use testbed::{
     capture::{Container, Format, PCAP, Packet},
 };
 
-use super::place;
+use super::paths;
 
 /// Writes the generated seeds. The targets `config` and `feed` use the files in `configs/`, and `decision`
 /// finds its own inputs.
@@ -16,7 +16,7 @@ pub(super) fn write() -> Result<()> {
     let frames = frames()?;
     let captures = captures(&frames);
     for (target, seeds) in [("frame", frames), ("capture", captures)] {
-        let directory = place::made("seeds", target)?;
+        let directory = paths::made("seeds", target)?;
         for (number, seed) in seeds.iter().enumerate() {
             let path = directory.join(number.to_string());
             fs::write(&path, seed).with_context(|| format!("cannot write {}", path.display()))?;

@@ -12,7 +12,7 @@ mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t tmpfs none /tmp
 mount -t tmpfs none /run
-# For the program that notes handshakes.
+# For the program that records handshakes.
 mount -t cgroup2 none /sys/fs/cgroup
 
 # Not busybox's, which its shell prefers and which knows no veth.

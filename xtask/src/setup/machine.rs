@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use ebpf_build::{
-    Places,
+    SearchPath,
     compiler::{self, Compiler},
     linker,
 };
@@ -75,16 +75,16 @@ pub(crate) struct Machine {
 impl Machine {
     /// Looks for the tools to build, test and run.
     pub(crate) fn inspect() -> Self {
-        let places = Places::of_this_process();
-        let compiler = compiler::find(&places);
+        let search_path = SearchPath::of_this_process();
+        let compiler = compiler::find(&search_path);
         let bpf_clippy = compiler.as_ref().is_some_and(Compiler::has_clippy);
         let found = [
             (Need::BpfClippy, bpf_clippy),
-            (Need::BpfLinker, linker::find(&places).is_some()),
-            (Need::Ip, is_command(&places, "ip")),
-            (Need::Bpftool, is_command(&places, "bpftool")),
-            (Need::CCompiler, is_command(&places, "cc")),
-            (Need::CxxCompiler, is_command(&places, "c++")),
+            (Need::BpfLinker, linker::find(&search_path).is_some()),
+            (Need::Ip, is_command(&search_path, "ip")),
+            (Need::Bpftool, is_command(&search_path, "bpftool")),
+            (Need::CCompiler, is_command(&search_path, "cc")),
+            (Need::CxxCompiler, is_command(&search_path, "c++")),
             (Need::CLibrary, Path::new("/usr/include/stdio.h").is_file()),
             (Need::Components, has_components()),
         ];
@@ -97,11 +97,11 @@ impl Machine {
 
     /// Looks for the tools of the tests, too.
     pub(crate) fn inspect_for_tests() -> Self {
-        let places = Places::of_this_process();
+        let search_path = SearchPath::of_this_process();
         let found = [
-            (Need::Nft, is_command(&places, "nft")),
-            (Need::Ethtool, is_command(&places, "ethtool")),
-            (Need::Curl, is_command(&places, "curl")),
+            (Need::Nft, is_command(&search_path, "nft")),
+            (Need::Ethtool, is_command(&search_path, "ethtool")),
+            (Need::Curl, is_command(&search_path, "curl")),
             (Need::Peers, peers::are_there()),
         ];
         Self::inspect().and(&found)
@@ -119,11 +119,14 @@ impl Machine {
 
     /// Looks for the tools of the package, too.
     pub(crate) fn inspect_for_package(architecture: Architecture) -> Self {
-        let places = Places::of_this_process();
+        let search_path = SearchPath::of_this_process();
         let found = [
-            (Need::CargoDeb, is_command(&places, "cargo-deb")),
-            (Need::Shlibdeps, is_command(&places, "dpkg-shlibdeps")),
-            (Need::SystemdAnalyze, is_command(&places, "systemd-analyze")),
+            (Need::CargoDeb, is_command(&search_path, "cargo-deb")),
+            (Need::Shlibdeps, is_command(&search_path, "dpkg-shlibdeps")),
+            (
+                Need::SystemdAnalyze,
+                is_command(&search_path, "systemd-analyze"),
+            ),
             (
                 Need::CrossRunner,
                 architecture == Architecture::Own || architecture::runner().is_some(),
@@ -135,7 +138,7 @@ impl Machine {
     /// Looks for the tools to check dependencies, too.
     pub(crate) fn inspect_for_dependencies() -> Self {
         let mut machine = Self::inspect();
-        if !is_command(&Places::of_this_process(), "cargo-deny") {
+        if !is_command(&SearchPath::of_this_process(), "cargo-deny") {
             machine.lacks.push(Need::CargoDeny);
         }
         machine
@@ -143,11 +146,11 @@ impl Machine {
 
     /// Looks for the tools of the benchmark, too.
     pub(crate) fn inspect_for_benchmark() -> Self {
-        let places = Places::of_this_process();
+        let search_path = SearchPath::of_this_process();
         let found = [
-            (Need::Nft, is_command(&places, "nft")),
-            (Need::Iptables, is_command(&places, "iptables")),
-            (Need::Ethtool, is_command(&places, "ethtool")),
+            (Need::Nft, is_command(&search_path, "nft")),
+            (Need::Iptables, is_command(&search_path, "iptables")),
+            (Need::Ethtool, is_command(&search_path, "ethtool")),
         ];
         Self::inspect().and(&found)
     }
@@ -170,7 +173,7 @@ impl Machine {
         if architecture == Architecture::Own {
             return self;
         }
-        let compiler = is_command(&Places::of_this_process(), &architecture.tool("gcc"));
+        let compiler = is_command(&SearchPath::of_this_process(), &architecture.tool("gcc"));
         self.and(&[
             (Need::CrossCompiler, compiler),
             (Need::CrossLibrary, architecture::has_library()),
@@ -190,8 +193,8 @@ impl Machine {
 }
 
 /// Returns whether a command exists; administrators' commands are often not on a user's path.
-fn is_command(places: &Places, name: &str) -> bool {
-    places.find(name).is_some() || Path::new("/usr/sbin").join(name).is_file()
+fn is_command(search_path: &SearchPath, name: &str) -> bool {
+    search_path.find(name).is_some() || Path::new("/usr/sbin").join(name).is_file()
 }
 
 fn has_components() -> bool {

@@ -53,7 +53,7 @@ pub(crate) enum Limits {
     /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
     Sieve,
     /// As [`Limits::Address`], shared with another node: this node has half of each address's rate.
-    InCommon,
+    SharedLimit,
     /// Packets of each address, the same number per second, by this window strategy.
     Window(Strategy),
     /// Packets of each address, by a moving window of this count. It is long enough that none is refused and most find
@@ -77,7 +77,7 @@ impl Limits {
             | Self::ManyListed
             | Self::ManyBans
             | Self::Sieve
-            | Self::InCommon
+            | Self::SharedLimit
             | Self::Window(_)
             | Self::MovingWindow(_)
             | Self::Refused(_) => 1,
@@ -107,7 +107,7 @@ impl Limits {
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
             // This node's half is the rate of the terms, unless twice that rate is too high.
-            Self::InCommon => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
+            Self::SharedLimit => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
             _ => limit("PacketsPerIPAddress", per_second),
         };
         let mut text = format!("limits:\n{first}");
@@ -197,7 +197,7 @@ pub(super) fn load(
 ) -> Result<(Instance, LimiterMemory)> {
     let text = limits.configuration(terms);
     let mut config = config::parse(&text, "bench").map_err(|errors| anyhow!("{errors}"))?;
-    if limits == Limits::InCommon {
+    if limits == Limits::SharedLimit {
         // A section `fleet` would need a key.
         config.policy.limits[0].fleet_nodes = Some(2);
     }
@@ -232,7 +232,7 @@ pub(super) fn load(
             .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
     }
-    if limits == Limits::InCommon {
+    if limits == Limits::SharedLimit {
         let reputation = instance.take_reputation(settings)?;
         let half = Parts::of_ratio(1, 2).context("half is nothing")?;
         let limit = config.policy.limits[0].id;
@@ -241,9 +241,9 @@ pub(super) fn load(
             .set_share(limit, ShareWord::forever(half))?;
     }
     if limits == Limits::Standing(Situation::ShortOfRoom) {
-        let shape = *instance.shape();
+        let features = *instance.features();
         let mut reputation = instance.take_reputation(settings)?;
-        standing::introduce(reputation.standing_mut(), &shape, terms)?;
+        standing::introduce(reputation.standing_mut(), &features, terms)?;
     }
     let kept = LimiterMemory::take(&mut instance, settings)?;
     Ok((instance, kept))
@@ -288,7 +288,7 @@ mod tests {
             Limits::ManyListed,
             Limits::ManyBans,
             Limits::Sieve,
-            Limits::InCommon,
+            Limits::SharedLimit,
             Limits::AddressAndTotal,
             Limits::Standing(Situation::Calm),
             Limits::Standing(Situation::ShortOfRoom),

@@ -65,7 +65,10 @@ pub(crate) const CONTENDERS: [Contender; 35] = [
     ),
     Contender::new(TABLE_BANS, Kind::Limiter(Store::Table, Limits::ManyBans)),
     Contender::new(TABLE_SIEVE, Kind::Limiter(Store::Table, Limits::Sieve)),
-    Contender::new(TABLE_FLEET, Kind::Limiter(Store::Table, Limits::InCommon)),
+    Contender::new(
+        TABLE_FLEET,
+        Kind::Limiter(Store::Table, Limits::SharedLimit),
+    ),
     Contender::new(
         TABLE_TOTAL,
         Kind::Limiter(Store::Table, Limits::AddressAndTotal),

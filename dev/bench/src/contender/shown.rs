@@ -16,7 +16,7 @@ pub(crate) struct ContenderDescription {
     /// A description.
     pub(crate) sentence: String,
     /// Its settings word for word, with their language; `None` if it has none.
-    pub(crate) told: Option<(&'static str, String)>,
+    pub(crate) configuration: Option<(&'static str, String)>,
 }
 
 /// Returns all contenders with these terms, in the order of the results.
@@ -25,7 +25,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
     let program = |name, sentence: &str| ContenderDescription {
         name,
         sentence: sentence.to_owned(),
-        told: None,
+        configuration: None,
     };
     vec![
         program(
@@ -67,7 +67,7 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
                  window of N × {FASTEST_PACKET_NS} ns a source |\n\
                  | refused | 1 limit of {REFUSED_COUNT} packets an hour |"
             ),
-            told: Some(("yaml", Limits::Four.configuration(terms))),
+            configuration: Some(("yaml", Limits::Four.configuration(terms))),
         },
         ContenderDescription {
             name: names::WINDOW,
@@ -75,19 +75,19 @@ pub(crate) fn shown(terms: &Terms) -> Vec<ContenderDescription> {
                 "an XDP limiter like the public ones: a second's count for each source, in the \
                  kernel's LRU\nhash map with room for 2^{room}; no overrides."
             ),
-            told: None,
+            configuration: None,
         },
         ContenderDescription {
             name: names::NFTABLES,
             sentence: "at the netdev hook, its first, with room for every source.".to_owned(),
-            told: Some(("", nftables::ruleset(terms))),
+            configuration: Some(("", nftables::ruleset(terms))),
         },
         ContenderDescription {
             name: names::HASHLIMIT,
             sentence: "in raw PREROUTING, its first hook, with the kernel's maximum of 2^20 \
                        sources; once full, it\ndrops every new one, clients among them."
                 .to_owned(),
-            told: Some(("", hashlimit::rules(terms).join("\n") + "\n")),
+            configuration: Some(("", hashlimit::rules(terms).join("\n") + "\n")),
         },
     ]
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use bench_common::Source;
 use limiter_common::{
     address::Address,
-    policy::Shape,
+    policy::Features,
     standing::{Event, Kind, Record, SourceId, Tick},
 };
 use limiter_datapath::kernel::{StandingMaps, monotonic_now};
@@ -64,18 +64,18 @@ fn line(count: u64, period: &str, reserve: &str) -> String {
 
 /// Makes all sources of the flood familiar since long ago, and begins a shortage that outlasts the
 /// measurement.
-pub(super) fn introduce(maps: &mut StandingMaps, shape: &Shape, terms: &Terms) -> Result<()> {
+pub(super) fn introduce(maps: &mut StandingMaps, features: &Features, terms: &Terms) -> Result<()> {
     let now_ns = monotonic_now();
     let now = Tick::of_ns(now_ns);
-    let long_ago = Tick(now.0.wrapping_sub(2 * shape.standing.fresh_ticks));
+    let long_ago = Tick(now.0.wrapping_sub(2 * features.standing.fresh_ticks));
     let record = Record::new(Kind::Familiar, false, 3, now, long_ago);
     for index in 0..1 << terms.sources_log2 {
         let address = match terms.layout.source(index) {
             Source::V4(address) => Address::v4(address.to_be_bytes()),
             Source::V6(high, low) => Address::v6(high.to_be_bytes(), low.to_be_bytes()),
         };
-        let source = SourceId::new(&shape.standing, &address);
-        maps.note(shape, source, Event::Recall { record }, now_ns)?;
+        let source = SourceId::new(&features.standing, &address);
+        maps.record_event(features, source, Event::Recall { record }, now_ns)?;
     }
     maps.begin_shortage(now, Tick(now.0.wrapping_add(LATER)))?;
     Ok(())

@@ -204,8 +204,8 @@ fn contenders(results: &Results) -> Result<String> {
         .to_owned();
     for shown in contender::shown(&terms) {
         writeln!(text, "**{}**: {}\n", shown.name, shown.sentence)?;
-        if let Some((language, told)) = shown.told {
-            writeln!(text, "```{language}\n{told}```\n")?;
+        if let Some((language, configuration)) = shown.configuration {
+            writeln!(text, "```{language}\n{configuration}```\n")?;
         }
     }
     for (contender, why) in &results.missing {

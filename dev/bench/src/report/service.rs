@@ -14,7 +14,7 @@ pub(super) const NOT_COMPARABLE: &str =
 /// any, new clients' waiting times, and costs.
 pub(super) fn grids(under: &FloodResults) -> Vec<Grid> {
     let grids = [
-        Some(answers(under)),
+        Some(answered(under)),
         victims(under),
         Some(new_clients(under)),
         Some(costs(under)),
@@ -22,7 +22,7 @@ pub(super) fn grids(under: &FloodResults) -> Vec<Grid> {
     grids.into_iter().flatten().collect()
 }
 
-fn answers(under: &FloodResults) -> Grid {
+fn answered(under: &FloodResults) -> Grid {
     let rows = under.outcomes.iter().map(|outcome| {
         let [first, rest @ ..] = &outcome.known;
         let shown = rest.iter().chain(&outcome.new).map(percent);

@@ -16,8 +16,8 @@ use super::{
     clients::{PlannedQuestion, address},
     defence_settings::{ANSWERING, AUTOMATIC, DefenceSettings, MEASURED, PACKAGED},
     flood::{Attack, Flood},
-    place::{CLIENTS_CPU, set},
     server::{Program, Service},
+    setup::{CLIENTS_CPU, set},
 };
 use crate::{cpu, objects, tool};
 
@@ -190,7 +190,7 @@ impl Defence {
                 let text = configured.here(flood);
                 let limiter = Limiter::start(limiter, &pair.server, &text, &[])?;
                 if !flood.by_visits {
-                    vouch(&limiter, flood)?;
+                    trust(&limiter, flood)?;
                 }
                 let wire = configured
                     .answers(flood.service)
@@ -209,7 +209,7 @@ impl Defence {
 
 /// Makes the limiter trust the known clients, as an application does that knows its users. Learning them by their
 /// visits would take an hour before each flood.
-fn vouch(limiter: &Limiter, flood: &Flood) -> Result<()> {
+fn trust(limiter: &Limiter, flood: &Flood) -> Result<()> {
     let arguments = ["trust", "--stdin", "--for", "1h"];
     let clients: Vec<_> = (0..KNOWN)
         .map(|member| address(Group::Known, member, flood.is_v6()).to_string())

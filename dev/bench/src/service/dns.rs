@@ -1,4 +1,4 @@
-//! A DNS query, and its answer.
+//! A DNS query, and its response.
 
 /// The zone that the servers serve.
 pub(super) const ZONE: &str = "example.test";
@@ -16,13 +16,13 @@ www IN A 192.0.2.80
 const ID: std::ops::Range<usize> = 0..2;
 const FLAGS: std::ops::Range<usize> = 2..4;
 
-const IS_ANSWER: u16 = 0x8000;
+const IS_RESPONSE: u16 = 0x8000;
 const TRUNCATED: u16 = 0x0200;
 const CODE: u16 = 0x000f;
 
-/// The content of an answer.
+/// The content of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) id: u16,
     /// The server asks for a retry over TCP.
     pub(super) is_truncated: bool,
@@ -49,8 +49,8 @@ pub(super) fn query_for_tcp(id: u16) -> Vec<u8> {
     [&length.to_be_bytes()[..], &message].concat()
 }
 
-/// Parses an answer; returns `None` for another message, or an error.
-pub(super) fn answer(message: &[u8]) -> Option<Answer> {
+/// Parses a response; returns `None` for another message, or an error.
+pub(super) fn parse_response(message: &[u8]) -> Option<Response> {
     let word = |range| {
         Some(u16::from_be_bytes(
             message
@@ -60,19 +60,19 @@ pub(super) fn answer(message: &[u8]) -> Option<Answer> {
         ))
     };
     let flags = word(FLAGS)?;
-    (flags & IS_ANSWER != 0 && flags & CODE == 0).then_some(Answer {
+    (flags & IS_RESPONSE != 0 && flags & CODE == 0).then_some(Response {
         id: word(ID)?,
         is_truncated: flags & TRUNCATED != 0,
     })
 }
 
-/// Returns whether the bytes received over TCP contain a whole answer.
-pub(super) fn is_answered_by_tcp(bytes: &[u8]) -> bool {
+/// Returns whether the bytes received over TCP contain a whole response.
+pub(super) fn has_tcp_response(bytes: &[u8]) -> bool {
     let Some((length, message)) = bytes.split_first_chunk() else {
         return false;
     };
     let length = usize::from(u16::from_be_bytes(*length));
-    message.get(..length).and_then(answer).is_some()
+    message.get(..length).and_then(parse_response).is_some()
 }
 
 #[cfg(test)]
@@ -80,28 +80,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_no_answer() {
+    fn a_query_is_no_response() {
         let query = query(0x1234);
         assert_eq!(query.len(), 12 + 4 + 8 + 5 + 1 + 4);
-        assert_eq!(answer(&query), None);
+        assert_eq!(parse_response(&query), None);
     }
 
     #[test]
-    fn an_answer_has_the_id_of_its_query() {
+    fn a_response_has_the_id_of_its_query() {
         let mut message = query(0x1234);
         message[2] |= 0x80;
-        let answer_to =
-            |message: &[u8]| answer(message).map(|found| (found.id, found.is_truncated));
-        assert_eq!(answer_to(&message), Some((0x1234, false)));
+        let parsed =
+            |message: &[u8]| parse_response(message).map(|found| (found.id, found.is_truncated));
+        assert_eq!(parsed(&message), Some((0x1234, false)));
         let length = u16::try_from(message.len()).unwrap().to_be_bytes();
         let by_tcp = [&length[..], &message].concat();
-        assert!(is_answered_by_tcp(&by_tcp));
-        assert!(!is_answered_by_tcp(&by_tcp[..by_tcp.len() - 1]));
+        assert!(has_tcp_response(&by_tcp));
+        assert!(!has_tcp_response(&by_tcp[..by_tcp.len() - 1]));
         message[2] |= 2;
-        assert_eq!(answer_to(&message), Some((0x1234, true)));
+        assert_eq!(parsed(&message), Some((0x1234, true)));
         // The code REFUSED.
         message[3] = 5;
-        assert_eq!(answer_to(&message), None);
-        assert_eq!(answer_to(&message[..3]), None);
+        assert_eq!(parsed(&message), None);
+        assert_eq!(parsed(&message[..3]), None);
     }
 }

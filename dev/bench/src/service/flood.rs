@@ -209,7 +209,7 @@ mod tests {
     struct NoTimes;
 
     impl Times for NoTimes {
-        fn places(&self) -> u64 {
+        fn slots(&self) -> u64 {
             1
         }
 

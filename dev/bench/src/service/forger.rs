@@ -28,7 +28,7 @@ use testbed::{CLIENT_INTERFACE, Pair};
 use super::{
     flood::{Flood, Rate},
     growth::growing,
-    place::CLIENTS_CPU,
+    setup::CLIENTS_CPU,
 };
 use crate::{cpu, float::to_f64, objects};
 

@@ -1,4 +1,4 @@
-//! Measures the service: a good client's answers from a real server during a flood.
+//! Measures the service: a good client's responses from a real server during a flood.
 //!
 //! An open loop: one CPU sends the flood by the clock; on another the kernel receives and the
 //! server answers, so a slow defence does not slow the flood down. Questions are asked by the clock
@@ -14,10 +14,10 @@ mod dns;
 mod flood;
 mod forger;
 mod growth;
-mod place;
 mod processes;
 mod rates;
 mod server;
+mod setup;
 
 use std::{
     path::{Path, PathBuf},
@@ -98,12 +98,12 @@ pub(crate) struct Outcome {
     /// The same for known clients with forged addresses, who are not in `known`; `None` if the
     /// flood forges none.
     pub(crate) victims: Option<[Spread; TRIES]>,
-    /// Milliseconds from a known client's first try to its answer.
+    /// Milliseconds from a known client's first try to its response.
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
     /// The percentage of new clients answered within 250 ms.
     pub(crate) new_promptly: Spread,
-    /// Milliseconds from a new client's first try to its answer.
+    /// Milliseconds from a new client's first try to its response.
     pub(crate) new_p50_ms: Spread,
     pub(crate) new_p99_ms: Spread,
     /// The percentage of its CPU that the server used.
@@ -242,9 +242,9 @@ impl Measurement {
 /// Keeps the machine ready for measurements until both values are dropped; fails if it is too
 /// small.
 fn hold() -> Result<(Option<HurryingSession>, CpuSpinner)> {
-    place::check()?;
+    setup::check()?;
     let hurry = HurryingSession::of(process::id())?;
-    Ok((hurry, CpuSpinner::on(place::SERVER_CPU)?))
+    Ok((hurry, CpuSpinner::on(setup::SERVER_CPU)?))
 }
 
 /// A server behind its defence. All of it is removed on drop.
@@ -268,15 +268,15 @@ impl Site {
         limiter: Option<&Path>,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let pair = place::new_pair()?;
+        let pair = setup::new_pair()?;
         let server = Server::start(defence.server(flood.service), &pair, interrupt)?;
         let at_work = defence.start(&pair, flood, planned, limiter)?;
         let answers = at_work.sends_back();
-        let answers = answers.then(|| place::receive_answers_on_thread(&pair));
+        let answers = answers.then(|| setup::receive_answers_on_thread(&pair));
         Ok(Self {
             at_work,
             server,
-            receiver: place::receive_on_thread(&pair)?,
+            receiver: setup::receive_on_thread(&pair)?,
             answers: answers.transpose()?,
             lead: defence.lead(),
             pair,
@@ -379,7 +379,7 @@ fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the known clients did not get most of their answers before the flood. Clients with
+/// Fails if the known clients did not get most of their responses before the flood. Clients with
 /// forged addresses do not count, because the ideal passes none of them.
 fn ensure_served(calm: &Questions, flood: &Flood) -> Result<()> {
     const LEAST: f64 = 90.0;

@@ -42,7 +42,7 @@ fn stat(process: i32) -> Result<String> {
 /// Returns the process group and the ticks of a process.
 fn group_and_ticks(stat: &str) -> Option<(u32, u64)> {
     let fields: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
-    let ticks = TICKS.map(|place| fields.get(place)?.parse::<u64>().ok());
+    let ticks = TICKS.map(|index| fields.get(index)?.parse::<u64>().ok());
     Some((fields.get(GROUP)?.parse().ok()?, ticks[0]? + ticks[1]?))
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct RateSample {
     /// In tokens per second.
     rate: u64,
     /// In how many intervals so far the limit saw overload, by kind.
-    distress: BTreeMap<String, u64>,
+    overload: BTreeMap<String, u64>,
 }
 
 /// A thread that polls the rates until the value is dropped.
@@ -50,8 +50,9 @@ impl Follower {
             let mut rates = Vec::new();
             while !asks.load(Relaxed) {
                 let output = status.output().context("cannot ask for the status")?;
-                let told = serde_json::from_slice(&output.stdout).context("a strange status")?;
-                rates.extend(read(&told, start.elapsed())?);
+                let reported =
+                    serde_json::from_slice(&output.stdout).context("a strange status")?;
+                rates.extend(read(&reported, start.elapsed())?);
                 thread::sleep(EVERY);
             }
             Ok(rates)
@@ -87,21 +88,21 @@ fn read(status: &Value, after: Duration) -> Result<Vec<RateSample>> {
     let limits = status["limits"].as_object().context("no limits")?;
     let automatic = limits
         .iter()
-        .filter(|(_, told)| !told["automatic"].is_null());
+        .filter(|(_, reported)| !reported["automatic"].is_null());
     automatic
-        .map(|(limit, told)| {
-            let told = &told["automatic"];
+        .map(|(limit, reported)| {
+            let reported = &reported["automatic"];
             let of_kind = |heard: &Value| {
                 let kind = heard["kind"].as_str()?.to_owned();
                 Some((kind, heard["intervals"].as_u64()?))
             };
-            let distress = told["distress"].as_array().context("no distress")?;
-            let distress: Option<_> = distress.iter().map(of_kind).collect();
+            let overload = reported["overload"].as_array().context("no overload")?;
+            let overload: Option<_> = overload.iter().map(of_kind).collect();
             Ok(RateSample {
                 milliseconds: after.as_millis(),
                 limit: limit.clone(),
-                rate: told["rate"].as_u64().context("no rate")?,
-                distress: distress.context("a strange distress")?,
+                rate: reported["rate"].as_u64().context("no rate")?,
+                overload: overload.context("a strange overload")?,
             })
         })
         .collect()
@@ -119,7 +120,7 @@ mod tests {
             "Fixed": {"passed_packets": 7},
             "Queries": {"automatic": {
                 "rate": 20_000, "floor": 10_000, "ceiling": 200_000, "error": null,
-                "distress": [{"kind": "full-cpu", "intervals": 3, "ago_ns": 5}],
+                "overload": [{"kind": "full-cpu", "intervals": 3, "ago_ns": 5}],
             }},
         }});
         let found = read(&status, Duration::from_millis(1500)).unwrap();
@@ -127,7 +128,7 @@ mod tests {
             milliseconds: 1500,
             limit: "Queries".to_owned(),
             rate: 20_000,
-            distress: [("full-cpu".to_owned(), 3)].into(),
+            overload: [("full-cpu".to_owned(), 3)].into(),
         };
         assert_eq!(found, [expected]);
         assert!(read(&json!({}), Duration::ZERO).is_err());

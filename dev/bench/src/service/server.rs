@@ -21,7 +21,7 @@ use testbed::{Interrupt, Pair};
 
 use super::{
     dns,
-    place::{CLIENTS_CPU, SERVER_CPU},
+    setup::{CLIENTS_CPU, SERVER_CPU},
 };
 use crate::{
     cpu::{self, HurryingSession},
@@ -32,7 +32,7 @@ use crate::{
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to wait for the answer to one try.
+/// How long to wait for the response to one try.
 const PACE: Duration = Duration::from_millis(100);
 
 /// The measured services.
@@ -241,7 +241,7 @@ impl Server {
             let address = SocketAddr::new(address.parse()?, program.service().port());
             while !pair
                 .client
-                .enter(|| Ok(answers(program.service(), address).is_ok()))?
+                .enter(|| Ok(check_response(program.service(), address).is_ok()))?
             {
                 interrupt.check()?;
                 let ended = self.child.try_wait()?;
@@ -275,8 +275,8 @@ impl Drop for Server {
     }
 }
 
-/// Sends one request; fails without an answer.
-fn answers(service: Service, server: SocketAddr) -> Result<()> {
+/// Sends one request; fails without a response.
+fn check_response(service: Service, server: SocketAddr) -> Result<()> {
     let mut bytes = vec![0; 4096];
     match service {
         Service::Dns => {
@@ -289,7 +289,7 @@ fn answers(service: Service, server: SocketAddr) -> Result<()> {
             socket.set_read_timeout(Some(PACE))?;
             socket.send_to(&dns::query(1), server)?;
             let length = socket.recv(&mut bytes)?;
-            dns::answer(&bytes[..length]).context("no answer")?;
+            dns::parse_response(&bytes[..length]).context("no response")?;
         }
         Service::Web => {
             let mut stream = TcpStream::connect_timeout(&server, PACE)?;
@@ -298,7 +298,7 @@ fn answers(service: Service, server: SocketAddr) -> Result<()> {
             bytes.clear();
             stream.read_to_end(&mut bytes)?;
             if !bytes.ends_with(SERVED) {
-                bail!("no answer");
+                bail!("no response");
             }
         }
     }

@@ -25,7 +25,7 @@ use std::{collections::HashMap, convert::Infallible};
 use arbitrary::{Arbitrary as _, Unstructured};
 use limiter_common::{
     decide::Verdict,
-    owner::BucketKey,
+    key::BucketKey,
     reason::Reason,
     strategy::{Strategy, moving_window::STAMPS},
 };
@@ -140,8 +140,8 @@ fn check_observers(verdict: &Verdict, wanted: &[LimitCharge], before: &States, n
     for limit in wanted {
         let would_drop =
             limit.observes && (limit.is_larger_than_burst() || lacks_tokens(limit, before, now));
-        let told = verdict.would_drop & (1 << limit.limit_index) != 0;
-        assert_eq!(told, would_drop, "{limit:?}");
+        let reported = verdict.would_drop & (1 << limit.limit_index) != 0;
+        assert_eq!(reported, would_drop, "{limit:?}");
     }
 }
 

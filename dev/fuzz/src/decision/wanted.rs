@@ -2,8 +2,8 @@
 
 use limiter_common::{
     address::Address,
+    key::BucketKey,
     limit::{Cost, IdFormat},
-    owner::BucketKey,
     packet::{self, Facts},
     strategy::Parameters,
 };

@@ -9,7 +9,7 @@ use etherparse::{
 };
 
 use crate::{
-    answer::{Answer, Exchange, NativeResponder, Responder, Response, respond},
+    answer::{Answer, AnswerOutcome, Exchange, NativeResponder, Responder, respond},
     packet::Frame,
 };
 
@@ -52,27 +52,27 @@ impl Frame for Bytes<'_> {
 
 /// Returns the answer to a frame, as a frame, if there is one.
 pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
-    response_to(&NativeResponder::default(), frame, answer).1
+    outcome_of(&NativeResponder::default(), frame, answer).1
 }
 
 /// Returns the fate of a frame, and its answer.
-pub(super) fn response_to(
+pub(super) fn outcome_of(
     responder: &impl Responder,
     frame: &[u8],
     answer: Answer,
-) -> (Response, Option<Vec<u8>>) {
+) -> (AnswerOutcome, Option<Vec<u8>>) {
     let Some(mut exchange) = exchange_of(frame) else {
-        return (Response::Nothing, None);
+        return (AnswerOutcome::Nothing, None);
     };
-    let response = respond(responder, &mut exchange, answer);
-    let Response::Answer(length) = response else {
-        assert!(exchange.answer().is_empty(), "{response:?}");
-        return (response, None);
+    let outcome = respond(responder, &mut exchange, answer);
+    let AnswerOutcome::Answer(length) = outcome else {
+        assert!(exchange.answer().is_empty(), "{outcome:?}");
+        return (outcome, None);
     };
     assert_eq!(exchange.answer().len(), length as usize);
     let tags = &frame[12..exchange.link_length() as usize];
     let answer = [exchange.ethernet(), tags, exchange.answer()].concat();
-    (response, Some(answer))
+    (outcome, Some(answer))
 }
 
 /// Returns the exchange with a frame's packet, if it has room.

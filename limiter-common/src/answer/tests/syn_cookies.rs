@@ -9,13 +9,13 @@ use etherparse::{NetSlice, TcpOptionElement as Element, TransportSlice};
 use super::{
     examples::checked,
     scene::{
-        BOTH, CLIENT_MAC, Ip, SERVER_MAC, acknowledgement, answer_to, exchange_of, fin, query,
-        reset, response_to, segment, syn, syn_with,
+        BOTH, CLIENT_MAC, Ip, SERVER_MAC, acknowledgement, answer_to, exchange_of, fin, outcome_of,
+        query, reset, segment, syn, syn_with,
     },
 };
 use crate::answer::{
-    Answer, AssumedSocket, Cookie, Exchange, InlineLoops, ListenerReply, NativeResponder, Part,
-    Responder, Response, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
+    Answer, AnswerOutcome, AssumedSocket, Cookie, Exchange, InlineLoops, ListenerReply,
+    NativeResponder, Part, Responder, ServerOptions, WriteOutcome, parts, write, write_syn_ack,
 };
 
 /// A network stack that gives the test's reply.
@@ -26,7 +26,7 @@ impl Responder for Stack {
         write(exchange, answer, &InlineLoops)
     }
 
-    fn ask(&self, _: &Exchange) -> ListenerReply {
+    fn query_listener(&self, _: &Exchange) -> ListenerReply {
         self.0
     }
 
@@ -48,15 +48,15 @@ const CLOCK_MS: u32 = 0x1234_5655;
 fn a_syn_is_answered_with_the_cookie() {
     for family in BOTH {
         let asked = syn(family);
-        let (response, answer) = response_to(
+        let (outcome, answer) = outcome_of(
             &Stack(ListenerReply::Cookie(COOKIE)),
             &asked,
             Answer::SynCookie,
         );
         let answer = answer.unwrap();
         assert_eq!(
-            response,
-            Response::Answer(u32::try_from(answer.len() - 14).unwrap())
+            outcome,
+            AnswerOutcome::Answer(u32::try_from(answer.len() - 14).unwrap())
         );
         assert_eq!(answer[..6], CLIENT_MAC);
         assert_eq!(answer[6..12], SERVER_MAC);
@@ -83,7 +83,7 @@ fn a_syn_is_answered_with_the_cookie() {
 fn options(family: Ip, offered: &[u8], kept: ServerOptions) -> Vec<Element> {
     let stack = Stack(ListenerReply::Cookie(Cookie { kept, ..COOKIE }));
     let asked = syn_with(family, offered);
-    let answer = response_to(&stack, &asked, Answer::SynCookie).1.unwrap();
+    let answer = outcome_of(&stack, &asked, Answer::SynCookie).1.unwrap();
     // At most 8 bytes longer than the SYN.
     assert!(answer.len() <= asked.len() + 8, "{answer:02x?}");
     let packet = checked(&answer);
@@ -196,7 +196,7 @@ fn timestamps_are_not_in_the_future() {
             socket: AssumedSocket::Full,
             now_ns: u64::from(clock_ms) * 1_000_000 + 999_999,
         };
-        let (_, answer) = response_to(&responder, &syn(Ip::V4), Answer::SynCookie);
+        let (_, answer) = outcome_of(&responder, &syn(Ip::V4), Answer::SynCookie);
         let answer = answer.unwrap();
         let packet = checked(&answer);
         let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
@@ -219,30 +219,34 @@ fn a_socket_with_room_gets_the_syn() {
         now_ns: 0,
     };
     for family in BOTH {
-        let (response, answer) = response_to(&responder, &syn(family), Answer::SynCookie);
-        assert_eq!((response, answer), (Response::ListenerHasRoom, None));
+        let (outcome, answer) = outcome_of(&responder, &syn(family), Answer::SynCookie);
+        assert_eq!((outcome, answer), (AnswerOutcome::ListenerHasRoom, None));
     }
 }
 
 #[test]
 fn the_network_stack_gets_what_its_socket_wants() {
     for family in BOTH {
-        for (heard, asked, response) in [
-            (ListenerReply::Room, syn(family), Response::ListenerHasRoom),
-            (ListenerReply::Nothing, syn(family), Response::Nothing),
+        for (reply, asked, outcome) in [
+            (
+                ListenerReply::Room,
+                syn(family),
+                AnswerOutcome::ListenerHasRoom,
+            ),
+            (ListenerReply::Nothing, syn(family), AnswerOutcome::Nothing),
             (
                 ListenerReply::Valid,
                 acknowledgement(family, 5),
-                Response::ValidSynCookie,
+                AnswerOutcome::ValidSynCookie,
             ),
             (
                 ListenerReply::Nothing,
                 acknowledgement(family, 5),
-                Response::Nothing,
+                AnswerOutcome::Nothing,
             ),
         ] {
-            let (got, answer) = response_to(&Stack(heard), &asked, Answer::SynCookie);
-            assert_eq!((got, answer), (response, None));
+            let (got, answer) = outcome_of(&Stack(reply), &asked, Answer::SynCookie);
+            assert_eq!((got, answer), (outcome, None));
         }
     }
 }
@@ -260,8 +264,8 @@ fn it_is_asked_about_nothing_else() {
             broken,
             answer_to(&syn(family), Answer::SynCookie).unwrap(),
         ] {
-            let (got, answer) = response_to(&Stack(ListenerReply::Room), &asked, Answer::SynCookie);
-            assert_eq!((got, answer), (Response::Nothing, None));
+            let (got, answer) = outcome_of(&Stack(ListenerReply::Room), &asked, Answer::SynCookie);
+            assert_eq!((got, answer), (AnswerOutcome::Nothing, None));
         }
     }
 }
@@ -278,16 +282,16 @@ fn an_assumed_cookie_comes_back() {
         let next = tcp.sequence_number().wrapping_add(1);
         let brought = |number| {
             let frame = acknowledgement(family, number);
-            response_to(&NativeResponder::default(), &frame, Answer::SynCookie).0
+            outcome_of(&NativeResponder::default(), &frame, Answer::SynCookie).0
         };
-        assert_eq!(brought(next), Response::ValidSynCookie);
-        assert_eq!(brought(next.wrapping_add(1)), Response::Nothing);
-        let other = response_to(
+        assert_eq!(brought(next), AnswerOutcome::ValidSynCookie);
+        assert_eq!(brought(next.wrapping_add(1)), AnswerOutcome::Nothing);
+        let other = outcome_of(
             &NativeResponder::default(),
             &segment(family, b"GET"),
             Answer::SynCookie,
         );
-        assert_eq!(other.0, Response::Nothing);
+        assert_eq!(other.0, AnswerOutcome::Nothing);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Waiting in line: clients that a limit on connections has no room for, in the order of their arrival.
 //!
-//! A packet cannot be kept, so a client's own retransmissions are its place in line. Its first SYN is noted
-//! among the [first tries](crate::standing::FirstTries) and dropped; the second SYN proves that a client
-//! waits, and takes a [`Ticket`]. Tickets have consecutive numbers from the queue's head to its tail. A
-//! client is let in when there is more room than tickets ahead of its own: so each ticket ahead reserves a
-//! place, for as long as its client goes on trying. A client without a ticket stands behind all tickets.
+//! A packet cannot be kept, so a client's own retransmissions keep its position in line. Its first SYN is
+//! recorded among the [first tries](crate::standing::FirstTries) and dropped; the second SYN proves that a
+//! client waits, and takes a [`Ticket`]. Tickets have consecutive numbers from the queue's head to its tail.
+//! A client is let in when there is more room than tickets ahead of its own: so each ticket ahead reserves a
+//! slot, for as long as its client goes on trying. A client without a ticket stands behind all tickets.
 //!
 //! A ticket ends when the network stack reports its connection established, or when it expires. The next
 //! client removes expired tickets at the head, a few at a time.
@@ -22,7 +22,7 @@ pub use self::{
     traffic::{QueueEvent, QueueTraffic, WAITS},
     turn::Turn,
 };
-use super::Place;
+use super::CountId;
 pub use crate::limit::QueueSettings;
 
 /// The most tickets of one queue.
@@ -33,11 +33,11 @@ pub const MOST_TICKETS: u64 = 1 << 15;
 pub const FIRST_TRY_LINES: u32 = 1 << 18;
 
 /// The number of tickets at the head that each packet and each sweep checks.
-pub const LOOKED_AT: u64 = 16;
+pub const CHECKED_TICKETS: u64 = 16;
 
 /// The earliest time of a client's second try, in nanoseconds: TCP's first time-out is a second, and lower
-/// only where an administrator chose so. An earlier SYN proves nothing: a forger who does not see answers can
-/// send it at once.
+/// only where an administrator chose so. An earlier SYN proves nothing: a forger who does not see responses
+/// can send it at once.
 const SOONEST_RETRY_NS: u64 = 400_000_000;
 
 /// The latest time of a second try, in nanoseconds: first tries are remembered for this long.
@@ -82,17 +82,17 @@ impl Queue {
     }
 }
 
-/// The queues of a limit's owners.
+/// The queues of a limit's keys.
 pub trait Queues {
-    /// Returns the queue at a place, or an empty one.
-    fn queue(&self, place: Place) -> Queue;
+    /// Returns the queue under a count id, or an empty one.
+    fn queue(&self, count_id: CountId) -> Queue;
 
-    /// Takes the next number of the queue at a place, and makes the queue [anew](Queue::new) if needed.
+    /// Takes the next number of the queue under a count id, and makes the queue [anew](Queue::new) if needed.
     /// `None`: there is no room for the queue.
-    fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64>;
+    fn next_number(&self, settings: &QueueSettings, count_id: CountId, now_ns: u64) -> Option<u64>;
 
-    /// Moves the head of the queue at a place behind the ticket of that number, if it is the head.
-    fn move_up(&self, place: Place, number: u64);
+    /// Moves the head of the queue under a count id behind the ticket of that number, if it is the head.
+    fn move_up(&self, count_id: CountId, number: u64);
 
     /// Returns the key of a connection's ticket.
     fn key_of(&self, flow: Flow) -> Option<TicketKey>;
@@ -107,7 +107,7 @@ pub trait Queues {
     fn remove(&self, key: TicketKey, flow: Flow) -> bool;
 
     /// Returns the time since a connection was first tried, in nanoseconds, if at most `within_ns`; otherwise
-    /// notes this as the first try.
+    /// records this as the first try.
     fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64>;
 
     /// Calls [`is_gone`].
@@ -119,18 +119,18 @@ pub trait Queues {
     }
 
     /// Calls [`ahead`].
-    fn ahead(&self, settings: &QueueSettings, place: Place, number: u64, now_ns: u64) -> u64
+    fn ahead(&self, settings: &QueueSettings, count_id: CountId, number: u64, now_ns: u64) -> u64
     where
         Self: Sized,
     {
-        ahead(self, settings, place, number, now_ns)
+        ahead(self, settings, count_id, number, now_ns)
     }
 
     /// Calls [`take_ticket`].
     fn take_ticket(
         &self,
         settings: &QueueSettings,
-        place: Place,
+        count_id: CountId,
         flow: Flow,
         age_ns: u64,
         now_ns: u64,
@@ -138,7 +138,7 @@ pub trait Queues {
     where
         Self: Sized,
     {
-        take_ticket(self, settings, place, flow, age_ns, now_ns)
+        take_ticket(self, settings, count_id, flow, age_ns, now_ns)
     }
 
     /// Returns the value, and hides from the kernel's verifier its facts about it.
@@ -153,21 +153,21 @@ pub trait Queues {
     fn count_wait(&self, settings: &QueueSettings, wait_ns: u64);
 }
 
-/// Decides whether a client may connect now: if there is more room than clients ahead of it. Otherwise notes
-/// that it waits.
+/// Decides whether a client may connect now: if there is more room than clients ahead of it. Otherwise
+/// records that it waits.
 ///
 /// `room`: the number of connections that may be opened.
 #[inline(always)]
 pub fn turn<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
-    place: Place,
+    count_id: CountId,
     flow: Flow,
     room: u64,
     now_ns: u64,
 ) -> Turn {
-    enter_by_ticket(queues, settings, place, flow, room, now_ns)
-        .unwrap_or_else(|| enter_behind(queues, settings, place, flow, room, now_ns))
+    enter_by_ticket(queues, settings, count_id, flow, room, now_ns)
+        .unwrap_or_else(|| enter_behind(queues, settings, count_id, flow, room, now_ns))
 }
 
 /// Decides for a client with a ticket; `None`: it has no ticket.
@@ -175,13 +175,13 @@ pub fn turn<Q: Queues>(
 pub fn enter_by_ticket<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
-    place: Place,
+    count_id: CountId,
     flow: Flow,
     room: u64,
     now_ns: u64,
 ) -> Option<Turn> {
     let key = queues.key_of(flow)?;
-    if key.place != place.0 {
+    if key.count_id != count_id.0 {
         // The limit's id format has changed, or the source's standing.
         queues.remove(key, flow);
         return None;
@@ -193,7 +193,7 @@ pub fn enter_by_ticket<Q: Queues>(
     }
     queues.set(key, &ticket.tried_again(now_ns));
     Some(
-        if queues.ahead(settings, place, key.number, now_ns) < room {
+        if queues.ahead(settings, count_id, key.number, now_ns) < room {
             Turn::Now
         } else {
             Turn::Later
@@ -206,24 +206,24 @@ pub fn enter_by_ticket<Q: Queues>(
 pub fn enter_behind<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
-    place: Place,
+    count_id: CountId,
     flow: Flow,
     room: u64,
     now_ns: u64,
 ) -> Turn {
     // A flood of first tries must not cost queue look-ups while there is no room.
-    if room != 0 && queues.ahead(settings, place, u64::MAX, now_ns) < room {
+    if room != 0 && queues.ahead(settings, count_id, u64::MAX, now_ns) < room {
         return Turn::Now;
     }
     let age_ns = match queues.age_of_first_try(flow, LATEST_RETRY_NS, now_ns) {
         Some(age_ns) if age_ns >= SOONEST_RETRY_NS => age_ns,
         _ => return Turn::Later,
     };
-    if queues.ahead(settings, place, u64::MAX, now_ns) >= settings.size {
+    if queues.ahead(settings, count_id, u64::MAX, now_ns) >= settings.size {
         queues.count(settings, QueueEvent::Rejected);
         return Turn::Never;
     }
-    if queues.take_ticket(settings, place, flow, age_ns, now_ns) {
+    if queues.take_ticket(settings, count_id, flow, age_ns, now_ns) {
         Turn::Later
     } else {
         Turn::Never
@@ -235,16 +235,16 @@ pub fn enter_behind<Q: Queues>(
 pub fn take_ticket<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
-    place: Place,
+    count_id: CountId,
     flow: Flow,
     age_ns: u64,
     now_ns: u64,
 ) -> bool {
     let ticket = Ticket::new(flow, age_ns, now_ns);
-    let number = queues.next_number(settings, place, now_ns);
+    let number = queues.next_number(settings, count_id, now_ns);
     let is_queued = number.is_some_and(|number| {
-        let place = place.0;
-        queues.set(TicketKey { place, number }, &ticket)
+        let count_id = count_id.0;
+        queues.set(TicketKey { count_id, number }, &ticket)
     });
     let event = if is_queued {
         QueueEvent::Queued
@@ -261,26 +261,26 @@ pub fn take_ticket<Q: Queues>(
 pub fn ahead<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
-    place: Place,
+    count_id: CountId,
     number: u64,
     now_ns: u64,
 ) -> u64 {
-    let Queue { head, tail, .. } = queues.queue(place);
+    let Queue { head, tail, .. } = queues.queue(count_id);
     let end = if number < tail { number } else { tail };
     // Opaque, so that the verifier walks each round once.
     let mut gone = queues.opaque(0);
-    for step in 0..LOOKED_AT {
+    for step in 0..CHECKED_TICKETS {
         let number = head.wrapping_add(step);
         if number >= end {
             break;
         }
         let key = TicketKey {
-            place: place.0,
+            count_id: count_id.0,
             number,
         };
         let is_gone = u64::from(queues.is_gone(settings, key, now_ns));
         if is_gone != 0 && gone == step {
-            queues.move_up(place, number);
+            queues.move_up(count_id, number);
         }
         gone = queues.opaque(gone + is_gone);
     }
@@ -312,7 +312,7 @@ fn expire<Q: Queues>(queues: &Q, settings: &QueueSettings, key: TicketKey, flow:
     }
 }
 
-/// Notes that a connection is established; its client may have waited.
+/// Records that a connection is established; its client may have waited.
 #[inline(always)]
 pub fn established<Q: Queues>(queues: &Q, settings: &QueueSettings, flow: Flow, now_ns: u64) {
     let Some(key) = queues.key_of(flow) else {

@@ -1,27 +1,27 @@
-//! A ticket: the place in line of a client that found no room.
+//! A ticket: the position in line of a client that found no room.
 
-use crate::connection::Place;
+use crate::connection::CountId;
 
 /// A connection that is being opened, under one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Flow(pub u64);
 
-/// The key of a ticket: its queue's place, and its number there.
+/// The key of a ticket: its queue's count id, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct TicketKey {
-    /// The [`Place`] that counts the owner's connections.
-    pub place: u64,
+    /// The [`CountId`] that counts the key's connections.
+    pub count_id: u64,
     /// Lower numbers are further ahead.
     pub number: u64,
 }
 
 impl TicketKey {
-    /// The place of its queue.
+    /// The count id of its queue.
     #[must_use]
-    pub const fn place(&self) -> Place {
-        Place(self.place)
+    pub const fn count_id(&self) -> CountId {
+        CountId(self.count_id)
     }
 }
 
@@ -43,7 +43,7 @@ pub struct Ticket {
 const SLACK_NS: u64 = 1_000_000_000;
 
 /// The longest time between two tries, in nanoseconds: Linux sends the last of its six retransmissions of a
-/// SYN (`tcp_syn_retries`) 32 s after the one before. Without this bound, a forger could hold a place longer
+/// SYN (`tcp_syn_retries`) 32 s after the one before. Without this bound, a forger could hold a ticket longer
 /// and longer by doubling its pauses.
 const LONGEST_PAUSE_NS: u64 = 32_000_000_000;
 
@@ -114,7 +114,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A client with ever longer pauses holds a place no longer than a Linux client pauses.
+    /// A client with ever longer pauses holds a ticket no longer than a Linux client pauses.
     #[test]
     fn patience_is_bounded() {
         let mut ticket = Ticket::new(Flow(1), 12 * SECOND, 12 * SECOND);

@@ -151,10 +151,10 @@ fn a_flood_hides_few_retries_and_makes_few_strangers_retry() {
     let (mut strangers, mut counts) = (0, [[0_u32; 2]; 2]);
     for number in 0..SEEN {
         strangers += u64::from(refuse(number, at(number)));
-        for (place, seconds) in [1, 3].into_iter().enumerate() {
-            if let Some(first) = retries(number, seconds, place as u64) {
-                counts[place][0] += 1;
-                counts[place][1] += u32::from(refuse(first, at(number)));
+        for (index, seconds) in [1, 3].into_iter().enumerate() {
+            if let Some(first) = retries(number, seconds, index as u64) {
+                counts[index][0] += 1;
+                counts[index][1] += u32::from(refuse(first, at(number)));
             }
         }
     }

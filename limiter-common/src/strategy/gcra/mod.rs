@@ -22,7 +22,7 @@ mod spend;
 pub(crate) use self::rule::{GenericCellRate, Tat};
 pub use self::{
     current::CurrentRate,
-    share::{OwnerShare, Parts, ShareWord},
+    share::{KeyShare, Parts, ShareWord},
     spend::Spend,
 };
 use super::Level;

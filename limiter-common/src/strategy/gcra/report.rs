@@ -51,8 +51,8 @@ mod tests {
             retry_in_ns: retry_in_ms.map(|ms| ms * MS),
             reset_in_ns: debt_ms * MS,
         };
-        let told = gcra.report(NOW, Some(NOW + debt_ms * MS), cost);
-        assert_eq!(told, expected, "debt {debt_ms} ms, cost {cost}");
+        let reported = gcra.report(NOW, Some(NOW + debt_ms * MS), cost);
+        assert_eq!(reported, expected, "debt {debt_ms} ms, cost {cost}");
     }
 
     #[test]

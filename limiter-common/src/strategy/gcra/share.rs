@@ -109,7 +109,7 @@ impl Parts {
     }
 }
 
-/// The current share of a limit, or of one of its owners, as one word: the daemon writes it, and packets read it.
+/// The current share of a limit, or of one of its keys, as one word: the daemon writes it, and packets read it.
 ///
 /// The upper 40 bits hold the upper bits of the share's end, in nanoseconds of the packets' clock: so
 /// the share ends up to 2^24 ns (17 ms) early, and no later time revives it. The lower 24 bits are its
@@ -174,20 +174,20 @@ impl ShareWord {
     }
 }
 
-/// An owner's own share of a limit, and its packets' demand.
+/// A key's own share of a limit, and its packets' demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct OwnerShare {
+pub struct KeyShare {
     /// The share until its end.
     pub word: ShareWord,
     /// The number of [`Parts`] after that end.
     pub after: u64,
-    /// The number of tokens that its packets have requested since the owner has its own share, passed and refused ones
+    /// The number of tokens that its packets have requested since the key has its own share, passed and refused ones
     /// together. It wraps around.
     pub wanted: u64,
 }
 
-impl OwnerShare {
+impl KeyShare {
     /// Makes a share without any demand so far.
     #[must_use]
     pub const fn new(word: ShareWord, after: Parts) -> Self {
@@ -266,16 +266,16 @@ mod tests {
     fn a_word_holds_until_its_end_and_never_again() {
         let end = 1_000 * MS;
         let word = ShareWord::new(HALF, end);
-        let floor = Parts(7);
-        let at = |now| word.or(floor, now);
+        let minimum = Parts(7);
+        let at = |now| word.or(minimum, now);
         assert_eq!(at(0), HALF);
         assert_eq!(at(end - (1 << BITS)), HALF);
-        assert_eq!(at(end), floor);
+        assert_eq!(at(end), minimum);
         for bits in 30..64 {
-            assert_eq!(at(1 << bits), floor);
+            assert_eq!(at(1 << bits), minimum);
         }
-        assert_eq!(ShareWord::NONE.or(floor, 0), floor);
-        assert_eq!(ShareWord::new(Parts::WHOLE, 5).or(floor, 0), floor);
+        assert_eq!(ShareWord::NONE.or(minimum, 0), minimum);
+        assert_eq!(ShareWord::new(Parts::WHOLE, 5).or(minimum, 0), minimum);
         assert!(ShareWord::forever(HALF).holds(1 << 63));
         for parts in [Parts::LEAST, HALF, Parts::WHOLE] {
             assert_eq!(ShareWord::forever(parts).parts(), parts);

@@ -102,7 +102,7 @@ fn only_what_there_is_room_for() {
     assert!(!is_some(1, 0) && !is_some(1, MAX_PERIOD + 1));
 }
 
-/// Two states have another meaning to a store; a cursor that would equal one of them becomes a
+/// Two states have another meaning to a table; a cursor that would equal one of them becomes a
 /// nanosecond later.
 #[test]
 fn no_cursor_is_locked_or_full() {

@@ -3,7 +3,7 @@
 use limiter_common::{
     bucket::Bucket,
     table::{self, LOCKED},
-    unit::KnownUnits as _,
+    unit::UnitTable as _,
 };
 use limiter_policy::{config::Store, policy::Units};
 

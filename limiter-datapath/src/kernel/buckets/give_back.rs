@@ -2,7 +2,7 @@
 
 use limiter_common::{
     bucket::{ATTEMPTS, UpdateOutcome},
-    owner::BucketKey,
+    key::BucketKey,
     strategy::{
         Parameters,
         moving_window::{Cursor, Log, STAMPS},

@@ -4,11 +4,11 @@ use std::hint;
 
 use limiter_common::{
     bucket::{self, Bucket, UpdateOutcome},
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     strategy::Spend,
     table::{self, LOCKED, Line as _, Order, OrderKind, WAYS},
-    unit::{KnownUnits as _, Unit},
+    unit::{Unit, UnitTable as _},
 };
 use limiter_policy::{config::Store, policy::Units};
 
@@ -19,12 +19,12 @@ use super::{BucketMaps, DatapathError, location::BucketLocation, orders::OrderOu
 const ATTEMPTS: u32 = 32 * bucket::ATTEMPTS;
 
 impl BucketMaps {
-    /// The place of a bucket that counts in the unit with the number `unit`, whether or not it
+    /// The location of a bucket that counts in the unit with the number `unit`, whether or not it
     /// exists.
     pub(super) fn location(&self, key: &BucketKey, unit: u32) -> BucketLocation {
         match self.settings.buckets.store {
             Store::Table => {
-                let (hash, limit) = (self.settings.hash_key.owner_hash(key), LimitId(key.limit));
+                let (hash, limit) = (self.settings.hash_key.key_hash(key), LimitId(key.limit));
                 let line = hash.line(limit, self.table.count());
                 BucketLocation::in_line(line, table::fingerprint(hash, limit, unit))
             }

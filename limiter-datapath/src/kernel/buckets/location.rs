@@ -1,6 +1,6 @@
 //! The location of a bucket in the table or the hash map.
 
-use limiter_common::{owner::BucketKey, strategy::Spend, table::Order, unit::MAX_UNITS};
+use limiter_common::{key::BucketKey, strategy::Spend, table::Order, unit::MAX_UNITS};
 
 /// The location of a bucket in either store, and the unit that it should count in.
 #[derive(Clone, Copy, Debug)]

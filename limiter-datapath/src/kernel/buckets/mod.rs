@@ -21,7 +21,7 @@ use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError, PerCpu
 use limiter_common::{
     bucket::Bucket,
     counters::LOSSY_EVICTIONS,
-    owner::BucketKey,
+    key::BucketKey,
     table::{AtomicLine, unit_of},
     unit::Unit,
 };

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     bucket::UpdateOutcome,
-    owner::BucketKey,
+    key::BucketKey,
     strategy::{Parameters, Spend},
     table::OrderKind,
 };

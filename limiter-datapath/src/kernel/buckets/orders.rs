@@ -3,7 +3,7 @@
 use aya::EbpfLoader;
 use limiter_common::{
     bucket::UpdateOutcome,
-    policy::Shape,
+    policy::Features,
     strategy::Spend,
     table::{EVICTED, Order, OrderKind},
 };
@@ -11,9 +11,9 @@ use limiter_policy::config::Store;
 
 use super::{BucketMaps, DatapathError, InMap, location::BucketLocation};
 use crate::kernel::{
+    map_directory::{MapDirectory, reuse_maps},
     object::{OBJECT, PROGRAM_ORDER},
     program::Program,
-    shared::{SharedDirectory, share},
     stages,
 };
 
@@ -61,19 +61,19 @@ impl BucketMaps {
 
     /// Loads the program over these maps. The program needs no policy.
     fn load(&self) -> Result<Program, DatapathError> {
-        let shape = InMap(Shape {
+        let features = InMap(Features {
             table_lines: match self.settings.buckets.store {
                 Store::Table => self.table.count(),
                 Store::Hash => 0,
             },
             // Later policies may add units of any kind.
             odd_units: 1,
-            ..Shape::EMPTY
+            ..Features::EMPTY
         });
-        let directory = SharedDirectory::new()?;
+        let directory = MapDirectory::new()?;
         let mut loader = EbpfLoader::new();
-        loader.override_global("SHAPE", &shape, true);
-        share(&mut loader, &directory, self.maps())?;
+        loader.override_global("FEATURES", &features, true);
+        reuse_maps(&mut loader, &directory, self.maps())?;
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
         program.load().map_err(DatapathError::Verify)?;

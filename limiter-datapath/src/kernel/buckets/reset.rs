@@ -1,10 +1,10 @@
 //! Fills many buckets at once.
 
 use limiter_common::{
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
     table,
-    unit::{KnownUnits as _, Unit},
+    unit::{Unit, UnitTable as _},
 };
 use limiter_policy::{config::Store, policy::Units};
 

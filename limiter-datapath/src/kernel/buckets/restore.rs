@@ -8,9 +8,9 @@
 use std::{collections::HashMap, iter, ops::AddAssign};
 
 use limiter_common::{
-    owner::BucketKey,
+    key::BucketKey,
     table::{self, OrderKind},
-    unit::{KnownUnits as _, Unit},
+    unit::{Unit, UnitTable as _},
 };
 use limiter_policy::{config::Store, policy::Units};
 
@@ -29,7 +29,7 @@ pub struct RestoreCounts {
     pub restored: u64,
     /// The number of buckets that have become full since.
     pub full: u64,
-    /// The number of buckets without room, or with an unknown owner.
+    /// The number of buckets without room, or with an unknown key.
     pub lost: u64,
 }
 
@@ -84,12 +84,12 @@ impl BucketMaps {
                 })
             }
             (Store::Hash, StoredDebts::Hash(debts)) => self.keys_to_keys(&back, debts),
-            // The table saves only hashes of owners, and the hash map needs the owners.
+            // The table saves only hashes of keys, and the hash map needs the keys.
             (Store::Hash, StoredDebts::Table(_)) => Ok(all_lost(debts)),
         }
     }
 
-    /// The number of lines that one of these buckets may be in; `None`: the owners are unknown.
+    /// The number of lines that one of these buckets may be in; `None`: the keys are unknown.
     fn copies_of(&self, table: &TableDebts) -> Option<u32> {
         let (old, new) = (table.lines, self.table.count());
         let copies = (new / old.max(1)).max(1);

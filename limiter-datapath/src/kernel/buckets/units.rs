@@ -16,7 +16,7 @@ use crate::kernel::{grace::wait_for_running_programs, monotonic_now};
 
 impl BucketMaps {
     /// Reads the unit behind each number in the kernel.
-    pub(in crate::kernel) fn known_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
+    pub(in crate::kernel) fn read_units(&self) -> Result<BTreeMap<u32, Unit>, DatapathError> {
         let mut units = BTreeMap::new();
         for number in 0..MAX_UNITS {
             let InMap(unit) = self.units.get(&number, 0).map_err(error(UNITS))?;

@@ -1,4 +1,4 @@
-//! The reasons why handshakes are not noted.
+//! The reasons why handshakes are not recorded.
 
 use std::{io, path::PathBuf};
 
@@ -32,18 +32,18 @@ pub enum HandshakesError {
     Maps(#[source] Box<DatapathError>),
     /// The verifier refused the program.
     #[error(
-        "the kernel refused the program that notes handshakes, which needs Linux 5.15: {}",
+        "the kernel refused the program that records handshakes, which needs Linux 5.15: {}",
         chain(.0)
     )]
     Verify(#[source] ProgramError),
     /// The kernel did not attach the program.
-    #[error("cannot attach the program that notes handshakes to the root cgroup: {}{}", .0, remedy(.0))]
+    #[error("cannot attach the program that records handshakes to the root cgroup: {}{}", .0, remedy(.0))]
     Attach(#[source] io::Error),
     /// The link cannot be pinned.
     #[error(transparent)]
     Pins(#[from] PinsError),
     /// The program is pinned, but not on the cgroup.
-    #[error("the program that notes handshakes is not on the root cgroup")]
+    #[error("the program that records handshakes is not on the root cgroup")]
     NotAttached,
 }
 

@@ -6,18 +6,17 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{HandshakesError, PolicyProgram};
 use crate::kernel::{
     BucketMaps, DatapathError, Manifest, Pins, ReputationMaps, Settings,
+    map_directory::{MapDirectory, reuse_maps},
     object::{OBJECT, PROGRAM_HANDSHAKES},
     pins::NetworkNamespace,
     pod::InMap,
     program::Program,
-    route_fields,
-    shared::{SharedDirectory, share},
-    tables,
+    route_fields, tables,
 };
 
 /// Loads the program if the policy needs it: handshakes prove sources, handshakes or connections are limited,
 /// connections count by their names, or connections begun by the host are exempt. `buckets`: the buckets shared by all
-/// interfaces, which a policy with limits on handshakes has. The program notes handshakes of this process's network
+/// interfaces, which a policy with limits on handshakes has. The program records handshakes of this process's network
 /// namespace.
 pub(in crate::kernel) fn load(
     maps: &ReputationMaps,
@@ -25,10 +24,12 @@ pub(in crate::kernel) fn load(
     settings: Settings,
     policy: &CompiledPolicy,
 ) -> PolicyProgram {
-    let shape = &policy.shape;
-    let do_prove = shape.uses_standing() && shape.standing.handshakes_prove != 0;
-    let do_count =
-        shape.connections | shape.handshakes | shape.own_connections | shape.by_server_name;
+    let features = &policy.features;
+    let do_prove = features.uses_standing() && features.standing.handshakes_prove != 0;
+    let do_count = features.connections
+        | features.handshakes
+        | features.own_connections
+        | features.by_server_name;
     if !do_prove && do_count == 0 {
         return Ok(None);
     }
@@ -44,7 +45,7 @@ pub(in crate::kernel) fn load(
     Ok(Some(program.map_err(HandshakesError::Verify)?))
 }
 
-/// Makes and fills the maps of programs that note handshakes and count connections; verifies no program. `cookie`:
+/// Makes and fills the maps of programs that record handshakes and count connections; verifies no program. `cookie`:
 /// identifies the network namespace of the counted connections; 0: none.
 pub(in crate::kernel) fn prepare(
     maps: &ReputationMaps,
@@ -53,23 +54,23 @@ pub(in crate::kernel) fn prepare(
     policy: &CompiledPolicy,
     cookie: u64,
 ) -> Result<Ebpf, DatapathError> {
-    let shape = InMap(settings.shape_of_handshakes(&policy.shape));
+    let features = InMap(settings.features_of_handshakes(&policy.features));
     let route_fields = InMap(route_fields::of_this_kernel());
-    let directory = SharedDirectory::new()?;
+    let directory = MapDirectory::new()?;
     let mut loader = EbpfLoader::new();
     loader
-        .override_global("SHAPE", &shape, true)
+        .override_global("FEATURES", &features, true)
         .override_global("ROUTE_FIELDS", &route_fields, true)
         .override_global("NETWORK_NAMESPACE", &cookie, true);
     // Handshakes carry no names.
     tables::size(&mut loader, policy, &[]);
-    share(&mut loader, &directory, maps.standing().maps())?;
-    share(&mut loader, &directory, maps.connections().maps())?;
-    share(&mut loader, &directory, [maps.own_connections().map()])?;
-    share(&mut loader, &directory, maps.server_names().maps())?;
-    if policy.shape.handshakes != 0 {
+    reuse_maps(&mut loader, &directory, maps.standing().maps())?;
+    reuse_maps(&mut loader, &directory, maps.connections().maps())?;
+    reuse_maps(&mut loader, &directory, [maps.own_connections().map()])?;
+    reuse_maps(&mut loader, &directory, maps.server_names().maps())?;
+    if policy.features.handshakes != 0 {
         let buckets = buckets.ok_or(DatapathError::NoPolicy)?;
-        share(&mut loader, &directory, buckets.maps())?;
+        reuse_maps(&mut loader, &directory, buckets.maps())?;
     }
     let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
     tables::write(&mut ebpf, policy, &[])?;

@@ -1,4 +1,4 @@
-//! The program that notes completed TCP handshakes of this host and counts its open TCP connections,
+//! The program that records completed TCP handshakes of this host and counts its open TCP connections,
 //! and the program's link to the root cgroup. It runs beside other software's programs.
 //!
 //! The limiter also works without it: the XDP programs see visits and retries.

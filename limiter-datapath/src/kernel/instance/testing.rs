@@ -7,14 +7,14 @@ use aya::{
     programs::{Program, TestRun, TestRunOptions, Xdp},
 };
 
-use limiter_common::{decide::Stage, policy::Shape};
+use limiter_common::{decide::Stage, policy::Features};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{ClockSource, Constants, Device, Instance};
 use crate::kernel::{
     DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
     named::NamedMaps as _,
-    object::{PROGRAM_HANDSHAKES, PROGRAM_KNOW, PROGRAM_ORDER, PROGRAM_RECOUNT},
+    object::{PROGRAM_CHANGE_SOURCE, PROGRAM_HANDSHAKES, PROGRAM_ORDER, PROGRAM_RECOUNT},
     stages::Frames,
 };
 
@@ -33,7 +33,7 @@ pub struct VerifierCost {
 
 impl Instance {
     /// The names of the programs in an object: the entry and the stages, for frames in any number of pieces and
-    /// for frames of one piece, the programs that carry out orders, and the program that notes handshakes and
+    /// for frames of one piece, the programs that carry out orders, and the program that records handshakes and
     /// counts connections.
     #[must_use]
     pub fn programs() -> Vec<String> {
@@ -44,7 +44,7 @@ impl Instance {
         }
         let others = [
             PROGRAM_ORDER,
-            PROGRAM_KNOW,
+            PROGRAM_CHANGE_SOURCE,
             PROGRAM_HANDSHAKES,
             PROGRAM_RECOUNT,
         ];
@@ -109,10 +109,10 @@ impl Instance {
         self.frames.entry()
     }
 
-    /// The policy's shape with the instance's additions, such as the secret.
+    /// The policy's features with the instance's additions, such as the secret.
     #[must_use]
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
+    pub const fn features(&self) -> &Features {
+        &self.features
     }
 
     /// Runs the program on a frame `times` times, as fast as this CPU can, by `BPF_PROG_TEST_RUN`; returns the

@@ -21,7 +21,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub enum LinkEvent {
     /// The interface was created, or came from another network namespace.
     Appeared(Interface),
-    /// The MTU, the place above or below other devices, or the XDP program has changed. The kernel does not report
+    /// The MTU, the position above or below other devices, or the XDP program has changed. The kernel does not report
     /// programs that come and go with a BPF link, as the limiter's do.
     Changed(Interface),
     /// The interface has another name.
@@ -69,7 +69,7 @@ impl Events {
             };
             match subscription.messages.next().await {
                 Some(NetlinkPayload::InnerMessage(message)) => {
-                    if let Some(event) = subscription.known.update(&message) {
+                    if let Some(event) = subscription.interfaces.update(&message) {
                         return event;
                     }
                 }
@@ -86,7 +86,7 @@ type Payload = NetlinkPayload<RouteNetlinkMessage>;
 /// A socket to which the kernel sends events of interfaces.
 struct Subscription {
     messages: Pin<Box<dyn Stream<Item = Payload> + Send>>,
-    known: KnownInterfaces,
+    interfaces: InterfaceTable,
     /// The task that reads the socket.
     connection: JoinHandle<()>,
 }
@@ -98,11 +98,11 @@ impl Subscription {
                 .map_err(InterfaceError::Netlink)?;
         let mut subscription = Self {
             messages: Box::pin(messages.map(|(message, _)| message.payload)),
-            known: KnownInterfaces::default(),
+            interfaces: InterfaceTable::default(),
             connection: tokio::spawn(connection),
         };
         // List after opening the socket, so that no change in between is missed.
-        subscription.known = list().await?.into_iter().collect();
+        subscription.interfaces = list().await?.into_iter().collect();
         Ok(subscription)
     }
 }
@@ -115,9 +115,9 @@ impl Drop for Subscription {
 
 /// The interfaces by index, as the messages so far have left them.
 #[derive(Default)]
-struct KnownInterfaces(BTreeMap<u32, Interface>);
+struct InterfaceTable(BTreeMap<u32, Interface>);
 
-impl FromIterator<Interface> for KnownInterfaces {
+impl FromIterator<Interface> for InterfaceTable {
     fn from_iter<I: IntoIterator<Item = Interface>>(interfaces: I) -> Self {
         let by_index = interfaces.into_iter().map(|mut found| {
             // Messages carry only the interface's own address.
@@ -128,7 +128,7 @@ impl FromIterator<Interface> for KnownInterfaces {
     }
 }
 
-impl KnownInterfaces {
+impl InterfaceTable {
     /// Applies a message; returns the change in it.
     fn update(&mut self, message: &RouteNetlinkMessage) -> Option<LinkEvent> {
         match message {

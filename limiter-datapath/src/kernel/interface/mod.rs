@@ -205,9 +205,9 @@ impl Interface {
     pub fn is_below(&self, other: &Self, all: &[Self]) -> bool {
         // Visit each interface once: a host of many containers has thousands.
         let mut found = vec![self];
-        let mut looked_at = 0;
-        while let Some(below) = found.get(looked_at).copied() {
-            looked_at += 1;
+        let mut checked = 0;
+        while let Some(below) = found.get(checked).copied() {
+            checked += 1;
             for upper in all {
                 let is_above =
                     below.controller == Some(upper.index) || upper.lower == Some(below.index);
@@ -337,11 +337,11 @@ impl Interface {
         let mut xdp_program = None;
         for attribute in &message.attributes {
             match attribute {
-                LinkAttribute::IfName(told) => name = Some(told.clone()),
+                LinkAttribute::IfName(reported) => name = Some(reported.clone()),
                 LinkAttribute::PropList(properties) => {
                     other_names.extend(properties.iter().filter_map(other_name));
                 }
-                LinkAttribute::Mtu(told) => mtu = Some(*told),
+                LinkAttribute::Mtu(reported) => mtu = Some(*reported),
                 LinkAttribute::Address(address) => answered.extend(address.as_array()),
                 // The remote address of a tunnel.
                 LinkAttribute::Broadcast(address) => peer = address,

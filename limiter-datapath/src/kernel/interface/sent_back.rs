@@ -2,7 +2,7 @@
 //!
 //! A trial run cannot tell: live frames of `BPF_PROG_TEST_RUN` leave by `ndo_xdp_xmit`, another way
 //! out of the driver, with the same result whether they leave or not (measurements:
-//! docs/kernels.md). For a veth pair the answer is known: the frames arrive only if the other end
+//! docs/kernels.md). For a veth pair the result is known: the frames arrive only if the other end
 //! has a native program.
 
 use std::{io, time::Duration};
@@ -15,7 +15,7 @@ use rtnetlink::{
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// The time limit for the kernel's answers.
+/// The time limit for the kernel's responses.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The fate of frames that a native program sends back.
@@ -104,16 +104,16 @@ async fn link(
 
 fn is_veth(link: &LinkMessage) -> bool {
     link.attributes.iter().any(|attribute| match attribute {
-        LinkAttribute::LinkInfo(told) => told.contains(&LinkInfo::Kind(InfoKind::Veth)),
+        LinkAttribute::LinkInfo(reported) => reported.contains(&LinkInfo::Kind(InfoKind::Veth)),
         _ => false,
     })
 }
 
 fn has_native_program(link: &LinkMessage) -> bool {
     link.attributes.iter().any(|attribute| match attribute {
-        LinkAttribute::Xdp(told) => told
+        LinkAttribute::Xdp(reported) => reported
             .iter()
-            .any(|told| matches!(told, LinkXdp::DrvProgId(id) if *id != 0)),
+            .any(|reported| matches!(reported, LinkXdp::DrvProgId(id) if *id != 0)),
         _ => false,
     })
 }

@@ -25,13 +25,13 @@ impl Pins {
     }
 
     /// Checks the maps of one set.
-    pub(in crate::kernel) fn lost_kept(
+    pub(in crate::kernel) fn lost_shared_maps(
         &self,
         generation: u64,
         owner: &str,
         maps: impl IntoIterator<Item = &'static str>,
     ) -> Option<PathBuf> {
-        let directory = self.kept(generation, owner);
+        let directory = self.shared_maps(generation, owner);
         let mut paths = maps.into_iter().map(|map| directory.join(map));
         paths.find(|path| !path.exists())
     }

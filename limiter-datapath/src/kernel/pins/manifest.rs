@@ -20,7 +20,8 @@ pub struct Manifest {
     /// Counts the policies since the pins, or the daemon, began; 0: no policy yet.
     pub generation: u64,
     /// The generation with which the present buckets, counters and offenders began.
-    pub kept: u64,
+    #[serde(rename = "kept")]
+    pub maps_generation: u64,
     /// The time of loading the policy.
     pub loaded_at: Timestamp,
     /// The interfaces to be limited, as the operator wrote them; some may not exist.
@@ -48,7 +49,7 @@ impl Manifest {
     pub fn empty(settings: Settings, now: Timestamp) -> Self {
         Self {
             generation: 0,
-            kept: 0,
+            maps_generation: 0,
             loaded_at: now,
             interfaces: Vec::new(),
             interface_numbers: BTreeMap::new(),

@@ -53,7 +53,7 @@ pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";
 
 const INTERFACES: &str = "interfaces";
 const POLICIES: &str = "policies";
-const KEPT: &str = "kept";
+const SHARED_MAPS: &str = "kept";
 const LINK: &str = "link";
 const FACTS: &str = "facts";
 const MANIFEST: &str = "manifest";
@@ -72,7 +72,7 @@ pub(super) struct PinnedInterface {
 pub(super) struct PinnedPolicy {
     pub(super) manifest: Manifest,
     pub(super) programs: BTreeMap<u32, Program>,
-    /// The program that notes handshakes, if the policy has it.
+    /// The program that records handshakes, if the policy has it.
     pub(super) handshakes: Option<Program>,
 }
 
@@ -114,32 +114,41 @@ impl Pins {
 
     /// The path of the pinned maps of one set of buckets, counters and offenders. `generation`: the
     /// generation that made the set.
-    pub(super) fn kept(&self, generation: u64, owner: &str) -> PathBuf {
-        self.all_kept().join(generation.to_string()).join(owner)
+    pub(super) fn shared_maps(&self, generation: u64, owner: &str) -> PathBuf {
+        self.all_shared_maps()
+            .join(generation.to_string())
+            .join(owner)
     }
 
     /// The owners of the pinned sets of a generation.
-    pub(super) fn kept_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
-        names(&self.all_kept().join(generation.to_string()))
+    pub(super) fn shared_map_owners(&self, generation: u64) -> Result<Vec<String>, PinsError> {
+        names(&self.all_shared_maps().join(generation.to_string()))
     }
 
-    /// Makes the directory that [`Self::kept`] returns, empty.
-    pub(super) fn make_kept(&self, generation: u64, owner: &str) -> Result<PathBuf, PinsError> {
-        let path = self.kept(generation, owner);
+    /// Makes the directory that [`Self::shared_maps`] returns, empty.
+    pub(super) fn make_shared_maps(
+        &self,
+        generation: u64,
+        owner: &str,
+    ) -> Result<PathBuf, PinsError> {
+        let path = self.shared_maps(generation, owner);
         remove(&path)?;
         make(&path)?;
         Ok(path)
     }
 
-    pub(super) fn remove_kept(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
-        remove(&self.kept(generation, owner))
+    pub(super) fn remove_shared_maps(&self, generation: u64, owner: &str) -> Result<(), PinsError> {
+        remove(&self.shared_maps(generation, owner))
     }
 
     /// Removes the maps of all other generations; `None`: of all generations.
-    pub(super) fn remove_other_kept(&self, generation: Option<u64>) -> Result<(), PinsError> {
-        for other in numbers::<u64>(&self.all_kept())? {
+    pub(super) fn remove_other_shared_maps(
+        &self,
+        generation: Option<u64>,
+    ) -> Result<(), PinsError> {
+        for other in numbers::<u64>(&self.all_shared_maps())? {
             if Some(other) != generation {
-                remove(&self.all_kept().join(other.to_string()))?;
+                remove(&self.all_shared_maps().join(other.to_string()))?;
             }
         }
         Ok(())
@@ -358,8 +367,8 @@ impl Pins {
         self.directory.join(version())
     }
 
-    fn all_kept(&self) -> PathBuf {
-        self.versioned().join(KEPT)
+    fn all_shared_maps(&self) -> PathBuf {
+        self.versioned().join(SHARED_MAPS)
     }
 
     fn interface(&self, index: u32) -> PathBuf {

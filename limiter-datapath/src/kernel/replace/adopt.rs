@@ -9,10 +9,10 @@ use crate::kernel::{
     Attachment, Datapath, DatapathError,
     connections::RecountProgram,
     handshakes::{self, Handshakes},
-    kept::KeptMaps,
     pins::{Manifest, PinnedPolicy, Pins},
     possible_cpus,
     program::Program,
+    shared_map_sets::SharedMapSets,
 };
 
 impl Datapath {
@@ -20,13 +20,13 @@ impl Datapath {
     pub fn adopt(pins: Pins) -> Result<Adoption, DatapathError> {
         let mut policies = pins.policies()?;
         let interfaces = pins.interfaces()?;
-        let held: Vec<_> = interfaces
+        let retained: Vec<_> = interfaces
             .iter()
             .filter_map(|interface| Some(interface.link.info().ok()?.program))
             .collect();
         let in_force = policies.iter().rposition(|policy| {
             let mut programs = policy.programs.values();
-            programs.any(|program| held.contains(&program.id()))
+            programs.any(|program| retained.contains(&program.id()))
         });
         // If no interface is left, take the newest policy.
         let Some(index) = in_force.or_else(|| policies.len().checked_sub(1)) else {
@@ -40,7 +40,7 @@ impl Datapath {
             mut programs,
             handshakes,
         } = policies.swap_remove(index);
-        let kept = KeptMaps::open(&pins, &manifest)?;
+        let shared_maps = SharedMapSets::open(&pins, &manifest)?;
         let later: Vec<_> = policies
             .extract_if(.., |policy| {
                 policy.manifest.generation > manifest.generation
@@ -56,7 +56,7 @@ impl Datapath {
                 // A change of the policy may have been interrupted between two interfaces.
                 let of = |programs: &mut BTreeMap<u32, Program>| {
                     let program = programs.remove(&index)?;
-                    held.contains(&program.id()).then_some(program)
+                    retained.contains(&program.id()).then_some(program)
                 };
                 let program = of(&mut programs).or_else(|| of(&mut before.as_mut()?.programs));
                 Attachment::of_pinned(interface, program)
@@ -69,11 +69,11 @@ impl Datapath {
                 handshakes,
             }) => Some(PreviousPolicy {
                 policy: compiled(&before)?,
-                kept: (before.kept != manifest.kept)
-                    .then(|| KeptMaps::open(&pins, &before))
+                shared_maps: (before.maps_generation != manifest.maps_generation)
+                    .then(|| SharedMapSets::open(&pins, &before))
                     .transpose()?,
                 manifest: before,
-                carried: None,
+                migrated: None,
                 programs,
                 handshakes: Ok(handshakes),
                 removed: Vec::new(),
@@ -82,20 +82,20 @@ impl Datapath {
             None => None,
         };
         let policy = compiled(&manifest)?;
-        let handshakes = match (handshakes, kept.reputation()) {
+        let handshakes = match (handshakes, shared_maps.reputation()) {
             // The previous daemon could not load it, perhaps on another kernel or with fewer
             // rights.
             (None, Some(maps)) if pins.are_taken() => {
-                handshakes::load_pinned(maps, kept.of_host(), &manifest, &policy, &pins)
+                handshakes::load_pinned(maps, shared_maps.of_host(), &manifest, &policy, &pins)
             }
             (handshakes, _) => Ok(handshakes),
         };
         let mut datapath = Self {
             policy,
             manifest,
-            kept,
+            shared_maps,
             attachments,
-            held: Vec::new(),
+            retained: Vec::new(),
             handshakes: Handshakes::adopt(handshakes, &pins)?,
             recounting: RecountProgram::default(),
             pins: Some(pins),
@@ -118,14 +118,14 @@ impl Datapath {
         previous: Option<&PreviousPolicy>,
         later: &[PinnedPolicy],
     ) -> Result<(), DatapathError> {
-        self.kept.clean_up(&self.manifest.units)?;
+        self.shared_maps.clean_up(&self.manifest.units)?;
         if let Some(PreviousPolicy {
-            kept: Some(kept),
+            shared_maps: Some(shared_maps),
             manifest,
             ..
         }) = previous
         {
-            kept.clean_up(&manifest.units)?;
+            shared_maps.clean_up(&manifest.units)?;
         }
         for policy in later {
             // The policy was reverted, or never in force.

@@ -173,7 +173,7 @@ impl Datapath {
     pub(super) fn forget_unused_interfaces(&mut self) -> Result<(), DatapathError> {
         match self.settings().buckets.scope {
             Scope::Host => self.forget_interfaces(0..MAX_INTERFACES),
-            Scope::Interface => self.forget_interfaces(self.kept.interface_numbers()),
+            Scope::Interface => self.forget_interfaces(self.shared_maps.interface_numbers()),
         }
     }
 
@@ -185,12 +185,13 @@ impl Datapath {
     ) -> Result<(), DatapathError> {
         for interface_number in interface_numbers {
             let mut attachments = self.attachments.iter();
-            if !self.held.contains(&interface_number)
+            if !self.retained.contains(&interface_number)
                 && self.manifest.name_of_interface(interface_number).is_none()
                 && attachments.all(|found| found.interface_number != interface_number)
             {
                 self.reset_interface(interface_number)?;
-                self.kept.forget(interface_number, self.pins.as_ref())?;
+                self.shared_maps
+                    .forget(interface_number, self.pins.as_ref())?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! reverted. If the daemon dies after one of these steps, the next daemon recovers as follows:
 //!
 //! 1. (the new programs are verified) It takes over the old policy.
-//! 2. (debts are carried over, new kept maps pinned) It takes over the old policy, and removes the new
+//! 2. (debts are migrated, new shared maps pinned) It takes over the old policy, and removes the new
 //!    maps, which no policy names.
 //! 3. (the new programs are pinned, and last the manifest, which makes the policy whole) It takes over
 //!    the old policy; the next policy with that number overwrites the new one.
@@ -11,7 +11,7 @@
 //!    new one. It goes back to the old policy on the old policy's interfaces.
 //! 5. (the links are updated, one by one; if one refuses, the earlier ones are put back; then a
 //!    confirmation is awaited, if needed) It goes back to the old policy in the same way.
-//! 6. (links of vanished interfaces, the old policy, other kept maps and ABIs are unpinned) It takes
+//! 6. (links of vanished interfaces, the old policy, other shared maps and ABIs are unpinned) It takes
 //!    over the new policy if that is the only one left, or goes back: both are whole.
 //!
 //! Then the next daemon puts its own configuration in force by the same steps.
@@ -25,7 +25,7 @@
 //!   programs attach, at a revert, and by the next daemon for later policies that are still pinned.
 //! * An interface's number is cleared when the interface is let go, and reused afterwards. The next
 //!   daemon clears all numbers without an interface.
-//! * The generation of a policy and of its kept maps is reused when the policy was reverted. Its pins
+//! * The generation of a policy and of its shared maps is reused when the policy was reverted. Its pins
 //!   are removed before the next policy's pins are made.
 //! * A sieve's region of its arrays is reused when the layout of the sieves changes. It is never
 //!   cleared: a policy with another layout gets its own arrays.
@@ -42,8 +42,8 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, RestoreCounts,
-    Settings, handshakes, instance::Device, interface::Interface, kept::KeptMaps,
-    log::LogForwarder, pins::Pins, program::Program,
+    Settings, handshakes, instance::Device, interface::Interface, log::LogForwarder, pins::Pins,
+    program::Program, shared_map_sets::SharedMapSets,
 };
 use crate::state::SetDebts;
 
@@ -52,8 +52,8 @@ pub struct PreparedPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
     /// The new sets of maps; all sets if the present ones do not fit.
-    kept: KeptMaps,
-    replaces_kept: bool,
+    shared_maps: SharedMapSets,
+    replaces_shared_maps: bool,
     made: Vec<InterfaceProgram>,
     handshakes: handshakes::PolicyProgram,
 }
@@ -73,8 +73,8 @@ impl PreparedPolicy {
         passed_ns: u64,
     ) -> Result<RestoreCounts, DatapathError> {
         let name_of = |interface_number| self.manifest.name_of_interface(interface_number);
-        let (kept, units) = (&self.kept, &self.policy.units);
-        Datapath::restore_into(kept, units, name_of, sets, passed_ns)
+        let (shared_maps, units) = (&self.shared_maps, &self.policy.units);
+        Datapath::restore_into(shared_maps, units, name_of, sets, passed_ns)
     }
 
     pub(super) const fn settings(&self) -> Settings {
@@ -88,7 +88,7 @@ impl PreparedPolicy {
     /// The reputations if their maps are new; `None`: the present maps stay.
     #[must_use]
     pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.kept.reputation()
+        self.shared_maps.reputation()
     }
 }
 
@@ -104,10 +104,10 @@ pub enum Adoption {
 pub struct PreviousPolicy {
     manifest: Manifest,
     policy: CompiledPolicy,
-    /// The policy's kept maps, if the new policy has others.
-    kept: Option<KeptMaps>,
+    /// The policy's shared maps, if the new policy has others.
+    shared_maps: Option<SharedMapSets>,
     /// The outcome for debts, if the buckets are new.
-    carried: Option<RestoreCounts>,
+    migrated: Option<RestoreCounts>,
     /// By interface index.
     programs: BTreeMap<u32, Program>,
     handshakes: handshakes::PolicyProgram,
@@ -128,8 +128,8 @@ impl PreviousPolicy {
 
     /// The outcome for debts; `None`: the buckets are the same.
     #[must_use]
-    pub const fn carried(&self) -> Option<RestoreCounts> {
-        self.carried
+    pub const fn migrated(&self) -> Option<RestoreCounts> {
+        self.migrated
     }
 
     /// Whether the attachment is newer than the previous policy.
@@ -144,39 +144,41 @@ impl Datapath {
     /// does not limit keep the old policy until the change is settled.
     pub fn apply(&mut self, mut prepared: PreparedPolicy) -> Result<PreviousPolicy, DatapathError> {
         // First, because without room for all bans it fails, and then nothing may have changed.
-        prepared.kept.carry_reputation(&self.kept)?;
+        prepared.shared_maps.migrate_reputation(&self.shared_maps)?;
         for limit in prepared
             .manifest
             .names
             .taken_over_from(&self.manifest.names)
         {
-            self.kept.forget_limit(limit, &self.policy.units)?;
+            self.shared_maps.forget_limit(limit, &self.policy.units)?;
         }
-        self.kept
+        self.shared_maps
             .forget_parts(&prepared.manifest.policy, Some(&self.manifest.policy))?;
-        let has_new_buckets =
-            prepared.replaces_kept && !self.kept.fits_buckets(prepared.manifest.settings.buckets);
-        let carried = if has_new_buckets {
-            Some(self.carry(|owed, passed_ns| prepared.restore(owed, passed_ns))?)
+        let has_new_buckets = prepared.replaces_shared_maps
+            && !self
+                .shared_maps
+                .fits_buckets(prepared.manifest.settings.buckets);
+        let migrated = if has_new_buckets {
+            Some(self.migrate_debts(|owed, passed_ns| prepared.restore(owed, passed_ns))?)
         } else {
             None
         };
-        self.carry_sieves(&mut prepared)?;
+        self.migrate_sieves(&mut prepared)?;
         let PreparedPolicy {
             manifest,
             policy,
-            kept,
-            replaces_kept,
+            shared_maps,
+            replaces_shared_maps,
             made,
             handshakes,
         } = prepared;
         let generation = manifest.generation;
         if let Some(pins) = &self.pins {
-            if replaces_kept {
+            if replaces_shared_maps {
                 // These are left from an interrupted replacement.
-                pins.remove_other_kept(Some(self.kept.generation()))?;
+                pins.remove_other_shared_maps(Some(self.shared_maps.generation()))?;
             }
-            kept.pin(pins)?;
+            shared_maps.pin(pins)?;
             if self.manifest.generation == 0 {
                 // A daemon that adopts a first policy can then tell that it was not settled.
                 pins.add_policy(&self.manifest, [], None)?;
@@ -200,28 +202,28 @@ impl Datapath {
                         0 => pins.remove_this_version(),
                         _ => pins.remove_policy(generation),
                     };
-                    let _ = pins.remove_other_kept(Some(self.kept.generation()));
+                    let _ = pins.remove_other_shared_maps(Some(self.shared_maps.generation()));
                 }
                 return Err(error);
             }
         };
         let removed = switched.removed.iter();
-        self.held = removed.map(|found| found.interface_number).collect();
+        self.retained = removed.map(|found| found.interface_number).collect();
         let handshakes = self.handshakes.switch(handshakes, self.pins.as_ref());
-        let kept = if replaces_kept {
-            Some(mem::replace(&mut self.kept, kept))
+        let shared_maps = if replaces_shared_maps {
+            Some(mem::replace(&mut self.shared_maps, shared_maps))
         } else {
-            self.kept.extend(kept);
-            self.kept.set(manifest.settings);
+            self.shared_maps.extend(shared_maps);
+            self.shared_maps.set(manifest.settings);
             None
         };
         let old_manifest = mem::replace(&mut self.manifest, manifest);
         let old_policy = mem::replace(&mut self.policy, policy);
-        let carried = match (carried, &kept) {
-            (Some(carried), Some(old)) => {
-                let (new, units) = (&self.kept, &self.policy.units);
+        let migrated = match (migrated, &shared_maps) {
+            (Some(migrated), Some(old)) => {
+                let (new, units) = (&self.shared_maps, &self.policy.units);
                 let name_of = |interface_number| self.interface_name(interface_number);
-                Some(carried.finish(old, &old_policy.units, |sets| {
+                Some(migrated.finish(old, &old_policy.units, |sets| {
                     Self::restore_into(new, units, name_of, sets, 0)
                 })?)
             }
@@ -230,8 +232,8 @@ impl Datapath {
         Ok(PreviousPolicy {
             manifest: old_manifest,
             policy: old_policy,
-            kept,
-            carried,
+            shared_maps,
+            migrated,
             programs: switched.programs,
             handshakes,
             removed: switched.removed,
@@ -246,7 +248,7 @@ impl Datapath {
         prepared: PreparedPolicy,
     ) -> Result<Vec<NameChange>, DatapathError> {
         let PreparedPolicy {
-            kept,
+            shared_maps,
             made,
             manifest,
             ..
@@ -256,9 +258,9 @@ impl Datapath {
             return Ok(formers);
         }
         if let Some(pins) = &self.pins {
-            kept.pin(pins)?;
+            shared_maps.pin(pins)?;
         }
-        self.kept.extend(kept);
+        self.shared_maps.extend(shared_maps);
         self.make_way(&made)?;
         for made in made {
             if let Some(pins) = &self.pins {

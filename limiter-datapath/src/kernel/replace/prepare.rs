@@ -11,7 +11,7 @@ use std::{
 };
 
 use aya::EbpfLoader;
-use limiter_common::{counters::MAX_INTERFACES, policy::Shape};
+use limiter_common::{counters::MAX_INTERFACES, policy::Features};
 use limiter_policy::{
     config::AttachMode,
     interface::{self, InterfaceName, is_named},
@@ -24,17 +24,17 @@ use crate::kernel::{
     Settings, handshakes,
     instance::{Constants, Device},
     interface::Interface,
-    kept::KeptMaps,
     log,
+    map_directory::MapDirectory,
     maps::SharedMaps,
     named::NamedMaps as _,
     pod::InMap,
-    shared::SharedDirectory,
+    shared_map_sets::SharedMapSets,
 };
 
 impl Datapath {
     /// Makes and verifies the programs of a policy for these interfaces. Also makes maps for interfaces
-    /// that do not exist yet, and for the names in `expected`, so that saved state has a place from the
+    /// that do not exist yet, and for the names in `expected`, so that saved state has a number from the
     /// start. Changes nothing in force, except that it fills buckets of units that have lost their numbers.
     pub fn prepare(
         &self,
@@ -44,10 +44,13 @@ impl Datapath {
         expected: &[String],
     ) -> Result<PreparedPolicy, DatapathError> {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
-        let reputation = prepared.kept.reputation();
-        if let Some(maps) = reputation.or_else(|| self.kept.reputation()) {
+        let reputation = prepared.shared_maps.reputation();
+        if let Some(maps) = reputation.or_else(|| self.shared_maps.reputation()) {
             let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
-            let buckets = prepared.kept.of_host().or_else(|| self.kept.of_host());
+            let buckets = prepared
+                .shared_maps
+                .of_host()
+                .or_else(|| self.shared_maps.of_host());
             prepared.handshakes = handshakes::load(maps, buckets, settings, policy);
         }
         Ok(prepared)
@@ -62,23 +65,23 @@ impl Datapath {
         expected: &[String],
     ) -> Result<PreparedPolicy, DatapathError> {
         // This must precede the new units in the kernel: by the new units, these buckets would be misread.
-        self.kept
+        self.shared_maps
             .clear_taken_over(&self.policy.units, &policy.units)?;
         let manifest = Manifest {
             settings: self.sifting(&manifest, &policy),
             ..manifest
         };
-        let replaces_kept = !self.kept.fits(manifest.settings);
-        let began_with = if replaces_kept {
+        let replaces_shared_maps = !self.shared_maps.fits(manifest.settings);
+        let began_with = if replaces_shared_maps {
             manifest.generation
         } else {
-            self.kept.generation()
+            self.shared_maps.generation()
         };
         let mut prepared = PreparedPolicy {
-            replaces_kept,
-            kept: KeptMaps::new(began_with, manifest.settings),
+            replaces_shared_maps,
+            shared_maps: SharedMapSets::new(began_with, manifest.settings),
             manifest: Manifest {
-                kept: began_with,
+                maps_generation: began_with,
                 ..manifest
             },
             policy: manifest.settings.keyed(policy),
@@ -88,9 +91,11 @@ impl Datapath {
         let names = &prepared.manifest.interfaces;
         let interface_numbers = self.interface_numbers_for(names, interfaces, expected)?;
         for interface_number in interface_numbers.values() {
-            prepared.kept.provide(*interface_number, &self.kept)?;
+            prepared
+                .shared_maps
+                .provide(*interface_number, &self.shared_maps)?;
         }
-        prepared.kept.provide_common(&self.kept)?;
+        prepared.shared_maps.provide_common(&self.shared_maps)?;
         prepared.made = self.make(&prepared, interfaces, &interface_numbers)?;
         prepared.manifest.interface_numbers = interface_numbers;
         Ok(prepared)
@@ -129,7 +134,7 @@ impl Datapath {
         Ok(interface_numbers)
     }
 
-    /// The number of one interface; `None`: all numbers are `taken`, attached or held.
+    /// The number of one interface; `None`: all numbers are `taken`, attached or retained.
     fn interface_number_for(
         &self,
         name: &str,
@@ -145,13 +150,13 @@ impl Datapath {
         };
         let is_unused = |interface_number: &u32| {
             !is_taken(interface_number)
-                && !self.held.contains(interface_number)
+                && !self.retained.contains(interface_number)
                 && self
                     .attachments
                     .iter()
                     .all(|found| found.interface_number != *interface_number)
         };
-        let kept = self.manifest.interface_numbers.get(name).copied();
+        let reserved = self.manifest.interface_numbers.get(name).copied();
         // Prefer numbers without a reservation. A reservation may be for an interface that the policy no
         // longer names.
         let is_free = |interface_number: &u32| {
@@ -167,7 +172,7 @@ impl Datapath {
                 attached(&|found| found.interface == name)
                     .filter(|interface_number| !is_taken(interface_number))
             })
-            .or_else(|| kept.filter(is_unused))
+            .or_else(|| reserved.filter(is_unused))
             .or_else(|| (0..MAX_INTERFACES).find(is_free))
             .or_else(|| (0..MAX_INTERFACES).find(is_given_up))
     }
@@ -180,37 +185,45 @@ impl Datapath {
         interfaces: &[Interface],
         interface_numbers: &BTreeMap<String, u32>,
     ) -> Result<Vec<InterfaceProgram>, DatapathError> {
-        let PreparedPolicy { kept, policy, .. } = prepared;
+        let PreparedPolicy {
+            shared_maps,
+            policy,
+            ..
+        } = prepared;
         let settings = prepared.manifest.settings;
-        let reputation = kept.reputation().or_else(|| self.kept.reputation());
-        let places = interfaces.iter().map(|interface| {
+        let reputation = shared_maps
+            .reputation()
+            .or_else(|| self.shared_maps.reputation());
+        let sites = interfaces.iter().map(|interface| {
             let interface_number = interface_numbers.get(&interface.name).copied();
             let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
-            let maps = kept.of(number).or_else(|| self.kept.of(number));
+            let maps = shared_maps
+                .of(number)
+                .or_else(|| self.shared_maps.of(number));
             Ok(ProgramSite {
                 interface,
                 device: Device {
                     number,
-                    link: interface.link_for(policy.shape.answers())?,
+                    link: interface.link_for(policy.features.answers())?,
                 },
                 maps: maps.ok_or(DatapathError::NoPolicy)?,
                 reputation: reputation.ok_or(DatapathError::NoPolicy)?,
             })
         });
-        let places = places.collect::<Result<Vec<_>, DatapathError>>()?;
-        let instances = instances_at(&places, policy, settings)?;
-        let made = places.into_iter().zip(instances);
-        made.map(|(place, instance)| self.finish(&place, instance, settings.log))
+        let sites = sites.collect::<Result<Vec<_>, DatapathError>>()?;
+        let instances = instances_at(&sites, policy, settings)?;
+        let made = sites.into_iter().zip(instances);
+        made.map(|(site, instance)| self.finish(&site, instance, settings.log))
             .collect()
     }
 
     fn finish(
         &self,
-        place: &ProgramSite<'_>,
+        site: &ProgramSite<'_>,
         mut instance: Instance,
         log: LogLevel,
     ) -> Result<InterfaceProgram, DatapathError> {
-        let interface = place.interface;
+        let interface = site.interface;
         let forwarding = match log {
             LogLevel::Off => None,
             LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
@@ -223,7 +236,7 @@ impl Datapath {
                 index: attached.map_or(interface.index, |found| found.index),
                 ..interface.clone()
             },
-            device: place.device,
+            device: site.device,
             program: instance.into_program()?,
             forwarding,
         })
@@ -245,32 +258,32 @@ impl InterfaceProgram {
     }
 }
 
-/// Makes and verifies an instance at each place.
+/// Makes and verifies an instance at each site.
 fn instances_at(
-    places: &[ProgramSite<'_>],
+    sites: &[ProgramSite<'_>],
     policy: &CompiledPolicy,
     settings: Settings,
 ) -> Result<Vec<Instance>, DatapathError> {
     let constants = Constants::new(policy, settings, ClockSource::Kernel);
-    let shapes = places.iter().map(|place| constants.shape(place.device));
-    let shapes: Vec<_> = shapes.collect();
+    let feature_sets = sites.iter().map(|site| constants.features(site.device));
+    let feature_sets: Vec<_> = feature_sets.collect();
     let next = AtomicUsize::new(0);
-    let instances: Vec<_> = places.iter().map(|_| OnceLock::new()).collect();
-    let work: Vec<_> = places.iter().zip(&shapes).zip(&instances).collect();
+    let instances: Vec<_> = sites.iter().map(|_| OnceLock::new()).collect();
+    let work: Vec<_> = sites.iter().zip(&feature_sets).zip(&instances).collect();
     let run = || {
         let mut loader = constants.loader();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(((place, shape), made)) = work.get(index) else {
+            let Some(((site, features), made)) = work.get(index) else {
                 return;
             };
             // Each index is taken once.
-            let _ = made.set(place.instance(&constants, &mut loader, shape));
+            let _ = made.set(site.instance(&constants, &mut loader, features));
         }
     };
     thread::scope(|scope| {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        for _ in 1..cpus.min(places.len()) {
+        for _ in 1..cpus.min(sites.len()) {
             // If no thread can be started, this one makes all instances.
             let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
@@ -295,13 +308,13 @@ impl ProgramSite<'_> {
         &self,
         constants: &Constants<'_>,
         loader: &mut EbpfLoader<'c>,
-        shape: &'c InMap<Shape>,
+        features: &'c InMap<Features>,
     ) -> Result<Instance, DatapathError> {
-        let directory = SharedDirectory::new()?;
+        let directory = MapDirectory::new()?;
         self.maps.pin(directory.path())?;
         self.reputation.pin(directory.path())?;
         let (object, shared) = (constants.object(), Some(directory.path()));
-        let mut instance = Instance::prepare(object, constants, loader, shape, shared)?;
+        let mut instance = Instance::prepare(object, constants, loader, features, shared)?;
         instance.verify()?;
         Ok(instance)
     }

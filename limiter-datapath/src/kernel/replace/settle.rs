@@ -13,7 +13,7 @@ impl Datapath {
     /// Keeps the policy in force and forgets the previous one.
     pub fn settle(&mut self, previous: PreviousPolicy) -> Result<(), DatapathError> {
         Program::retire(previous.programs.into_values());
-        self.held.clear();
+        self.retained.clear();
         self.let_go(previous.removed)?;
         // Includes the numbers of interfaces that were not attached.
         self.forget_interfaces(previous.manifest.interface_numbers.into_values())?;
@@ -26,7 +26,7 @@ impl Datapath {
         if let Some(pins) = &self.pins {
             // No program of another version is in force any more.
             pins.remove_other_versions()?;
-            pins.remove_other_kept(Some(self.kept.generation()))?;
+            pins.remove_other_shared_maps(Some(self.shared_maps.generation()))?;
         }
         Ok(())
     }
@@ -36,18 +36,21 @@ impl Datapath {
         let PreviousPolicy {
             manifest,
             policy,
-            mut kept,
-            carried: _,
+            mut shared_maps,
+            migrated: _,
             programs,
             handshakes,
             removed,
             attached,
         } = previous;
-        if let Some(kept) = &mut kept {
-            bring_back_counters((kept, &manifest), (&self.kept, &self.manifest))?;
+        if let Some(shared_maps) = &mut shared_maps {
+            bring_back_counters(
+                (shared_maps, &manifest),
+                (&self.shared_maps, &self.manifest),
+            )?;
             // Before the previous policy decides on packets, so that it knows the bans made or
             // lifted meanwhile.
-            let lost = kept.follow_reputation(&self.kept)?;
+            let lost = shared_maps.follow_reputation(&self.shared_maps)?;
             if lost > 0 {
                 warn!(
                     lost,
@@ -57,14 +60,14 @@ impl Datapath {
             }
         }
         // Shares may have been leased meanwhile.
-        let back_in_force = kept.as_ref().unwrap_or(&self.kept);
+        let back_in_force = shared_maps.as_ref().unwrap_or(&self.shared_maps);
         back_in_force.forget_parts(&manifest.policy, None)?;
         self.put_back(programs)?;
         drop(self.handshakes.switch(handshakes, self.pins.as_ref()));
         let is_added = |found: &mut Attachment| !attached.contains_key(&found.link.id());
         let added = self.attachments.extract_if(.., is_added).collect();
         self.attachments.extend(removed);
-        self.held.clear();
+        self.retained.clear();
         for attachment in &mut self.attachments {
             if let Some(name) = attached.get(&attachment.link.id()) {
                 attachment.set_interface(name.clone());
@@ -72,10 +75,10 @@ impl Datapath {
         }
         let reverted = mem::replace(&mut self.manifest, manifest);
         self.policy = policy;
-        if let Some(kept) = kept {
-            self.kept = kept;
+        if let Some(shared_maps) = shared_maps {
+            self.shared_maps = shared_maps;
         }
-        self.kept.set(self.manifest.settings);
+        self.shared_maps.set(self.manifest.settings);
         self.learn_units()?;
         // Before the other policy's pins are removed, which hold its names.
         self.forget_limits_of(&reverted)?;
@@ -83,7 +86,7 @@ impl Datapath {
         self.let_go(added)?;
         if let Some(pins) = &self.pins {
             pins.remove_policy(reverted.generation)?;
-            pins.remove_other_kept(Some(self.kept.generation()))?;
+            pins.remove_other_shared_maps(Some(self.shared_maps.generation()))?;
         }
         Ok(())
     }
@@ -91,7 +94,7 @@ impl Datapath {
     /// Learns the units of the present buckets: after a revert, the policy does not know the units
     /// of later policies.
     pub(super) fn learn_units(&mut self) -> Result<(), DatapathError> {
-        let units = self.kept.units(&self.manifest.units)?;
+        let units = self.shared_maps.units(&self.manifest.units)?;
         self.policy.units.clone_from(&units);
         self.manifest.units = units;
         Ok(())
@@ -101,7 +104,7 @@ impl Datapath {
     /// ids are free again, or belong to earlier limits.
     pub(super) fn forget_limits_of(&mut self, later: &Manifest) -> Result<(), DatapathError> {
         for limit in self.manifest.names.taken_over_from(&later.names) {
-            self.kept.forget_limit(limit, &self.policy.units)?;
+            self.shared_maps.forget_limit(limit, &self.policy.units)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Carries sieves over to new maps. A sieve with the same lists keeps its addresses. Packets in the
+//! Migrates sieves to new maps. A sieve with the same lists keeps its addresses. Packets in the
 //! milliseconds until the new maps are in use do not count there.
 
 use limiter_common::{
@@ -11,7 +11,8 @@ use tracing::info;
 use super::PreparedPolicy;
 use crate::{
     kernel::{
-        Datapath, DatapathError, Manifest, Settings, SieveMaps, kept::KeptMaps, monotonic_now,
+        Datapath, DatapathError, Manifest, Settings, SieveMaps, monotonic_now,
+        shared_map_sets::SharedMapSets,
     },
     state::SavedSieve,
 };
@@ -32,17 +33,22 @@ impl Datapath {
     }
 
     /// Copies the addresses of the sieves in force to a policy's sieves that have their own maps.
-    pub(super) fn carry_sieves(&self, prepared: &mut PreparedPolicy) -> Result<(), DatapathError> {
+    pub(super) fn migrate_sieves(
+        &self,
+        prepared: &mut PreparedPolicy,
+    ) -> Result<(), DatapathError> {
         let settings = prepared.manifest.settings;
         if settings.sieves_since == self.settings().sieves_since {
             return Ok(());
         }
-        let (Some(old), Some(new)) = (self.kept.reputation(), prepared.kept.reputation_mut())
-        else {
+        let (Some(old), Some(new)) = (
+            self.shared_maps.reputation(),
+            prepared.shared_maps.reputation_mut(),
+        ) else {
             return Ok(());
         };
         let (old, new) = (old.sieves(), new.sieves_mut());
-        carry_counters(
+        migrate_counters(
             (old, &self.manifest.policy),
             (new, &prepared.manifest.policy),
         )?;
@@ -84,14 +90,14 @@ impl Datapath {
 /// Copies the counters of the sieves in force to the sieves of a reverted-to policy; their
 /// addresses stay unchanged.
 pub(super) fn bring_back_counters(
-    (kept, manifest): (&mut KeptMaps, &Manifest),
-    (in_force, reverted): (&KeptMaps, &Manifest),
+    (shared_maps, manifest): (&mut SharedMapSets, &Manifest),
+    (in_force, reverted): (&SharedMapSets, &Manifest),
 ) -> Result<(), DatapathError> {
     if manifest.settings.sieves_since == reverted.settings.sieves_since {
         return Ok(());
     }
-    match (in_force.reputation(), kept.reputation_mut()) {
-        (Some(old), Some(new)) => carry_counters(
+    match (in_force.reputation(), shared_maps.reputation_mut()) {
+        (Some(old), Some(new)) => migrate_counters(
             (old.sieves(), &reverted.policy),
             (new.sieves_mut(), &manifest.policy),
         ),
@@ -103,7 +109,7 @@ impl PreparedPolicy {
     /// Restores sieves saved `passed_ns` ago into sieves with the same name and lists; the others
     /// start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
-        let Some(reputation) = self.kept.reputation() else {
+        let Some(reputation) = self.shared_maps.reputation() else {
             return;
         };
         let (memory, hash_key) = (
@@ -142,24 +148,24 @@ fn layout(policy: &Policy) -> impl Iterator<Item = (&str, u8, u8, u8)> {
 }
 
 /// Copies counters from the maps of one policy to the maps of another.
-fn carry_counters(
+fn migrate_counters(
     (old, old_policy): (&SieveMaps, &Policy),
     (new, new_policy): (&mut SieveMaps, &Policy),
 ) -> Result<(), DatapathError> {
     for limit in 0..MAX_LIMIT_IDS {
-        carry_traffic(old, limit, new, limit)?;
+        migrate_traffic(old, limit, new, limit)?;
     }
     for (to, sieve) in (0..).zip(&new_policy.sieves) {
         let mut before = (0..).zip(&old_policy.sieves);
         if let Some((from, _)) = before.find(|(_, old)| old.name == sieve.name) {
-            carry_traffic(old, pressure_of_sieve(from), new, pressure_of_sieve(to))?;
+            migrate_traffic(old, pressure_of_sieve(from), new, pressure_of_sieve(to))?;
         }
     }
     Ok(())
 }
 
 /// Copies the counters at one index to another index in new maps.
-fn carry_traffic(
+fn migrate_traffic(
     old: &SieveMaps,
     from: u32,
     new: &mut SieveMaps,

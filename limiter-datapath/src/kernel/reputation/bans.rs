@@ -73,7 +73,7 @@ impl BanMaps {
         hash::read_some(&self.bans, position, bans).map_err(error(BANS))
     }
 
-    /// Reads the ban of exactly this prefix and place, even an ended one.
+    /// Reads the ban of exactly this prefix and position, even an ended one.
     pub fn get(&self, key: &BanKey) -> Result<Option<Ban>, DatapathError> {
         match self.bans.get(&InMap(*key), 0) {
             Ok(InMap(ban)) => Ok(Some(ban)),
@@ -93,20 +93,20 @@ impl BanMaps {
         self.hits.read()
     }
 
-    /// Bans a prefix. Replaces its present ban at this place, and keeps counting its hits.
+    /// Bans a prefix. Replaces its present ban at this position, and keeps counting its hits.
     pub fn insert(&self, key: BanKey, ban: Ban) -> Result<(), DatapathError> {
-        if key.place() == BanKey::FRONT {
+        if key.position() == BanKey::FRONT {
             // Before the ban, so that the first dropped packet counts.
             self.hits.begin(&key)?;
         }
         self.write(&[(key, ban)])
     }
 
-    /// Removes the ban of a prefix at this place; returns whether it existed. Removing the ban at the
+    /// Removes the ban of a prefix at this position; returns whether it existed. Removing the ban at the
     /// front also forgets the hits, as it is the last one.
     pub fn remove(&self, key: &BanKey) -> Result<bool, DatapathError> {
         let removed = hash::remove(&self.bans, *key).map_err(error(BANS))?;
-        if key.place() == BanKey::FRONT {
+        if key.position() == BanKey::FRONT {
             self.hits.end(key)?;
         }
         Ok(removed)
@@ -118,7 +118,7 @@ impl BanMaps {
         let bans = self.read()?.into_iter();
         let keys = bans.map(|(key, _)| key);
         self.hits
-            .keep_only(&keys.filter(|key| key.place() == BanKey::FRONT).collect())
+            .keep_only(&keys.filter(|key| key.position() == BanKey::FRONT).collect())
     }
 
     /// The prefix lengths that the datapath looks up, as words of bits: see [`BanKey::length_bit`].
@@ -156,7 +156,7 @@ impl BanMaps {
     ) -> Result<(), DatapathError> {
         let prefixes = bans.iter().map(|(key, _)| key);
         let (keys, hits): (Vec<_>, Vec<_>) = prefixes
-            .filter(|key| key.place() == BanKey::FRONT)
+            .filter(|key| key.position() == BanKey::FRONT)
             .map(|key| {
                 (
                     InMap(*key),
@@ -192,7 +192,7 @@ impl BanMaps {
     /// Copies the bans of other maps, unless the maps are the same. Drops bans that have ended by
     /// `now_ns` if there is not room for all. Without room for the bans in force, fails before the
     /// first write.
-    pub(super) fn carry(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
+    pub(super) fn migrate_from(&self, from: &Self, now_ns: u64) -> Result<(), DatapathError> {
         if self.id()? == from.id()? {
             return Ok(());
         }

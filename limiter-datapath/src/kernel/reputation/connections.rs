@@ -9,12 +9,12 @@ use std::iter;
 use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     connection::{
-        MOST_LIMITS, Place,
+        CountId, MOST_LIMITS,
         count::{self, LINES},
+        entry::{ENTRY_LINES, cookie_of, limit_of},
         line::{SLOTS, Slots, word_at},
-        note::{NOTE_LINES, cookie_of, limit_of},
     },
-    policy::Shape,
+    policy::Features,
     table::{self, AtomicLine, HashKey},
 };
 use serde::{Deserialize, Serialize};
@@ -36,42 +36,42 @@ pub(in crate::kernel) const FULL_AT: &str = "FULL_AT";
 pub struct ConnectionSizes {
     /// The number of lines of counts; 0: the policy limits no connections.
     lines: u32,
-    /// The number of lines of notes.
-    note_lines: u32,
+    /// The number of lines of entries.
+    entry_lines: u32,
     /// The sizes of the maps of queues.
     queues: QueueSizes,
 }
 
 impl ConnectionSizes {
-    /// The sizes for a policy of that shape.
+    /// The sizes for a policy with these features.
     #[must_use]
-    pub const fn of(shape: &Shape) -> Self {
-        let (lines, note_lines) = if shape.connections == 0 {
+    pub const fn of(features: &Features) -> Self {
+        let (lines, entry_lines) = if features.connections == 0 {
             (0, 0)
         } else {
-            (LINES, NOTE_LINES)
+            (LINES, ENTRY_LINES)
         };
         Self {
             lines,
-            note_lines,
-            queues: QueueSizes::of(shape),
+            entry_lines,
+            queues: QueueSizes::of(features),
         }
     }
 }
 
 /// Reads the maps of connections.
 pub struct ConnectionMaps {
-    /// A note for each counted connection, mapped read-only.
-    notes: MappedArray<AtomicLine>,
+    /// An entry for each counted connection, mapped read-only.
+    entries: MappedArray<AtomicLine>,
     hash_key: HashKey,
     counts: OpenCounts,
     uncounted: Array<MapData, u64>,
-    /// The last time an owner had no room, by the monotonic clock. Only kernel programs read it.
+    /// The last time a key had no room, by the monotonic clock. Only kernel programs read it.
     full_at: Array<MapData, u64>,
     queues: QueueMaps,
 }
 
-/// Reads the number of open connections at each place.
+/// Reads the number of open connections under each count id.
 pub(super) struct OpenCounts {
     map: Array<MapData, [u64; SLOTS]>,
     /// The number of lines; 0: the policy limits no connections.
@@ -96,13 +96,13 @@ impl OpenCounts {
         Self::new(map, sizes)
     }
 
-    pub(super) fn open(&self, place: Place) -> Result<u64, DatapathError> {
+    pub(super) fn open(&self, count_id: CountId) -> Result<u64, DatapathError> {
         if self.lines == 0 {
             return Ok(0);
         }
         let mut open = 0;
-        for line in place.lines() {
-            open += count::open_in(&self.line(line)?, place);
+        for line in count_id.lines() {
+            open += count::open_in(&self.line(line)?, count_id);
         }
         Ok(open)
     }
@@ -119,9 +119,9 @@ impl ConnectionMaps {
         sizes: ConnectionSizes,
         hash_key: HashKey,
     ) -> Result<Self, DatapathError> {
-        let notes = open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?;
+        let entries = open(CONNECTIONS)?.try_into().map_err(error(CONNECTIONS))?;
         Ok(Self {
-            notes: MappedArray::read_only(notes)?,
+            entries: MappedArray::read_only(entries)?,
             hash_key,
             counts: OpenCounts::new(open(CONNECTION_COUNTS)?, sizes)?,
             uncounted: open(UNCOUNTED)?.try_into().map_err(error(UNCOUNTED))?,
@@ -132,7 +132,7 @@ impl ConnectionMaps {
 
     pub(in crate::kernel) fn maps(&self) -> impl Iterator<Item = (&'static str, &MapData)> {
         let counts = [
-            (CONNECTIONS, self.notes.map()),
+            (CONNECTIONS, self.entries.map()),
             (CONNECTION_COUNTS, self.counts.map.map()),
             (UNCOUNTED, self.uncounted.map()),
             (FULL_AT, self.full_at.map()),
@@ -158,14 +158,14 @@ impl ConnectionMaps {
                 }),
             );
         }
-        // Each limit that counts a connection has its own note of it.
+        // Each limit that counts a connection has its own entry of it.
         cookies.sort_unstable();
         cookies.dedup();
         cookies
     }
 
     fn occupied(&self) -> impl Iterator<Item = (u32, &AtomicLine)> {
-        let lines = self.notes.all();
+        let lines = self.entries.all();
         let first = table::next_occupied(lines, 0);
         iter::successors(first, |(index, _)| table::next_occupied(lines, index + 1))
     }
@@ -182,9 +182,9 @@ impl ConnectionMaps {
         open
     }
 
-    /// The number of open connections at a place.
-    pub fn open(&self, place: Place) -> Result<u64, DatapathError> {
-        self.counts.open(place)
+    /// The number of open connections under a count id.
+    pub fn open(&self, count_id: CountId) -> Result<u64, DatapathError> {
+        self.counts.open(count_id)
     }
 
     pub(super) const fn counts(&self) -> &OpenCounts {
@@ -208,7 +208,7 @@ impl Slots for Line {
 /// The number of entries of the named map; `None`: the map is not one of these, or its size is fixed.
 pub(super) fn entries(map: &str, sizes: ConnectionSizes) -> Option<u32> {
     match map {
-        CONNECTIONS => Some(sizes.note_lines),
+        CONNECTIONS => Some(sizes.entry_lines),
         CONNECTION_COUNTS => Some(sizes.lines),
         _ => queues::entries(map, sizes.queues),
     }

@@ -5,12 +5,12 @@
 mod ban_filter;
 mod ban_hits;
 mod bans;
+pub(super) mod cached_names;
 mod connections;
 mod cookies;
-pub(super) mod known_names;
+pub(super) mod key_shares;
 mod own;
 pub(super) mod own_connections;
-pub(super) mod owner_shares;
 mod queues;
 mod rates;
 mod refused_questions;
@@ -26,12 +26,12 @@ use limiter_common::ban::Filter;
 
 pub use self::{
     bans::BanMaps,
+    cached_names::CachedNameMap,
     connections::{ConnectionMaps, ConnectionSizes},
     cookies::CookieMaps,
-    known_names::KnownNameMap,
+    key_shares::KeyShareMaps,
     own::OwnAddressMap,
     own_connections::OwnConnectionMap,
-    owner_shares::OwnerShareMaps,
     queues::QueueMaps,
     rates::RateMap,
     refused_questions::RefusedQuestionMap,
@@ -43,12 +43,12 @@ pub use self::{
 use super::{DatapathError, Settings, named::NamedMaps};
 use ban_hits::BAN_HITS;
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
+use cached_names::KNOWN_NAMES;
 use connections::{CONNECTION_COUNTS, CONNECTIONS, FULL_AT, UNCOUNTED};
 use cookies::{COOKIE_CHECKS, COOKIE_KEYS};
-use known_names::KNOWN_NAMES;
+use key_shares::{OWNER_SHARES, OWNERS, WANTING};
 use own::OWN_ADDRESSES;
 use own_connections::OWN_CONNECTIONS;
-use owner_shares::{OWNER_SHARES, OWNERS, WANTING};
 use queues::{FIRST_SYNS, QUEUE_TRAFFIC, QUEUES, TICKET_KEYS, TICKETS};
 use rates::CURRENT_RATES;
 use refused_questions::REFUSED_QUESTIONS;
@@ -70,8 +70,8 @@ pub struct ReputationMaps {
     own_connections: OwnConnectionMap,
     server_names: Arc<ServerNameMaps>,
     refused_questions: RefusedQuestionMap,
-    known_names: KnownNameMap,
-    owner_shares: OwnerShareMaps,
+    cached_names: CachedNameMap,
+    key_shares: KeyShareMaps,
 }
 
 impl NamedMaps for ReputationMaps {
@@ -136,8 +136,8 @@ impl NamedMaps for ReputationMaps {
             own_connections: OwnConnectionMap::new(&mut open)?,
             server_names: Arc::new(ServerNameMaps::new(&mut open)?),
             refused_questions: RefusedQuestionMap::new(&mut open)?,
-            known_names: KnownNameMap::new(&mut open)?,
-            owner_shares: OwnerShareMaps::new(&mut open)?,
+            cached_names: CachedNameMap::new(&mut open)?,
+            key_shares: KeyShareMaps::new(&mut open)?,
             standing: StandingMaps::new(open, settings.standing)?,
         })
     }
@@ -148,8 +148,8 @@ impl NamedMaps for ReputationMaps {
         bans.chain(others)
             .chain([self.rates.map(), self.own.map(), self.rmem_max.map()])
             .chain([self.own_connections.map(), self.refused_questions.map()])
-            .chain([self.known_names.map()])
-            .chain(self.owner_shares.maps())
+            .chain([self.cached_names.map()])
+            .chain(self.key_shares.maps())
             .chain(self.cookies.maps())
             .chain(self.server_names.maps())
             .chain(self.connections.maps())
@@ -167,9 +167,9 @@ impl NamedMaps for ReputationMaps {
             BANS | BAN_HITS => Some(settings.bans.capacity),
             BAN_FILTER => Some(Filter::words(settings.bans.capacity)),
             OWN_CONNECTIONS => Some(settings.own_connections),
-            KNOWN_NAMES => Some(settings.known_name_lines),
+            KNOWN_NAMES => Some(settings.cached_name_lines),
             _ => sieves::entries(map, settings.sieves)
-                .or_else(|| owner_shares::entries(map, settings.owner_shares))
+                .or_else(|| key_shares::entries(map, settings.key_shares))
                 .or_else(|| standing::entries(map, settings.standing))
                 .or_else(|| connections::entries(map, settings.connections))
                 .or_else(|| server_names::entries(map, settings.server_flows, settings.quic_flows)),
@@ -215,8 +215,8 @@ impl ReputationMaps {
 
     /// The names in recent queries.
     #[must_use]
-    pub const fn known_names(&self) -> &KnownNameMap {
-        &self.known_names
+    pub const fn cached_names(&self) -> &CachedNameMap {
+        &self.cached_names
     }
 
     /// The rates in force of limits with an automatic rate.
@@ -225,10 +225,10 @@ impl ReputationMaps {
         &self.rates
     }
 
-    /// The owners' own shares of shared limits.
+    /// The keys' own shares of shared limits.
     #[must_use]
-    pub const fn owner_shares(&self) -> &OwnerShareMaps {
-        &self.owner_shares
+    pub const fn key_shares(&self) -> &KeyShareMaps {
+        &self.key_shares
     }
 
     /// The host's own addresses.
@@ -274,14 +274,14 @@ impl ReputationMaps {
     }
 
     /// Copies the contents of other maps, unless the maps are the same. Without room, fails before the first write.
-    pub(super) fn carry(
+    pub(super) fn migrate_from(
         &self,
         from: &Self,
         settings: Settings,
         now_ns: u64,
     ) -> Result<(), DatapathError> {
-        self.bans.carry(&from.bans, now_ns)?;
-        self.standing.carry(&from.standing, settings, now_ns)
+        self.bans.migrate_from(&from.bans, now_ns)?;
+        self.standing.migrate_from(&from.standing, settings, now_ns)
     }
 
     /// Replaces its bans with the bans of other maps, and adds their known sources, unless the maps are the same;
@@ -292,7 +292,8 @@ impl ReputationMaps {
         settings: Settings,
         now_ns: u64,
     ) -> Result<usize, DatapathError> {
-        self.standing.carry(&from.standing, settings, now_ns)?;
+        self.standing
+            .migrate_from(&from.standing, settings, now_ns)?;
         self.bans.follow(&from.bans)
     }
 }

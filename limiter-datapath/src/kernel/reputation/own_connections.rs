@@ -1,18 +1,18 @@
 //! The map of the TCP connections that the host itself began. Only the kernel's program changes it.
 
 use aya::maps::{HashMap, IterableMap as _, Map, MapData};
-use limiter_common::{address::Address, connection::Ends, policy::Shape};
+use limiter_common::{address::Address, connection::Ends, policy::Features};
 
 use crate::kernel::{DatapathError, hash, map::error, pod::InMap};
 
 pub(in crate::kernel) const OWN_CONNECTIONS: &str = "OWN_CONNECTIONS";
 
-/// The maximum number of noted connections under a policy that exempts them.
+/// The maximum number of recorded connections under a policy that exempts them.
 const CAPACITY: u32 = 1 << 16;
 
-/// The number of connections that a policy of that shape notes; 0: none.
-pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
-    if shape.own_connections == 0 {
+/// The number of connections that a policy with these features records; 0: none.
+pub(in crate::kernel) const fn capacity(features: &Features) -> u32 {
+    if features.own_connections == 0 {
         0
     } else {
         CAPACITY
@@ -35,7 +35,7 @@ impl OwnConnectionMap {
         (OWN_CONNECTIONS, self.0.map())
     }
 
-    /// The number of noted connections to a peer, not at one moment. Reads the whole map.
+    /// The number of recorded connections to a peer, not at one moment. Reads the whole map.
     pub fn count_to(&self, peer: &Address) -> Result<usize, DatapathError> {
         let (mut count, mut some, mut position) = (0, Vec::new(), None);
         loop {
@@ -49,7 +49,7 @@ impl OwnConnectionMap {
         }
     }
 
-    /// Notes a connection.
+    /// Records a connection.
     #[cfg(feature = "testing")]
     pub fn add(&self, ends: Ends) -> Result<(), DatapathError> {
         let written = hash::write(&self.0, &[InMap(ends)], &[InMap(1)]);

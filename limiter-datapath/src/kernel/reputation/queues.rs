@@ -4,11 +4,11 @@
 use aya::maps::{Array, HashMap, IterableMap as _, Map, MapData, MapError};
 use limiter_common::{
     connection::{
-        Place,
+        CountId,
         queue::{FIRST_TRY_LINES, Queue, QueueTraffic, Ticket, TicketKey},
     },
     limit::LimitId,
-    policy::Shape,
+    policy::Features,
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(in crate::kernel) const QUEUE_TRAFFIC: &str = "QUEUE_TRAFFIC";
 /// The number of tickets under a policy with queues.
 const TICKET_CAPACITY: u32 = 1 << 16;
 
-/// The maximum number of owners with a queue.
+/// The maximum number of keys with a queue.
 const QUEUE_CAPACITY: u32 = 1 << 13;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +34,8 @@ pub(super) struct QueueSizes {
 }
 
 impl QueueSizes {
-    pub(super) const fn of(shape: &Shape) -> Self {
-        let (queues, tickets, first_syns) = if shape.queueing == 0 {
+    pub(super) const fn of(features: &Features) -> Self {
+        let (queues, tickets, first_syns) = if features.queueing == 0 {
             (0, 0, 0)
         } else {
             (QUEUE_CAPACITY, TICKET_CAPACITY, FIRST_TRY_LINES)
@@ -83,16 +83,18 @@ impl QueueMaps {
         ]
     }
 
-    /// Every queue with its place; not at one moment.
-    pub fn all(&self) -> Result<Vec<(Place, Queue)>, DatapathError> {
+    /// Every queue with its count id; not at one moment.
+    pub fn all(&self) -> Result<Vec<(CountId, Queue)>, DatapathError> {
         let queues = hash::read(&self.queues).map_err(error(QUEUES))?;
         let queues = queues.into_iter();
-        Ok(queues.map(|(place, queue)| (Place(place), queue)).collect())
+        Ok(queues
+            .map(|(count_id, queue)| (CountId(count_id), queue))
+            .collect())
     }
 
-    /// The queue at a place; an empty one if there is none.
-    pub fn queue(&self, place: Place) -> Result<Queue, DatapathError> {
-        match self.queues.get(&InMap(place.0), 0) {
+    /// The queue under a count id; an empty one if there is none.
+    pub fn queue(&self, count_id: CountId) -> Result<Queue, DatapathError> {
+        match self.queues.get(&InMap(count_id.0), 0) {
             Ok(InMap(queue)) => Ok(queue),
             Err(MapError::KeyNotFound) => Ok(Queue::default()),
             Err(other) => Err(error(QUEUES)(other)),

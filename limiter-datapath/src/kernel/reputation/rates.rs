@@ -36,12 +36,12 @@ impl RateMap {
         batch::update(&self.0, &[u32::from(limit.0)], &[rate.0]).map_err(error(CURRENT_RATES))
     }
 
-    /// The share last given to a shared limit's owners without their own share, even an expired one.
+    /// The share last given to a shared limit's keys without their own share, even an expired one.
     pub fn share(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
         self.get(limit).map(|CurrentRate(word)| ShareWord(word))
     }
 
-    /// Gives a share to a limit's owners without their own.
+    /// Gives a share to a limit's keys without their own.
     pub fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
         self.set(limit, CurrentRate(word.0))
     }

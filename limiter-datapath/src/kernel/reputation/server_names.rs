@@ -1,5 +1,5 @@
-//! The maps of server names. The kernel's programs note the connections. Userspace writes the names of connections, and
-//! notes QUIC flows with their names.
+//! The maps of server names. The kernel's programs record the connections. Userspace writes the names of connections,
+//! and records QUIC flows with their names.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use aya::{
 };
 use limiter_common::{
     connection::Ends,
-    policy::Shape,
+    policy::Features,
     server_name::{FirstBytes as BytesRead, Flow, Loss, Piece, QuicFlow},
 };
 use limiter_policy::policy::ServerNames;
@@ -29,7 +29,7 @@ pub(in crate::kernel) const FIRST_BYTES: &str = "FIRST_BYTES";
 pub(super) const FIRST_BYTES_LOST: &str = "FIRST_BYTES_LOST";
 pub(in crate::kernel) const FIRST_BYTES_READ: &str = "FIRST_BYTES_READ";
 
-/// The maximum number of noted connections under a policy that asks for names. Further connections get no name.
+/// The maximum number of recorded connections under a policy that asks for names. Further connections get no name.
 const CAPACITY: u32 = 1 << 18;
 
 /// The maximum number of QUIC flows with names under a policy that counts them. Beyond it, the flow that was idle
@@ -47,16 +47,16 @@ const LEAST_ROOM: u32 = 1 << 16;
 /// `BPF_EXIST`, from linux/bpf.h.
 const EXISTING: u64 = 2;
 
-/// The number of connections that a policy of that shape notes; 0: none.
-pub(in crate::kernel) const fn capacity(shape: &Shape) -> u32 {
-    if shape.by_server_name == 0 {
+/// The number of connections that a policy with these features records; 0: none.
+pub(in crate::kernel) const fn capacity(features: &Features) -> u32 {
+    if features.by_server_name == 0 {
         0
     } else {
         CAPACITY
     }
 }
 
-/// The number of QUIC flows that a policy with these server names notes; 0: none.
+/// The number of QUIC flows that a policy with these server names records; 0: none.
 pub(in crate::kernel) const fn quic_capacity(names: &ServerNames) -> u32 {
     if names.are_of_quic() {
         QUIC_CAPACITY
@@ -136,26 +136,26 @@ impl ServerNameMaps {
         })
     }
 
-    /// The record of a connection; `None`: it is not noted, or no longer.
+    /// The record of a connection; `None`: it is not recorded, or no longer.
     pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
         flow(&self.flows, ends)
     }
 
-    /// Notes a connection.
+    /// Records a connection.
     #[cfg(feature = "testing")]
     pub fn add(&self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
         let written = hash::write(&self.flows, &[InMap(ends)], &[InMap(flow)]);
         written.map_err(error(SERVER_FLOWS))
     }
 
-    /// Notes the read first bytes of a connection.
+    /// Records the read first bytes of a connection.
     #[cfg(feature = "testing")]
     pub fn add_first_bytes(&self, ends: Ends, bytes: BytesRead) -> Result<(), DatapathError> {
         let written = hash::write(&self.read, &[InMap(ends)], &[InMap(bytes)]);
         written.map_err(error(FIRST_BYTES_READ))
     }
 
-    /// Notes a QUIC flow.
+    /// Records a QUIC flow.
     #[cfg(feature = "testing")]
     pub fn add_quic(&self, ends: Ends, flow: QuicFlow) -> Result<(), DatapathError> {
         let written = hash::write(&self.quic_flows, &[InMap(ends)], &[InMap(flow)]);
@@ -222,7 +222,7 @@ impl Namer {
         true
     }
 
-    /// The record of a connection; `None`: it is not noted, or no longer.
+    /// The record of a connection; `None`: it is not recorded, or no longer.
     pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
         flow(&self.flows, ends)
     }
@@ -239,7 +239,7 @@ impl Namer {
         }
     }
 
-    /// Writes the read first bytes of a connection: its segments must have the same bytes at their places. Without
+    /// Writes the read first bytes of a connection: its segments must have the same bytes at their positions. Without
     /// room, evicts the least recently compared connection.
     pub fn set_first_bytes(&mut self, ends: &Ends, bytes: &[u8]) -> Result<(), DatapathError> {
         let written = (self.read).insert(InMap(*ends), InMap(BytesRead::new(bytes)), 0);
@@ -247,40 +247,40 @@ impl Namer {
     }
 
     /// Whether the read first bytes of a connection are stored here.
-    pub fn knows_first_bytes(&self, ends: &Ends) -> Result<bool, DatapathError> {
-        let read = known(&self.read, ends).map_err(error(FIRST_BYTES_READ))?;
+    pub fn has_first_bytes(&self, ends: &Ends) -> Result<bool, DatapathError> {
+        let read = find(&self.read, ends).map_err(error(FIRST_BYTES_READ))?;
         Ok(read.is_some())
     }
 
-    /// Adds read bytes of a connection, from the position `place` among its first bytes on. `false`: the earlier bytes
+    /// Adds read bytes of a connection, from `position` among its first bytes on. `false`: the earlier bytes
     /// are no longer stored here.
     pub fn add_first_bytes(
         &mut self,
         ends: &Ends,
-        place: u32,
+        position: u32,
         bytes: &[u8],
     ) -> Result<bool, DatapathError> {
-        let Some(mut read) = known(&self.read, ends).map_err(error(FIRST_BYTES_READ))? else {
+        let Some(mut read) = find(&self.read, ends).map_err(error(FIRST_BYTES_READ))? else {
             return Ok(false);
         };
-        read.write(place, bytes);
+        read.write(position, bytes);
         let written = (self.read).insert(InMap(*ends), InMap(read), 0);
         written.map_err(error(FIRST_BYTES_READ))?;
         Ok(true)
     }
 
-    /// The record of a QUIC flow; `None`: it is not noted, or no longer.
+    /// The record of a QUIC flow; `None`: it is not recorded, or no longer.
     pub fn quic_flow(&self, ends: &Ends) -> Result<Option<QuicFlow>, DatapathError> {
-        known(&self.quic_flows, ends).map_err(error(QUIC_FLOWS))
+        find(&self.quic_flows, ends).map_err(error(QUIC_FLOWS))
     }
 
-    /// Notes or updates a QUIC flow. Without room, evicts a flow that was idle for a long time.
+    /// Records or updates a QUIC flow. Without room, evicts a flow that was idle for a long time.
     pub fn set_quic(&mut self, ends: &Ends, flow: QuicFlow) -> Result<(), DatapathError> {
         let written = self.quic_flows.insert(InMap(*ends), InMap(flow), 0);
         written.map_err(error(QUIC_FLOWS))
     }
 
-    /// All noted connections, not at one moment.
+    /// All recorded connections, not at one moment.
     pub fn all(&self) -> Result<Vec<(Ends, Flow)>, DatapathError> {
         let (mut all, mut position) = (Vec::new(), None);
         loop {
@@ -297,10 +297,10 @@ fn flow(
     flows: &HashMap<MapData, InMap<Ends>, InMap<Flow>>,
     ends: &Ends,
 ) -> Result<Option<Flow>, DatapathError> {
-    known(flows, ends).map_err(error(SERVER_FLOWS))
+    find(flows, ends).map_err(error(SERVER_FLOWS))
 }
 
-fn known<F: Copy>(
+fn find<F: Copy>(
     flows: &HashMap<MapData, InMap<Ends>, InMap<F>>,
     ends: &Ends,
 ) -> Result<Option<F>, MapError>

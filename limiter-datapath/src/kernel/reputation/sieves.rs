@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aya::maps::{Array, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
-    connection::Place,
+    connection::CountId,
     limit::LimitId,
     sieve::{Entry, Pressure, Shard, SieveTraffic, Word},
     table::HashKey,
@@ -77,7 +77,7 @@ impl PressureMaps {
     /// The number of open connections under a limit on the total.
     pub fn open_connections(&self, limit: LimitId) -> Result<u64, DatapathError> {
         self.connections
-            .open(Place::of_total(&self.hash_key, limit))
+            .open(CountId::of_total(&self.hash_key, limit))
     }
 }
 

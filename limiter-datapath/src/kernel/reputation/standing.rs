@@ -2,14 +2,14 @@
 //!
 //! Packets and handshakes change them; userspace only reads, and orders changes (`orders.rs`).
 
-mod carry;
+mod migration;
 mod orders;
 #[cfg(feature = "testing")]
 mod testing;
 
 use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
-    policy::Shape,
+    policy::Features,
     sources,
     standing::{Record, Shortage, SourceId},
     table::AtomicLine,
@@ -38,10 +38,10 @@ pub struct StandingSizes {
 }
 
 impl StandingSizes {
-    /// The sizes for a policy of that shape.
+    /// The sizes for a policy with these features.
     #[must_use]
-    pub const fn of(shape: &Shape) -> Self {
-        let standing = &shape.standing;
+    pub const fn of(features: &Features) -> Self {
+        let standing = &features.standing;
         Self {
             lines: standing.lines,
             first_try_lines: standing.first_try_lines,
@@ -96,11 +96,11 @@ impl StandingMaps {
         self.known.all().iter().flat_map(known_in)
     }
 
-    /// The record of a source; [`Record::NONE`]: the source is unknown. `shape`: the shape of the
+    /// The record of a source; [`Record::NONE`]: the source is unknown. `features`: the features of the
     /// policy that the maps were made for.
     #[must_use]
-    pub fn record(&self, shape: &Shape, source: SourceId) -> Record {
-        let line = self.known.get(sources::known_index(shape, source));
+    pub fn record(&self, features: &Features, source: SourceId) -> Record {
+        let line = self.known.get(sources::known_index(features, source));
         let mut found = line.into_iter().flat_map(known_in);
         let found = found.find(|(found, _)| *found == source);
         found.map_or(Record::NONE, |(_, record)| record)

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Datapath {
-    /// Captures the sources that are proven, familiar or vouched for; none if the policy in force
+    /// Captures the sources that are proven, familiar or trusted; none if the policy in force
     /// uses no standing.
     pub fn capture_known(&self) -> Result<SavedSources, DatapathError> {
         match self.known_sources() {
@@ -27,12 +27,12 @@ impl PreparedPolicy {
         saved: &SavedSources,
         passed_ns: u64,
     ) -> Result<usize, DatapathError> {
-        let shape = &self.policy().shape;
-        if !shape.uses_standing() {
+        let features = &self.policy().features;
+        if !features.uses_standing() {
             return Ok(0);
         }
         let at = Moment {
-            settings: &shape.standing,
+            settings: &features.standing,
             shortage: Shortage::NONE,
             now: Tick::of_ns(monotonic_now()),
         };

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
-    ban::{BanKey, BanStore, Hits, LENGTH_WORDS},
+    ban::{BanKey, BanLookup, Hits, LENGTH_WORDS},
     counters::Traffic,
 };
 
@@ -42,7 +42,7 @@ impl MemoryBans {
     }
 }
 
-impl BanStore for MemoryBans {
+impl BanLookup for MemoryBans {
     fn lengths(&self, word: u32) -> u64 {
         self.lengths[word as usize]
     }

@@ -16,17 +16,17 @@ pub struct MemoryFlows {
 }
 
 impl MemoryFlows {
-    /// Notes or updates a connection.
+    /// Records or updates a connection.
     pub fn set(&mut self, ends: Ends, flow: Flow) {
         set(&mut self.connections, ends, flow);
     }
 
-    /// Notes the read first bytes of a connection.
+    /// Records the read first bytes of a connection.
     pub fn set_first_bytes(&mut self, ends: Ends, bytes: FirstBytes) {
         set(&mut self.first_bytes, ends, bytes);
     }
 
-    /// Notes or updates a QUIC flow.
+    /// Records or updates a QUIC flow.
     pub fn set_quic(&mut self, ends: Ends, flow: QuicFlow) {
         set(&mut self.quic, ends, flow);
     }
@@ -41,8 +41,8 @@ impl MemoryFlows {
 
     pub(super) fn hold(&self, ends: &Ends, (sequence, length): (u32, u32), now_ns: u64) -> bool {
         let held = change(&self.connections, ends, |flow| {
-            let is_told = flow.should_report(sequence, length);
-            flow.hold(now_ns, is_told)
+            let is_reported = flow.should_report(sequence, length);
+            flow.hold(now_ns, is_reported)
         });
         held.unwrap_or_default()
     }

@@ -14,20 +14,20 @@ use limiter_common::{
     address::Address,
     answer,
     ban::{self, BanKey, BanMatch},
+    cached_names,
     clock::Clock,
     connection::{
-        Ends, Place,
+        CountId, Ends,
         queue::{self, Flow, QueueSettings, Queues as _, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
     decide::{self, Verdict},
     judged::Packet,
-    known_names,
-    policy::{Shape, Tables},
+    policy::{Features, Tables},
     reputation::Reputation,
     server_name,
-    sources::StandingStore,
+    sources::StandingTable,
 };
 
 pub use self::{
@@ -58,12 +58,12 @@ pub struct MemoryReputation {
     pub flows: MemoryFlows,
     /// The known names.
     pub names: MemoryNames,
-    /// The queues of clients that wait for places.
+    /// The queues of clients that wait for slots.
     pub queues: MemoryQueues,
 }
 
 impl Reputation for MemoryReputation {
-    fn sources(&self) -> &impl StandingStore {
+    fn sources(&self) -> &impl StandingTable {
         &self.standing
     }
 
@@ -83,12 +83,12 @@ impl Reputation for MemoryReputation {
         decide::sift(tables, &self.sieves, packet, verdict)
     }
 
-    fn knows_name(&self, shape: &Shape, hash: u64, now_ns: u64) -> bool {
-        known_names::is_known(&self.names.lines(shape), shape, hash, now_ns)
+    fn is_name_cached(&self, features: &Features, hash: u64, now_ns: u64) -> bool {
+        cached_names::is_cached(&self.names.lines(features), features, hash, now_ns)
     }
 
-    fn enter_name(&self, shape: &Shape, hash: u64, now_ns: u64) {
-        known_names::enter(&self.names.lines(shape), hash, now_ns);
+    fn enter_name(&self, features: &Features, hash: u64, now_ns: u64) {
+        cached_names::enter(&self.names.lines(features), hash, now_ns);
     }
 
     fn may_be_own(&self, address: &Address) -> bool {
@@ -99,23 +99,23 @@ impl Reputation for MemoryReputation {
         self.cookies.keys
     }
 
-    fn connections(&self, place: Place) -> u64 {
-        self.connections.open(place)
+    fn connections(&self, count_id: CountId) -> u64 {
+        self.connections.open(count_id)
     }
 
-    fn waiting(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> u64 {
-        self.queues.ahead(settings, place, u64::MAX, now_ns)
+    fn waiting(&self, settings: &QueueSettings, count_id: CountId, now_ns: u64) -> u64 {
+        self.queues.ahead(settings, count_id, u64::MAX, now_ns)
     }
 
     fn turn(
         &self,
         settings: &QueueSettings,
-        place: Place,
+        count_id: CountId,
         flow: Flow,
         room: u64,
         now_ns: u64,
     ) -> Turn {
-        queue::turn(&self.queues, settings, place, flow, room, now_ns)
+        queue::turn(&self.queues, settings, count_id, flow, room, now_ns)
     }
 
     fn is_of_own_connection(&self, packet: &Packet) -> bool {
@@ -155,8 +155,8 @@ impl Reputation for MemoryReputation {
         self.flows.make_wait(ends);
     }
 
-    fn count_connection(&self, place: Place) {
-        self.connections.add(place);
+    fn count_connection(&self, count_id: CountId) {
+        self.connections.add(count_id);
     }
 
     fn count_cookie(&self, check: CookieCheck) {

@@ -3,8 +3,8 @@
 use std::{cell::OnceCell, iter::repeat_with, sync::atomic::Ordering::SeqCst};
 
 use limiter_common::{
-    known_names::{NameLine, NameLines},
-    policy::Shape,
+    cached_names::{NameLine, NameLines},
+    policy::Features,
     sieve::Word,
 };
 
@@ -13,10 +13,10 @@ use limiter_common::{
 pub struct MemoryNames(OnceCell<Vec<NameLine>>);
 
 impl MemoryNames {
-    /// The lines, for a policy of that shape.
-    pub(super) fn lines(&self, shape: &Shape) -> MemoryLines<'_> {
+    /// The lines, for a policy with these features.
+    pub(super) fn lines(&self, features: &Features) -> MemoryLines<'_> {
         let make = || {
-            let count = usize::try_from(shape.name_lines).unwrap_or_default();
+            let count = usize::try_from(features.name_lines).unwrap_or_default();
             repeat_with(NameLine::default).take(count).collect()
         };
         MemoryLines(self.0.get_or_init(make))

@@ -7,7 +7,7 @@ use limiter_common::{connection::Ends, judged::Packet};
 pub struct MemoryOwnConnections(Vec<Ends>);
 
 impl MemoryOwnConnections {
-    /// Notes a connection.
+    /// Records a connection.
     pub fn add(&mut self, ends: Ends) {
         self.0.push(ends);
     }

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use limiter_common::connection::{
-    Place,
+    CountId,
     queue::{Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey},
 };
 
@@ -36,23 +36,23 @@ impl MemoryQueues {
 }
 
 impl Queues for MemoryQueues {
-    fn queue(&self, place: Place) -> Queue {
+    fn queue(&self, count_id: CountId) -> Queue {
         let content = self.0.borrow();
-        content.queues.get(&place.0).copied().unwrap_or_default()
+        content.queues.get(&count_id.0).copied().unwrap_or_default()
     }
 
-    fn next_number(&self, settings: &QueueSettings, place: Place, now_ns: u64) -> Option<u64> {
+    fn next_number(&self, settings: &QueueSettings, count_id: CountId, now_ns: u64) -> Option<u64> {
         let queues = &mut self.0.borrow_mut().queues;
-        let queue = queues.entry(place.0);
+        let queue = queues.entry(count_id.0);
         let queue = queue.or_insert_with(|| Queue::new(settings, now_ns));
         queue.used_ns = now_ns;
         queue.tail += 1;
         Some(queue.tail - 1)
     }
 
-    fn move_up(&self, place: Place, number: u64) {
+    fn move_up(&self, count_id: CountId, number: u64) {
         let queues = &mut self.0.borrow_mut().queues;
-        if let Some(queue) = queues.get_mut(&place.0)
+        if let Some(queue) = queues.get_mut(&count_id.0)
             && queue.head == number
         {
             queue.head += 1;

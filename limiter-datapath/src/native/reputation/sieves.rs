@@ -83,7 +83,7 @@ impl Sieves for MemorySieves {
     }
 
     fn score<T: Tables>(&self, tables: &T, sieve: u32, source: &Address, now_ns: u64) -> u32 {
-        let hash_key = &tables.shape().hash_key;
+        let hash_key = &tables.features().hash_key;
         match tables.sieve(sieve) {
             Some(sieve) => {
                 let key = sieve.key(source);

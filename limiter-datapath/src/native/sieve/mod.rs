@@ -1,6 +1,6 @@
 //! The memory of sieves in userspace: its own, or the kernel's mapped.
 
-mod look;
+mod queries;
 mod snapshot;
 
 use std::sync::atomic::Ordering::SeqCst;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering::Acquire, fence};
 
 use limiter_common::{
-    sieve::{Entry, HeldSource, Shard, Sieve, put_back},
+    sieve::{Entry, ListedSource, Shard, Sieve, put_back},
     table::HashKey,
 };
 
@@ -23,7 +23,7 @@ pub struct SieveSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardLists {
     /// The lists, from list 0 to the entry list; each list most recently hit first.
-    pub lists: Vec<Vec<HeldSource>>,
+    pub lists: Vec<Vec<ListedSource>>,
     /// Whether this is the state of one moment. If not, packets kept changing the shard during the
     /// copy, and addresses that moved meanwhile may be missing.
     pub is_exact: bool,
@@ -31,7 +31,7 @@ pub struct ShardLists {
 
 impl SieveSnapshot {
     /// The entries of a list in all shards, in no order between the shards.
-    pub fn list(&self, list: u32) -> impl Iterator<Item = &HeldSource> {
+    pub fn list(&self, list: u32) -> impl Iterator<Item = &ListedSource> {
         let shards = self.shards.iter();
         shards.flat_map(move |shard| shard.lists.get(list as usize).into_iter().flatten())
     }
@@ -60,10 +60,10 @@ impl SieveMemory<'_> {
         let mut left_out = 0;
         for list in 0..=sieve.geometry.list_count {
             for shard in &snapshot.shards {
-                let held = shard.lists.get(list as usize).into_iter().flatten();
+                let listed = shard.lists.get(list as usize).into_iter().flatten();
                 // The most recently hit entry is put to the front last.
-                for held in held.rev() {
-                    left_out += usize::from(!put_back(self, sieve, hash_key, list, held));
+                for listed in listed.rev() {
+                    left_out += usize::from(!put_back(self, sieve, hash_key, list, listed));
                 }
             }
         }
@@ -74,7 +74,7 @@ impl SieveMemory<'_> {
 /// A copy of an entry.
 #[derive(Clone, Copy)]
 struct EntryCopy {
-    held: HeldSource,
+    listed: ListedSource,
     next: u32,
 }
 
@@ -90,7 +90,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
                 .zip(entries)
                 .take(used)
                 .map(|(number, entry)| EntryCopy {
-                    held: HeldSource {
+                    listed: ListedSource {
                         key: entry.key(),
                         count: entry.count(),
                         added_ns: entry.added_ns(),
@@ -107,7 +107,7 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
     // The links in a copy of a changing shard may form a cycle: take each entry once.
     let mut seen = vec![false; copied.len()];
     let lists = (0..=sieve.geometry.list_count).map(|list| {
-        let mut held = Vec::new();
+        let mut listed = Vec::new();
         let mut number = list;
         while let Some(entry) = copied.get(number as usize) {
             number = entry.next;
@@ -117,9 +117,9 @@ fn lists(sieve: &Sieve, shard: &Shard, entries: &[Entry]) -> ShardLists {
             if number < sieve.geometry.first_entry() || !is_new {
                 break;
             }
-            held.extend(copied.get(number as usize).map(|entry| entry.held));
+            listed.extend(copied.get(number as usize).map(|entry| entry.listed));
         }
-        held
+        listed
     });
     ShardLists {
         lists: lists.collect(),

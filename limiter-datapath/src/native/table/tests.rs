@@ -5,7 +5,7 @@ use limiter_common::{
     bucket::{Decide, Ending, Transition, UpdateOutcome},
     limit::{Cost, LimitId},
     strategy::{Parameters, Spend, Strategy, moving_window::Log},
-    table::{LOCKED, Line as _, OwnerHash, WAYS},
+    table::{KeyHash, LOCKED, Line as _, WAYS},
     unit::Unit,
 };
 use proptest::prelude::*;
@@ -322,7 +322,7 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     let counted_in = [gcra(50), other].map(|gcra| Unit::new(&gcra, Cost::Packets));
     let (units, numbers) = Units::default().intern(&counted_in).unwrap();
     let table = MemoryTable::new(1, KEY, units, WhenFull::DenyNew);
-    let (kept, new) = (OwnerHash(1 << 40), OwnerHash(2 << 40));
+    let (kept, new) = (KeyHash(1 << 40), KeyHash(2 << 40));
     let fingerprints =
         [numbers[0], numbers[1]].map(|unit| table::fingerprint(kept, LimitId(1), unit));
     let state = NOW + 50 * SECOND;
@@ -334,13 +334,13 @@ fn a_bucket_that_goes_to_another_unit_and_back_is_not_forgotten() {
     };
     line.set_fingerprint(0, fingerprints[0]);
     line.set_state(0, state);
-    let store = TimedTable {
+    let timed = TimedTable {
         table: &table,
         now_ns: NOW,
     };
     let inserted = table::insert(
         &line,
-        &store,
+        &timed,
         table::fingerprint(new, LimitId(1), numbers[0]),
         NOW,
     );

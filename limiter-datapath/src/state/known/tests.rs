@@ -39,22 +39,22 @@ fn what_was_known_goes_on_after_a_reboot() {
     let settings = settings(64);
     let at = moment(&settings, 20 * DAY_NS);
     let proven = Record::NONE.after(Event::Handshake, &at);
-    let vouch = |ns: u64| Event::Vouch {
+    let trust = |ns: u64| Event::Trust {
         until_ns: 20 * DAY_NS + ns,
     };
     // Another node's report, which ends in three days.
     let unseen = Tick::of_ns(MONTH_NS - 3 * DAY_NS).0;
     let last = Tick(at.now.0.wrapping_sub(unseen));
-    let heard = Record::new(Kind::Heard, false, 0, last, at.now);
+    let reported = Record::new(Kind::Reported, false, 0, last, at.now);
     let known = [
         ("192.0.2.1", proven),
-        ("2001:db8::", Record::NONE.after(vouch(3 * DAY_NS), &at)),
-        ("192.0.2.2", Record::NONE.after(vouch(DAY_NS), &at)),
+        ("2001:db8::", Record::NONE.after(trust(3 * DAY_NS), &at)),
+        ("192.0.2.2", Record::NONE.after(trust(DAY_NS), &at)),
         ("192.0.2.3", Record::NONE.after(Event::Visit, &at)),
         ("192.0.2.4", Record::NONE.after(Event::Retry, &at)),
         (
             "192.0.2.5",
-            Record::NONE.after(Event::Heard { record: heard }, &at),
+            Record::NONE.after(Event::Reported { record: reported }, &at),
         ),
     ];
     let known = known.map(|(address, record)| (source(&settings, address), record));
@@ -69,11 +69,11 @@ fn what_was_known_goes_on_after_a_reboot() {
     });
     let expected = [
         ("192.0.2.1", Kind::Proven),
-        ("2001:db8::", Kind::Vouched),
-        ("192.0.2.5", Kind::Heard),
+        ("2001:db8::", Kind::Trusted),
+        ("192.0.2.5", Kind::Reported),
     ];
     assert!(kinds.eq(expected.map(|(address, kind)| (address.to_owned(), kind))));
-    // The vouch has a day left, the other one is over.
+    // The first trusted source has a day left, the other one none.
     let later = |ns| moment(&settings, 40 * SECOND_NS + ns);
     for (_, record) in &restored[1..] {
         assert_eq!(

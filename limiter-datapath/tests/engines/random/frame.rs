@@ -47,13 +47,13 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
     let spoilt = prop::option::weighted(0.2, (any::<Index>(), any::<u8>()));
     let cut = prop::option::weighted(0.1, any::<Index>());
     (good(), spoilt, cut).prop_map(|(mut frame, spoilt, cut)| {
-        if let Some((place, value)) = spoilt {
+        if let Some((position, value)) = spoilt {
             let headers = frame.len().min(90);
-            frame[place.index(headers)] = value;
+            frame[position.index(headers)] = value;
         }
-        if let Some(place) = cut {
+        if let Some(position) = cut {
             // The kernel passes no program less than an Ethernet header.
-            frame.truncate(14 + place.index(frame.len() - 13));
+            frame.truncate(14 + position.index(frame.len() - 13));
         }
         frame
     })

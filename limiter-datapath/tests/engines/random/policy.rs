@@ -8,8 +8,8 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::{
     answer::Answer,
+    key::MOST_BITS_BESIDE_NAMES,
     limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
-    owner::MOST_BITS_BESIDE_NAMES,
     packet::TcpState,
     reason::Action,
     standing::Standing,
@@ -222,13 +222,13 @@ fn deny() -> impl Strategy<Value = Deny> {
 }
 
 /// Shares of a bucket, which hold at every rate.
-fn shares() -> Reserve {
-    let share = |text: &str| ReserveSize::Share(text.parse().expect("a percentage"));
+fn fractions() -> Reserve {
+    let fraction = |text: &str| ReserveSize::Fraction(text.parse().expect("a percentage"));
     Reserve {
-        familiar: share("10%"),
-        fresh: share("20%"),
-        retried: share("30%"),
-        unknown: share("50%"),
+        familiar: fraction("10%"),
+        fresh: fraction("20%"),
+        retried: fraction("30%"),
+        unknown: fraction("50%"),
     }
 }
 
@@ -265,7 +265,7 @@ fn countable(mut limit: Limit) -> Limit {
     if let Some(ceiling) = limit.ceiling {
         // At the lowest 100 a second, so that ten tokens are there at once.
         limit.default = Some(at_floor(ceiling / 10));
-        limit.reserve = limit.reserve.map(|_| shares());
+        limit.reserve = limit.reserve.map(|_| fractions());
         // It would count next to nothing.
         limit.matching.otherwise = false;
         return limit;
@@ -385,8 +385,8 @@ fn icmp_types() -> impl Strategy<Value = IcmpTypes> {
 /// A match by questions for UDP, by server names for TCP, by types of ICMP, or by none of these: no packet has
 /// two.
 fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -> Match {
-    let is_by_owner = format == IdFormat::ServerName;
-    if name_kind.is_some() || !is_by_owner && !matching.dns.is_everything() {
+    let is_by_key = format == IdFormat::ServerName;
+    if name_kind.is_some() || !is_by_key && !matching.dns.is_everything() {
         Match {
             protocols: vec![Match::UDP],
             tcp_flags: None,
@@ -395,7 +395,7 @@ fn by_one_name(format: IdFormat, name_kind: Option<NameKind>, matching: Match) -
             server_names: Vec::new(),
             ..matching
         }
-    } else if is_by_owner || !matching.server_names.is_empty() {
+    } else if is_by_key || !matching.server_names.is_empty() {
         Match {
             protocols: vec![Match::TCP],
             dns: DnsMatch::default(),

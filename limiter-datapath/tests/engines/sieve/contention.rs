@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{
     limit::LimitId,
     reason::Reason::{self, Iprep, IprepPerma, OverLimit},
-    sieve::{Geometry, HeldSource, Pressure, pressure_of_limit},
+    sieve::{Geometry, ListedSource, Pressure, pressure_of_limit},
 };
 use limiter_datapath::kernel::{ClockSource, Instance, LogLevel, Settings, possible_cpus};
 use limiter_policy::{
@@ -65,28 +65,31 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
 
         let sieve = &tables.sieves[0];
         let snapshot = reputation.sieves().memory().snapshot(sieve);
-        let mut held = Vec::<&HeldSource>::new();
+        let mut listed = Vec::<&ListedSource>::new();
         for shard in &snapshot.shards {
             assert!(shard.is_exact);
             for (list, entries) in (0..).zip(&shard.lists) {
                 assert!(entries.len() <= sieve.geometry.capacity(list) as usize);
-                held.extend(entries);
+                listed.extend(entries);
             }
         }
-        let mut keys: Vec<_> = held.iter().map(|one| (one.key.high, one.key.low)).collect();
+        let mut keys: Vec<_> = listed
+            .iter()
+            .map(|one| (one.key.high, one.key.low))
+            .collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), held.len(), "an address is there twice");
+        assert_eq!(keys.len(), listed.len(), "an address is there twice");
         let used = reputation.sieves().memory().shards.iter();
         let used: usize = used.map(|shard| shard.used() as usize).sum();
-        assert!(used >= held.len());
+        assert!(used >= listed.len());
 
         let traffic = reputation.sieves().traffic(index)?;
         let arrived = u64::from(2 * ROUNDS * TIMES);
         println!("{} shards: {traffic:?}", sieve.geometry.shards());
         assert_eq!(traffic.arrived.packets, arrived);
         assert_eq!(traffic.scored + traffic.contended, arrived);
-        let counts: u64 = held.iter().map(|one| u64::from(one.count)).sum();
+        let counts: u64 = listed.iter().map(|one| u64::from(one.count)).sum();
         assert!(counts <= traffic.scored);
         let turns = reputation.sieves().memory().shards.iter();
         let turns: u64 = turns.map(|shard| shard.sequence.get() / 2).sum();

@@ -175,8 +175,8 @@ fn without_pressure_nobody_is_scored_but_arrivals_are_counted() -> Result<()> {
     let traffic = engines.sieve_traffic(index)?;
     assert_eq!((traffic.arrived.packets, traffic.scored), (4, 2));
     assert_eq!(traffic.arrived.bytes, 4 * from(1).len() as u64);
-    let held = engines.in_sieve(0);
-    assert_eq!(held.list(2).map(|one| one.count).collect::<Vec<_>>(), [2]);
+    let listed = engines.in_sieve(0);
+    assert_eq!(listed.list(2).map(|one| one.count).collect::<Vec<_>>(), [2]);
     Ok(())
 }
 
@@ -202,8 +202,8 @@ fn uses_of_one_sieve_score_a_packet_once_and_decide_each() -> Result<()> {
     let verdict = engines.verdict(0, &udp(1, 53));
     assert_eq!((verdict.reason, verdict.denied_by()), (Iprep, Some(1)));
     assert_eq!(engines.judge(0, &udp(1, 54)), WithinLimits);
-    let held = engines.in_sieve(0);
-    assert_eq!(held.list(1).map(|one| one.count).collect::<Vec<_>>(), [3]);
+    let listed = engines.in_sieve(0);
+    assert_eq!(listed.list(1).map(|one| one.count).collect::<Vec<_>>(), [3]);
     let (all, only_dns) = (
         engines.sieve_traffic(all)?,
         engines.sieve_traffic(only_dns)?,

@@ -52,8 +52,8 @@ fn pause(rng: &mut Rng) -> u64 {
 
 fn event(rng: &mut Rng, now: u64) -> Event {
     match rng.u32(..5) {
-        0 => Event::Forget,
-        1 => Event::Vouch {
+        0 => Event::Untrust,
+        1 => Event::Trust {
             until_ns: (now + rng.u64(..60) * SECOND).saturating_sub(2 * SECOND),
         },
         2 => Event::Retry,
@@ -68,7 +68,7 @@ fn kernel_and_native_know_the_same() -> Result<()> {
         let rng = &mut Rng::with_seed(seed);
         let (count, apart) = (rng.u32(1..4), rng.u32(2..10));
         // A limit on sources of some standings has all sources looked up.
-        let (noted, matching) = if seed % 2 == 0 {
+        let (recorded, matching) = if seed % 2 == 0 {
             (u64::MAX, "match: {standing: [retried, unknown]}")
         } else {
             (seed / 2, "")
@@ -81,13 +81,13 @@ fn kernel_and_native_know_the_same() -> Result<()> {
 standing: {{capacity: 1024, remember: 2m, visits: {{count: {count}, apart: {apart}s}}}}
 "
         ))?;
-        let mut engines = Engines::noting(&policy, noted)?;
+        let mut engines = Engines::recording(&policy, recorded)?;
         let mut offset = 0;
         for _ in 0..STEPS {
             offset += pause(rng);
             let from = source(rng, 60);
             if rng.u32(..20) == 0 {
-                let standing = engines.note(offset, from, event(rng, START + offset))?;
+                let standing = engines.record_event(offset, from, event(rng, START + offset))?;
                 *seen.entry(standing.name()).or_default() += 1;
                 continue;
             }
@@ -136,10 +136,10 @@ standing: {capacity: 1024}
     for _ in 0..20_000 {
         offset += rng.u64(..20) * SECOND;
         let from = source(rng, 1 << 24);
-        engines.note(offset, from, event(rng, START + offset))?;
+        engines.record_event(offset, from, event(rng, START + offset))?;
     }
     let known = engines.assert_same_standing()?;
-    let room = 4 * engines.tables().shape.standing.lines as usize;
+    let room = 4 * engines.tables().features.standing.lines as usize;
     assert!(known > room / 2 && known <= room, "{known} of {room}");
     Ok(())
 }

@@ -43,12 +43,12 @@ fn frame(from: IpAddr, payload: &[u8]) -> Result<Vec<u8>> {
 fn a_flood_pushes_out_nobody_who_was_known() -> Result<()> {
     let config = config::parse(POLICY, "test").map_err(|errors| anyhow!("{errors}"))?;
     let mut engines = Engines::new(&config.policy)?;
-    let (vouched, proven, familiar) = (1, 2, 3);
+    let (trusted, proven, familiar) = (1, 2, 3);
     let (botnet, twice, once) = (4, 5, 6);
     for number in 0..BEFORE {
         let until_ns = START + 3600 * SECOND;
-        engines.note(0, source(vouched, number), Event::Vouch { until_ns })?;
-        engines.note(0, source(proven, number), Event::Handshake)?;
+        engines.record_event(0, source(trusted, number), Event::Trust { until_ns })?;
+        engines.record_event(0, source(proven, number), Event::Handshake)?;
     }
     for occasion in [0, 3 * SECOND] {
         for number in 0..BEFORE {
@@ -56,7 +56,7 @@ fn a_flood_pushes_out_nobody_who_was_known() -> Result<()> {
             assert_eq!(engines.judge(occasion, &packet), Reason::WithinLimits);
         }
     }
-    let known: Vec<_> = [vouched, proven, familiar]
+    let known: Vec<_> = [trusted, proven, familiar]
         .iter()
         .flat_map(|way| (0..BEFORE).map(|number| source(*way, number)))
         .collect();
@@ -85,7 +85,7 @@ fn a_flood_pushes_out_nobody_who_was_known() -> Result<()> {
             let reason = engines.judge(now, &frame(source, b"x")?);
             reserved += u32::from(reason == Reason::Reserved);
         }
-        let standing = engines.note(now, source(botnet, number), Event::Handshake)?;
+        let standing = engines.record_event(now, source(botnet, number), Event::Handshake)?;
         // If all others in the line have a higher rank, there is no room.
         let expected = matches!(standing, Standing::Fresh | Standing::Unknown);
         assert!(expected, "{standing:?}");

@@ -22,7 +22,7 @@ fn peers_that_connect_are_proven_in_either_family() -> Result<()> {
     let listener = Listener::new(&pair.server, PORT)?;
     for (to, from) in [("10.0.0.2", "10.0.0.1"), ("2001:db8:2::2", "2001:db8:1::")] {
         let scene = Scene::new(&pair.server, "")?;
-        assert!(scene.notes_handshakes()?);
+        assert!(scene.records_handshakes()?);
         connect(&pair.client, to)?;
         // The listener serves both families, so over IPv4 it writes ::ffff:10.0.0.1.
         assert_eq!(wait(&scene)?, [from]);
@@ -77,7 +77,7 @@ fn the_host_itself_and_other_namespaces_prove_nobody() -> Result<()> {
         connect(&pair.server, own)?;
     }
     connect(&pair.server, "2001:db8:2::2")?;
-    // When the last one is noted, the earlier ones would be, too.
+    // When the last one is recorded, the earlier ones would be, too.
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&of_server)?, ["10.0.0.1"]);
     assert_eq!(of_neither.everybody()?, [""; 0]);
@@ -115,7 +115,7 @@ fn the_host_proves_none_of_its_addresses() -> Result<()> {
             "{source} {destination}"
         );
     }
-    // When the last one is noted, the earlier ones would be, too.
+    // When the last one is recorded, the earlier ones would be, too.
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     Ok(())
@@ -126,14 +126,14 @@ fn handshakes_prove_only_if_the_policy_says_so() -> Result<()> {
     let pair = pair()?;
     let _listener = Listener::new(&pair.server, PORT)?;
     let mut scene = Scene::new(&pair.server, "proven-by: [list]")?;
-    assert!(!scene.notes_handshakes()?);
+    assert!(!scene.records_handshakes()?);
     connect(&pair.client, "10.0.0.2")?;
     scene.replace("proven-by: [handshake]")?;
-    assert!(scene.notes_handshakes()?);
+    assert!(scene.records_handshakes()?);
     connect(&pair.client, "2001:db8:2::2")?;
     assert_eq!(wait(&scene)?, ["2001:db8:1::"]);
     scene.replace("proven-by: [list]")?;
-    assert!(!scene.notes_handshakes()?);
+    assert!(!scene.records_handshakes()?);
     connect(&pair.client, "10.0.0.2")?;
     assert_eq!(scene.everybody()?, ["2001:db8:1::"]);
     Ok(())

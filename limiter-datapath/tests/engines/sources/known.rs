@@ -18,25 +18,25 @@ use super::scene::{LIMIT, Scene, text};
 const HOUR: u64 = 3_600_000_000_000;
 const DAY: u64 = 24 * HOUR;
 
-fn vouch(scene: &Scene, address: &str) -> Result<Record> {
+fn trust(scene: &Scene, address: &str) -> Result<Record> {
     let known = scene.known()?;
     let until_ns = monotonic_now() + HOUR;
     let source = known.source(address.parse()?);
-    Ok(known.note(source, Event::Vouch { until_ns })?)
+    Ok(known.record_event(source, Event::Trust { until_ns })?)
 }
 
 #[test]
-fn operators_vouch_and_forget() -> Result<()> {
+fn operators_trust_and_forget() -> Result<()> {
     let scene = Scene::new(&Namespace::new()?, "")?;
     for address in ["192.0.2.1", "192.0.2.2", "2001:db8::1"] {
-        assert_eq!(vouch(&scene, address)?.kind(), Kind::Vouched, "{address}");
+        assert_eq!(trust(&scene, address)?.kind(), Kind::Trusted, "{address}");
     }
     assert_eq!(scene.of("2001:db8::ffff")?.1, Standing::Proven);
     assert_eq!(scene.of("192.0.2.3")?, (Record::NONE, Standing::Unknown));
     assert_eq!(scene.everybody()?, ["192.0.2.1", "192.0.2.2", "2001:db8::"]);
     assert_eq!(scene.known()?.count()?, [3, 0, 0, 0, 0]);
     let known = scene.known()?;
-    let forgotten = known.note(known.source("192.0.2.2".parse()?), Event::Forget)?;
+    let forgotten = known.record_event(known.source("192.0.2.2".parse()?), Event::Untrust)?;
     assert_eq!(forgotten, Record::NONE);
     assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8::"]);
     Ok(())
@@ -46,17 +46,17 @@ fn operators_vouch_and_forget() -> Result<()> {
 #[test]
 fn other_nodes_say_what_they_have_proven() -> Result<()> {
     let scene = Scene::new(&Namespace::new()?, "")?;
-    vouch(&scene, "192.0.2.1")?;
+    trust(&scene, "192.0.2.1")?;
     let now = Tick::of_ns(monotonic_now());
-    let heard = Record::new(Kind::Heard, false, 0, now, Tick(now.0.wrapping_sub(99)));
+    let reported = Record::new(Kind::Reported, false, 0, now, Tick(now.0.wrapping_sub(99)));
     let known = scene.known()?;
     let hear = |address: &str, record| -> Result<Record> {
         let source = known.source(address.parse()?);
-        Ok(known.note(source, Event::Heard { record })?)
+        Ok(known.record_event(source, Event::Reported { record })?)
     };
-    assert_eq!(hear("192.0.2.2", heard)?, heard);
-    assert_eq!(scene.of("192.0.2.2")?, (heard, Standing::Proven));
-    assert_eq!(hear("192.0.2.1", heard)?.kind(), Kind::Vouched);
+    assert_eq!(hear("192.0.2.2", reported)?, reported);
+    assert_eq!(scene.of("192.0.2.2")?, (reported, Standing::Proven));
+    assert_eq!(hear("192.0.2.1", reported)?.kind(), Kind::Trusted);
     for address in ["192.0.2.1", "192.0.2.2"] {
         hear(address, Record::NONE)?;
     }
@@ -70,11 +70,11 @@ pub(super) const UNUSED: &str = "limits: {all: {id: total, cost: packets, count:
 #[test]
 fn nothing_is_known_where_no_limit_asks() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "")?;
-    vouch(&scene, "192.0.2.1")?;
+    trust(&scene, "192.0.2.1")?;
     scene.replace_by(UNUSED)?;
     let known = scene.datapath.known_sources();
     assert!(matches!(known, Err(DatapathError::NoStanding)));
-    assert!(!scene.notes_handshakes()?);
+    assert!(!scene.records_handshakes()?);
     Ok(())
 }
 
@@ -87,10 +87,10 @@ fn replace(scene: &mut Scene, text: &str) -> Result<KnownFate> {
     Ok(diff.standing.context("no difference")?.known_sources)
 }
 
-/// Vouches for a source of each family.
-fn vouch_for_two(scene: &Scene) -> Result<()> {
+/// Trusts a source of each family.
+fn trust_two(scene: &Scene) -> Result<()> {
     for address in ["192.0.2.1", "2001:db8:0:aabb::"] {
-        vouch(scene, address)?;
+        trust(scene, address)?;
     }
     assert_eq!(scene.everybody()?, ["192.0.2.1", "2001:db8:0:aa00::"]);
     Ok(())
@@ -121,7 +121,7 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
         ),
     ] {
         let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
-        vouch_for_two(&scene)?;
+        trust_two(&scene)?;
         assert_eq!(replace(&mut scene, &text(standing))?, fate, "{standing}");
         assert_eq!(scene.everybody()?, left, "{standing}");
         for address in left {
@@ -134,7 +134,7 @@ fn a_reload_does_with_known_sources_what_it_says() -> Result<()> {
 #[test]
 fn known_sources_are_forgotten_where_no_limit_asks_any_more() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "ipv6-prefix: 56, capacity: 2000")?;
-    vouch_for_two(&scene)?;
+    trust_two(&scene)?;
     assert_eq!(replace(&mut scene, UNUSED)?, KnownFate::Forgotten);
     assert_eq!(replace(&mut scene, LIMIT)?, KnownFate::Begun);
     assert_eq!(scene.everybody()?, [""; 0]);
@@ -154,7 +154,7 @@ fn a_shorter_memory_forgets() -> Result<()> {
         let known = scene.known()?;
         let source = known.source(address.parse()?);
         let record = record(ago);
-        known.note(source, Event::Recall { record })?;
+        known.record_event(source, Event::Recall { record })?;
         assert_eq!(scene.of(address)?.1, Standing::Proven);
     }
     let fate = replace(&mut scene, &text("capacity: 1024, remember: 1h"))?;
@@ -168,7 +168,7 @@ fn a_shorter_memory_forgets() -> Result<()> {
 fn as_many_move_as_there_is_room_for() -> Result<()> {
     let mut scene = Scene::new(&Namespace::new()?, "capacity: 2000")?;
     for number in 0..6_000_u32 {
-        vouch(
+        trust(
             &scene,
             &IpAddr::from((0x0a00_0000 + number).to_be_bytes()).to_string(),
         )?;
@@ -198,9 +198,9 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
         let seen = Tick::of_ns(seen_ns);
         Record::new(Kind::Proven, false, 1, seen, seen)
     };
-    let vouched = |for_ns| {
+    let trusted = |for_ns| {
         let until_ns = then_ns + for_ns;
-        Record::NONE.after(Event::Vouch { until_ns }, &then)
+        Record::NONE.after(Event::Trust { until_ns }, &then)
     };
     let records = [
         ("192.0.2.1", proven(then_ns)),
@@ -209,8 +209,8 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
         ("192.0.2.3", proven(then_ns - 29 * DAY - HOUR)),
         // Another CPU's clock was ahead.
         ("192.0.2.4", proven(then_ns + HOUR / 2)),
-        ("192.0.2.5", vouched(DAY + HOUR)),
-        ("192.0.2.6", vouched(DAY - HOUR)),
+        ("192.0.2.5", trusted(DAY + HOUR)),
+        ("192.0.2.6", trusted(DAY - HOUR)),
     ];
     let records = records.map(|(address, record)| {
         let address: IpAddr = address.parse().expect("an address");
@@ -226,11 +226,11 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
     for address in left {
         assert_eq!(scene.of(address)?.1, Standing::Proven, "{address}");
     }
-    // A visit is noted by the present clock.
+    // A visit is recorded by the present clock.
     let known = scene.known()?;
     let source = known.source("192.0.2.2".parse()?);
     let before = known.moment()?.now.kept();
-    known.note(source, Event::Visit)?;
+    known.record_event(source, Event::Visit)?;
     let last = known.record(source).last();
     assert!((before..=known.moment()?.now.kept()).contains(&last));
     // A clock that was set years forward.

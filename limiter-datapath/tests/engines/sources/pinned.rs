@@ -25,7 +25,7 @@ fn a_pinned_program_goes_on_without_a_daemon_until_it_is_detached() -> Result<()
         Ok(scene)
     };
     let mut scene = adopt()?;
-    assert!(scene.notes_handshakes()?);
+    assert!(scene.records_handshakes()?);
     assert_eq!(wait(&scene)?, ["10.0.0.1"]);
     // Another policy has the same link.
     scene.replace("visits: off")?;

@@ -1,4 +1,4 @@
-//! A policy that is given up leaves handshakes noted as they were before it.
+//! A policy that is given up leaves handshakes recorded as they were before it.
 
 use anyhow::{Context as _, Result};
 use testbed::{Listener, Pair, PinDirectory};
@@ -25,8 +25,8 @@ const CHANGES: [[Settings; 2]; 4] = [
 ];
 
 /// Fails unless `wanted` says whether handshakes prove a source.
-fn assert_noted(pair: &Pair, scene: &Scene, wanted: bool) -> Result<()> {
-    assert_eq!(scene.notes_handshakes()?, wanted);
+fn assert_recorded(pair: &Pair, scene: &Scene, wanted: bool) -> Result<()> {
+    assert_eq!(scene.records_handshakes()?, wanted);
     connect(&pair.client, "2001:db8:2::2")?;
     let client = "2001:db8:1::".to_owned();
     if wanted {
@@ -46,14 +46,14 @@ fn a_revert_brings_the_program_back() -> Result<()> {
             let directory = has_pins.then(PinDirectory::new).transpose()?;
             let mut scene = Scene::with_pins(&pair.server, before, directory.as_ref())?;
             let previous = scene.apply(meanwhile)?;
-            assert_eq!(scene.notes_handshakes()?, proved);
+            assert_eq!(scene.records_handshakes()?, proved);
             connect(&pair.client, "10.0.0.2")?;
             let met = if proved { &["10.0.0.1"][..] } else { &[] };
             wait_for(|| Ok((scene.everybody()? == met).then_some(())))?;
 
             scene.datapath.revert(previous)?;
             assert_eq!(scene.everybody()?, met, "{before} → {meanwhile}");
-            assert_noted(&pair, &scene, proves)?;
+            assert_recorded(&pair, &scene, proves)?;
             if let Some(directory) = &directory {
                 assert_eq!(pinned(directory)?, if proves { 2 } else { 0 });
             }
@@ -74,10 +74,14 @@ fn a_death_before_it_is_settled_brings_the_program_back() -> Result<()> {
         drop(scene);
 
         let (mut scene, previous) = Scene::adopt(&pair.server, &directory)?;
-        assert_eq!(scene.notes_handshakes()?, proved, "{before} → {meanwhile}");
+        assert_eq!(
+            scene.records_handshakes()?,
+            proved,
+            "{before} → {meanwhile}"
+        );
         let previous = previous.context("the policy before is lost")?;
         scene.datapath.revert(previous)?;
-        assert_noted(&pair, &scene, proves)?;
+        assert_recorded(&pair, &scene, proves)?;
         assert_eq!(pinned(&directory)?, if proves { 2 } else { 0 });
     }
     Ok(())

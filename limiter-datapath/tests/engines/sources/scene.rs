@@ -143,10 +143,10 @@ impl Scene {
         })
     }
 
-    /// Whether handshakes are noted.
-    pub(super) fn notes_handshakes(&self) -> Result<bool> {
-        let noted = self.datapath.handshake_status();
-        noted.map_err(|error| anyhow!("{error}"))
+    /// Whether handshakes are recorded.
+    pub(super) fn records_handshakes(&self) -> Result<bool> {
+        let recorded = self.datapath.handshake_status();
+        recorded.map_err(|error| anyhow!("{error}"))
     }
 
     pub(super) fn known(&self) -> Result<KnownSources<'_>> {

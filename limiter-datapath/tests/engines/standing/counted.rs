@@ -15,7 +15,7 @@ use super::{
 use crate::engine::policy;
 
 #[test]
-fn a_list_vouches_for_sources_without_a_look_up() {
+fn a_list_proves_sources_without_a_look_up() {
     let mut tables = all_and_each();
     tables.classes[DEFAULT_CLASS_V4 as usize].listing |= Class::PROVEN;
     let host = Host::new(tables);
@@ -45,7 +45,7 @@ fn a_proven_source_may_be_excluded_or_blocked() {
 fn a_limit_may_count_only_sources_of_some_standing() {
     let host = Host::new(of_strangers());
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-        let verdict = host.verdict(0, host.know(source, standing));
+        let verdict = host.verdict(0, host.set_standing(source, standing));
         let matched = match standing {
             Standing::Retried | Standing::Unknown => 0b11,
             _ => 0b01,
@@ -61,9 +61,9 @@ fn a_limit_may_count_only_sources_of_some_standing() {
 #[test]
 fn a_source_that_no_limit_counts_is_unlimited() {
     let mut tables = reserving(&policy([limit(32, IdFormat::IpAddress)]), &[]);
-    tables.shape.of_standing[Standing::Proven as usize] = 0;
+    tables.features.of_standing[Standing::Proven as usize] = 0;
     let host = Host::new(tables);
-    let source = host.know(SOURCES[0], Standing::Proven);
+    let source = host.set_standing(SOURCES[0], Standing::Proven);
     let verdict = host.verdict(0, source);
     assert_eq!((verdict.reason, verdict.matched), (Unlimited, 0));
     assert_eq!(verdict.standing(), Some(Standing::Proven));
@@ -79,7 +79,7 @@ fn a_limit_blocks_only_sources_that_it_counts() {
     tables.masks.push(0b10);
     tables.classes[DEFAULT_CLASS_V4 as usize].listing = listing;
     let host = Host::new(tables);
-    let known = host.verdict(0, host.know(SOURCES[0], Standing::Proven));
+    let known = host.verdict(0, host.set_standing(SOURCES[0], Standing::Proven));
     assert_eq!(known.reason, WithinLimits);
     let stranger = host.verdict(0, "198.51.100.200");
     assert_eq!(

@@ -3,9 +3,9 @@
 use std::{cell::Cell, collections::HashMap};
 
 use limiter_common::{
-    bucket::{BucketStore, Search, Swap},
-    decide::{Outline, Verdict},
-    owner::BucketKey,
+    bucket::{BucketTable, Search, Swap},
+    decide::{DecisionSteps, Verdict},
+    key::BucketKey,
     reason::Reason::WithinLimits,
     standing::Standing,
 };
@@ -15,17 +15,17 @@ use limiter_datapath::native::{
 };
 use limiter_policy::policy::CompiledPolicy;
 
-use super::scene::{BURST, frame, know};
+use super::scene::{BURST, frame, set_standing};
 use crate::engine::START;
 
 /// Counts the look-ups of buckets.
 #[derive(Default)]
-pub(super) struct CountingStore {
+pub(super) struct CountingTable {
     buckets: MemoryBuckets,
     pub(super) finds: Cell<u32>,
 }
 
-impl BucketStore for CountingStore {
+impl BucketTable for CountingTable {
     type Location = BucketLocation;
 
     fn find(
@@ -58,12 +58,12 @@ impl BucketStore for CountingStore {
     }
 }
 
-impl Outline for CountingStore {}
+impl DecisionSteps for CountingTable {}
 
 /// The native engine over one policy.
 pub(super) struct Host {
     pub(super) tables: CompiledPolicy,
-    pub(super) buckets: CountingStore,
+    pub(super) buckets: CountingTable,
     pub(super) offenders: MemoryOffenders,
     reputation: MemoryReputation,
 }
@@ -71,12 +71,12 @@ pub(super) struct Host {
 impl Host {
     pub(super) fn new(tables: CompiledPolicy) -> Self {
         let reputation = MemoryReputation {
-            standing: MemoryStanding::new(&tables.shape.standing),
+            standing: MemoryStanding::new(&tables.features.standing),
             ..MemoryReputation::default()
         };
         Self {
             tables,
-            buckets: CountingStore::default(),
+            buckets: CountingTable::default(),
             offenders: MemoryOffenders::default(),
             reputation,
         }
@@ -87,8 +87,8 @@ impl Host {
     }
 
     /// Gives a source that standing; returns the source.
-    pub(super) fn know(&self, source: &'static str, standing: Standing) -> &'static str {
-        know(self.standing(), &self.tables.shape, source, standing);
+    pub(super) fn set_standing(&self, source: &'static str, standing: Standing) -> &'static str {
+        set_standing(self.standing(), &self.tables.features, source, standing);
         source
     }
 

@@ -18,7 +18,7 @@ use crate::engine::{START, policy};
 #[test]
 fn an_empty_bucket_makes_offenders_and_a_shortage() {
     let host = Host::new(all_and_each());
-    let source = host.know(SOURCES[0], Standing::Proven);
+    let source = host.set_standing(SOURCES[0], Standing::Proven);
     let now = Tick::of_ns(START);
     assert!(!host.standing().shortage().holds(now));
     assert_eq!(host.exhaust(source, Standing::Proven).1.reason, OverLimit);
@@ -76,11 +76,11 @@ fn a_refusal_without_a_reserve_comes_first() {
     // A known source empties its own bucket and half of the shared ones. Unknown sources are then
     // refused for the reserve, but this source has no tokens at all in the second limit.
     let host = Host::new(reserving(&limits(), &[(0, unknown(50)), (1, unknown(1))]));
-    let source = host.know(SOURCES[0], Standing::Proven);
+    let source = host.set_standing(SOURCES[0], Standing::Proven);
     assert_eq!(host.exhaust(source, Standing::Proven).0, BURST);
-    let shape = &host.tables.shape;
+    let features = &host.tables.features;
     host.standing()
-        .happened(shape, id(source), Event::Forget, START);
+        .happened(features, id(source), Event::Untrust, START);
     let verdict = host.verdict(0, source);
     assert_eq!((verdict.reason, verdict.denied_by()), (OverLimit, Some(0)));
 }
@@ -108,7 +108,7 @@ fn a_limit_that_observes_says_whom_it_would_refuse() {
         );
     }
     // It is charged only for packets that the limit would have let pass.
-    let source = host.know(SOURCES[0], Standing::Proven);
+    let source = host.set_standing(SOURCES[0], Standing::Proven);
     for count in 1..=BURST {
         let verdict = host.verdict(0, source);
         let would_drop = u64::from(count > TOKENS[4]);
@@ -137,7 +137,7 @@ fn a_packet_larger_than_the_burst_is_called_so() {
     );
     let host = Host::new(tables);
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-        let verdict = host.verdict(0, host.know(source, standing));
+        let verdict = host.verdict(0, host.set_standing(source, standing));
         assert_eq!(
             (verdict.reason, verdict.denied_by()),
             (LargerThanBurst, Some(0))

@@ -17,7 +17,7 @@ use crate::engine::policy;
 fn each_standing_leaves_its_reserve() {
     for ((standing, source), reserve) in Standing::ALL.into_iter().zip(SOURCES).zip(TOKENS) {
         let host = Host::new(all_and_each());
-        let source = host.know(source, standing);
+        let source = host.set_standing(source, standing);
         let (passed, last) = host.exhaust(source, standing);
         assert_eq!(passed, BURST - reserve, "{standing:?}");
         let reason = if reserve == 0 { OverLimit } else { Reserved };
@@ -36,7 +36,7 @@ fn the_lower_leave_their_reserve_to_the_higher() {
     let mut left = BURST;
     let from_below = Standing::ALL.into_iter().zip(SOURCES).zip(TOKENS).rev();
     for ((standing, source), reserve) in from_below {
-        let (passed, _) = host.exhaust(host.know(source, standing), standing);
+        let (passed, _) = host.exhaust(host.set_standing(source, standing), standing);
         assert_eq!(passed, left - reserve, "{standing:?}");
         left = reserve;
     }
@@ -70,7 +70,7 @@ fn a_refusal_for_a_reserve_reads_one_bucket_and_changes_none() {
 fn a_packet_that_passes_looks_for_each_bucket_once() {
     let host = Host::new(all_and_each());
     for standing in [Standing::Proven, Standing::Unknown] {
-        let source = host.know(SOURCES[standing as usize], standing);
+        let source = host.set_standing(SOURCES[standing as usize], standing);
         let finds = host.buckets.finds.get();
         assert_eq!(host.verdict(0, source).reason, WithinLimits);
         assert_eq!(host.buckets.finds.get(), finds + 2, "{standing:?}");
@@ -89,7 +89,7 @@ fn a_packet_that_leaves_the_reserve_is_charged_as_any_other() {
         )
     });
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-        host.know(source, standing);
+        host.set_standing(source, standing);
         for _ in 0..5 {
             assert_eq!(host.verdict(0, source).reason, WithinLimits);
             assert_eq!(plain.verdict(0, source).reason, WithinLimits);

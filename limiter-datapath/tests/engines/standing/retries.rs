@@ -77,7 +77,7 @@ fn a_source_that_comes_again_too_late_begins_anew() {
 #[test]
 fn the_limits_that_count_a_retry_are_those_of_its_standing() {
     let mut tables = of_strangers();
-    tables.shape.of_standing[Standing::Retried as usize] = !0b10;
+    tables.features.of_standing[Standing::Retried as usize] = !0b10;
     let host = short(Host::new(tables));
     let first = host.verdict(0, NEWCOMER);
     assert_eq!((first.reason, first.matched), (Reserved, 0b11));
@@ -90,10 +90,10 @@ fn the_limits_that_count_a_retry_are_those_of_its_standing() {
 fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     let limits = [limit(32, IdFormat::Total), limit(33, IdFormat::Total)];
     let mut tables = reserving(&policy(limits), &[(0, TOKENS), (1, [0, 0, 0, BURST, 0])]);
-    for of_standing in &mut tables.shape.of_standing {
+    for of_standing in &mut tables.features.of_standing {
         *of_standing = !0b10;
     }
-    tables.shape.of_standing[Standing::Retried as usize] = !0;
+    tables.features.of_standing[Standing::Retried as usize] = !0;
     let host = short(Host::new(tables));
     assert_eq!(host.verdict(0, NEWCOMER).denied_by(), Some(0));
     let second = host.verdict(SECOND, NEWCOMER);

@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 
 use limiter_common::{
     answer::Exchange,
-    bucket::{BucketStore, Search, Swap},
-    decide::{Outline, Pipeline, Verdict, Workspace},
+    bucket::{BucketTable, Search, Swap},
+    decide::{DecisionSteps, Pipeline, Scratch, Verdict},
+    key::BucketKey,
     limit::{IdFormat, LimitId},
-    owner::BucketKey,
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     standing::{Standing, VisitCount},
 };
@@ -23,34 +23,36 @@ use limiter_policy::{
     policy::{CompiledPolicy, Limit, Rate},
 };
 
-use super::scene::{BURST, HOUR, SOURCES, TOKENS, all_and_each, frame, know, limit, reserving};
+use super::scene::{
+    BURST, HOUR, SOURCES, TOKENS, all_and_each, frame, limit, reserving, set_standing,
+};
 use crate::engine::{START, policy};
 
-/// The native engine of one CPU, which keeps its workspace. It notes a given number of visits in a
+/// The native engine of one CPU, which keeps its scratch memory. It records a given number of visits in a
 /// tick, and then a part.
 struct Cpu {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
     reputation: MemoryReputation,
-    workspace: RefCell<Workspace<BucketLocation>>,
+    scratch: RefCell<Scratch<BucketLocation>>,
 }
 
 impl Cpu {
-    fn new(noted_visits: u64) -> Self {
+    fn new(recorded_visits: u64) -> Self {
         let mut tables = all_and_each();
-        tables.shape.standing.noted_visits = noted_visits;
+        tables.features.standing.recorded_visits = recorded_visits;
         let reputation = MemoryReputation {
-            standing: MemoryStanding::new(&tables.shape.standing),
+            standing: MemoryStanding::new(&tables.features.standing),
             ..MemoryReputation::default()
         };
         for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-            know(&reputation.standing, &tables.shape, source, standing);
+            set_standing(&reputation.standing, &tables.features, source, standing);
         }
         Self {
             tables,
             buckets: MemoryBuckets::default(),
             reputation,
-            workspace: RefCell::default(),
+            scratch: RefCell::default(),
         }
     }
 
@@ -58,7 +60,7 @@ impl Cpu {
         self.verdict_over(&self.buckets, source)
     }
 
-    fn verdict_over<B: Outline<Location = BucketLocation>>(
+    fn verdict_over<B: DecisionSteps<Location = BucketLocation>>(
         &self,
         buckets: &B,
         source: &str,
@@ -74,7 +76,7 @@ impl Cpu {
         let mut exchange = Exchange::EMPTY;
         pipeline.decide(
             &BytesFrame(&frame),
-            &mut self.workspace.borrow_mut(),
+            &mut self.scratch.borrow_mut(),
             &mut exchange,
         )
     }
@@ -114,7 +116,7 @@ fn each_standing_gets_its_share() {
 #[test]
 fn a_limit_that_counts_some_standings_has_all_looked_up() {
     let mut cpu = Cpu::new(0);
-    cpu.tables.shape.of_standing[Standing::Proven as usize] = !0b10;
+    cpu.tables.features.of_standing[Standing::Proven as usize] = !0b10;
     assert!((0..20).all(|_| cpu.verdict(SOURCES[4]).standing().is_some()));
 }
 
@@ -125,7 +127,7 @@ struct Rivals<'a> {
     came: Cell<bool>,
 }
 
-impl BucketStore for Rivals<'_> {
+impl BucketTable for Rivals<'_> {
     type Location = BucketLocation;
 
     fn find(
@@ -163,7 +165,7 @@ impl BucketStore for Rivals<'_> {
     }
 }
 
-impl Outline for Rivals<'_> {}
+impl DecisionSteps for Rivals<'_> {}
 
 /// A packet without a look-up of its source may find fewer tokens in the bucket than it saw. Then
 /// its source's standing decides.
@@ -213,7 +215,7 @@ fn the_kernel_looks_up_a_part_too() {
         ..limit
     });
     let mut tables = reserving(&policy(limits), &[(0, TOKENS)]);
-    tables.shape.standing.noted_visits = 0;
+    tables.features.standing.recorded_visits = 0;
     let mut trial = Trial::with_same_secret(&tables, Buckets::default(), Offenders::default())
         .expect("the kernel takes the program");
     let frame = frame(SOURCES[4]).expect("a source of IPv4");

@@ -6,7 +6,7 @@ use anyhow::Result;
 use limiter_common::{
     address::Address,
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    policy::Shape,
+    policy::Features,
     standing::{Event, Kind, Record, Reserves, Settings, SourceId, Standing, Tick},
 };
 use limiter_datapath::native::MemoryStanding;
@@ -36,7 +36,7 @@ const SETTINGS: Settings = Settings {
     remember_ns: 24 * HOUR,
     handshakes_prove: 1,
     fresh_ticks: Tick::MINUTE,
-    noted_visits: u64::MAX,
+    recorded_visits: u64::MAX,
 };
 
 /// A source of each standing, in the order of [`Standing::ALL`].
@@ -70,10 +70,10 @@ pub(super) fn reserving(
     tokens: &[(u32, [u64; Standing::COUNT])],
 ) -> CompiledPolicy {
     let mut tables = CompiledPolicy::new(policy, 1).expect("the test's policy compiles");
-    tables.shape.standing = SETTINGS;
+    tables.features.standing = SETTINGS;
     tables.reserves = vec![Reserves::NONE; tables.rates.len()];
     for (limit_index, tokens) in tokens {
-        tables.shape.reserving |= 1 << limit_index;
+        tables.features.reserving |= 1 << limit_index;
         let index = *limit_index as usize;
         let interval = tables.rates[index].gcra.emission_interval;
         tables.reserves[index] = Reserves::new(tokens.map(|tokens| tokens * interval));
@@ -91,13 +91,18 @@ pub(super) fn all_and_each() -> CompiledPolicy {
 pub(super) fn of_strangers() -> CompiledPolicy {
     let mut tables = all_and_each();
     for standing in [Standing::Proven, Standing::Familiar, Standing::Fresh] {
-        tables.shape.of_standing[standing as usize] = !0b10;
+        tables.features.of_standing[standing as usize] = !0b10;
     }
     tables
 }
 
 /// Gives a source that standing, gained long before any shortage.
-pub(super) fn know(known: &MemoryStanding, shape: &Shape, source: &str, standing: Standing) {
+pub(super) fn set_standing(
+    known: &MemoryStanding,
+    features: &Features,
+    source: &str,
+    standing: Standing,
+) {
     let now = Tick::of_ns(START);
     let (kind, is_fresh, since) = match standing {
         Standing::Proven => (Kind::Proven, false, Tick(1)),
@@ -108,7 +113,7 @@ pub(super) fn know(known: &MemoryStanding, shape: &Shape, source: &str, standing
     };
     let record = Record::new(kind, is_fresh, 1, now, since);
     let event = Event::Recall { record };
-    assert_eq!(known.happened(shape, id(source), event, START), standing);
+    assert_eq!(known.happened(features, id(source), event, START), standing);
 }
 
 /// The id of a source.

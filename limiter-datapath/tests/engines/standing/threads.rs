@@ -12,30 +12,30 @@ use limiter_common::{
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
-    decide::{Pipeline, Verdict, Workspace},
+    decide::{Pipeline, Scratch, Verdict},
     judged::Packet,
     limit::IdFormat,
     policy::Tables,
     reason::Reason::{Contended, OverLimit, Reserved, WithinLimits},
     reputation::Reputation,
-    sources::StandingStore,
+    sources::StandingTable,
     standing::Standing,
     table::{HashKey, WhenFull},
 };
 use limiter_datapath::native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::scene::{BURST, HOUR, SOURCES, TOKENS, frame, know, limit, reserving};
+use super::scene::{BURST, HOUR, SOURCES, TOKENS, frame, limit, reserving, set_standing};
 use crate::engine::{START, policy};
 
 /// More packets of each thread than the bucket ever admits.
 const TIMES: u64 = 20_000;
 
 /// Known sources, without bans and sieves, for several threads.
-struct KnownReputation(MemoryStanding);
+struct StandingReputation(MemoryStanding);
 
-impl Reputation for KnownReputation {
-    fn sources(&self) -> &impl StandingStore {
+impl Reputation for StandingReputation {
+    fn sources(&self) -> &impl StandingTable {
         &self.0
     }
 
@@ -71,7 +71,7 @@ impl Reputation for KnownReputation {
 struct Race {
     tables: CompiledPolicy,
     buckets: MemoryTable,
-    known: KnownReputation,
+    known: StandingReputation,
 }
 
 impl Race {
@@ -82,13 +82,13 @@ impl Race {
             first: 1,
             second: 2,
         };
-        let known = MemoryStanding::new(&tables.shape.standing);
+        let known = MemoryStanding::new(&tables.features.standing);
         for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-            know(&known, &tables.shape, source, standing);
+            set_standing(&known, &tables.features, source, standing);
         }
         Self {
             buckets: MemoryTable::new(64, key, tables.units.clone(), WhenFull::Evict),
-            known: KnownReputation(known),
+            known: StandingReputation(known),
             tables,
         }
     }
@@ -108,12 +108,12 @@ impl Race {
                         offenders: &(),
                         reputation: &self.known,
                     };
-                    let mut workspace = Workspace::default();
+                    let mut scratch = Scratch::default();
                     let mut exchange = Exchange::EMPTY;
                     let mut decided = 0;
                     while decided < TIMES {
                         let verdict =
-                            pipeline.decide(&BytesFrame(&frame), &mut workspace, &mut exchange);
+                            pipeline.decide(&BytesFrame(&frame), &mut scratch, &mut exchange);
                         match verdict.reason {
                             WithinLimits => {
                                 passed.fetch_add(1, SeqCst);

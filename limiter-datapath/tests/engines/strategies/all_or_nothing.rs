@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use limiter_common::{
+    key::BucketKey,
     limit::{FIRST_CUSTOM_ID, LimitId},
-    owner::BucketKey,
     reason::{
         Action,
         Reason::{OverLimit, WithinLimits},

@@ -1,7 +1,7 @@
 //! The maximum that each strategy admits, against brute force, natively in both stores.
 
 use limiter_common::{
-    decide::Outline,
+    decide::DecisionSteps,
     limit::{BUILT_IN, Cost},
     reason::{Action, Reason},
     strategy::Strategy,
@@ -70,7 +70,7 @@ impl NativeLimit {
         }
     }
 
-    fn passes<B: Outline>(&self, buckets: &B, now: u64, frame: &[u8]) -> bool {
+    fn passes<B: DecisionSteps>(&self, buckets: &B, now: u64, frame: &[u8]) -> bool {
         let verdict = decide_once(&BytesFrame(frame), now, &self.tables, buckets, &(), &());
         assert_ne!(verdict.reason, Reason::Contended, "nobody else is there");
         verdict.action(&self.tables) == Action::Pass

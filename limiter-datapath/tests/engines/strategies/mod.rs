@@ -5,8 +5,8 @@
 mod all_or_nothing;
 mod bounds;
 mod contention;
-mod refill;
 mod reload;
+mod reset;
 mod restore;
 mod threads;
 mod together;
@@ -16,8 +16,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context as _, Result};
 use limiter_common::{
+    key::BucketKey,
     limit::{BUILT_IN, FIRST_CUSTOM_ID, LimitId},
-    owner::BucketKey,
     policy::{classify, parameters_of},
     reason::Reason,
     strategy::{Level, Parameters, Strategy},

@@ -21,10 +21,10 @@ const WINDOWS: [Strategy; 3] = [
 /// A limit, its successor, and the exact number of packets that pass then.
 type Change = (Limit, Limit, u64);
 
-/// The places of `count` limits that are apart, and packets for each.
-fn places(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
-    let places = (0..).zip(FIRST_CUSTOM_ID..).take(count);
-    places
+/// The indices of `count` limits that are apart, and packets for each.
+fn cases(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
+    let cases = (0..).zip(FIRST_CUSTOM_ID..).take(count);
+    cases
         .map(|(limit_index, port)| Ok((limit_index, frame_to(1, port)?)))
         .collect()
 }
@@ -33,8 +33,8 @@ fn places(count: usize) -> Result<Vec<(u32, Vec<u8>)>> {
 /// the reported time.
 fn check(changes: &[Change]) -> Result<()> {
     stay_on_one_cpu()?;
-    let places = places(changes.len())?;
-    let each = || places.iter().zip(changes);
+    let cases = cases(changes.len())?;
+    let each = || cases.iter().zip(changes);
     let level = |engines: &Engines, limit_index: u32, now| {
         level(engines.maps(), engines.tables(), limit_index, 1, now)
     };
@@ -42,7 +42,7 @@ fn check(changes: &[Change]) -> Result<()> {
         let before = changes.iter().map(|(before, ..)| before.clone());
         let mut engines = Engines::with(&apart(before), store)?;
         for second in 0..4 {
-            for (_, frame) in &places {
+            for (_, frame) in &cases {
                 assert_eq!(engines.judge(second * SECOND, frame), WithinLimits);
             }
         }
@@ -91,18 +91,18 @@ fn what_was_counted_counts_as_long_as_before() -> Result<()> {
         (Strategy::MovingWindow, 300, 103),
         (Strategy::MovingWindow, 20, 103),
     ];
-    let places = places(changes.len())?;
+    let cases = cases(changes.len())?;
     for store in STORES {
         let before = changes.map(|(strategy, ..)| limit(strategy, 10, 100));
         let mut engines = Engines::with(&apart(before), store)?;
         for second in 0..4 {
-            for (_, frame) in &places {
+            for (_, frame) in &cases {
                 engines.judge(second * SECOND, frame);
             }
         }
         let after = changes.map(|(strategy, seconds, _)| limit(strategy, 10, seconds));
         engines.replace(&apart(after))?;
-        for ((limit_index, _), (strategy, _, ends_after)) in places.iter().zip(changes) {
+        for ((limit_index, _), (strategy, _, ends_after)) in cases.iter().zip(changes) {
             let (maps, tables) = (engines.maps(), engines.tables());
             let level = level(maps, tables, *limit_index, 1, 5 * SECOND)?;
             let ends_in = (ends_after - 5) * SECOND;

@@ -167,7 +167,7 @@ fn tables_of_other_sizes() -> Result<()> {
     Ok(())
 }
 
-/// Buckets with unknown owners are lost; a moving window counts once.
+/// Buckets with unknown keys are lost; a moving window counts once.
 #[test]
 fn debts_of_a_table_are_not_restored_into_the_hash_map() -> Result<()> {
     let debts = capture(&spent(Store::Table, CAPACITY)?, THEN)?;

@@ -1,4 +1,4 @@
-//! Reads the fields of a sieve, each on its own. An invalid field is noted and gets its default.
+//! Reads the fields of a sieve, each on its own. An invalid field is reported and gets its default.
 
 use std::ops::RangeInclusive;
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::policy::PressureOf;
 
-/// Notes unusable references, and sieves that nothing uses.
+/// Reports unusable references, and sieves that nothing uses.
 pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Problems) {
     for (_, limit) in limits.iter() {
         if let (Some(named), Some(position)) = (&limit.ip_rep, limit.fields.ip_rep) {
@@ -38,7 +38,7 @@ pub(in super::super) fn check(ip_rep: &IpRep, limits: &Limits, problems: &mut Pr
                      'pressure' to apply it to all packets",
                     sieve.name
                 );
-                problems.note_at(definition.position, message);
+                problems.report_at(definition.position, message);
             }
             _ => {}
         }
@@ -53,7 +53,7 @@ fn check_use(
 ) {
     let Some(definition) = ip_rep.definition(named) else {
         if !ip_rep.incomplete {
-            problems.note_at(position, unknown(ip_rep, named));
+            problems.report_at(position, unknown(ip_rep, named));
         }
         return;
     };
@@ -71,7 +71,7 @@ fn check_use(
             limit.id_format.name(),
             named,
         );
-        problems.note_at(position, message);
+        problems.report_at(position, message);
     }
 }
 
@@ -98,7 +98,7 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
         None if limits.are_incomplete() => return,
         None => {
             let Some(built_in) = limit::built_in(name) else {
-                problems.note_at(position, unknown_limit(limits, name));
+                problems.report_at(position, unknown_limit(limits, name));
                 return;
             };
             built_in.id_format
@@ -109,18 +109,18 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
          total, or use {{packets-per-second: N}}",
         id_format.name()
     );
-    problems.note_at(position, message);
+    problems.report_at(position, message);
 }
 
-/// Notes a limit that measures pressure without a rate to measure against. A limit that only blocks needs no
-/// rate.
+/// Reports a limit that measures pressure without a rate to measure against. A limit that only blocks needs
+/// no rate.
 fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problems) {
     let rate = if limit.cost == Cost::Handshakes {
         "cost handshakes, of which no packet is one, and no rate"
     } else if limit.ceiling.is_some() {
         "an automatic rate, and no rate that stays"
     } else if limit.fields.fleet.is_some() {
-        "a rate that a fleet has in common, and no rate that stays"
+        "a rate that a fleet shares, and no rate that stays"
     } else if limit.lacks_rate && !limit.needs_overrides {
         "no rate"
     } else {
@@ -131,7 +131,7 @@ fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problem
          'pressure' of {{packets-per-second: N}}",
         limit.name
     );
-    problems.note_at(position, message);
+    problems.report_at(position, message);
 }
 
 fn unknown_limit(limits: &Limits, name: &str) -> String {

@@ -52,7 +52,7 @@ pub(in super::super) fn is_meant(fields: &Fields<'_>) -> bool {
     )
 }
 
-/// Returns whether the count is automatic; notes bounds without an automatic count.
+/// Returns whether the count is automatic; reports bounds without an automatic count.
 pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
     if let Some(node) = fields.get(COUNT)
         && let Value::Text(text) = &node.value
@@ -144,19 +144,19 @@ fn misfit(kind: Kind) -> Option<String> {
     if cost == Some(Cost::Handshakes) {
         let cost = Cost::Handshakes.name();
         return Some(format!(
-            "cost {cost}: a host in distress loses packets before they are handshakes"
+            "cost {cost}: an overloaded host loses packets before they are handshakes"
         ));
     }
     if cost == Some(Cost::NewNames) {
         let cost = Cost::NewNames.name();
         return Some(format!(
-            "cost {cost}: a host in distress loses packets, whatever they ask for"
+            "cost {cost}: an overloaded host loses packets, whatever they ask for"
         ));
     }
     if cost == Some(Cost::Bytes) {
         let cost = Cost::Bytes.name();
         return Some(format!(
-            "cost {cost}: a host in distress loses packets, whatever their length"
+            "cost {cost}: an overloaded host loses packets, whatever their length"
         ));
     }
     if let Some(strategy) = strategy

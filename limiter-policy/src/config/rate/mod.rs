@@ -80,8 +80,8 @@ pub(super) fn read<'n>(
     short(reader, fields, node, context).filter(|_| may_have_burst)
 }
 
-/// Like [`read`], for a limit. Notes equal rates, since one would do. (An override needs as many rates as its
-/// limit, so its rates may be equal.)
+/// Like [`read`], for a limit. Reports equal rates, since one would do. (An override needs as many rates as
+/// its limit, so its rates may be equal.)
 pub(super) fn read_distinct<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
@@ -106,7 +106,7 @@ pub(super) fn read_distinct<'n>(
     Some(rates)
 }
 
-/// Notes a burst for a strategy without one. Returns whether there is no such error.
+/// Reports a burst for a strategy without one. Returns whether there is no such error.
 fn refuse_burst(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
@@ -156,7 +156,7 @@ fn long<'n>(
     let count = tokens(COUNT);
     let period_ns = fields.get(PERIOD).and_then(|node| period(reader, node));
     let wrong = bounds::wrong_parts(context, burst, count, period_ns);
-    note_wrong(reader, fields, &wrong, None);
+    report_wrong(reader, fields, &wrong, None);
     if !wrong.is_empty() {
         return None;
     }
@@ -238,7 +238,7 @@ fn short<'n>(
         let (burst, count, period) = (Some(rate.burst), Some(rate.count), Some(rate.period_ns));
         let wrong = bounds::wrong_parts(context, burst, count, period);
         all_fit &= wrong.is_empty();
-        note_wrong(reader, fields, &wrong, Some((written.text, position)));
+        report_wrong(reader, fields, &wrong, Some((written.text, position)));
         found.push(rate);
     }
     all_fit.then_some(found)
@@ -265,9 +265,9 @@ fn tokens<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, name: &str) -> Op
     reader.positive(node, name)
 }
 
-/// Notes the wrong parts of a rate: at the part's own field if it has one, otherwise at the rate's
+/// Reports the wrong parts of a rate: at the part's own field if it has one, otherwise at the rate's
 /// text.
-fn note_wrong(
+fn report_wrong(
     reader: &mut Reader<'_, '_>,
     fields: &Fields<'_>,
     wrong: &[(&str, String)],

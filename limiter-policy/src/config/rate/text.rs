@@ -251,7 +251,7 @@ impl<'t> Scanner<'t> {
         Err((at, why))
     }
 
-    /// Takes the text at a number's place, up to a letter, a blank or a '/'.
+    /// Takes the text at a number's position, up to a letter, a blank or a '/'.
     fn number(&mut self) -> &'t str {
         self.while_of(|character| {
             !character.is_whitespace() && !character.is_alphabetic() && character != '/'

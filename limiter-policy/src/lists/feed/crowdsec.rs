@@ -48,7 +48,7 @@ impl Decision<'_> {
     }
 }
 
-/// Reads the decisions of a list, of the alerts in a list, or the new ones of a stream. The answer to an
+/// Reads the decisions of a list, of the alerts in a list, or the new ones of a stream. The response to an
 /// unauthorized request is an object, too, and so is other JSON.
 pub(super) fn read(bytes: &[u8], entries: &mut Entries) -> Result<(), ParseError> {
     let mut document = serde_json::Deserializer::from_slice(bytes);

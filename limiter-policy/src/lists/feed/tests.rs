@@ -14,11 +14,11 @@ fn check(text: &str, format: Format, expected: &[&str], bad: &[&str]) {
     assert_eq!(content.format, format);
     let expected: Vec<IpNet> = expected.iter().map(|text| text.parse().unwrap()).collect();
     assert_eq!(content.prefixes, IpNet::aggregate(&expected));
-    let told = content.first_bad.iter();
-    let told: Vec<String> = told
+    let reported = content.first_bad.iter();
+    let reported: Vec<String> = reported
         .map(|bad| format!("{}: {}", bad.line, bad.message))
         .collect();
-    assert_eq!(told, bad);
+    assert_eq!(reported, bad);
     assert_eq!(content.bad, bad.len() as u64);
     assert_eq!(parse(text.as_bytes(), format), Ok(content));
 }
@@ -362,11 +362,14 @@ fn no_error_shows_anything_of_the_file() {
             Format::CrowdSec,
             Format::Ipset,
         ] {
-            let told = match parse(text.as_bytes(), format) {
+            let reported = match parse(text.as_bytes(), format) {
                 Ok(content) => format!("{:?}", content.first_bad),
                 Err(error) => error.to_string(),
             };
-            assert!(!told.contains("5ec"), "{format:?} of {text}: {told}");
+            assert!(
+                !reported.contains("5ec"),
+                "{format:?} of {text}: {reported}"
+            );
         }
     }
 }
@@ -428,8 +431,8 @@ fn a_feed_of_too_many_prefixes_is_refused() {
     let refused = |text: &str, format| {
         assert_eq!(read(text, format), Err(ParseError::TooManyPrefixes));
     };
-    let told = "it has more than 1 048 576 prefixes, the maximum for a feed";
-    assert_eq!(ParseError::TooManyPrefixes.to_string(), told);
+    let reported = "it has more than 1 048 576 prefixes, the maximum for a feed";
+    assert_eq!(ParseError::TooManyPrefixes.to_string(), reported);
     let mut ranges = String::new();
     for number in 0..20 {
         writeln!(

@@ -71,14 +71,14 @@ impl Scene {
     fn check(&mut self, text: &str, refused: Option<&str>) {
         let before = self.feeds[0].prefixes.clone();
         self.write(0, text);
-        let told = self.renew(&[]).remove(0);
-        match (told, refused) {
+        let reported = self.renew(&[]).remove(0);
+        match (reported, refused) {
             (None, None) => {}
-            (Some(told), Some(refused)) => {
-                assert!(told.starts_with(refused), "{told}");
+            (Some(reported), Some(refused)) => {
+                assert!(reported.starts_with(refused), "{reported}");
                 assert_eq!(self.feeds[0].prefixes, before);
             }
-            (told, refused) => panic!("{told:?} in place of {refused:?}"),
+            (reported, refused) => panic!("{reported:?} in place of {refused:?}"),
         }
     }
 
@@ -149,8 +149,11 @@ fn what_is_refused_leaves_what_was_there() {
     assert_eq!(list.prefixes, ["192.0.2.0/23".parse::<IpNet>().unwrap()]);
 
     fs::remove_file(&scene.source.files[0]).expect("the file");
-    let told = scene.renew(&[]).remove(0).expect("a reason");
-    assert!(told.starts_with("cannot be read: No such file"), "{told}");
+    let reported = scene.renew(&[]).remove(0).expect("a reason");
+    assert!(
+        reported.starts_with("cannot be read: No such file"),
+        "{reported}"
+    );
     scene.feeds.clear();
     let error = scene.read(&[]).remove(0).expect_err("nothing is there");
     assert!(error.to_string().starts_with("the file '"), "{error}");
@@ -250,32 +253,32 @@ fn feeds_of_a_list_are_added_up() {
     assert_eq!(scene.refusals(), [together; 3]);
 }
 
-const HELD: &str = "is held back: it would grow from";
+const DEFERRED: &str = "is held back: it would grow from";
 
 #[test]
 fn a_feed_that_grows_too_fast_is_held_back() {
     let mut scene = Scene::new(&["10.0.0.0/12\n"]);
     scene.renew(&[]);
     scene.check("10.0.0.0/11\n", None);
-    scene.check("10.0.0.0/11\n192.0.2.1\n", Some(HELD));
+    scene.check("10.0.0.0/11\n192.0.2.1\n", Some(DEFERRED));
     // Still refused on the same day.
     scene.pass(23);
-    scene.check("11.0.0.0/12\n10.0.0.0/11\n", Some(HELD));
+    scene.check("11.0.0.0/12\n10.0.0.0/11\n", Some(DEFERRED));
     // Replacing everything is not growth.
     scene.check("172.0.0.0/11\n", None);
     scene.pass(1);
     scene.check("10.0.0.0/10\n", None);
-    scene.check("10.0.0.0/9\n", Some(HELD));
+    scene.check("10.0.0.0/9\n", Some(DEFERRED));
     // A shrunk feed may grow back within the day. After that, growth is measured from its new size.
     scene.check("# nobody\n", None);
     scene.check("10.0.0.0/10\n", None);
     scene.check("# nobody\n", None);
     scene.pass(24);
-    scene.check("10.0.0.0/10\n", Some(HELD));
+    scene.check("10.0.0.0/10\n", Some(DEFERRED));
     // Small feeds may grow.
     scene.check("10.0.0.0/16\n2001:db8::/32\n", None);
-    scene.check("10.0.0.0/15\n", Some(HELD));
-    scene.check("10.0.0.0/16\n2001:db8::/31\n", Some(HELD));
+    scene.check("10.0.0.0/15\n", Some(DEFERRED));
+    scene.check("10.0.0.0/16\n2001:db8::/31\n", Some(DEFERRED));
     // A clock that was set back starts a new day.
     scene.pass(-240);
     scene.check("10.0.0.0/15\n2001:db8::/31", None);
@@ -309,12 +312,12 @@ fn a_feed_that_shrinks_too_fast_is_held_back() {
     };
     let mut scene = Scene::new(&[&lines(1000)]);
     scene.renew(&[]);
-    let held = "is held back: it would shrink from 1 000 to 699 prefixes, by more than 30%; if this \
+    let deferred = "is held back: it would shrink from 1 000 to 699 prefixes, by more than 30%; if this \
                 is right, accept it with `limiter lists accept bad --digest ";
-    scene.check(&lines(699), Some(held));
+    scene.check(&lines(699), Some(deferred));
     // Waiting does not accept it.
     scene.pass(240);
-    scene.check(&lines(699), Some(held));
+    scene.check(&lines(699), Some(deferred));
     scene.check(
         "# nobody\n",
         Some("is held back: it would shrink from 1 000 to 0"),
@@ -324,7 +327,7 @@ fn a_feed_that_shrinks_too_fast_is_held_back() {
     scene.check(&lines(490), None);
     scene.write(0, &lines(10));
     scene.renew(&[]);
-    let digest = scene.feeds[0].report.held.clone().expect("a digest");
+    let digest = scene.feeds[0].report.deferred.clone().expect("a digest");
     assert_eq!(scene.renew(&[digest]), [None]);
     scene.check(&lines(1000), None);
     scene.source.bounds.loss = "100%".parse().unwrap();
@@ -344,22 +347,22 @@ fn a_feed_that_shrinks_too_fast_is_held_back() {
 fn only_content_that_was_looked_at_is_accepted() {
     let mut scene = Scene::new(&["10.0.0.0/12\n"]);
     scene.renew(&[]);
-    scene.check("10.0.0.0/8\n", Some(HELD));
-    let held = scene.feeds[0].report.held.clone().expect("a digest");
+    scene.check("10.0.0.0/8\n", Some(DEFERRED));
+    let deferred = scene.feeds[0].report.deferred.clone().expect("a digest");
     // As `sha256sum` prints it.
     assert_eq!(
-        held,
+        deferred,
         "9b4e456139331a2ec582ecfbc9ccf436bd32b34742440d649f0f086b0ea84df0"
     );
     // The content has changed since.
     scene.write(0, "11.0.0.0/8\n");
-    let told = scene.renew(std::slice::from_ref(&held)).remove(0);
-    assert!(told.is_some_and(|told| told.starts_with(HELD)));
-    let other = scene.feeds[0].report.held.clone().expect("a digest");
-    assert_ne!(other, held);
+    let reported = scene.renew(std::slice::from_ref(&deferred)).remove(0);
+    assert!(reported.is_some_and(|reported| reported.starts_with(DEFERRED)));
+    let other = scene.feeds[0].report.deferred.clone().expect("a digest");
+    assert_ne!(other, deferred);
     scene.write(0, "10.0.0.0/8\n");
-    assert_eq!(scene.renew(&[held]), [None]);
-    assert_eq!(scene.feeds[0].report.held, None);
+    assert_eq!(scene.renew(&[deferred]), [None]);
+    assert_eq!(scene.feeds[0].report.deferred, None);
     assert_eq!(
         scene.feeds[0].prefixes,
         ["10.0.0.0/8".parse::<IpNet>().unwrap()]
@@ -369,8 +372,8 @@ fn only_content_that_was_looked_at_is_accepted() {
     scene.write(0, "0.0.0.0/2\n");
     scene.renew(&[]);
     let accepted = ["b3834596741c66f246d9f2ad8a7524af7bb7b9071166894e0d2965657a244580".to_owned()];
-    let told = scene.renew(&accepted).remove(0);
-    assert!(told.is_some_and(|told| told.starts_with("is refused: it covers 25%")));
+    let reported = scene.renew(&accepted).remove(0);
+    assert!(reported.is_some_and(|reported| reported.starts_with("is refused: it covers 25%")));
 }
 
 /// Only root can make links for other users.

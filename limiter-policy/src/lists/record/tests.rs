@@ -17,7 +17,7 @@ fn report(path: &str, hours: Option<i64>, kept_old: bool) -> FeedReport {
             covers: Coverage::default(),
             since: Timestamp::UNIX_EPOCH,
         },
-        held: None,
+        deferred: None,
         kept_old: kept_old.then(|| "is refused".to_owned()),
     }
 }

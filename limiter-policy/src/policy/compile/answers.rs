@@ -43,20 +43,20 @@ impl AnswerLimits {
             return Ok(Self::default());
         };
         let ids = ids(policy);
-        let owners = owners().into_iter().cycle();
-        let entries = ids.iter().zip(owners.clone());
-        let entries = entries.map(|(id, owner)| LimitEntry::new(*id, owner, Cost::Packets));
+        let id_formats = id_formats().into_iter().cycle();
+        let entries = ids.iter().zip(id_formats.clone());
+        let entries = entries.map(|(id, id_format)| LimitEntry::new(*id, id_format, Cost::Packets));
         let per_prefix = rates.of_answers(answers.per_prefix)?;
         let total = rates.of_answers(answers.total)?;
         let parameters = [per_prefix, per_prefix, total].into_iter().cycle();
         let first = index(policy.limits.len());
-        let numbered = (first..).zip(ids.iter().zip(owners));
+        let numbered = (first..).zip(ids.iter().zip(id_formats));
         let sets = |of: [LimitId; 3]| {
             let numbered = numbered.clone().filter(move |(_, (id, _))| of.contains(id));
             [Family::V4, Family::V6].map(|family| {
                 let of_family = numbered
                     .clone()
-                    .filter(|(_, (_, owner))| owner.is_for(family));
+                    .filter(|(_, (_, id_format))| id_format.is_for(family));
                 of_family.fold(0, |set, (limit_index, _)| set | bit(limit_index))
             })
         };
@@ -111,8 +111,8 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
         ..Match::default()
     };
     let rates = [answers.per_prefix, answers.per_prefix, answers.total];
-    let owners_with_rates = owners().into_iter().zip(rates).cycle();
-    let of_answers = ids(policy).into_iter().zip(owners_with_rates);
+    let id_formats_with_rates = id_formats().into_iter().zip(rates).cycle();
+    let of_answers = ids(policy).into_iter().zip(id_formats_with_rates);
     limits.extend(of_answers.map(|(id, (id_format, rate))| {
         // Limits of answers count no packet, and must not widen the set of fields that the datapath reads.
         let (matching, mode) = if COOKIE_LIMITS.contains(&id) {
@@ -135,8 +135,8 @@ pub(super) fn with_limits_of_answers(policy: &Policy) -> Vec<Limit> {
     limits
 }
 
-/// Returns the owners of their buckets, in the order of [`ANSWER_LIMITS`].
-const fn owners() -> [IdFormat; ANSWER_LIMITS.len()] {
+/// Returns the formats of their ids, in the order of [`ANSWER_LIMITS`].
+const fn id_formats() -> [IdFormat; ANSWER_LIMITS.len()] {
     [
         IdFormat::Ipv4RangeCidr {
             prefix_length: IPV4_RANGE,

@@ -2,21 +2,21 @@
 
 use limiter_common::{
     connection::{MOST_LIMITS, queue::QueueSettings},
-    policy::Shape,
+    policy::Features,
 };
 
 use super::limit_sets::set_of;
 use crate::policy::{Limit, Mode};
 
-/// Returns the part of the shape about connections.
-pub(super) fn shape(limits: &[Limit]) -> Shape {
-    Shape {
+/// Returns the features about connections.
+pub(super) fn features(limits: &[Limit]) -> Features {
+    Features {
         connections: set_of(limits, Limit::counts_connections),
         queueing: set_of(limits, |limit| settings(limit) != QueueSettings::NONE),
         queues: of_each(limits),
         earlier_of_group: earlier_of_group(limits),
         handshakes: set_of(limits, Limit::counts_handshakes),
-        ..Shape::EMPTY
+        ..Features::EMPTY
     }
 }
 

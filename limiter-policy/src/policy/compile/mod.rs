@@ -6,8 +6,8 @@ mod classes;
 mod connections;
 mod coverage;
 mod error;
-mod in_common;
 mod index;
+mod key_shares;
 mod limit_sets;
 mod list_effect;
 mod masks;
@@ -15,9 +15,9 @@ mod names;
 mod number;
 mod otherwise;
 mod overrides_by_name;
-mod owner_shares;
 mod rates;
 mod server_names;
+mod shared_limits;
 mod sieves;
 mod sources;
 mod standing;
@@ -41,17 +41,17 @@ use self::{
 };
 pub use self::{
     error::CompileError,
+    key_shares::{KeyShares, MOST_KEYS},
     names::{NameTable, zones_by_number},
-    owner_shares::{MOST_OWNERS, OwnerShares},
     server_names::{ServerNames, server_names_by_number},
 };
 use super::{DnsName, Limit, Policy, Units};
 use limiter_common::{
+    key::BucketKey,
     limit::{LimitId, MAX_LIMITS},
     name_hash::NameKeys,
-    owner::BucketKey,
     policy::NameSlot,
-    policy::{Child, Class, Dimension, LimitEntry, Node, Shape, Stretch, Tables},
+    policy::{Child, Class, Dimension, Features, LimitEntry, Node, Stretch, Tables},
     reason::Action,
     sieve::{Sieve, SieveUse},
     standing::{Reserves, Settings},
@@ -67,7 +67,7 @@ use limiter_common::{
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
     /// The tables' sizes and starts.
-    pub shape: Shape,
+    pub features: Features,
     /// The limits, by limit index: the policy's, then the limits of answers.
     pub limits: Vec<LimitEntry>,
     /// The nodes that divide values until each part has a single value of the policy.
@@ -86,8 +86,8 @@ pub struct CompiledPolicy {
     /// The automatic rates in force, if the core runs natively. In the kernel, the daemon writes them to a
     /// map.
     pub current_rates: BTreeMap<LimitId, CurrentRate>,
-    /// The shares in force of shared limits, and the owners that want more, if the core runs natively.
-    pub owner_shares: OwnerShares,
+    /// The shares in force of shared limits, and the keys that want more, if the core runs natively.
+    pub key_shares: KeyShares,
     /// The sets of limits by protocol and kind of packet, then the sets for ranges.
     pub masks: Vec<u64>,
     /// The policy's names, to look up the names in questions.
@@ -153,10 +153,10 @@ impl CompiledPolicy {
         let server_names = ServerNames::new(policy);
         let name_keys = NameKeys::new(&HashKey::default());
         let name_slots = names.slots(&name_keys);
-        let other = connections::shape(&policy.limits);
-        let other = names.shape(&policy.limits, name_slots.len(), &other);
-        let other = names::with_known(policy, &other);
-        let other = server_names.shape(policy.until_known, &other);
+        let other = connections::features(&policy.limits);
+        let other = names.features(&policy.limits, name_slots.len(), &other);
+        let other = names::with_cached_names(policy, &other);
+        let other = server_names.features(policy.until_known, &other);
         let (units, numbers) = known.intern(&rates.units)?;
         for parameters in &mut parameters {
             // A limit without a default has no unit.
@@ -167,7 +167,7 @@ impl CompiledPolicy {
             }
         }
         Ok(Self {
-            shape: Shape {
+            features: Features {
                 limit_count: index(limit_count),
                 malformed_pass: u32::from(policy.malformed == Action::Pass),
                 matches_protocols: u32::from(masks::matches_protocols(&counting)),
@@ -184,9 +184,9 @@ impl CompiledPolicy {
                 later_fragments: limit_sets.later_fragments,
                 of_any_protocol: limit_sets.of_any_protocol,
                 reserving: standing::reserving(&policy.limits),
-                reserving_places: standing::reserving_places(&policy.limits),
+                reserving_connections: standing::reserving_connections(&policy.limits),
                 automatic: automatic::limits(&policy.limits),
-                in_common: in_common::limits(&policy.limits),
+                shared: shared_limits::limits(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
                 otherwise: otherwise::kinds(&policy.limits),
@@ -209,7 +209,7 @@ impl CompiledPolicy {
             rates: parameters,
             reserves,
             current_rates: BTreeMap::new(),
-            owner_shares: OwnerShares::default(),
+            key_shares: KeyShares::default(),
             masks: sets.into_table(),
             zones: zones_by_number(policy),
             server_names: Arc::new(server_names),
@@ -223,14 +223,14 @@ impl CompiledPolicy {
         })
     }
 
-    /// Returns the same policy with the kernel's secrets, so that natively it finds the same places and
+    /// Returns the same policy with the kernel's secrets, so that natively it finds the same count ids and
     /// names.
     #[must_use]
     pub fn keyed(mut self, hash_key: HashKey, name_keys: NameKeys) -> Self {
         self.name_keys = Arc::new(name_keys);
         self.name_slots = self.names.slots(&self.name_keys);
-        self.shape.name_slots = index(self.name_slots.len());
-        self.shape.hash_key = hash_key;
+        self.features.name_slots = index(self.name_slots.len());
+        self.features.hash_key = hash_key;
         self
     }
 
@@ -262,7 +262,7 @@ fn entries_and_defaults(
     let limits = policy.limits.iter();
     let entries = limits.map(|limit| {
         let first = limit.counted_as(&policy.limits);
-        let entry = in_common::with_floor(automatic::entry(limit), limit);
+        let entry = shared_limits::with_minimum_share(automatic::entry(limit), limit);
         answers::with_answers(entry, limit).counted_as(first)
     });
     let defaults = policy.limits.iter().map(|limit| match limit.default {
@@ -312,8 +312,8 @@ fn has_windows(policy: &Policy) -> bool {
 }
 
 impl Tables for CompiledPolicy {
-    fn shape(&self) -> &Shape {
-        &self.shape
+    fn features(&self) -> &Features {
+        &self.features
     }
 
     fn limit(&self, limit_index: u32) -> Option<&LimitEntry> {
@@ -349,16 +349,16 @@ impl Tables for CompiledPolicy {
     }
 
     fn share(&self, limit: LimitId) -> ShareWord {
-        self.owner_shares.of_limit(limit)
+        self.key_shares.of_limit(limit)
     }
 
-    fn owner_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
-        let share = self.owner_shares.want(bucket, wanted)?;
+    fn key_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {
+        let share = self.key_shares.want(bucket, wanted)?;
         Some(share.in_force(now_ns))
     }
 
-    fn note_wanting(&self, bucket: &BucketKey) {
-        self.owner_shares.note_wanting(bucket);
+    fn record_demand(&self, bucket: &BucketKey) {
+        self.key_shares.record_demand(bucket);
     }
 
     fn mask(&self, index: u32) -> Option<&u64> {

@@ -6,8 +6,8 @@ use limiter_common::{
     dns::{DOMAIN_LABELS, MOST_PROBES, question_number},
     limit::{Cost, NameKind, NamedBy},
     name_hash::{NameKeys, hash_of_name, zone_number},
+    policy::Features,
     policy::NameSlot,
-    policy::Shape,
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     index::IndexTables,
     limit_sets::set_of,
     number::index,
-    overrides_by_name::{NamedOwner, OverridesByName},
+    overrides_by_name::{NamedKey, OverridesByName},
 };
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};
 
@@ -92,22 +92,22 @@ impl NameTable {
         let next_labels = next_labels(&names);
         let everything = set_of(limits, |limit| limit.matching.dns.names.is_empty());
         for (name, said) in &mut names {
-            said.note_limits(name, limits);
+            said.record_limits(name, limits);
         }
-        let owners_of = |name: &DnsName, question: Option<&OverriddenName>| {
+        let keys_of = |name: &DnsName, question: Option<&OverriddenName>| {
             if limits.iter().all(|limit| limit.overrides.is_empty()) {
                 // There may be many names.
                 return Vec::new();
             }
             // Below a public suffix there are longer names, or none of this policy.
-            let owners = [
+            let keys = [
                 policy
                     .zone_of(name)
                     .map(|zone| (NamedBy::Zone, zone.into())),
                 (domain_labels.registered(name)).map(|domain| (NamedBy::Domain, domain.into())),
                 question.map(|question| (NamedBy::Question, question.clone())),
             ];
-            owners.into_iter().flatten().collect::<Vec<NamedOwner>>()
+            keys.into_iter().flatten().collect::<Vec<NamedKey>>()
         };
         let mut slots = Vec::with_capacity(names.len());
         for (name, said) in &names {
@@ -130,7 +130,7 @@ impl NameTable {
                 below: classes.sets().index_of(below),
                 domain_labels: u16::try_from(domain_labels.of(name)).unwrap_or(u16::MAX),
                 next_labels: next_labels.get(*name).copied().unwrap_or(0),
-                overrides: overridden.of(owners_of(name, None), classes, indexed),
+                overrides: overridden.of(keys_of(name, None), classes, indexed),
                 hash: 0,
             };
             slots.push((HashSource::Name(name.wire()), slot));
@@ -142,14 +142,14 @@ impl NameTable {
             .filter_map(|one| Some((one, one.question?)));
         let questions = questions.map(|(one, question)| {
             let hashed = HashSource::Question(one.name.wire(), question);
-            (hashed, owners_of(&one.name, Some(one)))
+            (hashed, keys_of(&one.name, Some(one)))
         });
         let server_names = server_names.iter().map(|one| {
-            let owner = (NamedBy::ServerName, one.clone());
-            (HashSource::ServerName(one.name.wire()), vec![owner])
+            let key = (NamedBy::ServerName, one.clone());
+            (HashSource::ServerName(one.name.wire()), vec![key])
         });
-        for (hashed, owners) in questions.chain(server_names) {
-            let overrides = overridden.of(owners, classes, indexed);
+        for (hashed, keys) in questions.chain(server_names) {
+            let overrides = overridden.of(keys, classes, indexed);
             let slot = NameSlot {
                 overrides,
                 ..NameSlot::default()
@@ -193,8 +193,13 @@ impl NameTable {
         Some(slots)
     }
 
-    /// Returns the shape with the fields about these names; the rest is copied from `other`.
-    pub(super) fn shape(&self, limits: &[Limit], slot_count: usize, other: &Shape) -> Shape {
+    /// Returns the features with the fields about these names; the rest is copied from `other`.
+    pub(super) fn features(
+        &self,
+        limits: &[Limit],
+        slot_count: usize,
+        other: &Features,
+    ) -> Features {
         let counts = self.names.iter().filter_map(|(hashed, _)| match hashed {
             HashSource::Name(wire) => Some(label_count(wire)),
             HashSource::Question(..) | HashSource::ServerName(_) => None,
@@ -223,7 +228,7 @@ impl NameTable {
         } else {
             most_labels
         };
-        Shape {
+        Features {
             name_slots: index(slot_count),
             fewest_labels,
             first_labels,
@@ -241,14 +246,14 @@ impl NameTable {
     }
 }
 
-/// Returns the shape with the table of known names, if a limit needs it.
-pub(super) fn with_known(policy: &Policy, other: &Shape) -> Shape {
+/// Returns the features with the table of known names, if a limit needs it.
+pub(super) fn with_cached_names(policy: &Policy, other: &Features) -> Features {
     if other.by_new_name == 0 {
         return *other;
     }
-    Shape {
-        name_lines: policy.known_names.lines().into(),
-        names_known_for_ns: policy.known_names.known_for_ns,
+    Features {
+        name_lines: policy.cached_names.lines().into(),
+        names_cached_for_ns: policy.cached_names.cached_for_ns,
         ..*other
     }
 }
@@ -280,8 +285,8 @@ struct NameSettings {
 }
 
 impl NameSettings {
-    /// Notes the limits that count questions for the name, and for the names below it.
-    fn note_limits(&mut self, name: &DnsName, limits: &[Limit]) {
+    /// Records the limits that count questions for the name, and for the names below it.
+    fn record_limits(&mut self, name: &DnsName, limits: &[Limit]) {
         let with = |below| {
             let name = name.clone();
             let pattern = NamePattern { name, below };

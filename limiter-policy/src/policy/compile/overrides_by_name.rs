@@ -13,22 +13,22 @@ use super::{
 };
 use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
 
-pub(super) type NamedOwner = (NamedBy, OverriddenName);
+pub(super) type NamedKey = (NamedBy, OverriddenName);
 
 /// The overrides by name.
 pub(super) struct OverridesByName<'p> {
     policy: &'p Policy,
-    by_owner: HashMap<NamedOwner, OwnerOverrides>,
+    by_key: HashMap<NamedKey, KeyOverrides>,
     /// The prefixes of subscribers, if any of these overrides needs them; outer prefixes before inner ones.
     subscribers: Vec<(Block, SubscriberNumber)>,
-    /// The index of the compiled ranges, by owners.
-    known: HashMap<Vec<NamedOwner>, u32>,
+    /// The index of the compiled ranges, by keys.
+    known: HashMap<Vec<NamedKey>, u32>,
     /// The number of ranges compiled so far.
     pub(super) ranges: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct OwnerOverrides {
+struct KeyOverrides {
     /// Overrides for all sources, by limit index.
     alone: Vec<(u32, Parameters)>,
     /// Overrides for some sources, with the limit index.
@@ -37,7 +37,7 @@ struct OwnerOverrides {
 
 impl<'p> OverridesByName<'p> {
     pub(super) fn new(policy: &'p Policy, rates: &mut Rates) -> Result<Self, CompileError> {
-        let mut by_owner: HashMap<NamedOwner, OwnerOverrides> = HashMap::new();
+        let mut by_key: HashMap<NamedKey, KeyOverrides> = HashMap::new();
         let mut are_for_subscribers = false;
         let limits = (0..).zip(&policy.limits);
         for (limit_index, limit) in limits.filter(|(_, limit)| limit.mode != Mode::Off) {
@@ -46,7 +46,7 @@ impl<'p> OverridesByName<'p> {
                     continue;
                 };
                 let parameters = rates.parameters(limit, other.rate)?;
-                let said = by_owner.entry((named_by, name.clone())).or_default();
+                let said = by_key.entry((named_by, name.clone())).or_default();
                 match other.id.source() {
                     None => said.alone.push((limit_index, parameters)),
                     Some(source) => {
@@ -66,43 +66,41 @@ impl<'p> OverridesByName<'p> {
         }
         Ok(Self {
             policy,
-            by_owner,
+            by_key,
             subscribers,
             known: HashMap::new(),
             ranges: 0,
         })
     }
 
-    /// Returns the names of owners of one kind, sorted.
+    /// Returns the names of keys of one kind, sorted.
     pub(super) fn names(&self, named_by: NamedBy) -> Vec<OverriddenName> {
-        let owners = self.by_owner.keys();
-        let of_kind = owners.filter(|(of, _)| *of == named_by);
+        let keys = self.by_key.keys();
+        let of_kind = keys.filter(|(of, _)| *of == named_by);
         let mut names: Vec<_> = of_kind.map(|(_, name)| name.clone()).collect();
         names.sort_unstable();
         names
     }
 
-    /// Returns the place of the overrides for packets charged to these owners (each of another kind), in the
-    /// form of [`NameSlot::overrides`](limiter_common::policy::NameSlot::overrides).
+    /// Returns the position of the overrides for packets charged to these keys (each of another kind), in
+    /// the form of [`NameSlot::overrides`](limiter_common::policy::NameSlot::overrides).
     pub(super) fn of(
         &mut self,
-        owners: impl IntoIterator<Item = NamedOwner>,
+        keys: impl IntoIterator<Item = NamedKey>,
         classes: &mut Classes,
         indexed: &mut IndexTables,
     ) -> u32 {
-        let owners = owners.into_iter();
-        let owners: Vec<NamedOwner> = owners
-            .filter(|owner| self.by_owner.contains_key(owner))
-            .collect();
-        if owners.is_empty() {
+        let keys = keys.into_iter();
+        let keys: Vec<NamedKey> = keys.filter(|key| self.by_key.contains_key(key)).collect();
+        if keys.is_empty() {
             return 0;
         }
-        if let Some(found) = self.known.get(&owners) {
+        if let Some(found) = self.known.get(&keys) {
             return *found;
         }
         let mut alone = Settings::default();
         let mut of_sources = Vec::new();
-        for said in owners.iter().filter_map(|owner| self.by_owner.get(owner)) {
+        for said in keys.iter().filter_map(|key| self.by_key.get(key)) {
             for (limit_index, parameters) in &said.alone {
                 alone.set(*limit_index, *parameters);
             }
@@ -110,7 +108,7 @@ impl<'p> OverridesByName<'p> {
         }
         let starts = self.starts(&alone, of_sources, classes, indexed);
         let found = indexed.add_pair(starts) + 1;
-        self.known.insert(owners, found);
+        self.known.insert(keys, found);
         found
     }
 

@@ -7,7 +7,7 @@ use limiter_common::{
     limit::NamedBy,
     name_hash::{unkeyed_hash, zone_number},
     packet::{NameMatch, PROTOCOL_TCP, PROTOCOL_UDP},
-    policy::Shape,
+    policy::Features,
     table::HashKey,
 };
 
@@ -24,7 +24,7 @@ pub struct ServerNames {
     of_tcp: u64,
     of_quic: u64,
     /// Limits with one bucket for each name of the section `server-names`.
-    by_owner: u64,
+    by_key: u64,
     /// Limits that count any name.
     of_any: u64,
     /// Each limit with `otherwise`, and the other limits of its kind.
@@ -41,7 +41,7 @@ pub struct ServerNames {
 #[derive(Clone, Copy, Debug, Default)]
 struct NameSettings {
     /// Whether it is in the section `server-names`.
-    is_owner: bool,
+    is_key: bool,
     /// The limits on this very name.
     of_name: u64,
     /// The limits on the names below it.
@@ -58,10 +58,10 @@ impl ServerNames {
             return Self::default();
         }
         let mut names: HashMap<DnsName, NameSettings> = HashMap::new();
-        let by_owner = set_of(limits, is_of_server_names);
-        if by_owner != 0 {
+        let by_key = set_of(limits, is_of_server_names);
+        if by_key != 0 {
             for name in &policy.server_names {
-                names.entry(name.clone()).or_default().is_owner = true;
+                names.entry(name.clone()).or_default().is_key = true;
             }
         }
         for (limit_index, limit) in (0_u32..).zip(limits) {
@@ -83,7 +83,7 @@ impl ServerNames {
                 & set_of(limits, |limit| {
                     !limit.counts_connections() && limit.protocols().contains(&PROTOCOL_UDP)
                 }),
-            by_owner,
+            by_key,
             of_any: all & set_of(limits, |limit| limit.matching.server_names.is_empty()),
             otherwise: otherwise(limits),
             connections: all & set_of(limits, Limit::counts_connections),
@@ -113,27 +113,27 @@ impl ServerNames {
     /// Returns the limits that count a name in any protocol, and the number of the longest name in the
     /// section `server-names` that is the name or an ancestor.
     #[must_use]
-    pub fn asked(&self, name: &DnsName) -> NameMatch {
-        self.asked_among(self.all, Some(name))
+    pub fn match_name(&self, name: &DnsName) -> NameMatch {
+        self.match_among(self.all, Some(name))
     }
 
     /// Returns the settings for the name of a TCP connection. `None`: the connection has no name, so only
     /// `'*'` counts it.
     #[must_use]
-    pub fn asked_by_tcp(&self, name: Option<&DnsName>) -> NameMatch {
-        self.asked_among(self.of_tcp, name)
+    pub fn match_tcp_name(&self, name: Option<&DnsName>) -> NameMatch {
+        self.match_among(self.of_tcp, name)
     }
 
     /// Returns the settings for the name of a QUIC flow.
     #[must_use]
-    pub fn asked_by_quic(&self, name: Option<&DnsName>) -> NameMatch {
-        self.asked_among(self.of_quic, name)
+    pub fn match_quic_name(&self, name: Option<&DnsName>) -> NameMatch {
+        self.match_among(self.of_quic, name)
     }
 
     /// Returns the settings for a name, restricted to the limits in `these`.
-    fn asked_among(&self, these: u64, name: Option<&DnsName>) -> NameMatch {
+    fn match_among(&self, these: u64, name: Option<&DnsName>) -> NameMatch {
         let mut limits = name.map_or(0, |_| self.of_any);
-        let mut owner = None;
+        let mut key = None;
         // All names are below the root.
         let root = DnsName::default();
         let with_ancestors = name.into_iter().cloned();
@@ -148,12 +148,12 @@ impl ServerNames {
             } else {
                 said.below
             };
-            if said.is_owner && owner.is_none() {
-                owner = Some(one);
+            if said.is_key && key.is_none() {
+                key = Some(one);
             }
         }
-        if owner.is_none() {
-            limits &= !self.by_owner;
+        if key.is_none() {
+            limits &= !self.by_key;
         }
         limits &= these;
         for [these, others] in &self.otherwise {
@@ -163,15 +163,15 @@ impl ServerNames {
         }
         NameMatch {
             limits,
-            zone: owner.map_or(0, |owner| zone_number(&owner.wire())),
+            zone: key.map_or(0, |key| zone_number(&key.wire())),
             ..NameMatch::NOTHING
         }
     }
 
-    /// Returns the shape with the fields about server names; the rest is copied from `other`. `until_known`
-    /// decides on data that arrives before the name.
-    pub(super) fn shape(&self, until_known: UntilKnown, other: &Shape) -> Shape {
-        Shape {
+    /// Returns the features with the fields about server names; the rest is copied from `other`.
+    /// `until_known` decides on data that arrives before the name.
+    pub(super) fn features(&self, until_known: UntilKnown, other: &Features) -> Features {
+        Features {
             by_server_name: self.all,
             server_names: self.number(),
             holding: match until_known {
@@ -195,14 +195,14 @@ impl ServerNames {
         let Self {
             of_tcp, of_quic, ..
         } = *self;
-        let mut limits = key.words_hash(&[of_tcp, of_quic, self.by_owner, self.of_any]);
+        let mut limits = key.words_hash(&[of_tcp, of_quic, self.by_key, self.of_any]);
         for [these, others] in &self.otherwise {
             limits = key.words_hash(&[limits, *these, *others]);
         }
         let number = names.into_iter().fold(limits, |number, (name, said)| {
             let name = unkeyed_hash(&name.wire());
-            let is_owner = said.is_owner.into();
-            key.words_hash(&[number, name, is_owner, said.of_name, said.below])
+            let is_key = said.is_key.into();
+            key.words_hash(&[number, name, is_key, said.of_name, said.below])
         });
         number.max(1)
     }
@@ -259,7 +259,7 @@ mod tests {
              D: {id: total, cost: packets, rate: 9k/s}\n",
         );
         let number = |name: &str| zone_number(&name.parse::<DnsName>().unwrap().wire());
-        for (name, limits, owner) in [
+        for (name, limits, key) in [
             ("a.example", 0b011, number("example")),
             ("x.a.example", 0b001, number("example")),
             ("b.example", 0b001, number("b.example")),
@@ -267,8 +267,8 @@ mod tests {
             ("xb.example", 0b001, number("example")),
             ("other", 0, 0),
         ] {
-            let asked = names.asked(&name.parse().unwrap());
-            assert_eq!((asked.limits, asked.zone), (limits, owner), "{name}");
+            let asked = names.match_name(&name.parse().unwrap());
+            assert_eq!((asked.limits, asked.zone), (limits, key), "{name}");
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
         ] {
             let parsed = name.map(|name| name.parse().unwrap());
             assert_eq!(
-                names.asked_by_tcp(parsed.as_ref()).limits,
+                names.match_tcp_name(parsed.as_ref()).limits,
                 limits,
                 "{name:?}"
             );
@@ -314,8 +314,8 @@ mod tests {
         ] {
             let name = name.parse().unwrap();
             let found = [
-                names.asked_by_tcp(Some(&name)),
-                names.asked_by_quic(Some(&name)),
+                names.match_tcp_name(Some(&name)),
+                names.match_quic_name(Some(&name)),
             ];
             assert_eq!(found.map(|asked| asked.limits), [by_tcp, by_quic], "{name}");
         }

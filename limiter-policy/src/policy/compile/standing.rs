@@ -11,11 +11,11 @@ use crate::policy::Limit;
 
 /// Returns the limits that reserve a part of their buckets.
 pub(super) fn reserving(limits: &[Limit]) -> u64 {
-    set_of(limits, Limit::reserves) & !reserving_places(limits)
+    set_of(limits, Limit::reserves) & !reserving_connections(limits)
 }
 
 /// Returns the limits on connections that reserve some of them.
-pub(super) fn reserving_places(limits: &[Limit]) -> u64 {
+pub(super) fn reserving_connections(limits: &[Limit]) -> u64 {
     set_of(limits, |limit| {
         limit.reserves() && limit.cost == Cost::Connections
     })

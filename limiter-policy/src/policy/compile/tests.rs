@@ -112,7 +112,7 @@ proptest! {
 
 /// Returns the limits in the tables for a value.
 fn limits_of(tables: &CompiledPolicy, dimension: Dimension, high: u64, low: u64) -> u64 {
-    let start = tables.shape.start(dimension);
+    let start = tables.features.start(dimension);
     if start.is_unused() {
         u64::MAX
     } else {
@@ -227,7 +227,7 @@ fn equal_overrides_share_a_class() {
     assert_eq!(tables.classes.len(), 3);
     // The default's, and one for both overrides.
     assert_eq!(tables.rates.len(), 2);
-    let [sources_v4, others @ ..] = tables.shape.starts;
+    let [sources_v4, others @ ..] = tables.features.starts;
     assert_eq!(sources_v4, Child::node(0));
     assert!(others.iter().all(|start| start.is_unused()));
 }

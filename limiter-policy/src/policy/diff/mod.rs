@@ -35,7 +35,7 @@ use self::{
     fields::{FIELDS, Field},
 };
 use super::{
-    CountedConnections, DnsName, KnownNames, Limit, OverrideId, OwnConnections, Policy, Rate,
+    CachedNames, CountedConnections, DnsName, Limit, OverrideId, OwnConnections, Policy, Rate,
     SubscriberNumber, SuffixRule, UntilKnown,
 };
 
@@ -54,8 +54,9 @@ pub struct Diff {
     pub own_connections: Option<OwnConnectionsDiff>,
     /// The treatment of a connection's data until its name is known; `None`: the same.
     pub until_known: Option<UntilKnownDiff>,
-    /// The size and time of the table of known names; `None`: the same.
-    pub known_names: Option<KnownNamesDiff>,
+    /// The size and time of the table of cached names; `None`: the same.
+    #[serde(rename = "known_names")]
+    pub cached_names: Option<CachedNamesDiff>,
     /// The connections that limits count; `None`: the same.
     pub connections: Option<ConnectionsDiff>,
     /// The lists that differ, sorted by name.
@@ -113,7 +114,7 @@ pub enum BucketFate {
     DebtInTokens,
     /// They begin empty of history: the old strategy's counts are forgotten.
     Anew,
-    /// They begin full: debts in another kind of token, or of other owners, are forgotten.
+    /// They begin full: debts in another kind of token, or of other keys, are forgotten.
     Full,
     /// They begin full, unless an earlier policy had the limit.
     FullUnlessItWasThere,
@@ -172,13 +173,13 @@ pub struct UntilKnownDiff {
     pub new: UntilKnown,
 }
 
-/// The difference in the size and time of the table of known names.
+/// The difference in the size and time of the table of cached names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct KnownNamesDiff {
+pub struct CachedNamesDiff {
     /// The old settings.
-    pub old: KnownNames,
+    pub old: CachedNames,
     /// The new settings.
-    pub new: KnownNames,
+    pub new: CachedNames,
 }
 
 /// The difference in the TCP connections that limits count.
@@ -216,9 +217,9 @@ impl Diff {
                 old: old.until_known,
                 new: new.until_known,
             }),
-            known_names: (old.known_names != new.known_names).then_some(KnownNamesDiff {
-                old: old.known_names,
-                new: new.known_names,
+            cached_names: (old.cached_names != new.cached_names).then_some(CachedNamesDiff {
+                old: old.cached_names,
+                new: new.cached_names,
             }),
             connections: (old.connections != new.connections).then_some(ConnectionsDiff {
                 old: old.connections,
@@ -248,7 +249,7 @@ impl Diff {
             malformed,
             own_connections,
             until_known,
-            known_names,
+            cached_names,
             connections,
             lists,
             exclude,
@@ -268,7 +269,7 @@ impl Diff {
             && malformed.is_none()
             && own_connections.is_none()
             && until_known.is_none()
-            && known_names.is_none()
+            && cached_names.is_none()
             && connections.is_none()
             && lists.is_empty()
             && exclude.is_none()

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::strategy::Strategy;
 
 use super::{
-    BucketFate, Change, ConnectionsDiff, Diff, KnownNamesDiff, LimitDiff, ListDiff, ListNamesDiff,
+    BucketFate, CachedNamesDiff, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff,
     MalformedDiff, OverrideDiff, OwnConnectionsDiff, SubscriberDiff, UntilKnownDiff,
     fields::{FIELDS, list_names, rate_text},
     lines::{detail, heading},
@@ -39,8 +39,8 @@ impl Display for Diff {
         if let Some(until_known) = &self.until_known {
             until_known.fmt(formatter)?;
         }
-        if let Some(known_names) = &self.known_names {
-            known_names.fmt(formatter)?;
+        if let Some(cached_names) = &self.cached_names {
+            cached_names.fmt(formatter)?;
         }
         if let Some(connections) = &self.connections {
             connections.fmt(formatter)?;
@@ -206,7 +206,7 @@ impl Display for UntilKnownDiff {
     }
 }
 
-impl Display for KnownNamesDiff {
+impl Display for CachedNamesDiff {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let values = format!("names: known: {} → {}", self.old, self.new);
         heading(formatter, Change::Changed, &values)

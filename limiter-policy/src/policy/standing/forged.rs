@@ -130,9 +130,11 @@ mod tests {
         let text = format!("{section}\nlimits:\n  {ALL}{more_of_all}}}\n{beside}\n");
         let config = config::parse(&text, "test");
         let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
-        let told = policy.taken_by_few(family);
-        let told: Vec<_> = told.map(|taken_by_few| &*taken_by_few.limit.name).collect();
-        assert_eq!(told, expected, "{text}");
+        let reported = policy.taken_by_few(family);
+        let reported: Vec<_> = reported
+            .map(|taken_by_few| &*taken_by_few.limit.name)
+            .collect();
+        assert_eq!(reported, expected, "{text}");
     }
 
     fn range(length: u8, more: &str) -> String {
@@ -239,12 +241,12 @@ mod tests {
             let text = format!("limits:\n  {ALL}}}\n{own}\n");
             let config = config::parse(&text, "test");
             let policy = config.unwrap_or_else(|errors| panic!("{errors}")).policy;
-            let mut told = policy.taken_by_few(Family::V4);
-            let told = told.next().map(|taken_by_few| {
+            let mut reported = policy.taken_by_few(Family::V4);
+            let reported = reported.next().map(|taken_by_few| {
                 assert_eq!(taken_by_few.by.unwrap().limit.name, "PacketsPerIPAddress");
                 taken_by_few.by.unwrap().for_ns
             });
-            assert_eq!(told, expected, "{text}");
+            assert_eq!(reported, expected, "{text}");
         }
         // The tightest of several is named. Periods of years do not overflow.
         let years = "  PacketsPerIPAddress: {burst: 1000000, count: 1000000, period: 31104000s}\n  \

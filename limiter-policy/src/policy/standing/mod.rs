@@ -116,9 +116,9 @@ impl StandingSettings {
     /// first tries a second.
     const FIRST_TRY_LINES: u32 = 1 << 19;
 
-    /// The visits that a CPU notes in a tick of 1.07 s. More look-ups would be a large part of a packet's
-    /// cost, and a source that sends so many packets is noted anyway.
-    const NOTED_VISITS: u64 = 1 << 15;
+    /// The visits that a CPU records in a tick of 1.07 s. More look-ups would be a large part of a packet's
+    /// cost, and a source that sends so many packets is recorded anyway.
+    const RECORDED_VISITS: u64 = 1 << 15;
 
     /// Returns the number of lines of the table of known sources. Each has four ways, so at most a quarter of
     /// the table is in use, and few lines are full.
@@ -158,7 +158,7 @@ impl StandingSettings {
             remember_ns: self.remember_ns,
             handshakes_prove: u32::from(self.proven_by.contains(&Proof::Handshake)),
             fresh_ticks: Tick::of_ns(self.fresh_for_ns).0,
-            noted_visits: Self::NOTED_VISITS,
+            recorded_visits: Self::RECORDED_VISITS,
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_four_places_for_each_source() {
+    fn a_table_has_four_slots_for_each_source() {
         let check = |capacity, lines| {
             let settings = StandingSettings {
                 capacity,
@@ -258,7 +258,7 @@ mod tests {
             remember_ns: 2_592_000_000_000_000,
             handshakes_prove: 1,
             fresh_ticks: 3_352,
-            noted_visits: 32_768,
+            recorded_visits: 32_768,
         };
         assert_eq!(compiled, expected);
         let strict = StandingSettings {

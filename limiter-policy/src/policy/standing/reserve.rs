@@ -8,7 +8,7 @@ use limiter_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::share::Share;
+use crate::fraction::Fraction;
 
 /// The tokens that a packet must leave in a limit's bucket, by its source's standing. Proven sources may use
 /// all of it.
@@ -28,8 +28,8 @@ pub struct Reserve {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ReserveSize {
-    /// A share of the burst.
-    Share(Share),
+    /// A fraction of the burst.
+    Fraction(Fraction),
     /// Tokens.
     Tokens(u64),
 }
@@ -49,14 +49,14 @@ impl ReserveSize {
     /// Nothing.
     pub const NOTHING: Self = Self::Tokens(0);
 
-    /// Returns the number of tokens for a bucket that holds `burst`; a share is rounded up.
+    /// Returns the number of tokens for a bucket that holds `burst`; a fraction is rounded up.
     #[must_use]
     pub fn tokens(self, burst: u64) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
-            Self::Share(share) => {
-                let (share, whole) = (share.millionths(), Share::WHOLE.millionths());
-                let tokens = (u128::from(burst) * u128::from(share)).div_ceil(u128::from(whole));
+            Self::Fraction(fraction) => {
+                let (fraction, whole) = (fraction.millionths(), Fraction::WHOLE.millionths());
+                let tokens = (u128::from(burst) * u128::from(fraction)).div_ceil(u128::from(whole));
                 u64::try_from(tokens).unwrap_or(u64::MAX)
             }
         }
@@ -67,7 +67,7 @@ impl ReserveSize {
 impl fmt::Display for ReserveSize {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Share(share) => share.fmt(formatter),
+            Self::Fraction(fraction) => fraction.fmt(formatter),
             Self::Tokens(tokens) => tokens.fmt(formatter),
         }
     }
@@ -136,32 +136,32 @@ mod tests {
 
     use super::*;
 
-    fn share(text: &str) -> ReserveSize {
-        ReserveSize::Share(text.parse().unwrap())
+    fn fraction(text: &str) -> ReserveSize {
+        ReserveSize::Fraction(text.parse().unwrap())
     }
 
     fn usual() -> Reserve {
         Reserve {
-            familiar: share("10%"),
-            fresh: share("20%"),
-            retried: share("30%"),
-            unknown: share("50%"),
+            familiar: fraction("10%"),
+            fresh: fraction("20%"),
+            retried: fraction("30%"),
+            unknown: fraction("50%"),
         }
     }
 
     #[test]
-    fn shares_are_of_the_burst() {
+    fn fractions_are_of_the_burst() {
         let tokens =
             |reserve: Reserve, burst| Standing::ALL.map(|one| reserve.from(one).tokens(burst));
         assert_eq!(tokens(usual(), 2_000), [0, 200, 400, 600, 1_000]);
         // Rounded up: a reserve never holds less than was asked for.
         assert_eq!(tokens(usual(), 11), [0, 2, 3, 4, 6]);
-        assert_eq!(share("100%").tokens(u64::MAX), u64::MAX);
+        assert_eq!(fraction("100%").tokens(u64::MAX), u64::MAX);
         let mixed = Reserve {
             familiar: ReserveSize::NOTHING,
             fresh: ReserveSize::NOTHING,
             retried: ReserveSize::Tokens(700),
-            unknown: share("50%"),
+            unknown: fraction("50%"),
         };
         assert_eq!(tokens(mixed, 2_000), [0, 0, 0, 700, 1_000]);
     }
@@ -199,7 +199,7 @@ mod tests {
                 familiar: ReserveSize::NOTHING,
                 fresh: ReserveSize::Tokens(200),
                 retried: ReserveSize::Tokens(200),
-                unknown: share("12.5%"),
+                unknown: fraction("12.5%"),
             },
             "{fresh: 200, unknown: 12.5%}",
             r#"{"familiar":0,"fresh":200,"retried":200,"unknown":"12.5%"}"#,
@@ -218,7 +218,7 @@ mod tests {
         ) {
             let gcra = Gcra::new(burst, count, seconds * 1_000_000_000).unwrap();
             let reserve = Reserve {
-                unknown: share(&format!("{percent}%")),
+                unknown: fraction(&format!("{percent}%")),
                 retried: ReserveSize::Tokens(tokens),
                 ..usual()
             };

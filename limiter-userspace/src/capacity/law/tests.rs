@@ -59,7 +59,7 @@ fn run(law: &mut Law, server: &mut Server, offered: u64, seconds: u64) -> Sums {
         sums.lost += lost;
         sums.intervals_with_loss += u64::from(lost > 0);
         let rate = law.step(Interval {
-            distress: lost > 0,
+            is_overloaded: lost > 0,
             refused: law.rate() < offered,
         });
         let Bounds { floor, ceiling } = law.bounds;
@@ -90,7 +90,7 @@ fn run_pulses(law: &mut Law, server: &mut Server, every: u64, pulses: u64) -> Su
         sums.lost += lost;
         sums.intervals_with_loss += u64::from(lost > 0);
         law.step(Interval {
-            distress: lost > 0,
+            is_overloaded: lost > 0,
             refused: comes,
         });
     }
@@ -187,15 +187,15 @@ fn the_bounds_hold() {
 /// Overload for another reason than the limit's packets takes the rate to the floor in seconds, and it comes back
 /// from there.
 #[test]
-fn a_distress_that_does_not_end_leads_to_the_floor() {
+fn an_overload_that_does_not_end_leads_to_the_floor() {
     let mut law = Law::new(BOUNDS);
     run(&mut law, &mut Server::new(500_000, 10_000), FLOOD, 30);
-    let distress = Interval {
-        distress: true,
+    let overload = Interval {
+        is_overloaded: true,
         refused: true,
     };
     for _ in 0..30 * STEPS_A_SECOND {
-        law.step(distress);
+        law.step(overload);
     }
     assert_eq!(law.rate(), BOUNDS.floor);
     let mut server = Server::new(500_000, 10_000);
@@ -220,13 +220,13 @@ fn what_doubling_let_in_too_much_ends_soon() {
 
 /// A flood begins with a burst, which a small queue loses at any rate.
 #[test]
-fn distress_at_the_floor_says_nothing_of_higher_rates() {
+fn overload_at_the_floor_says_nothing_of_higher_rates() {
     let mut law = Law::new(Bounds {
         floor: 1_000,
         ceiling: 64_000,
     });
     law.step(Interval {
-        distress: true,
+        is_overloaded: true,
         refused: true,
     });
     let mut server = Server::new(20_000, 1_000);

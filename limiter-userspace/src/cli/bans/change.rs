@@ -20,7 +20,7 @@ pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<Ban
             .enable_all()
             .build()?;
         let mut probe = GuardProbe::default();
-        let protected = runtime.block_on(ProtectedAddresses::ask(&mut probe));
+        let protected = runtime.block_on(ProtectedAddresses::query(&mut probe));
         let protected = protected.map(|protected| protected.with(wanted.session));
         let changed = daemon::change_pinned(datapath, protected, wanted);
         Ok(changed.map_err(ClientError::from)?)

@@ -88,7 +88,7 @@ pub(in crate::cli) fn fetch(
             origin: origin.cloned(),
             position,
         };
-        let page = conversation.ask(&query)?;
+        let page = conversation.query(&query)?;
         all.extend(page.bans);
         position = page.next;
         if position.is_none() {

@@ -47,7 +47,8 @@ pub(in crate::cli) fn length(text: &str) -> Result<ParsedValue<BanLength>, Strin
     limited_length(text).map_err(|error| error.to_string())
 }
 
-/// Parses the length of a ban with an end. A length beyond the maximum becomes a ban without end, with a note.
+/// Parses the length of a ban with an end. A length beyond the maximum becomes a ban without end, with a
+/// warning.
 pub(super) fn limited_length(text: &str) -> Result<ParsedValue<BanLength>, InvalidDuration> {
     match duration::parse(text) {
         Ok(ns) if ns < FOR_EVER_NS => Ok(ParsedValue::plain(BanLength { ns: Some(ns) })),
@@ -114,8 +115,8 @@ mod tests {
         for text in ["140737488355327s", &format!("{}w", "9".repeat(50))] {
             let read = length(text).unwrap();
             assert_eq!(read.value, for_ever.value);
-            let note = format!("'{text}' is read as for ever, as are a hundred years and more");
-            assert_eq!(read.note, Some(note));
+            let warning = format!("'{text}' is read as for ever, as are a hundred years and more");
+            assert_eq!(read.warning, Some(warning));
         }
         for text in ["-2", "-1m", "0", "-1 s"] {
             assert!(length(text).is_err(), "{text}");

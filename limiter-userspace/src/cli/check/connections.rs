@@ -11,11 +11,11 @@ use crate::{forwarding, netlink::conntrack::host};
 
 pub(super) fn warn(policy: &Policy) {
     if policy.connections == CountedConnections::Tracked
-        && let Some(silence) = host::silence()
+        && let Some(reason) = host::no_events_reason()
     {
         let _ = writeln!(
             stderr(),
-            "warning: connections that this host forwards are counted only once a second: {silence}"
+            "warning: connections that this host forwards are counted only once a second: {reason}"
         );
     }
     let Some(setting) = forwarding::setting() else {

@@ -26,7 +26,7 @@ struct Differences {
 
 /// Shows the changes that loading `config` would make.
 pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Result<()> {
-    let (policy, status) = (read.ask(&PolicyQuery)?, read.ask(&StatusQuery)?);
+    let (policy, status) = (read.query(&PolicyQuery)?, read.query(&StatusQuery)?);
     let differences = Differences {
         reload: Diff::between(&policy, &config.policy),
         settings: settings::reload_diff(config, &status),

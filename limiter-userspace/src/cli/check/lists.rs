@@ -146,7 +146,7 @@ fn wide(policy: &Policy) -> Vec<String> {
             warnings.push(format!(
                 "the lists under `{}` together cover {} of {}: {consequence}",
                 purpose.name(),
-                excess.share,
+                excess.fraction,
                 excess.space(),
             ));
         }

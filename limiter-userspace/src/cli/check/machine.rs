@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN cookies
-/// that the machine does not make. Returns the machine's peers with answers that limits count.
+/// that the machine does not make. Returns the machine's peers with replies that limits count.
 ///
 /// # Errors
 ///

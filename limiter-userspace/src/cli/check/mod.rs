@@ -7,13 +7,13 @@ mod connections;
 mod diff;
 mod dns_cookies;
 mod forged;
-mod in_common;
 mod lists;
 mod machine;
 mod owned_names;
 mod peers;
 mod queues;
 mod rates;
+mod shared_limits;
 mod sieves;
 mod standing;
 mod states;
@@ -69,12 +69,12 @@ struct InternedLimit<'a> {
     id_format: &'static str,
     /// The length of the ranges; `None`: the ids are not ranges.
     prefix_length: Option<u8>,
-    /// The part of a DNS question with a bucket of its own for each owner.
+    /// The part of a DNS question with a bucket of its own for each key.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_name: Option<&'static str>,
     /// The two fields above, for a table.
     #[serde(skip)]
-    owners: String,
+    keys: String,
     cost: &'static str,
     strategy: &'static str,
     /// `None`: it matches every packet.
@@ -136,7 +136,7 @@ struct PolicyDocument<'a> {
     /// `None`: no source is proven by cookies.
     #[serde(skip_serializing_if = "Option::is_none")]
     dns_cookies: Option<&'a DnsCookies>,
-    /// The host's own peers with answers that limits count.
+    /// The host's own peers with replies that limits count.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counted_peers: &'a [CountedPeer<'a>],
 }
@@ -218,7 +218,7 @@ impl<'a> InternedLimit<'a> {
             id_format: id_format.name(),
             prefix_length: id_format.range().map(|range| range.prefix_length),
             per_name: per_name.map(NameKind::name),
-            owners: id_text(*id_format, *per_name),
+            keys: id_text(*id_format, *per_name),
             cost: cost.name(),
             strategy: strategy.name(),
             matching: (!matching.is_everything()).then_some(matching),
@@ -280,7 +280,7 @@ fn print(
             limit.id.to_string(),
             limit.limit.to_owned(),
             limit.mode.to_owned(),
-            limit.owners.clone(),
+            limit.keys.clone(),
             limit.cost.to_owned(),
             limit.strategy.to_owned(),
             limit
@@ -305,7 +305,7 @@ fn print(
         writeln!(out, "{shown}")?;
     }
     automatic::print(&mut out, &config.policy)?;
-    in_common::print(&mut out, &config.policy)?;
+    shared_limits::print(&mut out, &config.policy)?;
     queues::print(&mut out, &config.policy)?;
     answers::print(&mut out, &config.policy)?;
     bans::print(&mut out, &config.policy)?;

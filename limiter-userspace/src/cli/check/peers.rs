@@ -1,4 +1,4 @@
-//! The host's own peers with answers that limits count.
+//! The host's own peers with replies that limits count.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ pub(super) fn print(out: &mut impl Write, peers: &[CountedPeer<'_>]) -> anyhow::
     }
     writeln!(
         out,
-        "\nlimits count the answers of the hosts that this host asks:"
+        "\nlimits count the replies of the hosts that this host asks:"
     )?;
     for peer in peers.iter().take(SHOWN) {
         let limits = peer.limits.iter();

@@ -22,7 +22,7 @@ fn line(limit: &Limit) -> Option<String> {
         ns => format!(", each for {} at most", duration(ns)),
     };
     Some(format!(
-        "{name}: at most {most} wait in line for an owner's connections{age}"
+        "{name}: at most {most} wait in line for a key's connections{age}"
     ))
 }
 
@@ -42,8 +42,8 @@ mod tests {
         print(&mut shown, &policy).unwrap();
         assert_eq!(
             String::from_utf8(shown).unwrap(),
-            "Short: at most 2 wait in line for an owner's connections\n\
-             Web: at most 1 000 wait in line for an owner's connections, each for 30 s at most\n"
+            "Short: at most 2 wait in line for a key's connections\n\
+             Web: at most 1 000 wait in line for a key's connections, each for 30 s at most\n"
         );
     }
 }

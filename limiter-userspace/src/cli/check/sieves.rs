@@ -187,22 +187,22 @@ mod tests {
              ip-rep: [{{name: main, buckets: 4, size: 8{sieve}}}]\n"
         );
         let policy = testing::policy(&configuration);
-        let told = warnings(&policy);
-        assert_eq!(told.len(), expected.len(), "{told:?}");
-        for (told, expected) in told.iter().zip(expected) {
-            assert!(told.starts_with(expected), "{told}");
+        let reported = warnings(&policy);
+        assert_eq!(reported.len(), expected.len(), "{reported:?}");
+        for (reported, expected) in reported.iter().zip(expected) {
+            assert!(reported.starts_with(expected), "{reported}");
         }
     }
 
     #[test]
     fn sieves_on_what_can_be_forged() {
         let udp = "match: {protocol: udp, destination-port: 53}, ip-rep: main";
-        let told = "the sieve main scores what limit Dns counts, whose sources can be forged (it counts \
+        let reported = "the sieve main scores what limit Dns counts, whose sources can be forged (it counts \
                     packets without a handshake)";
-        check(udp, "", &[told]);
+        check(udp, "", &[reported]);
         check(&format!("{udp}, mode: observe"), "", &[]);
         check(&format!("{udp}, mode: \"off\""), "", &[]);
-        check("ip-rep: main", "", &[told]);
+        check("ip-rep: main", "", &[reported]);
         // No flag proves an established connection.
         check(
             "match: {protocol: tcp, tcp-flags: [ack, '!syn']}, ip-rep: main",
@@ -217,6 +217,6 @@ mod tests {
             ", pressure: {packets-per-second: 9}",
             &["the sieve main scores all packets, whose sources"],
         );
-        check(udp, ", pressure: {packets-per-second: 9}", &[told]);
+        check(udp, ", pressure: {packets-per-second: 9}", &[reported]);
     }
 }

@@ -82,7 +82,7 @@ fn without_reserve(limit: &Limit) -> Option<String> {
 fn too_small(limit: &Limit) -> Option<String> {
     let reserve = limit.reserve.filter(|_| limit.mode != Mode::Off)?;
     if limit.cost == Cost::Connections {
-        // Waiting does not give clients' places back, so any number may be intended.
+        // Waiting does not give clients' slots back, so any number may be intended.
         return None;
     }
     let overridden = limit.overrides.iter().map(|other| &other.rate);
@@ -213,10 +213,10 @@ mod tests {
 
     #[track_caller]
     fn check(configuration: &str, expected: &[&str]) {
-        let told = warnings(&policy(configuration));
-        assert_eq!(told.len(), expected.len(), "{told:?}");
-        for (told, expected) in told.iter().zip(expected) {
-            assert!(told.starts_with(expected), "{told}");
+        let reported = warnings(&policy(configuration));
+        assert_eq!(reported.len(), expected.len(), "{reported:?}");
+        for (reported, expected) in reported.iter().zip(expected) {
+            assert!(reported.starts_with(expected), "{reported}");
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
                  reserve: {{unknown: 50%}}}}{more}}}\n"
             )
         };
-        let told = |prefix: u8, cost: &str| {
+        let reported = |prefix: u8, cost: &str| {
             format!(
                 "limit All gives its whole budget to a forger of the addresses of one known IPv6 \
                  range: no limit per such range counts the same packets; add one with \
@@ -336,7 +336,7 @@ mod tests {
             ("bytes", "packets"),
             ("new-connections", "new-connections"),
         ] {
-            let both = [of_ipv4(advised), told(64, advised)];
+            let both = [of_ipv4(advised), reported(64, advised)];
             check(&reserving(cost, ""), &both.each_ref().map(String::as_str));
             // The advised limits end the warning.
             let added = [
@@ -345,7 +345,7 @@ mod tests {
             ];
             let added = added
                 .map(|one| format!(", {one}, cost: {advised}, burst: 9, count: 9, period: 1s}}"));
-            check(&reserving(cost, &added[0]), &[&told(64, advised)]);
+            check(&reserving(cost, &added[0]), &[&reported(64, advised)]);
             check(&reserving(cost, &added[1]), &[&of_ipv4(advised)]);
             check(&reserving(cost, &added.concat()), &[]);
         }
@@ -370,7 +370,7 @@ mod tests {
         );
         check(
             &format!("{}standing: {{ipv6-prefix: 56}}", reserving("packets", "")),
-            &[&of_ipv4("packets"), &told(56, "packets")],
+            &[&of_ipv4("packets"), &reported(56, "packets")],
         );
     }
 

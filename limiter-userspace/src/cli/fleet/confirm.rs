@@ -35,7 +35,7 @@ pub(super) struct EndArgs {
 pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
-        let status = args.read.ask_daemon(EndPush { keep })?;
+        let status = args.read.query_daemon(EndPush { keep })?;
         if status.stage != "asked" {
             break status;
         }

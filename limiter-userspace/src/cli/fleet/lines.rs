@@ -46,8 +46,8 @@ pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
         Some(format!("; {server} loses letters: {error}"))
     });
     let failing: String = failing.collect();
-    let is_told = servers.len() > 1 || !failing.is_empty();
-    is_told.then(|| {
+    let is_reported = servers.len() > 1 || !failing.is_empty();
+    is_reported.then(|| {
         format!(
             "letters go to {}{failing}",
             counted(servers.len(), "server")
@@ -124,7 +124,7 @@ pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     rows.collect()
 }
 
-/// Returns a row for each shared limit: its name, this node's share and demand, the number of hot owners,
+/// Returns a row for each shared limit: its name, this node's share and demand, the number of hot keys,
 /// the rate and the burst of the share, and the reason why it is small.
 pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 7]> {
     let rows = status.shares.iter().map(|(name, share)| {

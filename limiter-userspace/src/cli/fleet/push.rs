@@ -126,7 +126,7 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
 /// Begins the push, and queries its state until it is over: without queries, the push is taken back.
 async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
-    let mut status = ask(args, query).await?;
+    let mut status = send_request(args, query).await?;
     let mut progress = Progress::new(args.yes);
     let mut question = Question::default();
     let is_quiet = args.output.json;
@@ -135,14 +135,14 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
             progress.show(&mut stdout(), &status)?;
         }
         let asks = !is_quiet && !args.yes && status.left_ns.is_some();
-        let told = tokio::select! {
+        let reported = tokio::select! {
             () = sleep(PACE) => None,
             () = end.wanted() => Some(false),
-            answer = question.answer(), if asks => Some(answer),
+            reply = question.reply(), if asks => Some(reply),
         };
-        status = match told {
+        status = match reported {
             Some(keep) => end_push(args, keep).await?,
-            None => ask(args, PushProgress).await?,
+            None => send_request(args, PushProgress).await?,
         };
     }
     if is_quiet {
@@ -165,13 +165,13 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
 
 /// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.
 async fn end_push(args: &PushArgs, keep: bool) -> anyhow::Result<PushStatus> {
-    match ask(args, EndPush { keep }).await {
+    match send_request(args, EndPush { keep }).await {
         Ok(status) => Ok(status),
-        Err(_) => ask(args, PushProgress).await,
+        Err(_) => send_request(args, PushProgress).await,
     }
 }
 
-async fn ask<C: Call>(args: &PushArgs, call: C) -> anyhow::Result<C::Response> {
+async fn send_request<C: Call>(args: &PushArgs, call: C) -> anyhow::Result<C::Response> {
     let read = args.read.clone();
-    spawn_blocking(move || read.ask_daemon(call)).await?
+    spawn_blocking(move || read.query_daemon(call)).await?
 }

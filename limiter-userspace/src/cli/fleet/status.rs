@@ -24,7 +24,7 @@ pub(super) struct StatusArgs {
 }
 
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
-    let status = args.read.ask_daemon(FleetQuery)?;
+    let status = args.read.query_daemon(FleetQuery)?;
     if args.output.json {
         return print_json(&status);
     }
@@ -66,14 +66,7 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     if status.nodes.is_empty() {
         return Ok(());
     }
-    let header = [
-        "node",
-        "version",
-        "policy",
-        "sign of life",
-        "lag",
-        "differs",
-    ];
+    let header = ["node", "version", "policy", "heartbeat", "lag", "differs"];
     let rows = lines::nodes(status).into_iter();
     writeln!(out, "{}", table(header, [], rows))?;
     Ok(())
@@ -159,9 +152,9 @@ mod tests {
              last note under way for 3 ms\n\
              notes refused: seal 2\n\
              2 nodes, which have 2 different policies\n\
-             node  version  policy            sign of life  lag  differs\n\
-             a     0.1.0    00000000000000aa  1 s ago       –\n\
-             b     0.1.0    00000000000000bb  1 s ago       –\n"
+             node  version  policy            heartbeat  lag  differs\n\
+             a     0.1.0    00000000000000aa  1 s ago    –\n\
+             b     0.1.0    00000000000000bb  1 s ago    –\n"
         );
         status.pushes = BTreeMap::from([("kept".to_owned(), 1), ("taken_back".to_owned(), 2)]);
         status
@@ -181,8 +174,8 @@ mod tests {
         assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
         assert!(
             shown.ends_with(
-                "00000000000000bb  1 s ago       ?     yes\n\
-                 c     0.1.0    00000000000000aa  1 s ago       42 s\n"
+                "00000000000000bb  1 s ago    ?     yes\n\
+                 c     0.1.0    00000000000000aa  1 s ago    42 s\n"
             ),
             "{shown}"
         );
@@ -208,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_in_common() {
+    fn shared_limits() {
         let mut status = connecting();
         let share = FleetShare {
             share_billionths: 974_999_999,

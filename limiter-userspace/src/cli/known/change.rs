@@ -21,7 +21,7 @@ pub(super) fn undone(change: &KnownChange, outcome: &KnownOutcome) -> Option<Str
     let prefix = short(change.prefix());
     match outcome {
         KnownOutcome::Refused { reason } => Some(format!("{prefix} is not trusted: {reason}")),
-        KnownOutcome::Known {
+        KnownOutcome::Trusted {
             sources,
             without_room,
             ..

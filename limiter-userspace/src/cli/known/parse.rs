@@ -1,4 +1,4 @@
-//! Parses how long an operator vouches, from the command line or a stream.
+//! Parses how long an operator trusts a source, from the command line or a stream.
 
 use limiter_policy::config::duration;
 
@@ -11,7 +11,7 @@ use crate::protocol::known::KnownChange;
 const SECOND_NS: u64 = 1_000_000_000;
 const YEAR_NS: u64 = 365 * 86_400 * SECOND_NS;
 
-/// Parses how long an operator vouches, in nanoseconds.
+/// Parses how long an operator trusts a source, in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     let ns = duration::parse(text).map_err(|error| error.to_string())?;
     // The datapath counts in ticks of a second, for at most four and a half years.
@@ -23,7 +23,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
-/// vouches, `-ADDRESS|PREFIX` forgets.
+/// trusts, `-ADDRESS|PREFIX` forgets.
 pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, String> {
     // Quote the text, as the user does not see the line.
     let prefix =
@@ -36,7 +36,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, 
     };
     if let Some(target) = target.strip_prefix('-') {
         nothing_follows("the address to forget", rest)?;
-        return Ok(prefix(target)?.map(KnownChange::Forget));
+        return Ok(prefix(target)?.map(KnownChange::Untrust));
     }
     nothing_follows("the duration", more)?;
     let for_ns = match length {
@@ -45,7 +45,7 @@ pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, 
             duration_ns(length).map_err(|error| format!("invalid duration '{length}': {error}"))?
         }
     };
-    Ok(prefix(target)?.map(|prefix| KnownChange::Know { prefix, for_ns }))
+    Ok(prefix(target)?.map(|prefix| KnownChange::Trust { prefix, for_ns }))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn lines() {
         let know = |prefix: &str, for_ns| {
-            Ok(KnownChange::Know {
+            Ok(KnownChange::Trust {
                 prefix: prefix.parse().unwrap(),
                 for_ns,
             })
@@ -83,7 +83,7 @@ mod tests {
             ),
             (
                 "-192.0.2.0/24",
-                Ok(KnownChange::Forget("192.0.2.0/24".parse().unwrap())),
+                Ok(KnownChange::Untrust("192.0.2.0/24".parse().unwrap())),
             ),
         ];
         for (text, expected) in rows {

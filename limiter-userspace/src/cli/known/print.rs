@@ -24,13 +24,13 @@ pub(super) fn list(out: &mut impl Write, list: &KnownList) -> io::Result<()> {
     }
     writeln!(out, "{}", shortage_line(list.shortage.as_ref()))?;
     let total: u64 = list.standings.values().sum();
-    let vouched = match list.vouched {
+    let trusted = match list.trusted {
         0 => String::new(),
-        vouched => format!(", {} of them trusted", count(vouched)),
+        trusted => format!(", {} of them trusted", count(trusted)),
     };
     writeln!(
         out,
-        "{} of up to {}{vouched}\n",
+        "{} of up to {}{trusted}\n",
         counted(usize::try_from(total).unwrap_or(usize::MAX), "known source"),
         count(list.capacity.into()),
     )?;
@@ -100,7 +100,7 @@ pub(super) fn source(
 const fn by(why: StandingReason) -> &'static str {
     match why {
         StandingReason::List => "list",
-        StandingReason::Vouched => "operator",
+        StandingReason::Trusted => "operator",
         StandingReason::Handshake => "handshake",
         StandingReason::Fleet => "fleet",
         StandingReason::Visits => "visits",

@@ -1,4 +1,4 @@
-//! `limiter trust --stdin`: vouches for sources as they arrive.
+//! `limiter trust --stdin`: trusts sources as they arrive.
 
 use std::fmt;
 
@@ -79,13 +79,14 @@ impl Applier for KnownApplier<'_> {
             changes,
             together: false,
         };
-        let answer = change(self.read, &wanted)?;
-        self.ends_with_daemon |= answer.ends_with_daemon;
+        let response = change(self.read, &wanted)?;
+        self.ends_with_daemon |= response.ends_with_daemon;
         let mut refused = Vec::new();
-        for (index, (change, outcome)) in wanted.changes.iter().zip(&answer.outcomes).enumerate() {
+        for (index, (change, outcome)) in wanted.changes.iter().zip(&response.outcomes).enumerate()
+        {
             match outcome {
-                KnownOutcome::Known { sources, .. } => self.counts.known += sources,
-                KnownOutcome::Forgotten { sources, .. } => self.counts.forgotten += sources,
+                KnownOutcome::Trusted { sources, .. } => self.counts.known += sources,
+                KnownOutcome::Untrusted { sources, .. } => self.counts.forgotten += sources,
                 KnownOutcome::Refused { .. } => {}
             }
             if let Some(undone) = undone(change, outcome) {
@@ -116,7 +117,7 @@ impl Applier for KnownApplier<'_> {
     }
 }
 
-/// Returns the most sources in a prefix that can be vouched for.
+/// Returns the most sources in a prefix that can be trusted.
 const fn most_sources(prefix: IpNet) -> usize {
     let length = match prefix {
         IpNet::V4(prefix) => 32 - prefix.prefix_len(),
@@ -133,7 +134,7 @@ mod tests {
     fn wide_prefixes_weigh_more() {
         let weight = |prefix: &str| {
             let prefix = prefix.parse().unwrap();
-            KnownApplier::weight(&KnownChange::Know { prefix, for_ns: 1 })
+            KnownApplier::weight(&KnownChange::Trust { prefix, for_ns: 1 })
         };
         assert_eq!(weight("192.0.2.1/32"), 1);
         assert_eq!(weight("2001:db8::1/128"), 1);

@@ -60,7 +60,7 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
         return stream::stream(&args.read, args.for_ns, args.output.json);
     }
     let for_ns = args.for_ns;
-    let request = |prefix| KnownChange::Know { prefix, for_ns };
+    let request = |prefix| KnownChange::Trust { prefix, for_ns };
     let wanted = KnownChanges {
         changes: values_with_warnings(&args.prefixes)
             .into_iter()
@@ -71,12 +71,12 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
     let changed = change(&args.read, &wanted)?;
     let each = || wanted.changes.iter().zip(&changed.outcomes);
     if args.output.json {
-        let told = each().map(|(change, outcome)| {
+        let reported = each().map(|(change, outcome)| {
             let prefix = change.prefix();
             json!({"prefix": prefix, "result": outcome})
         });
         print_json(&json!({
-            "known": told.collect::<Vec<_>>(),
+            "known": reported.collect::<Vec<_>>(),
             "ends_with_daemon": changed.ends_with_daemon,
         }))?;
     } else {
@@ -101,7 +101,7 @@ pub(in crate::cli) fn trust(args: &TrustArgs) -> anyhow::Result<()> {
 
 /// Describes newly proven sources; `None`: there are none.
 fn line(prefix: IpNet, outcome: &KnownOutcome, for_ns: u64) -> Option<String> {
-    let KnownOutcome::Known {
+    let KnownOutcome::Trusted {
         sources, part_of, ..
     } = outcome
     else {
@@ -126,15 +126,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_whom_it_vouches_for() {
+    fn names_the_trusted_sources() {
         let check = |prefix: &str, sources, part_of: Option<&str>, expected: Option<&str>| {
-            let outcome = KnownOutcome::Known {
+            let outcome = KnownOutcome::Trusted {
                 sources,
                 without_room: 0,
                 part_of: part_of.map(|prefix| prefix.parse().unwrap()),
             };
-            let told = line(prefix.parse().unwrap(), &outcome, 30 * 86_400_000_000_000);
-            assert_eq!(told.as_deref(), expected);
+            let reported = line(prefix.parse().unwrap(), &outcome, 30 * 86_400_000_000_000);
+            assert_eq!(reported.as_deref(), expected);
         };
         check(
             "192.0.2.1/32",
@@ -159,26 +159,26 @@ mod tests {
 
     #[test]
     fn says_what_it_did_not_do() {
-        let told = |prefix: &str, outcome| {
-            let change = KnownChange::Know {
+        let reported = |prefix: &str, outcome| {
+            let change = KnownChange::Trust {
                 prefix: prefix.parse().unwrap(),
                 for_ns: 1,
             };
             undone(&change, &outcome)
         };
-        let known = |sources, without_room| KnownOutcome::Known {
+        let known = |sources, without_room| KnownOutcome::Trusted {
             sources,
             without_room,
             part_of: None,
         };
-        assert_eq!(told("192.0.2.1/32", known(1, 0)), None);
+        assert_eq!(reported("192.0.2.1/32", known(1, 0)), None);
         let remedy = "beside other trusted sources; raise `standing: {capacity: …}`";
         assert_eq!(
-            told("192.0.2.1/32", known(0, 1)),
+            reported("192.0.2.1/32", known(0, 1)),
             Some(format!("192.0.2.1: there is no room for it {remedy}"))
         );
         assert_eq!(
-            told("192.0.2.0/24", known(250, 6)),
+            reported("192.0.2.0/24", known(250, 6)),
             Some(format!(
                 "192.0.2.0/24: there is no room for 6 of its sources {remedy}"
             ))
@@ -187,6 +187,6 @@ mod tests {
             reason: "why".to_owned(),
         };
         let expected = "192.0.2.1 is not trusted: why";
-        assert_eq!(told("192.0.2.1/32", refused).as_deref(), Some(expected));
+        assert_eq!(reported("192.0.2.1/32", refused).as_deref(), Some(expected));
     }
 }

@@ -46,13 +46,13 @@ fn shown(text: &str) -> Result<usize, String> {
 pub(in crate::cli) fn trusted(args: &TrustedArgs) -> anyhow::Result<()> {
     let mut out = BufWriter::new(stdout());
     if let Some(address) = args.address.as_ref().map(ParsedValue::value_with_warning) {
-        let source = args.read.ask(&KnownSourceQuery { address })?;
+        let source = args.read.query(&KnownSourceQuery { address })?;
         if args.output.json {
             return print_json(&source);
         }
         print::source(&mut out, address, &source)?;
     } else {
-        let list = args.read.ask(&KnownQuery { limit: args.limit })?;
+        let list = args.read.query(&KnownQuery { limit: args.limit })?;
         if args.output.json {
             return print_json(&list);
         }

@@ -34,7 +34,7 @@ pub(in crate::cli) struct UntrustArgs {
 
 pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
     let prefixes = values_with_warnings(&args.prefixes);
-    let changes = prefixes.iter().copied().map(KnownChange::Forget);
+    let changes = prefixes.iter().copied().map(KnownChange::Untrust);
     let wanted = KnownChanges {
         changes: changes.collect(),
         together: true,
@@ -42,8 +42,8 @@ pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
     let outcomes = change(&args.read, &wanted)?.outcomes;
     let each = || prefixes.iter().zip(&outcomes);
     if args.output.json {
-        let told = each().map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
-        print_json(&json!({"known": told.collect::<Vec<_>>()}))?;
+        let reported = each().map(|(prefix, outcome)| json!({"prefix": prefix, "result": outcome}));
+        print_json(&json!({"known": reported.collect::<Vec<_>>()}))?;
     } else {
         let mut out = stdout();
         for (prefix, outcome) in each() {
@@ -62,7 +62,7 @@ pub(in crate::cli) fn untrust(args: &UntrustArgs) -> anyhow::Result<()> {
 }
 
 fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
-    let KnownOutcome::Forgotten {
+    let KnownOutcome::Untrusted {
         sources, part_of, ..
     } = outcome
     else {
@@ -81,7 +81,7 @@ fn line(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
 /// Names the list that keeps a prefix proven; `None`: no list does.
 fn still_proven(prefix: IpNet, outcome: &KnownOutcome) -> Option<String> {
     match outcome {
-        KnownOutcome::Forgotten {
+        KnownOutcome::Untrusted {
             proven_by: Some(list),
             ..
         } => Some(format!(
@@ -99,13 +99,13 @@ mod tests {
     #[test]
     fn says_who_is_forgotten() {
         let check = |prefix: &str, sources, part_of: Option<&str>, expected: &str| {
-            let outcome = KnownOutcome::Forgotten {
+            let outcome = KnownOutcome::Untrusted {
                 sources,
                 part_of: part_of.map(|prefix| prefix.parse().unwrap()),
                 proven_by: None,
             };
-            let told = line(prefix.parse().unwrap(), &outcome);
-            assert_eq!(told.as_deref(), Some(expected));
+            let reported = line(prefix.parse().unwrap(), &outcome);
+            assert_eq!(reported.as_deref(), Some(expected));
         };
         check("192.0.2.1/32", 1, None, "192.0.2.1 is forgotten");
         check("192.0.2.1/32", 0, None, "nothing was known of 192.0.2.1");

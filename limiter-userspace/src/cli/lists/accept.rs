@@ -12,7 +12,7 @@ use crate::{
         args::{ControlArgs, OutputArgs},
         output::{print_json, stdout},
     },
-    control::client::ask,
+    control::client::send_request,
     protocol::{AcceptList, ListsQuery},
 };
 
@@ -48,12 +48,12 @@ fn parse_digest(text: &str) -> Result<String, String> {
 
 pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
     let socket = &args.control.socket;
-    let lists = ask(socket, ListsQuery)?;
+    let lists = send_request(socket, ListsQuery)?;
     let accept = AcceptList {
         list: args.name.clone(),
-        digests: held(&lists, args)?,
+        digests: deferred(&lists, args)?,
     };
-    let files = ask(socket, accept)?.files;
+    let files = send_request(socket, accept)?.files;
     if args.output.json {
         return print_json(&json!({ "list": args.name, "files": files }));
     }
@@ -65,32 +65,32 @@ pub(super) fn accept(args: &AcceptArgs) -> anyhow::Result<()> {
 }
 
 /// Returns the digests of the list's held-back contents that the arguments select.
-fn held(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> {
+fn deferred(lists: &[ListStatus], args: &AcceptArgs) -> anyhow::Result<Vec<String>> {
     let name = &args.name;
     let Some(list) = lists.iter().find(|list| list.list == *name) else {
         bail!("there is no list '{name}' in force: see `limiter lists`");
     };
-    let held: Vec<&String> = list
+    let deferred: Vec<&String> = list
         .files
         .iter()
-        .filter_map(|file| file.report.held.as_ref())
+        .filter_map(|file| file.report.deferred.as_ref())
         .collect();
-    if held.is_empty() {
+    if deferred.is_empty() {
         bail!("list {name} has nothing to accept: none of its files is held back");
     }
     let is_meant = |digest: &&&String| {
         let wanted = args.digest.as_deref();
         wanted.is_none_or(|wanted| digest.starts_with(wanted))
     };
-    let meant: Vec<String> = held
+    let meant: Vec<String> = deferred
         .iter()
         .filter(is_meant)
-        .map(|held| (*held).clone())
+        .map(|deferred| (*deferred).clone())
         .collect();
     if meant.is_empty() {
         bail!(
             "list {name} holds back other content than that: check it, and accept it with --digest {}",
-            held[0]
+            deferred[0]
         );
     }
     Ok(meant)

@@ -43,7 +43,7 @@ pub(super) fn lists(args: &ListsArgs) -> anyhow::Result<()> {
         Some(ListsCommand::Accept(args)) => return accept::accept(args),
         None => {}
     }
-    let lists = args.source.ask(&ListsQuery, |config| {
+    let lists = args.source.query(&ListsQuery, |config| {
         let now = wall_clock_now();
         let lists = ListRecord::all(&config.lists, &config.feeds);
         let lists = lists.iter().map(|list| list.status(&config.policy, now));

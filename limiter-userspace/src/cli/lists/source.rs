@@ -27,7 +27,7 @@ pub(super) struct SourceArgs {
 
 impl SourceArgs {
     /// Answers from the given configuration, otherwise from the policy in force.
-    pub(super) fn ask<C: MapCall>(
+    pub(super) fn query<C: MapCall>(
         &self,
         call: &C,
         of_config: impl FnOnce(&Config) -> C::Response,
@@ -35,6 +35,6 @@ impl SourceArgs {
         if let Some(path) = &self.config {
             return Ok(of_config(&config::load(path, wall_clock_now())?));
         }
-        self.read.ask(call)
+        self.read.query(call)
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<()> {
     let asked = args.asked.value_with_warning();
     let findings = args
         .source
-        .ask(&TestLists { asked }, |config| config.policy.findings(asked))?;
+        .query(&TestLists { asked }, |config| config.policy.findings(asked))?;
     let shown = shown(asked);
     if args.source.output.json {
         return print_json(&TestDocument {

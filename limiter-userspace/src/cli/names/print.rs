@@ -48,15 +48,15 @@ pub(super) fn summary(summary: &Summary, most: usize) -> anyhow::Result<()> {
         let header = ["without a name", "flows", "packets", "bytes", "meaning"];
         writeln!(out, "\n{}", table(header, [1, 2, 3], rows))?;
     }
-    for note in notes(summary) {
-        writeln!(out, "\n{note}")?;
+    for remark in remarks(summary) {
+        writeln!(out, "\n{remark}")?;
     }
     Ok(())
 }
 
-fn notes(summary: &Summary) -> Vec<String> {
+fn remarks(summary: &Summary) -> Vec<String> {
     let outer = summary.names().iter().map(|row| row.may_be_outer).sum();
-    let notes = [
+    let remarks = [
         (
             outer,
             "hellos offer ECH: their names may be the names of servers in front",
@@ -68,7 +68,7 @@ fn notes(summary: &Summary) -> Vec<String> {
             "packets were of more flows than are followed",
         ),
     ];
-    let some = notes.into_iter().filter(|(number, _)| *number > 0);
+    let some = remarks.into_iter().filter(|(number, _)| *number > 0);
     some.map(|(number, label)| format!("{} {label}", count(number)))
         .collect()
 }

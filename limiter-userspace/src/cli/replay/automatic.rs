@@ -40,7 +40,7 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
         writeln!(
             out,
             "{limit} is judged at {} a second: its rate is automatic, and a capture shows no \
-             distress; --assume-rate takes another",
+             overload; --assume-rate takes another",
             count(rate)
         )?;
     }
@@ -66,12 +66,12 @@ mod tests {
         let judged_at = |rate: Option<u64>| {
             let mut policy = total("count: auto, floor: 2000, ceiling: 9000");
             assume(&mut policy, rate).unwrap();
-            let mut told = Vec::new();
-            print(&mut told, &policy).unwrap();
-            let told = String::from_utf8(told).unwrap();
+            let mut reported = Vec::new();
+            print(&mut reported, &policy).unwrap();
+            let reported = String::from_utf8(reported).unwrap();
             (
                 rates(&policy)["All"],
-                told.chars().take(25).collect::<String>(),
+                reported.chars().take(25).collect::<String>(),
             )
         };
         assert_eq!(

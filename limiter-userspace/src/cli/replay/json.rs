@@ -7,7 +7,7 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
-use limiter_policy::policy::{Mode, OwnerNames, Policy, bucket_id};
+use limiter_policy::policy::{KeyNames, Mode, Policy, bucket_id};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -38,11 +38,11 @@ struct Packet<'a> {
     would_drop: Vec<&'a str>,
 }
 
-/// Writes a packet. `names`: the names of the owner of its bucket.
+/// Writes a packet. `names`: the names of the key of its bucket.
 pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
-    names: &OwnerNames<'_>,
+    names: &KeyNames<'_>,
     packet: &JudgedPacket,
 ) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();

@@ -25,7 +25,7 @@ use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
 use limiter_policy::{
     config::{self, Config, Offenders},
     policy::{
-        CompiledPolicy, DnsName, Limit, Mode, OwnerNames, Policy, QuestionNames, zones_by_number,
+        CompiledPolicy, DnsName, KeyNames, Limit, Mode, Policy, QuestionNames, zones_by_number,
     },
 };
 
@@ -148,7 +148,7 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let cpus = args.cpus.unwrap_or_else(possible_cpus);
     let mut tables = CompiledPolicy::new(&config.policy, cpus)?;
     // The capture does not tell how many packets each CPU will get.
-    tables.shape.standing.noted_visits = u64::MAX;
+    tables.features.standing.recorded_visits = u64::MAX;
     let mut capture = traffic_file::open(&args.capture)?;
     let engine = engine(args.engine, &tables, &config)?;
     let secrets = config.secrets.as_ref();
@@ -284,11 +284,11 @@ impl Plot {
 }
 
 impl<W: Write> Output<'_, W> {
-    /// Reports a packet. `asked`: the texts of its question, if limits have buckets of questions.
+    /// Reports a packet. `question_names`: the texts of its question, if limits have buckets of questions.
     fn packet(
         &mut self,
         packet: &JudgedPacket,
-        asked: Option<&QuestionNames>,
+        question_names: Option<&QuestionNames>,
     ) -> anyhow::Result<()> {
         self.summary.add(packet);
         if let Some(plot) = &mut self.plot {
@@ -296,12 +296,12 @@ impl<W: Write> Output<'_, W> {
             plot.usage.add(packet);
         }
         if self.json {
-            let names = OwnerNames {
+            let names = KeyNames {
                 interface: ALL_INTERFACES,
                 zones: Some(&self.zones),
                 // A replay reads no server names.
                 server_names: None,
-                asked,
+                question_names,
             };
             json::packet(&mut self.writer, self.policy, &names, packet)
         } else {

@@ -172,7 +172,7 @@ fn held(source: &DroppedSource) -> String {
     }
 }
 
-/// Names the limits that dropped a source, with their shares if there are several. Drops by lists, bans and
+/// Names the limits that dropped a source, with their parts if there are several. Drops by lists, bans and
 /// sieves for all packets belong to no limit, nor do malformed packets.
 fn by(policy: &Policy, source: &DroppedSource) -> String {
     let limits = source.by_limit.iter().filter_map(|(limit_index, packets)| {
@@ -181,11 +181,11 @@ fn by(policy: &Policy, source: &DroppedSource) -> String {
     });
     let by_limits: u64 = source.by_limit.iter().map(|(_, packets)| *packets).sum();
     let others = source.dropped.packets.saturating_sub(by_limits);
-    let shares: Vec<_> = limits
+    let parts: Vec<_> = limits
         .chain((others > 0).then_some(("no limit", others)))
         .collect();
-    let names = shares.iter().map(|(name, packets)| {
-        if shares.len() == 1 {
+    let names = parts.iter().map(|(name, packets)| {
+        if parts.len() == 1 {
             (*name).to_owned()
         } else {
             format!("{name} ({})", count(*packets))

@@ -31,7 +31,7 @@ pub(super) struct ProofCounts {
     pub(super) valid_cookies: Option<u64>,
 }
 
-/// Makes a policy treat the sources in a file as proven, as if an operator had vouched for them.
+/// Makes a policy treat the sources in a file as proven, as if an operator had trusted them.
 pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result<Assumptions> {
     let Some(file) = file else {
         return Ok(Assumptions { known: 0 });
@@ -46,7 +46,7 @@ pub(super) fn assume(policy: &mut Policy, file: Option<&Path>) -> anyhow::Result
     if let Some(bad) = content.first_bad.first() {
         bail!("{named}, line {}: {}", bad.line, bad.message);
     }
-    // Vouching for an address means vouching for its source.
+    // To trust an address means to trust its source.
     let sources: Vec<_> = (content.prefixes.iter())
         .filter_map(|prefix| {
             let is_long = prefix.addr().is_ipv6() && prefix.prefix_len() > settings.ipv6_prefix;
@@ -135,7 +135,7 @@ fn assumptions(known: ProofCounts) -> Vec<String> {
     }
     if assumed > 0 {
         lines.push(format!(
-            "the capture lacks the servers' answers to {} of the completed ones: an ACK that continues \
+            "the capture lacks the servers' replies to {} of the completed ones: an ACK that continues \
              the client's SYN was taken for proof, which a forger could send as well",
             count(assumed),
         ));
@@ -217,7 +217,7 @@ mod tests {
         );
         assert!(
             lines[2]
-                .starts_with("the capture lacks the servers' answers to 1 of the completed ones")
+                .starts_with("the capture lacks the servers' replies to 1 of the completed ones")
         );
         let with_cookies = ProofCounts {
             valid_cookies: Some(1),

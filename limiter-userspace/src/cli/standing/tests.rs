@@ -66,7 +66,7 @@ fn why_a_source_has_its_standing() {
     check(
         &StandingExplanation {
             standing: Standing::Proven,
-            why: StandingReason::Vouched,
+            why: StandingReason::Trusted,
             ends_in_ns: Some(86_400 * SECOND_NS),
             ..unknown()
         },

@@ -18,7 +18,7 @@ use crate::{
 const UNKNOWN: u8 = 3;
 
 pub(super) fn check(read: &ReadArgs) -> ExitCode {
-    let (name, code, text) = match read.ask(&StatusQuery) {
+    let (name, code, text) = match read.query(&StatusQuery) {
         Ok(status) => {
             let (level, text) = line(&status);
             (level.name(), level as u8, text)
@@ -39,13 +39,13 @@ pub(super) fn check(read: &ReadArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns the worst level, and a line with the troubles or else the policy in force, and with counters behind
+/// Returns the worst level, and a line with the warnings or else the policy in force, and with counters behind
 /// a bar.
 fn line(status: &Status) -> (Level, String) {
     let warnings = health::all(status);
     let worst = warnings.iter().map(|(level, _)| *level).max();
-    let told: Vec<_> = warnings.into_iter().map(|(_, text)| text).collect();
-    let told = if told.is_empty() {
+    let reported: Vec<_> = warnings.into_iter().map(|(_, text)| text).collect();
+    let reported = if reported.is_empty() {
         format!(
             "{} attached, {}, {}",
             counted(status.interfaces.len(), "interface"),
@@ -58,7 +58,7 @@ fn line(status: &Status) -> (Level, String) {
         )
     } else {
         // A bar would begin the counters.
-        told.join("; ").replace('|', "/")
+        reported.join("; ").replace('|', "/")
     };
     let packets = |action| -> u64 {
         let reasons = Reason::ALL.iter();
@@ -67,7 +67,7 @@ fn line(status: &Status) -> (Level, String) {
         packets.sum()
     };
     let (passed, dropped) = (packets(Action::Pass), packets(Action::Drop));
-    let text = format!("{told} | passed={passed}c dropped={dropped}c");
+    let text = format!("{reported} | passed={passed}c dropped={dropped}c");
     (worst.unwrap_or(Level::Ok), text)
 }
 

@@ -1,4 +1,4 @@
-//! Finds the troubles of a limiter in its status.
+//! Finds the warnings about a limiter in its status.
 
 use crate::{
     cli::{lists::list_warnings, render::duration},
@@ -36,7 +36,7 @@ pub(crate) const fn why_detached(interface: &InterfaceStatus) -> Option<&'static
     }
 }
 
-/// Returns the troubles, the worst first.
+/// Returns the warnings, the worst first.
 pub(crate) fn all(status: &Status) -> Vec<(Level, String)> {
     let interfaces = status.interfaces.iter();
     let detached = interfaces.filter_map(|interface| {
@@ -93,13 +93,13 @@ fn of_daemon(daemon: &DaemonStatus, status: &Status) -> Vec<String> {
         .limits
         .values()
         .any(|limit| !limit.answers.is_empty());
-    let silence = daemon.silence.as_ref().filter(|_| answers);
+    let no_answers = daemon.no_answers.as_ref().filter(|_| answers);
     let reload = daemon.reloads.last.as_ref();
     let reload = reload.and_then(|last| last.error.as_ref());
     let found = [
         state.map(|error| format!("the state is not saved: {error}")),
         (daemon.guard.error.as_ref()).map(|error| format!("the guard is blind: {error}")),
-        silence.map(|reason| format!("nothing is answered: {reason}")),
+        no_answers.map(|reason| format!("nothing is answered: {reason}")),
         reload.map(|error| format!("the last reload failed: {error}")),
         (daemon.reloads.unconfirmed_for_ns).map(|ns| {
             let keeps = daemon.reloads.keeps();

@@ -47,7 +47,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     if let Some(every) = args.watch {
         return watch::watch(args, every);
     }
-    let status = args.read.ask(&StatusQuery)?;
+    let status = args.read.query(&StatusQuery)?;
     if args.output.json {
         print_json(&status)?;
     } else {

@@ -59,7 +59,7 @@ fn print_daemon(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
         print_state(out, state)?;
     }
     print_guard(out, &daemon.guard)?;
-    if let Some(reason) = &daemon.silence
+    if let Some(reason) = &daemon.no_answers
         && status
             .limits
             .values()
@@ -296,7 +296,7 @@ fn print_open(out: &mut impl Write, status: &Status) -> anyhow::Result<()> {
         let each = limit.connections.map_or_else(|| "–".to_owned(), count);
         Some([name.clone(), count(limit.open?), each])
     });
-    let header = ["connections", "open", "each owner at most"];
+    let header = ["connections", "open", "each key at most"];
     writeln!(out, "{}\n", table(header, [1, 2], rows))?;
     Ok(())
 }

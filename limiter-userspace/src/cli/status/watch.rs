@@ -21,7 +21,7 @@ pub(super) fn watch(args: &StatusArgs, every: Duration) -> anyhow::Result<()> {
         let mut output = Output::choose(args)?;
         let read = args.read.clone();
         let show = |status: Box<Status>| output.show(&status);
-        repeat::repeat(&mut end, every, move || read.ask(&StatusQuery), show).await
+        repeat::repeat(&mut end, every, move || read.query(&StatusQuery), show).await
     })
 }
 

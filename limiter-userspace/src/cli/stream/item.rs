@@ -8,8 +8,8 @@ use crate::cli::parse::ParsedValue;
 pub(in crate::cli) enum Item<C> {
     /// A change, and the number of its line or decision.
     Change(ItemNumber, C),
-    /// A line or decision with a value that differs from its spelling, and a note.
-    Note(ItemNumber, String),
+    /// A line or decision with a value that differs from its spelling, and a warning.
+    Warning(ItemNumber, String),
     /// A line or decision that cannot be applied, and why.
     Bad(ItemNumber, String),
     /// A decision that asks for no change.
@@ -45,8 +45,8 @@ impl<C> Sink<C> {
         number: ItemNumber,
         change: ParsedValue<C>,
     ) -> Result<(), ReceiverGone> {
-        if let Some(note) = change.note {
-            self.put(Item::Note(number, note))?;
+        if let Some(warning) = change.warning {
+            self.put(Item::Warning(number, warning))?;
         }
         self.put(Item::Change(number, change.value))
     }

@@ -75,7 +75,7 @@ mod tests {
         let items = items.iter().map(|item| match item {
             Item::Change(number, change) => format!("{number}: {change}"),
             Item::Bad(number, error) => format!("{number}: {error}!"),
-            Item::Note(number, note) => format!("{number}: {note}."),
+            Item::Warning(number, warning) => format!("{number}: {warning}."),
             Item::Skipped | Item::Broken(_) => "neither is here".to_owned(),
         });
         let expected = [

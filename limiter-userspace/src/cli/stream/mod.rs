@@ -107,7 +107,7 @@ impl<A: Applier> StreamProgress<A> {
                         item_numbers.push(item_number);
                         changes.push(change);
                     }
-                    Item::Note(item_number, note) => self.print_line(item_number, &note),
+                    Item::Warning(item_number, warning) => self.print_line(item_number, &warning),
                     Item::Bad(item_number, error) => {
                         gathered += 1;
                         self.applier.count_bad();

@@ -6,7 +6,7 @@ use limiter_datapath::kernel::{possible_cpus, wall_clock_now};
 use limiter_policy::{config, policy::CompiledPolicy};
 use serde::Serialize;
 
-use super::wording::share;
+use super::wording::fraction;
 use crate::{
     cli::{
         output::{print_json, stdout},
@@ -36,7 +36,7 @@ pub(super) fn check(
     observing(&mut policy);
     let mut tables = CompiledPolicy::new(&policy, possible_cpus())?;
     // As in a replay: the capture does not tell which CPU gets a packet.
-    tables.shape.standing.noted_visits = u64::MAX;
+    tables.features.standing.recorded_visits = u64::MAX;
     let mut capture = traffic_file::open(capture)?;
     let engine = NativeEngine::new(&tables, false);
     let replay = Replay::new(&policy, tables, Box::new(engine), false);
@@ -93,11 +93,11 @@ pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<(
             limit.mode.name().to_owned(),
             count(limit.packets),
             count(limit.would_drop),
-            share(limit.share),
-            limit.used.map_or_else(|| "–".to_owned(), share),
+            fraction(limit.fraction),
+            limit.used.map_or_else(|| "–".to_owned(), fraction),
             match limit.fit {
                 Fit::Unmatched => "no packet matches it".to_owned(),
-                Fit::Tight => format!("too tight: drops more than {}", share(most_dropped)),
+                Fit::Tight => format!("too tight: drops more than {}", fraction(most_dropped)),
                 Fit::Wide => "too wide: no source uses a tenth of its burst".to_owned(),
                 Fit::Fits => "fits".to_owned(),
             },

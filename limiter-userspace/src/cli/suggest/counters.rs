@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::Result<()> {
-    let status = read.ask(&StatusQuery)?;
+    let status = read.query(&StatusQuery)?;
     let limits: Vec<_> = (status.limits.into_iter())
         .map(|(name, limit)| judgement(name, &limit, most_dropped))
         .collect();

@@ -7,9 +7,9 @@ use crate::{
     suggest::Suggestion,
 };
 
-/// Formats a share from 0 to 1 as a percentage.
-pub(super) fn share(share: f64) -> String {
-    let percent = share * 100.0;
+/// Formats a fraction from 0 to 1 as a percentage.
+pub(super) fn fraction(fraction: f64) -> String {
+    let percent = fraction * 100.0;
     if percent == 0.0 {
         "0 %".to_owned()
     } else if percent < 0.001 {

@@ -8,7 +8,7 @@ use limiter_policy::{
     text::{one_line, period, visible_json},
 };
 
-use super::wording::{share, summary};
+use super::wording::{fraction, summary};
 use crate::{
     cli::render::{count, duration},
     suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms},
@@ -37,7 +37,7 @@ pub(super) fn write(
         &format!(
             "Each limit has the rate of busy ten seconds and the lowest burst with which it would \
              drop at most {} of the packets seen, both times {}.",
-            share(margin.most_dropped),
+            fraction(margin.most_dropped),
             margin.headroom
         ),
         out,
@@ -113,7 +113,7 @@ fn proposal(out: &mut impl Write, proposed: &ServiceProposal, limit: &Proposal) 
         "    ",
         &format!("It would drop {}.", drops(&limit.drops, is_total)),
     )?;
-    match &limit.held_out {
+    match &limit.holdout {
         Some(halves) => comment(
             out,
             "    ",
@@ -121,8 +121,8 @@ fn proposal(out: &mut impl Write, proposed: &ServiceProposal, limit: &Proposal) 
                 "Tested: by the first half of the time alone it would be {}, and drop {} of that \
                  half's packets, and {} of the second half's.",
                 terms(halves.terms),
-                share(halves.learned.share()),
-                share(halves.tested.share())
+                fraction(halves.learned.fraction()),
+                fraction(halves.tested.fraction())
             ),
         )?,
         None => comment(
@@ -150,7 +150,7 @@ fn proposal(out: &mut impl Write, proposed: &ServiceProposal, limit: &Proposal) 
     writeln!(out, "    mode: {}", Mode::Observe.name())
 }
 
-/// Describes the peaks of the busiest owners.
+/// Describes the peaks of the busiest keys.
 fn peaks(limit: &Proposal, is_total: bool) -> String {
     let cost = match limit.cost.name() {
         "new-connections" => "new connections",
@@ -176,14 +176,14 @@ fn peaks(limit: &Proposal, is_total: bool) -> String {
     format!(
         "The most {cost} of {}, at the 50th, 90th, 99th, 99.9th and 100th percentile of {}: in a \
          second {}; in ten {}.",
-        owner(limit),
-        count(limit.drops.owners),
+        key(limit),
+        count(limit.drops.keys),
         each(&limit.peak_1s),
         each(&limit.peak_10s)
     )
 }
 
-fn owner(limit: &Proposal) -> String {
+fn key(limit: &Proposal) -> String {
     match limit.prefix_length {
         Some(length) => format!("a /{length}"),
         None => "an address".to_owned(),
@@ -195,15 +195,15 @@ fn drops(drops: &Drops, is_total: bool) -> String {
         "{} of {} packets ({})",
         count(drops.dropped),
         count(drops.packets),
-        share(drops.share())
+        fraction(drops.fraction())
     );
     if is_total {
         packets
     } else {
         format!(
-            "{packets}, of {} of {} owners",
+            "{packets}, of {} of {} keys",
             count(drops.hit),
-            count(drops.owners)
+            count(drops.keys)
         )
     }
 }

@@ -298,7 +298,7 @@ mod tests {
             let mut asked = PendingChange::unban(net("192.0.2.0/24"));
             assert_eq!(asked.waits_for(), Some(net("192.0.2.0/24")));
             assert_eq!(asked.wanted().unwrap_err(), "asking the daemon …");
-            // The answer to an earlier question.
+            // The response to an earlier question.
             asked.take(net("192.0.2.9/32"), Vec::new());
             assert!(asked.waits_for().is_some());
             let bans = bans.iter().map(|prefix| ban(prefix)).collect();

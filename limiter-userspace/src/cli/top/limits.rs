@@ -15,11 +15,11 @@ pub(super) struct LimitRates {
     pub(super) mode: Mode,
     /// The unit it counts.
     pub(super) cost: String,
-    /// The rate of an owner without an override; `None`: such an owner has none.
+    /// The rate of a key without an override; `None`: such a key has none.
     pub(super) rate: Option<Rate>,
-    /// How many connections such an owner may have open at once; `None`: the limit has no such number.
+    /// How many connections such a key may have open at once; `None`: the limit has no such number.
     pub(super) connections: Option<u64>,
-    /// How many open connections it counts, of all owners together; `None`: it counts none.
+    /// How many open connections it counts, of all keys together; `None`: it counts none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open: Option<u64>,
     /// How many clients wait for connections to end; `None`: the limit has no queue.

@@ -16,7 +16,7 @@ use crate::cli::repeat::EndSignals;
 pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
     let mut ticks = interval(args.interval);
-    // After a late answer, wait a whole interval.
+    // After a late response, wait a whole interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let ask = |model: &Model| {
         let (read, query) = (args.read.clone(), model.query());
@@ -49,11 +49,11 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
         }
         tokio::select! {
             _ = ticks.tick(), if !model.paused => due = true,
-            snapshot = answer(&mut asking) => {
+            snapshot = wait_for_response(&mut asking) => {
                 asking = None;
                 model.take(snapshot?);
             }
-            outcome = answer(&mut changing) => {
+            outcome = wait_for_response(&mut changing) => {
                 changing = None;
                 // The user reads refusals as well.
                 model.show_outcome(outcome.map_err(|error| format!("{error:#}")));
@@ -70,10 +70,12 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Waits for the daemon's answer; forever without a pending request.
-async fn answer<T>(asking: &mut Option<JoinHandle<anyhow::Result<T>>>) -> anyhow::Result<T> {
+/// Waits for the daemon's response; forever without a pending request.
+async fn wait_for_response<T>(
+    asking: &mut Option<JoinHandle<anyhow::Result<T>>>,
+) -> anyhow::Result<T> {
     match asking {
-        Some(answer) => answer.await?,
+        Some(response) => response.await?,
         None => pending().await,
     }
 }

@@ -16,7 +16,7 @@ use super::{
     snapshot::{Query, Snapshot},
     subject::Subject,
 };
-use crate::protocol::{Explanation, Grouping, OwnerStatus};
+use crate::protocol::{Explanation, Grouping, KeyStatus};
 
 /// The screen's data and the user's choices. It depends on neither a terminal nor a daemon.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Model {
         self.page = Page::Outcome(outcome);
     }
 
-    /// Returns whether the user waits for an answer of the daemon.
+    /// Returns whether the user waits for a response of the daemon.
     pub(super) fn waits(&self) -> bool {
         let unexplained = matches!(
             self.page,
@@ -129,19 +129,19 @@ impl Model {
         unexplained || unsure || !self.is_grouped()
     }
 
-    /// Takes the daemon's answer. While paused, it takes only missing parts; answers to outdated queries are
-    /// ignored.
+    /// Takes the daemon's response. While paused, it takes only missing parts; responses to outdated queries
+    /// are ignored.
     pub(super) fn take(&mut self, mut snapshot: Snapshot) {
         if let (
             Page::Explanation {
                 address,
                 explanation,
             },
-            Some(told),
+            Some(reported),
         ) = (&mut self.page, snapshot.explanation.take())
-            && *address == told.address
+            && *address == reported.address
         {
-            *explanation = Some(told);
+            *explanation = Some(reported);
         }
         if let (Page::Confirmation(asked), Some((of, bans))) =
             (&mut self.page, snapshot.bans.take())
@@ -179,9 +179,13 @@ impl Model {
             Action::Show(subject) => self.show(subject),
             Action::NextSubject => self.show(self.subject.next()),
             Action::Ban => {
-                self.ask(|row, prefix| PendingChange::ban(prefix, &row.offender.dropper()));
+                self.request_confirmation(|row, prefix| {
+                    PendingChange::ban(prefix, &row.offender.dropper())
+                });
             }
-            Action::Unban => self.ask(|_, prefix| Ok(PendingChange::unban(prefix))),
+            Action::Unban => {
+                self.request_confirmation(|_, prefix| Ok(PendingChange::unban(prefix)));
+            }
             Action::Help => self.page = Page::Help,
             Action::EditFilter => self.page = Page::Filter,
             Action::Type(character) => match &mut self.page {
@@ -237,10 +241,10 @@ impl Model {
         limits
     }
 
-    /// Returns the owners to show with the most open connections.
-    pub(super) fn owners(&self) -> Vec<&OwnerStatus> {
-        let all = self.sample.iter().flat_map(|sample| &sample.owners);
-        all.filter(|owner| self.filter.is_in(&owner.limit) || self.filter.is_in(&owner.id))
+    /// Returns the keys to show with the most open connections.
+    pub(super) fn bucket_keys(&self) -> Vec<&KeyStatus> {
+        let all = self.sample.iter().flat_map(|sample| &sample.keys);
+        all.filter(|key| self.filter.is_in(&key.limit) || self.filter.is_in(&key.id))
             .collect()
     }
 
@@ -308,7 +312,10 @@ impl Model {
     }
 
     /// Asks for confirmation of a change to the selected offender.
-    fn ask(&mut self, change: impl FnOnce(&Row, IpNet) -> Result<PendingChange, String>) {
+    fn request_confirmation(
+        &mut self,
+        change: impl FnOnce(&Row, IpNet) -> Result<PendingChange, String>,
+    ) {
         if self.subject != Subject::Offenders {
             self.show_outcome(Err(
                 "only offenders are banned and unbanned: press 1".to_owned()

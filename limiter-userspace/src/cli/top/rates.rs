@@ -19,8 +19,8 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, LimitStatus, OffenderStatus,
-    OwnerStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
+    AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, KeyStatus, LimitStatus,
+    OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -37,8 +37,8 @@ pub(super) struct Sample {
     pub(super) limits: BTreeMap<String, LimitRates>,
     /// The connections that limits count; `None`: no limit counts them.
     pub(super) connections: Option<ConnectionsStatus>,
-    /// The owners with the most open connections.
-    pub(super) owners: Vec<OwnerStatus>,
+    /// The keys with the most open connections.
+    pub(super) keys: Vec<KeyStatus>,
     /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
     pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
     /// Automatic rates, by limit.
@@ -143,7 +143,7 @@ impl Rates {
                     .map(|since| (&since.before.limits, since.elapsed)),
             ),
             connections: snapshot.status.connections,
-            owners: snapshot.owners,
+            keys: snapshot.keys,
             answers_per_second: (snapshot.status.limits.iter())
                 .filter_map(answers)
                 .collect(),
@@ -371,7 +371,7 @@ mod tests {
         snapshot.status.limits = [("All".to_owned(), all), ("Fixed".to_owned(), fixed)].into();
         let document = serde_json::to_value(Rates::default().advance(snapshot)).unwrap();
         let expected = serde_json::json!({
-            "All": {"rate": 52_000, "floor": 5_000, "ceiling": 1_000_000, "distress": [], "error": null},
+            "All": {"rate": 52_000, "floor": 5_000, "ceiling": 1_000_000, "overload": [], "error": null},
         });
         assert_eq!(document["automatic"], expected);
     }

@@ -1,4 +1,4 @@
-//! The daemon's answers at one time.
+//! The daemon's responses at one time.
 
 use std::{
     net::IpAddr,
@@ -10,8 +10,8 @@ use ipnet::IpNet;
 use crate::{
     cli::{args::ReadArgs, bans::list, render::nanoseconds},
     protocol::{
-        Explain, Explanation, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OwnerQuery,
-        OwnerStatus, Status, StatusQuery, bans::BanStatus,
+        Explain, Explanation, Grouping, KeyQuery, KeyStatus, MAX_OFFENDERS, OffenderList,
+        OffenderQuery, Status, StatusQuery, bans::BanStatus,
     },
 };
 
@@ -36,44 +36,44 @@ pub(super) struct Query {
 
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// The time of the answer.
+    /// The time of the response.
     pub(super) at: Instant,
     /// How the offenders are grouped.
     pub(super) by: Grouping,
     pub(super) status: Box<Status>,
     pub(super) list: OffenderList,
-    /// The owners with the most open connections.
-    pub(super) owners: Vec<OwnerStatus>,
+    /// The keys with the most open connections.
+    pub(super) keys: Vec<KeyStatus>,
     /// The explanation of the address in the query.
     pub(super) explanation: Option<Box<Explanation>>,
     /// The prefix in the query, and its bans.
     pub(super) bans: Option<(IpNet, Vec<BanStatus>)>,
 }
 
-/// Asks the daemon, or reads pinned maps; blocks until all answers are there.
+/// Asks the daemon, or reads pinned maps; blocks until all responses are there.
 pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
     let explain = |address| {
-        read.ask(&Explain {
+        read.query(&Explain {
             address,
             to: None,
-            asked_for: None,
+            requested_name: None,
         })
     };
     let explanation = query.explain.map(explain).transpose()?;
     let bans = |of| Ok::<_, anyhow::Error>((of, list::fetch(read, Some(of), None)?.1));
     let bans = query.bans_of.map(bans).transpose()?;
-    let status = read.ask(&StatusQuery)?;
-    let owners = match status.connections {
+    let status = read.query(&StatusQuery)?;
+    let keys = match status.connections {
         Some(_) => {
-            let all = OwnerQuery {
+            let all = KeyQuery {
                 limit: None,
                 count: u32::MAX,
             };
-            read.ask(&all)?.owners
+            read.query(&all)?.keys
         }
         None => Vec::new(),
     };
-    let list = read.ask(&OffenderQuery {
+    let list = read.query(&OffenderQuery {
         limit: query.limit,
         within_ns: Some(nanoseconds(query.interval.max(RECENT))),
         by: query.by,
@@ -85,7 +85,7 @@ pub(super) fn fetch(read: &ReadArgs, query: Query) -> anyhow::Result<Snapshot> {
         by: query.by,
         status,
         list,
-        owners,
+        keys,
         explanation,
         bans,
     })

@@ -44,7 +44,7 @@ pub(super) fn first_dropped(limit: &str, id: &str, drops: u64, seconds: u64) -> 
     }
 }
 
-/// The daemon's answer at `second`: packets that passed and were dropped, and the offenders.
+/// The daemon's response at `second`: packets that passed and were dropped, and the offenders.
 pub(super) fn snapshot(
     second: u64,
     [passed, dropped]: [u64; 2],
@@ -68,7 +68,7 @@ pub(super) fn snapshot(
             lower_bound: false,
             offenders,
         },
-        owners: Vec::new(),
+        keys: Vec::new(),
         explanation: None,
         bans: None,
     }
@@ -107,7 +107,7 @@ pub(super) fn automatic(rate: u64) -> LimitStatus {
             rate,
             floor: 5_000,
             ceiling: 1_000_000,
-            distress: Vec::new(),
+            overload: Vec::new(),
             error: None,
         }),
         ..limit(0, 0)

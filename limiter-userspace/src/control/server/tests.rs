@@ -28,7 +28,7 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
     let socket = ReservedSocket::take(&path).await.unwrap();
     let server = socket.listen(None).unwrap();
     let looks = Arc::clone(looks);
-    let answer = move |request| {
+    let respond = move |request| {
         let looks = Arc::clone(&looks);
         async move {
             match request {
@@ -42,12 +42,12 @@ async fn serve(looks: &Arc<Semaphore>, test: impl AsyncFnOnce(&Path)) {
         }
     };
     tokio::select! {
-        () = server.serve(answer, || {}) => {}
+        () = server.serve(respond, || {}) => {}
         () = test(&path) => {}
     }
 }
 
-/// Sends a request; its answer comes later.
+/// Sends a request; its response comes later.
 async fn request(path: &Path, request: impl Into<Request>) -> UnixStream {
     let mut stream = UnixStream::connect(path).await.unwrap();
     let mut line = serde_json::to_vec(&Versioned::new(request.into())).unwrap();
@@ -56,11 +56,14 @@ async fn request(path: &Path, request: impl Into<Request>) -> UnixStream {
     stream
 }
 
-async fn answer(mut stream: UnixStream) -> String {
-    let mut answer = String::new();
-    let read = timeout(Duration::from_secs(30), stream.read_to_string(&mut answer));
+async fn read_response(mut stream: UnixStream) -> String {
+    let mut response = String::new();
+    let read = timeout(
+        Duration::from_secs(30),
+        stream.read_to_string(&mut response),
+    );
     read.await.expect("it is answered").unwrap();
-    answer
+    response
 }
 
 #[tokio::test]
@@ -71,8 +74,8 @@ async fn those_behind_reloads_are_answered() {
             reloads.push(request(path, Reload).await);
         }
         for _ in 0..60 {
-            let answer = answer(request(path, BanChanges::default()).await).await;
-            assert!(answer.contains("lifted"), "{answer}");
+            let response = read_response(request(path, BanChanges::default()).await).await;
+            assert!(response.contains("lifted"), "{response}");
         }
         for reload in reloads {
             let read = reload.try_read(&mut [0]).map_err(|error| error.kind());
@@ -93,15 +96,15 @@ async fn those_that_wait_are_answered_and_others_told_so() {
         for _ in 0..OF_ROOT.taken {
             waiting.push(request(path, BanChanges::default()).await);
         }
-        let refused = answer(request(path, BanChanges::default()).await).await;
+        let refused = read_response(request(path, BanChanges::default()).await).await;
         assert!(refused.contains("too many requests"), "{refused}");
         // The last resort comes first.
-        let detached = answer(request(path, Detach).await).await;
+        let detached = read_response(request(path, Detach).await).await;
         assert!(detached.contains(r#"{"ok":null}"#), "{detached}");
         looks.add_permits(1);
         for stream in waiting {
-            let answer = answer(stream).await;
-            assert!(answer.contains("lifted"), "{answer}");
+            let response = read_response(stream).await;
+            assert!(response.contains("lifted"), "{response}");
         }
     };
     serve(&looks, test).await;

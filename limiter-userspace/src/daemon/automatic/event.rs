@@ -94,14 +94,14 @@ impl Lines {
             .iter()
             .take_while(|_| BUDGET.take(now_ns, &mut self.full_again_ns))
             .count();
-        let (told, untold) = events.split_at(room);
-        for event in told {
+        let (reported, unreported) = events.split_at(room);
+        for event in reported {
             event.log();
         }
-        if !untold.is_empty() {
-            let more = untold.len();
+        if !unreported.is_empty() {
+            let more = unreported.len();
             let is_refused = |event: &&Event| matches!(event.kind, EventKind::Refuses { .. });
-            let refused = untold.iter().filter(is_refused).count();
+            let refused = unreported.iter().filter(is_refused).count();
             warn!(
                 more,
                 refused,

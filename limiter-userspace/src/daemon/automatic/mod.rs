@@ -30,8 +30,8 @@ use crate::{
 /// Interval of checks for a limit that bans, while there is none.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Looks may take 1 / `SHARE` of a CPU.
-const SHARE: u32 = 50;
+/// Polls may take 1 / `CPU_DIVISOR` of a CPU.
+const CPU_DIVISOR: u32 = 50;
 
 /// Bans sources, forever.
 pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
@@ -52,20 +52,20 @@ pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
     }
 }
 
-/// The state between looks.
+/// The state between polls.
 #[derive(Default)]
 struct Watcher {
     decider: Decider,
     /// The number of the policy that the decider uses.
     generation: Option<u64>,
-    /// Each limit's dropped packets at the last look.
+    /// Each limit's dropped packets at the last poll.
     dropped: BTreeMap<LimitId, u64>,
     lines: Lines,
     unproven: UnprovenCounts,
 }
 
 impl Watcher {
-    /// Looks once, and bans the sources that are due. Returns the pause until the next look.
+    /// Polls once, and bans the sources that are due. Returns the pause until the next poll.
     async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
         if self.adopt(daemon) {
             let daemon = Arc::clone(daemon);
@@ -80,43 +80,43 @@ impl Watcher {
             return Ok((self, IDLE));
         };
         daemon.guard.refresh().await;
-        let looking = Arc::clone(daemon);
-        let (mut watcher, looked, look_time) =
-            spawn_blocking(move || timed(self, |watcher| watcher.poll(&looking))).await?;
-        let look = match looked {
-            Ok(look) => look,
+        let polling = Arc::clone(daemon);
+        let (mut watcher, polled, poll_time) =
+            spawn_blocking(move || timed(self, |watcher| watcher.poll(&polling))).await?;
+        let due = match polled {
+            Ok(due) => due,
             Err(error) => {
                 warn!("cannot find the sources to ban: {error}");
                 return Ok((watcher, LONGEST_PAUSE));
             }
         };
-        let mut time = look_time;
-        if !look.offences.is_empty() {
+        let mut time = poll_time;
+        if !due.offences.is_empty() {
             match daemon.guard.protected().await {
                 Ok(protected) => {
                     let ban_time;
-                    (watcher, ban_time) = watcher.ban(daemon, protected, look).await?;
+                    (watcher, ban_time) = watcher.ban(daemon, protected, due).await?;
                     time += ban_time;
                 }
                 // The guard's log and status have the reason.
-                Err(_) => watcher.hold_back(daemon, &look),
+                Err(_) => watcher.defer(daemon, &due),
             }
         }
-        Ok((watcher, pause_after(time, SHARE, interval)))
+        Ok((watcher, pause_after(time, CPU_DIVISOR, interval)))
     }
 
-    /// Bans the sources that a look found; also returns the CPU time it took.
+    /// Bans the sources that a poll found; also returns the CPU time it took.
     async fn ban(
         self,
         daemon: &Arc<Daemon>,
         protected: ProtectedAddresses,
-        look: DueBans,
+        due: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
         let daemon = Arc::clone(daemon);
         let banning = move || {
             timed(self, |watcher| {
                 let decider = &mut watcher.decider;
-                apply::apply(&daemon, decider, &protected, &look.offences)
+                apply::apply(&daemon, decider, &protected, &due.offences)
             })
         };
         let (mut watcher, banned, time) = spawn_blocking(banning).await?;
@@ -128,10 +128,10 @@ impl Watcher {
     }
 
     /// Bans no source, because the guard does not know the protected addresses.
-    fn hold_back(&mut self, daemon: &Daemon, look: &DueBans) {
-        self.decider.hold_back();
-        for offence in &look.offences {
-            daemon.automatic.add(offence.limit(), Outcome::HeldBack, 1);
+    fn defer(&mut self, daemon: &Daemon, due: &DueBans) {
+        self.decider.defer();
+        for offence in &due.offences {
+            daemon.automatic.add(offence.limit(), Outcome::Deferred, 1);
         }
     }
 
@@ -149,7 +149,7 @@ impl Watcher {
 
     fn poll(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
         let datapath = daemon.datapath();
-        // Read the clock and the counters before the offenders, so that the next look sees later drops.
+        // Read the clock and the counters before the offenders, so that the next poll sees later drops.
         let now_ns = monotonic_now();
         let limits = self.decider.limits();
         let dropped = limits
@@ -168,18 +168,18 @@ impl Watcher {
             let found = known.standing_of_prefix(prefix, &known.moment()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
-        let look = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
-        for (limit, delayed) in &look.delayed {
+        let due = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
+        for (limit, delayed) in &due.delayed {
             daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
         }
-        for (limit, number) in &look.unproven {
+        for (limit, number) in &due.unproven {
             daemon.automatic.add(*limit, Outcome::NotProven, *number);
         }
-        self.unproven.add(&look.unproven);
+        self.unproven.add(&due.unproven);
         if let Some(due) = self.unproven.due(now_ns) {
             unproven::log(&daemon.datapath().manifest().policy, &due);
         }
-        Ok(look)
+        Ok(due)
     }
 }
 

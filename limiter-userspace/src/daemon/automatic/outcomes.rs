@@ -18,8 +18,8 @@ pub enum Outcome {
     Refused,
     /// Too many sources are due at once; it waits for its turn.
     Delayed,
-    /// The guard does not know whether it is protected; each look counts again.
-    HeldBack,
+    /// The guard does not know whether it is protected; each poll counts again.
+    Deferred,
     /// The limit bans only proven sources, and this is not one.
     NotProven,
 }
@@ -31,7 +31,7 @@ impl Outcome {
         Self::WouldBan,
         Self::Refused,
         Self::Delayed,
-        Self::HeldBack,
+        Self::Deferred,
         Self::NotProven,
     ];
 
@@ -43,7 +43,7 @@ impl Outcome {
             Self::WouldBan => "would_ban",
             Self::Refused => "refused",
             Self::Delayed => "delayed",
-            Self::HeldBack => "held_back",
+            Self::Deferred => "held_back",
             Self::NotProven => "not_proven",
         }
     }

@@ -14,7 +14,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 /// Offenders not logged yet, by limit.
 #[derive(Debug, Default)]
 pub(super) struct UnprovenCounts {
-    untold: BTreeMap<LimitId, u64>,
+    unreported: BTreeMap<LimitId, u64>,
     /// When the next line is due.
     due_ns: u64,
 }
@@ -22,17 +22,17 @@ pub(super) struct UnprovenCounts {
 impl UnprovenCounts {
     pub(super) fn add(&mut self, found: &BTreeMap<LimitId, u64>) {
         for (limit, number) in found {
-            *self.untold.entry(*limit).or_default() += number;
+            *self.unreported.entry(*limit).or_default() += number;
         }
     }
 
     /// Takes the numbers to log; `None`: there are none, or the minute is not over.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<BTreeMap<LimitId, u64>> {
-        if self.untold.is_empty() || now_ns < self.due_ns {
+        if self.unreported.is_empty() || now_ns < self.due_ns {
             return None;
         }
         self.due_ns = now_ns.saturating_add(MINUTE_NS);
-        Some(mem::take(&mut self.untold))
+        Some(mem::take(&mut self.unreported))
     }
 }
 

@@ -39,14 +39,14 @@ pub(in crate::daemon) fn page(
         network.is_none_or(|network| network.contains(prefix) || prefix.contains(network))
             && origin.is_none_or(|origin| origin.has_made(ban))
     };
-    let told = some.iter().filter_map(|(key, ban)| {
+    let reported = some.iter().filter_map(|(key, ban)| {
         let prefix = prefix_of(key);
         (is_meant(&prefix, ban) && ban.holds(describer.now_ns))
             .then(|| describer.describe(prefix, ban, prefix))
     });
     Ok(BansPage {
         capacity,
-        bans: told.collect::<Result<_, _>>()?,
+        bans: reported.collect::<Result<_, _>>()?,
         next,
     })
 }
@@ -61,10 +61,10 @@ pub(in crate::daemon) fn of_address(
     };
     let describer = BanDescriber::new(datapath);
     let bans = covering(maps.bans(), address.into(), describer.now_ns)?;
-    let told = bans
+    let reported = bans
         .iter()
         .map(|(prefix, ban)| describer.describe(*prefix, ban, address.into()));
-    told.collect()
+    reported.collect()
 }
 
 /// Counts the bans that hold, by family. Reads all of them.
@@ -102,8 +102,8 @@ pub(super) fn covering(
         if !is_among(lengths, &key) {
             continue;
         }
-        for place in (0..).take(MOST_ORIGINS) {
-            let Some(ban) = maps.get(&key.at(place))? else {
+        for position in (0..).take(MOST_ORIGINS) {
+            let Some(ban) = maps.get(&key.at(position))? else {
                 break;
             };
             if ban.holds(now_ns) {

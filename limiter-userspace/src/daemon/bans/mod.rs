@@ -8,8 +8,8 @@ mod list;
 mod maker;
 mod new;
 mod prefix;
+mod registry;
 mod saved;
-mod store;
 mod table;
 mod tally;
 
@@ -29,13 +29,13 @@ pub(super) use self::{
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanAuthor, BanError, NewBan},
+    registry::Bans,
     saved::{changes, restore, save, save_hits},
-    store::Bans,
 };
 pub use self::{
     change::{change_pinned, lift_pinned},
     maker::Maker,
-    store::{BanCounts, BanTotals},
+    registry::{BanCounts, BanTotals},
 };
 use super::shared::Daemon;
 
@@ -50,8 +50,8 @@ impl Daemon {
         act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
     ) -> Result<T, E> {
         let datapath = self.datapath();
-        let mut store = self.bans.store();
-        with_bans_of(&datapath, &mut store, act)
+        let mut registry = self.bans.registry();
+        with_bans_of(&datapath, &mut registry, act)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bans of one prefix in a table: one for each origin, sorted by place.
+//! The bans of one prefix in a table: one for each origin, sorted by position.
 
 use limiter_common::ban::{Ban, BanKey};
 use limiter_datapath::kernel::DatapathError;
@@ -6,11 +6,11 @@ use limiter_policy::policy::bans::{Change, MOST_ORIGINS, with, without};
 
 use super::table::BanTable;
 
-/// Returns the bans by place; the ban that ends last comes first.
+/// Returns the bans by position; the ban that ends last comes first.
 pub(super) fn read(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
     let mut bans = Vec::new();
-    for place in (0..).take(MOST_ORIGINS) {
-        match table.get(&key.at(place))? {
+    for position in (0..).take(MOST_ORIGINS) {
+        match table.get(&key.at(position))? {
             Some(ban) => bans.push(ban),
             None => break,
         }
@@ -24,25 +24,25 @@ pub(super) fn write(
     key: &BanKey,
     changes: Vec<Change>,
 ) -> Result<(), DatapathError> {
-    for (place, ban) in changes {
+    for (position, ban) in changes {
         match ban {
-            Some(ban) => table.insert(key.at(place), ban)?,
+            Some(ban) => table.insert(key.at(position), ban)?,
             None => {
-                table.remove(&key.at(place))?;
+                table.remove(&key.at(position))?;
             }
         }
     }
     Ok(())
 }
 
-/// Moves the bans to consecutive places: a kill may leave a ban in two places, and a limiter without places may leave
-/// a gap. Returns the removed duplicates.
+/// Moves the bans to consecutive positions: a kill may leave a ban in two positions, and a limiter without positions
+/// may leave a gap. Returns the removed duplicates.
 pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, DatapathError> {
     let mut next = 0;
-    for place in (0..).take(MOST_ORIGINS) {
-        if let Some(ban) = table.get(&key.at(place))? {
-            if place != next {
-                table.remove(&key.at(place))?;
+    for position in (0..).take(MOST_ORIGINS) {
+        if let Some(ban) = table.get(&key.at(position))? {
+            if position != next {
+                table.remove(&key.at(position))?;
                 table.insert(key.at(next), ban)?;
             }
             next += 1;
@@ -50,9 +50,9 @@ pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, Da
     }
     let mut twice = Vec::new();
     let mut bans = read(table, key)?;
-    while let Some(place) = (1..bans.len()).find(|place| is_again(&bans, *place)) {
-        write(table, key, without(&bans, place))?;
-        twice.push(bans[place]);
+    while let Some(position) = (1..bans.len()).find(|position| is_again(&bans, *position)) {
+        write(table, key, without(&bans, position))?;
+        twice.push(bans[position]);
         bans = read(table, key)?;
     }
     if let Some(last) = bans.iter().max_by_key(|ban| ban.until_ns)
@@ -63,8 +63,8 @@ pub(super) fn repair(table: &impl BanTable, key: &BanKey) -> Result<Vec<Ban>, Da
     Ok(twice)
 }
 
-/// Returns whether an earlier place has a ban of the same origin.
-fn is_again(bans: &[Ban], place: usize) -> bool {
-    let mut before = bans[..place].iter();
-    before.any(|other| other.is_of_origin_of(&bans[place]))
+/// Returns whether an earlier position has a ban of the same origin.
+fn is_again(bans: &[Ban], position: usize) -> bool {
+    let mut before = bans[..position].iter();
+    before.any(|other| other.is_of_origin_of(&bans[position]))
 }

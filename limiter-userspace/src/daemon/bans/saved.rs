@@ -21,7 +21,9 @@ pub(in crate::daemon) fn changes(
     if datapath.reputation().is_none() {
         return Ok(0);
     }
-    with_bans_of(datapath, &mut keeper.store(), |_, bans| Ok(bans.changes()))
+    with_bans_of(datapath, &mut keeper.registry(), |_, bans| {
+        Ok(bans.changes())
+    })
 }
 
 /// Returns all bans as of a moment, including ended bans that are remembered.

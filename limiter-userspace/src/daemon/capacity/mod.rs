@@ -43,7 +43,7 @@ pub(super) struct RateFinders {
 pub(super) enum FindError {
     /// The host's losses cannot be read.
     #[error(transparent)]
-    Distress(#[from] ReadOverloadError),
+    Overload(#[from] ReadOverloadError),
     /// There is no socket to query other sockets with.
     #[error("cannot ask for UDP sockets: {0}")]
     Sockets(io::Error),

@@ -20,21 +20,21 @@ pub(in crate::daemon) fn status(
     else {
         return Ok(None);
     };
-    let (distress, error) = match capacity {
+    let (overload, error) = match capacity {
         Some(capacity) => {
-            let (distress, error) = capacity.of(limit.id);
-            (distress, error.map(|error| error.to_string()))
+            let (overload, error) = capacity.of(limit.id);
+            (overload, error.map(|error| error.to_string()))
         }
         None => (OverloadCounts::default(), Some("no daemon runs".to_owned())),
     };
     let now_ns = monotonic_now();
-    let heard = Kind::ALL.into_iter().zip(distress);
+    let heard = Kind::ALL.into_iter().zip(overload);
     let heard = heard.filter_map(|(kind, heard)| Some((kind, heard?)));
     Ok(Some(AutomaticRate {
         rate,
         floor,
         ceiling,
-        distress: heard
+        overload: heard
             .map(|(kind, heard)| OverloadStatus {
                 kind: kind.name().to_owned(),
                 intervals: heard.intervals,

@@ -50,7 +50,7 @@ pub(super) fn ends(tuple: &Tuple) -> Option<Ends> {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::connection::note::Name;
+    use limiter_common::connection::entry::Name;
 
     use super::*;
 

@@ -1,9 +1,9 @@
-//! Keeps the kernel's count of connections correct. Events report most openings and closings; regular looks at the
+//! Keeps the kernel's count of connections correct. Events report most openings and closings; regular polls of the
 //! lists of the network stack find connections opened before the policy limited them, and closings that were not
-//! reported. If the policy says so, connection tracking is looked at, too. Each look also sweeps the queues in which
-//! clients wait, and finds the owners with the most connections.
+//! reported. If the policy says so, connection tracking is looked at, too. Each poll also sweeps the queues in which
+//! clients wait, and finds the keys with the most connections.
 //!
-//! A look takes at most a twentieth of a CPU until the next one.
+//! A poll takes at most a twentieth of a CPU until the next one.
 
 mod cookie;
 mod count;
@@ -13,7 +13,7 @@ mod tracking;
 
 use std::{collections::BTreeMap, convert::Infallible, iter::repeat_n, sync::Arc, time::Duration};
 
-use limiter_common::connection::{ConnectionOrder, Ends, queue::LOOKED_AT};
+use limiter_common::connection::{ConnectionOrder, Ends, queue::CHECKED_TICKETS};
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::policy::CountedConnections;
 use tokio::{
@@ -22,10 +22,10 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::count::{Owner, OwnerSnapshot, Owners};
+pub(super) use self::count::{BusyKey, BusyKeys, KeySnapshot};
 use self::{
-    count::OwnerCount,
-    scan::{AT_ONCE, CountError, SHARE, carry_out},
+    count::OpenByKey,
+    scan::{AT_ONCE, CPU_DIVISOR, CountError, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };
@@ -38,10 +38,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long to receive events before checking whether another task is done.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// The least interval between looks.
+/// The least interval between polls.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Connections counted by owner in one batch, after which other tasks have their turn.
+/// Connections counted by key in one batch, after which other tasks have their turn.
 const COUNTED_AT_ONCE: usize = 4096;
 
 /// The settings for connections of the policy in force.
@@ -100,16 +100,16 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
         }
         if (wanted.counts || wanted.charges) && Instant::now() >= next {
             // The first order of a policy has the kernel verify a program. It goes first, as no connection should
-            // wait for that, and outside the measured cost, as later looks do not repeat it.
+            // wait for that, and outside the measured cost, as later polls do not repeat it.
             let prepare = ConnectionOrder::closed(cookie::OF_NONE);
             let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
             let began = cpu_time();
             let (counted, counting) = count(daemon, wanted, tracking.as_mut()).await;
-            let looked = scan(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
+            let polled = scan(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
             // This future never moves to another thread, so its CPU time is this thread's.
             let cost = cpu_time().saturating_sub(began) + counting;
-            next = Instant::now() + INTERVAL.max(cost * SHARE);
-            let error = prepared.and(looked).err();
+            next = Instant::now() + INTERVAL.max(cost * CPU_DIVISOR);
+            let error = prepared.and(polled).err();
             let error = error.map(|error| error.to_string());
             if error != before {
                 if let Some(error) = &error {
@@ -177,14 +177,14 @@ async fn scan(
         None => Vec::new(),
     };
     let all = open.ends.iter().chain(&tracked).map(|(_, ends)| ends);
-    count_by_owner(daemon, wanted.generation, all).await;
+    count_by_key(daemon, wanted.generation, all).await;
     let sweeps = sweeps(&daemon.datapath())?;
     carry_out(daemon, wanted.generation, &sweeps).await
 }
 
-/// Finds the owners with the most connections.
-async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<Item = &'e Ends>) {
-    let mut count = OwnerCount::new();
+/// Finds the keys with the most connections.
+async fn count_by_key<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<Item = &'e Ends>) {
+    let mut count = OpenByKey::new();
     let mut all = all.peekable();
     while all.peek().is_some() {
         {
@@ -193,13 +193,13 @@ async fn count_by_owner<'e>(daemon: &Daemon, generation: u64, all: impl Iterator
                 return;
             }
             for ends in all.by_ref().take(COUNTED_AT_ONCE) {
-                count.add(ends, &datapath.places(ends));
+                count.add(ends, &datapath.count_ids(ends));
             }
         }
         yield_now().await;
     }
     let found = count.snapshot(generation, Instant::now().into_std());
-    daemon.owners.set(found);
+    daemon.busy_keys.set(found);
 }
 
 /// Returns the orders to sweep the queues in which clients wait: as many as may be needed to remove all expired
@@ -209,10 +209,10 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
         return Ok(Vec::new());
     };
     let queues = maps.connections().queues().all()?.into_iter();
-    let orders = queues.flat_map(|(place, queue)| {
-        let times = queue.tail.saturating_sub(queue.head) / LOOKED_AT + 1;
+    let orders = queues.flat_map(|(count_id, queue)| {
+        let times = queue.tail.saturating_sub(queue.head) / CHECKED_TICKETS + 1;
         let times = usize::try_from(times).unwrap_or(AT_ONCE).min(AT_ONCE);
-        repeat_n(ConnectionOrder::sweep(place.0), times)
+        repeat_n(ConnectionOrder::sweep(count_id.0), times)
     });
     Ok(orders.collect())
 }

@@ -10,8 +10,8 @@ use tokio::task::yield_now;
 
 use crate::{daemon::shared::Daemon, netlink::DumpError};
 
-/// The pause before the next look is at least this many times the CPU time of the last one.
-pub(super) const SHARE: u32 = 20;
+/// The pause before the next poll is at least this many times the CPU time of the last one.
+pub(super) const CPU_DIVISOR: u32 = 20;
 
 /// How long the kernel may take to list its connections.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,22 +30,22 @@ pub(super) enum CountError {
     Datapath(#[from] DatapathError),
 }
 
-/// The state between looks.
+/// The state between polls.
 #[derive(Default)]
 pub(super) struct ScanState {
     /// Cookies of open connections that need nothing more: the policy counts them or ignores them.
     pub(super) settled: HashSet<u64>,
-    /// Cookies of connections first seen in the last look, if events report each opening.
+    /// Cookies of connections first seen in the last poll, if events report each opening.
     seen: HashSet<u64>,
-    /// Cookies of counted connections missing from the last look. They are taken off if the next look misses them
+    /// Cookies of counted connections missing from the last poll. They are taken off if the next poll misses them
     /// too: the kernel may skip a connection if others close while it lists them.
     missed: HashSet<u64>,
-    /// False until the first look is over: the connections that it finds are not new.
-    has_looked: bool,
+    /// False until the first poll is over: the connections that it finds are not new.
+    has_polled: bool,
 }
 
 impl ScanState {
-    /// Charges the handshakes of connections opened since the last look.
+    /// Charges the handshakes of connections opened since the last poll.
     pub(super) async fn charge(
         &self,
         daemon: &Daemon,
@@ -54,7 +54,7 @@ impl ScanState {
     ) -> Result<(), CountError> {
         let now_ns = monotonic_now();
         let is_new = |(cookie, ends): &&(u64, Ends)| {
-            self.has_looked && !self.settled.contains(cookie) && !ends.are_both_own()
+            self.has_polled && !self.settled.contains(cookie) && !ends.are_both_own()
         };
         let new = open.iter().filter(is_new);
         let new = new.map(|(_, ends)| ConnectionOrder::completed(*ends, now_ns));
@@ -64,21 +64,21 @@ impl ScanState {
     /// Counts open connections not counted yet, and takes off closed ones: connections `counted` before the listing
     /// and missing from `open`, twice.
     ///
-    /// `are_told`: events report each opening and closing, so a connection that opened between two looks is already
-    /// counted and may be closed by now. Counting it again would occupy its place for two looks, so it is counted
-    /// only if the next look finds it, too.
+    /// `are_reported`: events report each opening and closing, so a connection that opened between two polls is
+    /// already counted and may be closed by now. Counting it again would occupy its count id for two polls, so it is
+    /// counted only if the next poll finds it, too.
     pub(super) async fn settle(
         &mut self,
         daemon: &Daemon,
         generation: u64,
         counted: Vec<u64>,
         open: &[(u64, Ends)],
-        are_told: bool,
+        are_reported: bool,
     ) -> Result<(), CountError> {
         let found: HashSet<u64> = open.iter().map(|(cookie, _)| *cookie).collect();
         let is_settled = |cookie: &u64| self.settled.contains(cookie);
         let may_be_closed =
-            |cookie: &u64| are_told && self.has_looked && !self.seen.contains(cookie);
+            |cookie: &u64| are_reported && self.has_polled && !self.seen.contains(cookie);
         let (seen, settled): (HashSet<u64>, HashSet<u64>) =
             (found.iter()).partition(|cookie| !is_settled(cookie) && may_be_closed(cookie));
         let new = (open.iter()).filter(|(cookie, _)| !is_settled(cookie) && !seen.contains(cookie));
@@ -92,7 +92,7 @@ impl ScanState {
         carry_out(daemon, generation, &orders).await?;
         (self.settled, self.seen) = (settled, seen);
         self.missed = missing;
-        self.has_looked = true;
+        self.has_polled = true;
         Ok(())
     }
 }

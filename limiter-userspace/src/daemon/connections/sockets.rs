@@ -19,7 +19,7 @@ use crate::{
     netlink::{
         Channel, DumpError,
         conntrack::Tuple,
-        sockets::{ask, request},
+        sockets::{dump_sockets, request},
     },
 };
 
@@ -38,7 +38,7 @@ pub(super) struct OpenSockets {
     pub(super) ends: Vec<(u64, Ends)>,
 }
 
-/// The sockets, and the state between looks at them.
+/// The sockets, and the state between polls of them.
 pub(super) struct Sockets {
     channel: Channel,
     known: ScanState,
@@ -52,7 +52,7 @@ impl Sockets {
         }
     }
 
-    /// Forgets earlier looks, as another policy counts each connection anew.
+    /// Forgets earlier polls, as another policy counts each connection anew.
     pub(super) fn begin_anew(&mut self) {
         self.known = ScanState::default();
     }
@@ -74,10 +74,10 @@ impl Sockets {
         if wanted.charges {
             self.known.charge(daemon, wanted.generation, &ends).await?;
         }
-        let are_told = daemon.datapath().handshake_status().is_ok();
+        let are_reported = daemon.datapath().handshake_status().is_ok();
         let known = &mut self.known;
         known
-            .settle(daemon, wanted.generation, counted, &ends, are_told)
+            .settle(daemon, wanted.generation, counted, &ends, are_reported)
             .await?;
         Ok(OpenSockets { tuples, ends })
     }
@@ -93,7 +93,7 @@ async fn open(sockets: &mut Channel) -> Result<Vec<(u64, Tuple)>, DumpError> {
             (header.timer != Some(Timer::TimeWait)).then(|| (cookie(&id), tuple(&id)))
         };
         let request = request(IPPROTO_TCP, family, OPEN);
-        all.extend(ask(sockets, request, &[], connection).await?);
+        all.extend(dump_sockets(sockets, request, &[], connection).await?);
     }
     Ok(all)
 }

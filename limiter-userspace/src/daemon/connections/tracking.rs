@@ -2,7 +2,7 @@
 //! connections to network namespaces behind this host.
 //!
 //! They are counted by the addresses that their openers sent, before any translation. Events report each change;
-//! looks find connections older than the policy, and changes that events missed.
+//! polls find connections older than the policy, and changes that events missed.
 
 use std::{collections::HashSet, net::IpAddr, time::Duration};
 
@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::{
     cookie,
-    scan::{CountError, PATIENCE, SHARE, ScanState, carry_out},
+    scan::{CPU_DIVISOR, CountError, PATIENCE, ScanState, carry_out},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
@@ -28,7 +28,7 @@ use crate::{
 /// The most connections to list: more than there is room to count.
 const MOST: usize = 4 << 20;
 
-/// The least pause between two looks.
+/// The least pause between two polls.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why tracked connections are not counted.
@@ -69,7 +69,7 @@ pub(super) struct Tracking {
     /// This host's addresses: connections with them have sockets. `None`: not known yet.
     own: Option<HashSet<IpAddr>>,
     known: ScanState,
-    /// The CPU time of the last look.
+    /// The CPU time of the last poll.
     cost: Duration,
 }
 
@@ -85,9 +85,9 @@ impl Tracking {
         }
     }
 
-    /// Returns the pause before another look.
+    /// Returns the pause before another poll.
     pub(super) fn pause(&self) -> Duration {
-        LEAST_PAUSE.max(self.cost * SHARE)
+        LEAST_PAUSE.max(self.cost * CPU_DIVISOR)
     }
 
     /// Counts tracked connections without one of these sockets, and returns them; takes off connections `counted`
@@ -122,7 +122,7 @@ impl Tracking {
                 Err(error) => return Some(format!("the kernel does not tell of them: {error}")),
             }
         }
-        host::silence().map(str::to_owned)
+        host::no_events_reason().map(str::to_owned)
     }
 
     async fn count(
@@ -146,7 +146,11 @@ impl Tracking {
             let is_counted = tracked.is_open() == Some(true) && !has_socket;
             is_counted.then(|| named(&tracked)).flatten()
         };
-        let open = timeout(PATIENCE, conntrack::ask(&mut self.conntrack, open)).await;
+        let open = timeout(
+            PATIENCE,
+            conntrack::dump_connections(&mut self.conntrack, open),
+        )
+        .await;
         let open = open.map_err(|_| TrackingError::Late)??;
         let known = &mut self.known;
         // Connections reported by events are already settled.
@@ -168,7 +172,7 @@ impl Tracking {
     ) -> bool {
         let end = Instant::now() + patience;
         let mut are_lost = false;
-        // Checked after each batch, so that endless events cannot starve the looks.
+        // Checked after each batch, so that endless events cannot starve the polls.
         while Instant::now() < end {
             let Some(events) = &mut self.events else {
                 sleep_until(end).await;
@@ -183,7 +187,7 @@ impl Tracking {
                     let orders = batch.iter().filter_map(|event| self.order(event));
                     let orders: Vec<_> = orders.collect();
                     if carry_out(daemon, generation, &orders).await.is_err() {
-                        // The next look retries, and reports the error.
+                        // The next poll retries, and reports the error.
                         self.known.settled.clear();
                         are_lost = true;
                     }
@@ -263,12 +267,13 @@ mod tests {
 
     #[test]
     fn what_the_kernel_lacks_is_told_from_what_it_refuses() {
-        let told = |code| TrackingError::from(DumpError::Io(io::Error::from_raw_os_error(code)));
+        let reported =
+            |code| TrackingError::from(DumpError::Io(io::Error::from_raw_os_error(code)));
         let lacking = "the kernel has no connection tracking, or its module nf_conntrack_netlink is \
                        not loaded";
-        assert_eq!(told(libc::EINVAL).to_string(), lacking);
+        assert_eq!(reported(libc::EINVAL).to_string(), lacking);
         assert_eq!(
-            told(libc::EPERM).to_string(),
+            reported(libc::EPERM).to_string(),
             "the kernel does not list the connections that it tracks: Operation not permitted (os \
              error 1)"
         );

@@ -26,15 +26,15 @@ impl FeedKeeper {
             return Err(AcceptError::Unconfirmed);
         }
         let is_accepted = |file: &&FeedReport| {
-            file.held
+            file.deferred
                 .as_ref()
-                .is_some_and(|held| digests.contains(held))
+                .is_some_and(|deferred| digests.contains(deferred))
         };
         let files = files_of(daemon, &list)?;
         let accepted = files.iter().filter(is_accepted);
         let accepted: Vec<PathBuf> = accepted.map(|file| file.path.clone()).collect();
         if accepted.is_empty() {
-            return Err(AcceptError::NothingHeld(list));
+            return Err(AcceptError::NothingDeferred(list));
         }
         self.changed.extend(accepted.iter().cloned());
         self.renew_alone(daemon, digests).await;

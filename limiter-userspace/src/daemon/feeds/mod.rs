@@ -169,7 +169,7 @@ impl FeedKeeper {
             }
         };
         let mut datapath = daemon.datapath_mut();
-        datapath.note_lists(records.clone());
+        datapath.record_lists(records.clone());
         let generation = datapath.manifest().generation;
         drop(datapath);
         self.go_on(generation, &records, now);

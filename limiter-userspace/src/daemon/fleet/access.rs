@@ -22,7 +22,7 @@ pub(super) fn of(settings: &Fleet) -> Result<Access, AccessError> {
         .transpose()
         .map_err(|error| AccessError::Certificates(error.to_string()))?;
     let store = &settings.store;
-    let places = store.places.iter().map(|place| Place {
+    let places = store.endpoints.iter().map(|place| Place {
         host: place.host.clone(),
         port: place.port,
     });

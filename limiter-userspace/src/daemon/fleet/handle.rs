@@ -209,7 +209,7 @@ impl Fleet {
             store: limiter_policy::fleet::StoreAddress {
                 tls: false,
                 user: None,
-                places: Vec::new(),
+                endpoints: Vec::new(),
                 sentinel: None,
                 database: 0,
             },

@@ -54,17 +54,17 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
     let others = Handle::current();
     let changed = Arc::clone(&fleet.changed);
     // The journal has every change from now on; earlier bans are in the table.
-    daemon.bans.store().keep_journal(changed);
+    daemon.bans.registry().keep_journal(changed);
     let mut node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
     let ending = Arc::clone(fleet);
     Worker::start(
         "fleet",
         move || {
-            node.daemon.pulses.fleet.beat();
+            node.daemon.watchdog.fleet.check_in();
             runtime.block_on(live(&mut node));
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            node.daemon.pulses.fleet.end();
+            node.daemon.watchdog.fleet.end();
         },
         move || ending.ending.notify_one(),
     )

@@ -112,7 +112,7 @@ impl Node {
                 () = fleet.ending.notified() => return Err(Over::Ending),
                 () = fleet.changed.notified() => self.note_changes(),
                 _ = ticks.tick() => {
-                    self.daemon.pulses.fleet.beat();
+                    self.daemon.watchdog.fleet.check_in();
                     if tick.is_multiple_of(BEAT_TICKS) {
                         if self.renew_keys() {
                             return Err(Over::Rekeyed);
@@ -152,7 +152,7 @@ impl Node {
                 () = fleet.changed.notified() => self.note_changes(),
                 () = sleep(ALIVE) => {}
             }
-            self.daemon.pulses.fleet.beat();
+            self.daemon.watchdog.fleet.check_in();
         }
     }
 

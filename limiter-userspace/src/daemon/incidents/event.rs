@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use limiter_common::{
     address::Address,
+    key::Key,
     limit::{LimitId, NamedBy},
-    owner::Owner,
 };
 use limiter_datapath::kernel::Datapath;
 use tracing::{info, warn};
 
 use crate::{
     daemon::{
-        offenders::{limit_name, owner_text, prefix_length},
+        offenders::{key_text, limit_name, prefix_length},
         texts::Texts,
     },
     protocol::Grouping,
@@ -67,15 +67,15 @@ impl Source {
         Self::Range(address.masked(prefix_length(Grouping::Range, address.family)))
     }
 
-    /// Returns the owner of the packets; `None`: they have none.
-    const fn owner(self) -> Option<Owner> {
+    /// Returns the key of the packets; `None`: they have none.
+    const fn key(self) -> Option<Key> {
         let (by, address) = match self {
             Self::Address(address) => (Grouping::Address, address),
             Self::Range(address) => (Grouping::Range, address),
-            Self::Name(named_by, number) => return Some(Owner::Number(named_by, number)),
+            Self::Name(named_by, number) => return Some(Key::Number(named_by, number)),
             Self::Any => return None,
         };
-        Some(Owner::Source {
+        Some(Key::Source {
             address,
             prefix_length: prefix_length(by, address.family),
         })
@@ -170,9 +170,9 @@ impl Subject {
         // The limit may have left the policy meanwhile.
         let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));
-        let owner = self.source.owner();
-        let owner = owner.map(|owner| owner_text(datapath, Some(texts), &owner));
-        let object = match (&owner, self.source) {
+        let key = self.source.key();
+        let key = key.map(|key| key_text(datapath, Some(texts), &key));
+        let object = match (&key, self.source) {
             (Some(name), Source::Name(..)) => format!(" packets for {name}"),
             (Some(source), _) => format!(" {source}"),
             (None, _) => String::new(),
@@ -185,9 +185,9 @@ impl Subject {
             object,
         };
         match self.source {
-            Source::Address(_) => words.address = owner,
-            Source::Range(_) => words.range = owner,
-            Source::Name(..) => words.name = owner,
+            Source::Address(_) => words.address = key,
+            Source::Range(_) => words.range = key,
+            Source::Name(..) => words.name = key,
             Source::Any => {}
         }
         words

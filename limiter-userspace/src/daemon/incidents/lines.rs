@@ -18,13 +18,14 @@ pub(super) struct Lines {
     /// When the allowance is full again, in nanoseconds of the clock: its TAT.
     full_again_ns: u64,
     /// Sources with an unlogged incident, since the last line that gave their number.
-    untold: u64,
+    unreported: u64,
 }
 
 impl Lines {
-    /// Adds an event to `told`, with the number of sources left out before it; returns whether there was room.
-    pub(super) fn try_log(&mut self, now_ns: u64, event: Event, told: &mut Vec<Event>) -> bool {
-        let sources = self.untold;
+    /// Adds an event to `reported`, with the number of sources left out before it; returns whether there was
+    /// room.
+    pub(super) fn try_log(&mut self, now_ns: u64, event: Event, reported: &mut Vec<Event>) -> bool {
+        let sources = self.unreported;
         let Ok(spend) = BUDGET.spend(now_ns, 1 + u64::from(sources > 0)) else {
             return false;
         };
@@ -32,16 +33,16 @@ impl Lines {
             return false;
         };
         self.full_again_ns = full_again_ns;
-        told.push(event);
+        reported.push(event);
         if sources > 0 {
-            told.push(Event::More { sources });
-            self.untold = 0;
+            reported.push(Event::More { sources });
+            self.unreported = 0;
         }
         true
     }
 
     /// Counts sources that began an incident without a line.
     pub(super) const fn leave_out(&mut self, sources: u64) {
-        self.untold += sources;
+        self.unreported += sources;
     }
 }

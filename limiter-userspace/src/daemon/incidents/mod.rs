@@ -16,7 +16,7 @@ use limiter_policy::config::Offenders;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
-pub use self::recent::IncidentNote;
+pub use self::recent::IncidentLine;
 pub(super) use self::recent::RecentIncidents;
 use self::{event::Event, tracker::Incidents};
 use super::{
@@ -27,20 +27,20 @@ use super::{
 /// How long a source must go without a drop for its incident to end.
 pub const QUIET: Duration = Duration::from_secs(30);
 
-/// The shortest pause between two looks.
+/// The shortest pause between two polls.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks may take 1 / `SHARE` of the time.
-const SHARE: u32 = 100;
+/// Polls may take 1 / `CPU_DIVISOR` of the time.
+const CPU_DIVISOR: u32 = 100;
 
 /// Logs incidents, forever.
 pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
     let mut incidents = Incidents::new(quiet, monotonic_now());
     loop {
-        let looking = Arc::clone(daemon);
-        let looked = spawn_blocking(move || round(&looking, incidents));
+        let polling = Arc::clone(daemon);
+        let polled = spawn_blocking(move || round(&polling, incidents));
         let pause;
-        (incidents, pause) = looked.await.unwrap_or_else(|error| {
+        (incidents, pause) = polled.await.unwrap_or_else(|error| {
             error!("logging who is dropped has failed and starts over: {error}");
             (Incidents::new(quiet, monotonic_now()), LONGEST_PAUSE)
         });
@@ -48,7 +48,7 @@ pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
     }
 }
 
-/// Looks once; also returns the pause until the next look.
+/// Polls once; also returns the pause until the next poll.
 fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     let begun = cpu_time();
     let pause = match poll(daemon, &mut incidents) {
@@ -60,13 +60,13 @@ fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
             }
             for event in events {
                 let text = event.log(&datapath, &daemon.texts);
-                daemon.incidents.add(IncidentNote {
+                daemon.incidents.add(IncidentLine {
                     at: wall_clock_now(),
                     began: event.is_beginning(),
                     text,
                 });
             }
-            pause_after(cpu_time().saturating_sub(begun), SHARE, PAUSE)
+            pause_after(cpu_time().saturating_sub(begun), CPU_DIVISOR, PAUSE)
         }
         Err(error) => {
             warn!("cannot tell who is dropped: {error}");

@@ -12,7 +12,7 @@ const MOST: usize = 256;
 
 /// A log line about an incident.
 #[derive(Clone, Debug)]
-pub struct IncidentNote {
+pub struct IncidentLine {
     /// The time of logging.
     pub at: Timestamp,
     /// Whether an incident began; else it ended.
@@ -23,23 +23,23 @@ pub struct IncidentNote {
 
 /// The newest lines.
 #[derive(Default)]
-pub(in crate::daemon) struct RecentIncidents(Mutex<VecDeque<IncidentNote>>);
+pub(in crate::daemon) struct RecentIncidents(Mutex<VecDeque<IncidentLine>>);
 
 impl RecentIncidents {
     /// Returns the lines, oldest first.
-    pub(in crate::daemon) fn all(&self) -> Vec<IncidentNote> {
+    pub(in crate::daemon) fn all(&self) -> Vec<IncidentLine> {
         self.locked().iter().cloned().collect()
     }
 
-    pub(super) fn add(&self, note: IncidentNote) {
+    pub(super) fn add(&self, line: IncidentLine) {
         let mut all = self.locked();
         if all.len() >= MOST {
             all.pop_front();
         }
-        all.push_back(note);
+        all.push_back(line);
     }
 
-    fn locked(&self) -> MutexGuard<'_, VecDeque<IncidentNote>> {
+    fn locked(&self) -> MutexGuard<'_, VecDeque<IncidentLine>> {
         // A panic elsewhere spoils no text.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +53,7 @@ mod tests {
     fn only_the_newest_are_kept() {
         let recent = RecentIncidents::default();
         for number in 0..MOST + 3 {
-            recent.add(IncidentNote {
+            recent.add(IncidentLine {
                 at: Timestamp::UNIX_EPOCH,
                 began: true,
                 text: number.to_string(),

@@ -19,7 +19,7 @@ use super::{
     lines::Lines,
 };
 
-/// Drops between two looks that begin an incident; fewer are not worth a line.
+/// Drops between two polls that begin an incident; fewer are not worth a line.
 pub(super) const LEAST_DROPS: u64 = 10;
 
 /// If this many addresses of a range begin at once, the incident is the range's.
@@ -28,7 +28,7 @@ pub(super) const ADDRESSES_OF_A_RANGE: usize = 8;
 /// The most incidents at once. Further sources are only counted.
 pub(super) const MOST_OPEN: usize = 1024;
 
-/// The open incidents and the state of the last look. Times are in nanoseconds of the decision's clock.
+/// The open incidents and the state of the last poll. Times are in nanoseconds of the decision's clock.
 ///
 /// Memory is bounded: there are at most [`MOST_OPEN`] incidents, and one number of drops for each remembered
 /// offender.
@@ -43,8 +43,8 @@ pub(super) struct Incidents {
     seen: HashMap<OffenderKey, DropState>,
     /// When the offenders were last read.
     read_ns: u64,
-    /// When the last look was.
-    looked_ns: u64,
+    /// When the last poll was.
+    polled_ns: u64,
     /// The numbers of unrecorded drops and of forgotten offenders at that time.
     missed: (u64, u64),
 }
@@ -64,7 +64,7 @@ struct Incident {
     /// Whether more packets may have been dropped.
     is_lower_bound: bool,
     /// Whether its beginning was logged.
-    is_told: bool,
+    is_reported: bool,
 }
 
 struct NewIncident {
@@ -86,18 +86,18 @@ impl Incidents {
             dropped: HashMap::new(),
             seen: HashMap::new(),
             read_ns: now_ns,
-            looked_ns: now_ns,
+            polled_ns: now_ns,
             missed: (0, 0),
         }
     }
 
-    /// Whether limits have dropped packets since the last look, so that offenders have changed.
+    /// Whether limits have dropped packets since the last poll, so that offenders have changed.
     pub(super) fn is_news(&self, dropped: &[(LimitId, u64)]) -> bool {
         let mut dropped = dropped.iter();
         dropped.any(|(limit, drops)| self.dropped.get(limit) != Some(drops))
     }
 
-    /// Takes a look at each limit's number of drops, and at the offenders, if they are recorded and have changed.
+    /// Polls each limit's number of drops, and the offenders, if they are recorded and have changed.
     /// Returns the events to log, in order.
     pub(super) fn observe(
         &mut self,
@@ -110,19 +110,19 @@ impl Incidents {
             None => Vec::new(),
         };
         self.add_limits(now_ns, dropped, &mut beginnings);
-        self.looked_ns = now_ns;
-        let mut told = Vec::new();
-        self.end(now_ns, &mut told);
-        self.begin(now_ns, beginnings, &mut told);
-        told
+        self.polled_ns = now_ns;
+        let mut reported = Vec::new();
+        self.end(now_ns, &mut reported);
+        self.begin(now_ns, beginnings, &mut reported);
+        reported
     }
 
-    /// Adds offenders' drops since the last look to the incidents of the offenders and of the names they ask for.
+    /// Adds offenders' drops since the last poll to the incidents of the offenders and of the names they ask for.
     /// Returns beginning incidents.
     fn add_offenders(&mut self, now_ns: u64, recorded: &OffenderRecords) -> Vec<NewIncident> {
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
-        // An offender that the last look did not read was not busy.
-        let was_read = read_ns == self.looked_ns;
+        // An offender that the last poll did not read was not busy.
+        let was_read = read_ns == self.polled_ns;
         let missed = (recorded.counts.skipped, recorded.forgotten());
         let is_lower_bound = mem::replace(&mut self.missed, missed) != missed;
         let before = mem::take(&mut self.seen);
@@ -179,7 +179,7 @@ impl Incidents {
         let (drops, first_drop_ns) = if is_recent {
             (offender.drops, offender.first_drop_ns)
         } else {
-            (drops, self.looked_ns)
+            (drops, self.polled_ns)
         };
         Incident::new(drops, first_drop_ns, offender.last_drop_ns)
     }
@@ -233,7 +233,7 @@ impl Incidents {
 
     /// Ends incidents without a drop for some time, in the order of their last drops. If the beginning was logged,
     /// the incident stays until there is room to log its end.
-    fn end(&mut self, now_ns: u64, told: &mut Vec<Event>) {
+    fn end(&mut self, now_ns: u64, reported: &mut Vec<Event>) {
         let quiet_ns = self.quiet_ns;
         let open = self.open.iter();
         let mut ended: Vec<_> = open
@@ -248,14 +248,14 @@ impl Incidents {
                 is_lower_bound: incident.is_lower_bound,
                 duration_ns: incident.last_drop_ns.saturating_sub(incident.first_drop_ns),
             };
-            if !incident.is_told || self.lines.try_log(now_ns, event, told) {
+            if !incident.is_reported || self.lines.try_log(now_ns, event, reported) {
                 self.open.remove(&subject);
             }
         }
     }
 
     /// Begins incidents, most drops first, while there is room.
-    fn begin(&mut self, now_ns: u64, mut beginnings: Vec<NewIncident>, told: &mut Vec<Event>) {
+    fn begin(&mut self, now_ns: u64, mut beginnings: Vec<NewIncident>, reported: &mut Vec<Event>) {
         beginnings.sort_unstable_by_key(|beginning| {
             (Reverse(beginning.incident.drops), order(&beginning.subject))
         });
@@ -272,8 +272,8 @@ impl Incidents {
                 drops: incident.drops,
             };
             let has_room = self.open.len() < MOST_OPEN;
-            incident.is_told = has_room && self.lines.try_log(now_ns, event, told);
-            if !incident.is_told {
+            incident.is_reported = has_room && self.lines.try_log(now_ns, event, reported);
+            if !incident.is_reported {
                 self.lines.leave_out(uncounted);
             }
             if has_room {
@@ -290,7 +290,7 @@ impl Incident {
             last_drop_ns,
             drops,
             is_lower_bound: false,
-            is_told: false,
+            is_reported: false,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Vouches for sources and forgets them on request.
+//! Trusts sources and forgets them on request.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -39,7 +39,7 @@ pub(in crate::daemon) async fn change(
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
-        let is_known = |outcome: &KnownOutcome| matches!(outcome, KnownOutcome::Known { .. });
+        let is_known = |outcome: &KnownOutcome| matches!(outcome, KnownOutcome::Trusted { .. });
         Ok::<_, DatapathError>(KnownResults {
             ends_with_daemon: nothing_stays && outcomes.iter().any(is_known),
             outcomes,
@@ -71,14 +71,14 @@ fn log(changes: &[KnownChange], outcomes: &[KnownOutcome]) {
     for (change, outcome) in changes.iter().zip(outcomes) {
         let prefix = short(change.prefix());
         match (change, outcome) {
-            (KnownChange::Know { for_ns, .. }, KnownOutcome::Known { sources, .. }) => {
+            (KnownChange::Trust { for_ns, .. }, KnownOutcome::Trusted { sources, .. }) => {
                 let length = Duration::from_nanos(*for_ns);
                 info!(
                     prefix,
                     sources, "{prefix} is trusted for {length:?} (sources: {sources})"
                 );
             }
-            (_, KnownOutcome::Forgotten { sources, .. }) if *sources > 0 => {
+            (_, KnownOutcome::Untrusted { sources, .. }) if *sources > 0 => {
                 info!(
                     prefix,
                     sources, "{prefix} is forgotten (sources: {sources})"
@@ -93,16 +93,16 @@ fn one(datapath: &Datapath, change: &KnownChange) -> Result<KnownOutcome, Datapa
     let known = datapath.known_sources()?;
     let sources = Sources::of(known.settings(), change.prefix());
     match change {
-        KnownChange::Know { for_ns, .. } => know(&known, sources, *for_ns),
-        KnownChange::Forget(prefix) => Ok(KnownOutcome::Forgotten {
-            sources: forget(&known, sources, *prefix)?,
+        KnownChange::Trust { for_ns, .. } => trust(&known, sources, *for_ns),
+        KnownChange::Untrust(prefix) => Ok(KnownOutcome::Untrusted {
+            sources: untrust(&known, sources, *prefix)?,
             part_of: sources.part_of,
             proven_by: proven_by(&datapath.manifest().policy, *prefix),
         }),
     }
 }
 
-fn know(
+fn trust(
     known: &KnownSources<'_>,
     sources: Sources,
     for_ns: u64,
@@ -123,16 +123,16 @@ fn know(
         all.filter(|source| *source != SourceId::NONE)
     };
     for source in all() {
-        known.note(source, Event::Vouch { until_ns })?;
+        known.record_event(source, Event::Trust { until_ns })?;
     }
-    // Counted after all changes: in a full line, one vouched source may evict another.
-    let is_vouched = |source: &SourceId| known.record(*source).kind() == Kind::Vouched;
-    let made = all().filter(is_vouched).count() as u64;
+    // Counted after all changes: in a full line, one trusted source may evict another.
+    let is_trusted = |source: &SourceId| known.record(*source).kind() == Kind::Trusted;
+    let made = all().filter(is_trusted).count() as u64;
     let without_room = all().count() as u64 - made;
     if made + without_room == 0 {
         return Ok(refused("no packet has such a source".to_owned()));
     }
-    Ok(KnownOutcome::Known {
+    Ok(KnownOutcome::Trusted {
         sources: made,
         without_room,
         part_of: sources.part_of,
@@ -144,7 +144,11 @@ const fn refused(reason: String) -> KnownOutcome {
 }
 
 /// Forgets the sources of a prefix; returns the number of sources that were known.
-fn forget(known: &KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u64, DatapathError> {
+fn untrust(
+    known: &KnownSources<'_>,
+    sources: Sources,
+    prefix: IpNet,
+) -> Result<u64, DatapathError> {
     let found: Vec<SourceId> = if sources.count() == 1 {
         let all = sources.addresses().map(|address| known.source(address));
         all.filter(|source| known.record(*source) != Record::NONE)
@@ -159,7 +163,7 @@ fn forget(known: &KnownSources<'_>, sources: Sources, prefix: IpNet) -> Result<u
     for source in found {
         // An expired record does not count as known.
         let was_known = known.record(source).rank(&at) > 0;
-        known.note(source, Event::Forget)?;
+        known.record_event(source, Event::Untrust)?;
         forgotten += u64::from(was_known);
     }
     Ok(forgotten)

@@ -21,17 +21,17 @@ pub(in crate::daemon) fn list(
     let known = datapath.known_sources()?;
     let at = known.moment()?;
     let mut counts = [0; Standing::COUNT];
-    let mut vouched = 0;
+    let mut trusted = 0;
     let mut newest = NewestRecords::new(query.limit.min(MAX_SHOWN));
     for (source, record) in known.all_at(&at) {
         counts[record.standing(&at) as usize] += 1;
-        vouched += u64::from(record.kind() == Kind::Vouched);
+        trusted += u64::from(record.kind() == Kind::Trusted);
         newest.add(age(record, &at), source, record);
     }
     let standings = Standing::ALL.iter().zip(counts);
     let settings = datapath.manifest().policy.standing_in_use();
     let settings = settings.ok_or(DatapathError::NoStanding)?;
-    let told = newest.into_sorted().map(|(source, record)| {
+    let reported = newest.into_sorted().map(|(source, record)| {
         let standing = SourceStanding::of_record(source, record, &at);
         StandingExplanation {
             // The list gives the shortage once for all sources.
@@ -44,10 +44,10 @@ pub(in crate::daemon) fn list(
         standings: standings
             .map(|(standing, count)| (standing.name().to_owned(), count))
             .collect(),
-        vouched,
+        trusted,
         shortage: shortage(at.shortage, at.now),
         handshakes_error: (datapath.handshake_status().err()).map(ToString::to_string),
-        newest: told.collect(),
+        newest: reported.collect(),
     })
 }
 
@@ -61,13 +61,13 @@ pub(in crate::daemon) fn of_address(
     Ok(explain(&standing, settings.ipv6_prefix))
 }
 
-/// Returns the ticks since a source gained its recorded standing. A vouched source's record lacks that time, so its
+/// Returns the ticks since a source gained its recorded standing. A trusted source's record lacks that time, so its
 /// last visit counts.
 const fn age(record: Record, at: &Moment<'_>) -> u32 {
     let since = match record.kind() {
-        Kind::Nothing | Kind::Vouched => record.last(),
+        Kind::Nothing | Kind::Trusted => record.last(),
         Kind::Retried => Tick(record.since().wrapping_sub(Record::RETRIED)).kept(),
-        Kind::Visited | Kind::Familiar | Kind::Proven | Kind::Heard => record.since(),
+        Kind::Visited | Kind::Familiar | Kind::Proven | Kind::Reported => record.since(),
     };
     at.now.since_kept(since)
 }

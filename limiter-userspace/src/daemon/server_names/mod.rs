@@ -28,7 +28,7 @@ use tracing::{info, warn};
 use self::namer::{ConnectionNamer, Outcomes};
 pub(super) use self::status::status;
 use super::{
-    pulse::{BEAT, Pulses},
+    watchdog::{CHECK_IN_INTERVAL, ThreadWatchdog},
     worker::Worker,
 };
 
@@ -108,15 +108,15 @@ impl NamerHandle {
 
 pub(in crate::daemon) fn start(
     naming: &Arc<NamerHandle>,
-    pulses: &Arc<Pulses>,
+    watchdog: &Arc<ThreadWatchdog>,
 ) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(naming), Arc::clone(naming));
-    let pulses = Arc::clone(pulses);
+    let watchdog = Arc::clone(watchdog);
     Worker::start(
         "server-names",
         move || {
-            keep(&working, &pulses);
-            pulses.server_names.end();
+            keep(&working, &watchdog);
+            watchdog.server_names.end();
         },
         move || {
             ending.locked().is_over = true;
@@ -126,17 +126,19 @@ pub(in crate::daemon) fn start(
 }
 
 /// Names connections until the daemon ends.
-fn keep(naming: &NamerHandle, pulses: &Pulses) {
+fn keep(naming: &NamerHandle, watchdog: &ThreadWatchdog) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
     // Whether the last change of policy failed and must be retried.
     let mut is_behind = false;
     loop {
-        pulses.server_names.beat();
+        watchdog.server_names.check_in();
         let mut shared = naming.locked();
         if namer.is_idle() {
             let nothing_new = |shared: &mut NamingState| !shared.is_new && !shared.is_over;
-            let waited = naming.changed.wait_timeout_while(shared, BEAT, nothing_new);
+            let waited = naming
+                .changed
+                .wait_timeout_while(shared, CHECK_IN_INTERVAL, nothing_new);
             (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         if shared.is_over {

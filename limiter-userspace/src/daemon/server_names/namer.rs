@@ -48,26 +48,26 @@ pub(super) struct CurrentPolicy {
 }
 
 impl CurrentPolicy {
-    /// Returns whether a connection waits for a place under a limit on the connections of its name.
-    fn waits(&self, noted: &FlowRecord) -> bool {
-        let asked = noted.meaning.limits_of(self.number);
-        !noted.is_in_service() && asked & self.names.connections() != 0
+    /// Returns whether a connection waits for admission under a limit on the connections of its name.
+    fn waits(&self, recorded: &FlowRecord) -> bool {
+        let asked = recorded.meaning.limits_of(self.number);
+        !recorded.is_in_service() && asked & self.names.connections() != 0
     }
 
     /// Blames the client of a connection if its name never becomes known, for limits to which that matters.
-    fn blame(&mut self, ends: &Ends, noted: &FlowRecord) -> Result<(), DatapathError> {
-        let unfinished = noted.unfinished();
-        unfinished.map_or(Ok(()), |noted| self.namer.set(ends, noted))
+    fn blame(&mut self, ends: &Ends, recorded: &FlowRecord) -> Result<(), DatapathError> {
+        let unfinished = recorded.unfinished();
+        unfinished.map_or(Ok(()), |recorded| self.namer.set(ends, recorded))
     }
 
     /// Returns the policy's meaning of a connection's name; `None`: it has no name.
     fn meaning(&self, name: Option<&Name>) -> Meaning {
         let name = name.and_then(dns_name);
-        Meaning::new(self.number, &self.names.asked_by_tcp(name.as_ref()))
+        Meaning::new(self.number, &self.names.match_tcp_name(name.as_ref()))
     }
 }
 
-/// A segment of a connection that the kernel has not noted yet.
+/// A segment of a connection that the kernel has not recorded yet.
 struct WaitingSegment {
     until_ns: u64,
     ends: Ends,
@@ -131,10 +131,10 @@ impl ConnectionNamer {
                 continue;
             }
             match current.namer.flow(&ends)? {
-                Some(noted) if noted.is_read() => {
-                    let mut flow = noted.read(current.meaning(name));
-                    if !(before.as_ref()).is_some_and(|before| before.waits(&noted)) {
-                        // The connection did not wait for a place, so it continues.
+                Some(recorded) if recorded.is_read() => {
+                    let mut flow = recorded.read(current.meaning(name));
+                    if !(before.as_ref()).is_some_and(|before| before.waits(&recorded)) {
+                        // The connection did not wait for admission, so it continues.
                         flow.serve();
                     }
                     current.namer.set(&ends, flow)?;
@@ -188,40 +188,40 @@ impl ConnectionNamer {
         Ok(())
     }
 
-    /// Reads a piece; returns whether the kernel has noted its connection.
+    /// Reads a piece; returns whether the kernel has recorded its connection.
     fn read(&mut self, now_ns: u64, piece: &WaitingSegment) -> Result<bool, DatapathError> {
         let (Some(current), Some(follower)) = (&mut self.current, &mut self.follower) else {
             return Ok(true);
         };
-        let Some(noted) = current.namer.flow(&piece.ends)? else {
+        let Some(recorded) = current.namer.flow(&piece.ends)? else {
             return Ok(false);
         };
-        if noted.is_contradictory() {
+        if recorded.is_contradictory() {
             return Ok(true);
         }
         let Some(segment) = TcpSegment::new(&piece.ends, piece.length, &piece.segment) else {
             // Unreadable segments would otherwise use up, at no cost, the segments that the kernel reports of a
             // connection.
-            current.blame(&piece.ends, &noted)?;
+            current.blame(&piece.ends, &recorded)?;
             return Ok(true);
         };
         let flow = flow(&piece.ends, Protocol::Tcp);
-        if noted.is_read() != follower.is_known(&flow) {
-            if noted.is_read() {
+        if recorded.is_read() != follower.is_known(&flow) {
+            if recorded.is_read() {
                 // An earlier daemon has read it, or this one had to forget it for others.
                 return Ok(true);
             }
             // The known name belongs to an earlier connection of these ports.
             follower.end(&flow);
         }
-        if let Some(first) = noted.second_hello() {
-            let piece = (&piece.ends, &noted, first, segment);
+        if let Some(first) = recorded.second_hello() {
+            let piece = (&piece.ends, &recorded, first, segment);
             read_second_hello(current, follower, now_ns, piece)?;
             return Ok(true);
         }
         let payload = Segment::Tcp {
             sequence: segment.sequence,
-            first: Some(noted.first),
+            first: Some(recorded.first),
             payload: segment.payload,
         };
         let mut read = None;
@@ -232,16 +232,16 @@ impl ConnectionNamer {
             Change::GaveWay(_) => {}
         });
         if read == Some(Err(NoName::Contradictory)) {
-            current.namer.set(&piece.ends, noted.contradictory())?;
+            current.namer.set(&piece.ends, recorded.contradictory())?;
             return Ok(true);
         }
         let bytes = follower.first_bytes(&flow);
-        let heard = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if noted.is_read() {
+        let bytes_read = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if recorded.is_read() {
             // The bytes were evicted, or the segment was under way while they were read.
-            if !current.namer.knows_first_bytes(&piece.ends)? {
+            if !current.namer.has_first_bytes(&piece.ends)? {
                 current.namer.set_first_bytes(&piece.ends, bytes)?;
-                let known = noted.with_first_bytes(heard, noted.records());
+                let known = recorded.with_first_bytes(bytes_read, recorded.records());
                 current.namer.set(&piece.ends, known)?;
             }
         } else if let Some(read) = read {
@@ -250,20 +250,20 @@ impl ConnectionNamer {
             let found = read.as_ref().ok();
             let records = if found.is_some_and(|found| found.may_come_again)
                 && current.names.holds()
-                && !noted.has_passed()
+                && !recorded.has_passed()
             {
                 Records::Awaited
             } else {
                 Records::Read
             };
             let meaning = current.meaning(found.map(|found| &found.name));
-            let mut named = noted.read(meaning).with_first_bytes(heard, records);
+            let mut named = recorded.read(meaning).with_first_bytes(bytes_read, records);
             if read.map_or_else(NoName::may_hide_one, |found| !found.is_binding) {
                 named = named.hidden();
             }
             current.namer.set(&piece.ends, named)?;
         } else if is_to_blame {
-            current.blame(&piece.ends, &noted)?;
+            current.blame(&piece.ends, &recorded)?;
         }
         Ok(true)
     }
@@ -274,26 +274,26 @@ fn read_second_hello(
     current: &mut CurrentPolicy,
     follower: &mut Follower,
     now_ns: u64,
-    (ends, noted, first, segment): (&Ends, &FlowRecord, u32, TcpSegment<'_>),
+    (ends, recorded, first, segment): (&Ends, &FlowRecord, u32, TcpSegment<'_>),
 ) -> Result<(), DatapathError> {
     let payload = (segment.sequence, segment.payload);
     let flow = flow(ends, Protocol::Tcp);
     let Some(read) = follower.feed_second_hello(now_ns, flow, first, payload) else {
         return Ok(());
     };
-    let place = noted.heard_bytes();
+    let position = recorded.bytes_read();
     let end = read.ok().and_then(|bytes| {
-        let end = place.checked_add(u32::try_from(bytes.len()).ok()?)?;
+        let end = position.checked_add(u32::try_from(bytes.len()).ok()?)?;
         (end <= MOST_FIRST_BYTES).then_some((bytes, end))
     });
     let Some((bytes, end)) = end else {
-        return current.namer.set(ends, noted.contradictory());
+        return current.namer.set(ends, recorded.contradictory());
     };
     // Store the bytes before the programs learn that there are more to compare with.
-    if current.namer.add_first_bytes(ends, place, bytes)? {
+    if current.namer.add_first_bytes(ends, position, bytes)? {
         current
             .namer
-            .set(ends, noted.with_first_bytes(end, Records::Read))?;
+            .set(ends, recorded.with_first_bytes(end, Records::Read))?;
     }
     Ok(())
 }

@@ -17,10 +17,11 @@ pub(super) fn read(
     now_ns: u64,
     (ends, datagram): (&Ends, &[u8]),
 ) -> Result<(), DatapathError> {
-    let noted = current.namer.quic_flow(ends)?;
-    let is_known =
-        |noted: QuicFlow| noted.meaning.known_by == current.number && !noted.is_over(now_ns);
-    if noted.is_some_and(is_known) {
+    let recorded = current.namer.quic_flow(ends)?;
+    let is_known = |recorded: QuicFlow| {
+        recorded.meaning.compiled_by == current.number && !recorded.is_over(now_ns)
+    };
+    if recorded.is_some_and(is_known) {
         // The datagram arrived while an earlier one of the flow was read.
         return Ok(());
     }
@@ -53,16 +54,21 @@ pub(super) fn rename(
     ends: &Ends,
     name: Option<&Name>,
 ) -> Result<bool, DatapathError> {
-    let noted = current.namer.quic_flow(ends)?;
-    let (Some(noted), Some(name)) = (noted.filter(|noted| !noted.is_over(now_ns)), name) else {
+    let recorded = current.namer.quic_flow(ends)?;
+    let (Some(recorded), Some(name)) =
+        (recorded.filter(|recorded| !recorded.is_over(now_ns)), name)
+    else {
         return Ok(false);
     };
     let meaning = meaning(current, name);
-    current.namer.set_quic(ends, noted.with(meaning))?;
+    current.namer.set_quic(ends, recorded.with(meaning))?;
     Ok(true)
 }
 
 fn meaning(current: &CurrentPolicy, name: &Name) -> Meaning {
     let name = dns_name(name);
-    Meaning::new(current.number, &current.names.asked_by_quic(name.as_ref()))
+    Meaning::new(
+        current.number,
+        &current.names.match_quic_name(name.as_ref()),
+    )
 }

@@ -22,8 +22,8 @@ impl<'s> TcpSegment<'s> {
     /// Between machines on one host, the sender leaves the checksum to a network card that does not exist. The field
     /// then has the sum of the pseudo-header, which the network stack accepts.
     pub(super) fn new(ends: &Ends, length: u32, segment: &'s [u8]) -> Option<Self> {
-        let told = usize::try_from(length).ok()?.min(segment.len());
-        let segment = &segment[..told];
+        let reported = usize::try_from(length).ok()?.min(segment.len());
+        let segment = &segment[..reported];
         let header = usize::from(*segment.get(12)? >> 4) * 4;
         let pseudo = pseudo_header(ends, length);
         let checksum = u16::from_be_bytes([*segment.get(16)?, *segment.get(17)?]);
@@ -111,8 +111,8 @@ mod tests {
     fn what_is_cut_short_is_no_segment() {
         let (ends, bytes) = segment(ENDS[0], b"hello");
         for length in 0..bytes.len() {
-            let told = u32::try_from(bytes.len()).unwrap();
-            assert_eq!(TcpSegment::new(&ends, told, &bytes[..length]), None);
+            let reported = u32::try_from(bytes.len()).unwrap();
+            assert_eq!(TcpSegment::new(&ends, reported, &bytes[..length]), None);
             let length = u32::try_from(length).unwrap();
             assert_eq!(TcpSegment::new(&ends, length, &bytes), None);
         }

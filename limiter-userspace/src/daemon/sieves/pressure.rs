@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::{
     daemon::{
-        pulse::{BEAT, Pulses},
+        watchdog::{CHECK_IN_INTERVAL, ThreadWatchdog},
         worker::Worker,
     },
     reputation::pressure::{EVERY, Gauge, HOLDS_NS, UsePressure},
@@ -88,15 +88,15 @@ impl PolicyMaps {
 
 pub(in crate::daemon) fn start(
     pressures: &Arc<Pressures>,
-    pulses: &Arc<Pulses>,
+    watchdog: &Arc<ThreadWatchdog>,
 ) -> io::Result<Worker> {
     let (working, ending) = (Arc::clone(pressures), Arc::clone(pressures));
-    let pulses = Arc::clone(pulses);
+    let watchdog = Arc::clone(watchdog);
     Worker::start(
         "pressure",
         move || {
-            keep(&working, &pulses);
-            pulses.pressure.end();
+            keep(&working, &watchdog);
+            watchdog.pressure.end();
         },
         move || {
             ending.locked().is_over = true;
@@ -105,11 +105,15 @@ pub(in crate::daemon) fn start(
     )
 }
 
-fn keep(pressures: &Pressures, pulses: &Pulses) {
+fn keep(pressures: &Pressures, watchdog: &ThreadWatchdog) {
     let mut keeper = Keeper::default();
     loop {
-        pulses.pressure.beat();
-        let pause = if keeper.gauge.is_idle() { BEAT } else { EVERY };
+        watchdog.pressure.check_in();
+        let pause = if keeper.gauge.is_idle() {
+            CHECK_IN_INTERVAL
+        } else {
+            EVERY
+        };
         let nothing_new = |shared: &mut PressureState| shared.next.is_none() && !shared.is_over;
         let waited = pressures
             .changed
@@ -139,7 +143,7 @@ struct Keeper {
     /// `None`: no program runs yet.
     maps: Option<Arc<PressureMaps>>,
     /// The pressures last given to the kernel, by index.
-    told: BTreeMap<u32, Pressure>,
+    reported: BTreeMap<u32, Pressure>,
     fails: bool,
 }
 
@@ -179,11 +183,11 @@ impl Keeper {
             let pressure = one.pressure.map_or_else(Pressure::default, |pressure| {
                 Pressure::new(pressure.into(), until_ns)
             });
-            // A lasting pressure is renewed by each look: in a flood the next look may come late.
-            let told = self.told.entry(one.index).or_default();
-            if *told != Pressure::default() || pressure != Pressure::default() {
+            // A lasting pressure is renewed by each poll: in a flood the next poll may come late.
+            let reported = self.reported.entry(one.index).or_default();
+            if *reported != Pressure::default() || pressure != Pressure::default() {
                 maps.set_pressure(one.index, pressure)?;
-                *told = pressure;
+                *reported = pressure;
             }
         }
         Ok(measured)

@@ -62,8 +62,8 @@ impl Disk {
     ) -> Result<T, DiskError> {
         let deadline = Instant::now() + self.patience;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let answer = self.begin(work, left())?;
-        answer.recv_timeout(left()).map_err(|_| DiskError::Hangs)
+        let outcome = self.begin(work, left())?;
+        outcome.recv_timeout(left()).map_err(|_| DiskError::Hangs)
     }
 
     /// Runs work that all else waits for; calls `tell` if it takes long.
@@ -72,10 +72,10 @@ impl Disk {
         work: impl FnOnce() -> T + Send + 'static,
         tell: impl FnOnce(),
     ) -> Result<T, DiskError> {
-        let answer = self.begin(work, self.patience)?;
-        answer.recv_timeout(self.patience).or_else(|_| {
+        let outcome = self.begin(work, self.patience)?;
+        outcome.recv_timeout(self.patience).or_else(|_| {
             tell();
-            answer.recv().map_err(|_| DiskError::Hangs)
+            outcome.recv().map_err(|_| DiskError::Hangs)
         })
     }
 
@@ -91,7 +91,7 @@ impl Disk {
         };
         // Earlier work that hung may end any moment.
         self.turn.take(patience)?;
-        let (reply, answer) = mpsc::sync_channel(1);
+        let (reply, outcome) = mpsc::sync_channel(1);
         let turn = TurnGuard(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
@@ -100,7 +100,7 @@ impl Disk {
             let _ = reply.send(done);
         });
         thread.send(work).map_err(|_| DiskError::Hangs)?;
-        Ok(answer)
+        Ok(outcome)
     }
 }
 
@@ -197,15 +197,15 @@ mod tests {
     #[test]
     fn what_hangs_is_told_and_waited_for_again() {
         let disk = Disk::new(Duration::from_millis(100));
-        let answers = Arc::new(Barrier::new(2));
-        let hanging = Arc::clone(&answers);
+        let barrier = Arc::new(Barrier::new(2));
+        let hanging = Arc::clone(&barrier);
         let hangs = |done: Result<(), DiskError>| matches!(done, Err(DiskError::Hangs));
         let work = move || {
             hanging.wait();
         };
         assert!(hangs(disk.run(work)));
         assert!(hangs(disk.run(|| ())), "it hangs still");
-        answers.wait();
+        barrier.wait();
         let disk = Disk {
             patience: PATIENCE,
             ..disk
@@ -216,14 +216,14 @@ mod tests {
     #[test]
     fn what_all_else_waits_for_is_told_and_done() {
         let disk = Disk::new(Duration::from_millis(100));
-        let told = Arc::new(Barrier::new(2));
-        let hanging = Arc::clone(&told);
+        let reported = Arc::new(Barrier::new(2));
+        let hanging = Arc::clone(&reported);
         let work = move || {
             hanging.wait();
             7
         };
         let done = disk.wait_for(work, || {
-            told.wait();
+            reported.wait();
         });
         assert_eq!(done.unwrap(), 7);
         disk.wait_for(|| panic!("a test"), || {}).unwrap_err();

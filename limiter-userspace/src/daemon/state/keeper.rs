@@ -192,7 +192,7 @@ impl StateKeeper {
         locked(&self.status).clone()
     }
 
-    /// Notes that an operator has changed known sources, so that the next save writes the file.
+    /// Records that an operator has changed known sources, so that the next save writes the file.
     pub(in crate::daemon) fn hurry(&self) {
         self.is_urgent.store(true, Relaxed);
     }

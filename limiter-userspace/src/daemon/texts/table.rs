@@ -22,7 +22,7 @@ struct TextTable(HashMap<(NameKind, u64), Text>);
 struct Text {
     text: String,
     /// The number of reports, halved each time that the table is full.
-    told: u32,
+    reported: u32,
 }
 
 impl Texts {
@@ -54,16 +54,16 @@ impl TextTable {
     fn learn(&mut self, name: HashedName) {
         let HashedName { kind, number, text } = name;
         if let Some(known) = self.0.get_mut(&(kind, number)) {
-            known.told = known.told.saturating_add(1);
+            known.reported = known.reported.saturating_add(1);
             return;
         }
         while self.0.len() >= MOST {
             self.0.retain(|_, known| {
-                known.told /= 2;
-                known.told > 0
+                known.reported /= 2;
+                known.reported > 0
             });
         }
-        self.0.insert((kind, number), Text { text, told: 1 });
+        self.0.insert((kind, number), Text { text, reported: 1 });
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         for number in 0..MOST as u64 {
             learn(&mut known, number);
             for text in known.0.values_mut() {
-                text.told = u32::MAX;
+                text.reported = u32::MAX;
             }
         }
         learn(&mut known, u64::MAX);

@@ -3,7 +3,7 @@
 //!
 //! A file has changed if its identity or the time of its last change has. The kernel's events on directories only
 //! tell when to look. So it does not matter how a file is replaced (an editor's rename, a symbolic link that is
-//! repointed), and the next look makes up for a lost event.
+//! repointed), and the next poll makes up for a lost event.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,14 +35,14 @@ struct Pace {
     /// In all, from the first event on.
     patience: Duration,
     /// Without any event: directories may be missing, or on a network.
-    look: Duration,
+    poll_interval: Duration,
 }
 
 impl Pace {
     const USUAL: Self = Self {
         quiet: Duration::from_millis(300),
         patience: Duration::from_secs(2),
-        look: Duration::from_secs(5),
+        poll_interval: Duration::from_secs(5),
     };
 
     /// For feeds: some are downloaded in place, and a part must not be taken for the whole.
@@ -93,7 +93,7 @@ impl FileWatch {
             event: Arc::new(Notify::new()),
             watcher: None,
             began: None,
-            due: Instant::now() + pace.look,
+            due: Instant::now() + pace.poll_interval,
         };
         watch.replace(paths);
         watch
@@ -122,7 +122,7 @@ impl FileWatch {
                 () = self.event.notified() => self.wait_out(Instant::now()),
                 () = sleep_until(self.due) => {
                     let waited_out = self.began.take().is_some();
-                    self.due = Instant::now() + self.pace.look;
+                    self.due = Instant::now() + self.pace.poll_interval;
                     if !self.differs() {
                         continue;
                     }
@@ -136,7 +136,7 @@ impl FileWatch {
         }
     }
 
-    /// Notes an event; more may follow.
+    /// Records an event; more may follow.
     fn wait_out(&mut self, now: Instant) {
         let began = *self.began.get_or_insert(now);
         self.due = (now + self.pace.quiet).min(began + self.pace.patience);
@@ -162,13 +162,13 @@ impl FileWatch {
     /// Asks the kernel for events of the directories on the way to these files, as far as possible.
     fn listen(&mut self, paths: &BTreeSet<PathBuf>) {
         let event = Arc::clone(&self.event);
-        let watcher = notify::recommended_watcher(move |told: notify::Result<Event>| {
-            if !told.is_ok_and(|told| is_reading(told.kind)) {
+        let watcher = notify::recommended_watcher(move |reported: notify::Result<Event>| {
+            if !reported.is_ok_and(|reported| is_reading(reported.kind)) {
                 event.notify_one();
             }
         });
-        let seconds = self.pace.look.as_secs();
-        let complain = |target: &str, error: notify::Error| {
+        let seconds = self.pace.poll_interval.as_secs();
+        let warn_of = |target: &str, error: notify::Error| {
             let why = why(&error);
             warn!("cannot watch {target}: {why}; changes there are noticed within {seconds} s");
         };
@@ -177,13 +177,13 @@ impl FileWatch {
             Ok(mut watcher) => {
                 for directory in directories {
                     if let Err(error) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
-                        complain(&directory.display().to_string(), error);
+                        warn_of(&directory.display().to_string(), error);
                     }
                 }
                 Some(watcher)
             }
             Err(error) => {
-                complain("files", error);
+                warn_of("files", error);
                 None
             }
         };

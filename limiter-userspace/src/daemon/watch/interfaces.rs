@@ -45,7 +45,7 @@ pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
             poll(daemon).await;
         }
         match &mut events {
-            // The event's content is ignored: the look reads the present state.
+            // The event's content is ignored: the poll reads the present state.
             Some(events) => drop(timeout(INTERVAL, events.next()).await),
             None => sleep(SHORT_INTERVAL).await,
         }
@@ -109,8 +109,8 @@ fn log_unmatched(daemon: &Daemon, links: &[Interface]) {
         let unmatched = patterns.filter(|name| !links.iter().any(|link| link.is_one_of(name)));
         unmatched.map(ToString::to_string).collect()
     };
-    let told = daemon.unmatched.lock();
-    *told.unwrap_or_else(PoisonError::into_inner) = unmatched;
+    let reported = daemon.unmatched.lock();
+    *reported.unwrap_or_else(PoisonError::into_inner) = unmatched;
 }
 
 /// Compares configured names with the interfaces that have them, and logs changes; returns the interfaces.
@@ -232,7 +232,7 @@ async fn attach_appeared(
             continue;
         }
         let reason = error.to_string();
-        let told = if is_named {
+        let reported = if is_named {
             reason.clone()
         } else {
             let passed_over = SkippedInterface {
@@ -241,7 +241,7 @@ async fn attach_appeared(
             };
             passed_over.to_string()
         };
-        if refused.get(name) == Some(&told) {
+        if refused.get(name) == Some(&reported) {
             continue;
         }
         if is_named {
@@ -250,9 +250,9 @@ async fn attach_appeared(
                 reason, "cannot attach to {name}, which has appeared: {reason}"
             );
         } else {
-            warn!(interface = name, reason, "{told}");
+            warn!(interface = name, reason, "{reported}");
         }
-        refused.insert(name.clone(), told);
+        refused.insert(name.clone(), reported);
     }
     if let Err(error) = daemon.datapath_mut().forget_unattached() {
         error!("cannot forget interfaces that are not limited: {error}");

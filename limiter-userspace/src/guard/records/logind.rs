@@ -28,8 +28,8 @@ mod tests {
     fn sessions_over_the_network() {
         let check = |lines: &[u8], expected: Option<&str>| {
             let expected = expected.map(|address| address.parse().unwrap());
-            let told = String::from_utf8_lossy(lines);
-            assert_eq!(address(lines), expected, "{told}");
+            let reported = String::from_utf8_lossy(lines);
+            assert_eq!(address(lines), expected, "{reported}");
         };
         let session = |host: &str| {
             format!("UID=0\nSTATE=active\nREMOTE=1\nREMOTE_HOST={host}\nSERVICE=sshd\n")

@@ -53,17 +53,17 @@ pub fn are_kept() -> bool {
 /// Returns the sessions' files, except files with a dot in the name: logind creates them as pipes to watch a
 /// session.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RecordError> {
-    let told = |error| RecordError {
+    let reported = |error| RecordError {
         path: directory.to_owned(),
         error,
     };
     let entries = match directory.read_dir() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(told)?,
+        entries => entries.map_err(reported)?,
     };
     let mut files = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(told)?;
+        let entry = entry.map_err(reported)?;
         let name = entry.file_name();
         if !name.as_encoded_bytes().contains(&b'.') {
             files.push(entry.path());

@@ -35,7 +35,7 @@ pub(super) fn encode(
     counters(
         encoder,
         "limiter_automatic_bans",
-        "Bans that each limit made, would have made, was refused, or put off to the next look; held_back: the guard could not tell whether to allow them",
+        "Bans that each limit made, would have made, was refused, or put off to the next poll; held_back: the guard could not tell whether to allow them",
         &rows,
     )
 }

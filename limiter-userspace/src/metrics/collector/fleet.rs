@@ -38,12 +38,12 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         ),
         (
             "limiter_fleet_nodes",
-            "Nodes of the fleet that gave a sign of life within a day",
+            "Nodes of the fleet that sent a heartbeat within a day",
             status.nodes.len() as u64,
         ),
         (
             "limiter_fleet_nodes_silent",
-            "Those of them that gave no sign of life for a minute",
+            "Those of them that sent no heartbeat for a minute",
             status.silent() as u64,
         ),
         (
@@ -179,7 +179,7 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
     let of_shares: [(_, _, Value); 3] = [
         (
             "limiter_fleet_share_ratio",
-            "The part that this node has of a limit's budget, which the fleet has in common; of many owners: of each \
+            "The part that this node has of a shared limit's budget; of many keys: of each \
              that is not hot",
             |share| Some(float(share.share_billionths) / 1e9),
         ),
@@ -190,7 +190,7 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
         ),
         (
             "limiter_fleet_hot_owners",
-            "The owners whose budgets move between this node and others",
+            "The keys whose budgets move between this node and others",
             |share| share.hot.map(float),
         ),
     ];
@@ -208,7 +208,7 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "shares and counts of owners have at most 30 bits, of the 53 that a float keeps"
+    reason = "shares and counts of keys have at most 30 bits, of the 53 that a float keeps"
 )]
 fn float(number: u64) -> f64 {
     number as f64

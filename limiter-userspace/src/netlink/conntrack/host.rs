@@ -19,7 +19,7 @@ pub(crate) fn is_idle() -> Option<bool> {
 }
 
 /// Returns why the kernel sends no events; `None`: it does, or the setting is unreadable.
-pub(crate) fn silence() -> Option<&'static str> {
+pub(crate) fn no_events_reason() -> Option<&'static str> {
     let is_off = fs::read_to_string(EVENTS).is_ok_and(|text| text.trim() == "0");
     is_off.then_some("net.netfilter.nf_conntrack_events is 0")
 }

@@ -20,7 +20,7 @@ pub(super) const HEADER: usize = 4;
 #[derive(Debug)]
 pub(super) enum Message {
     /// The request for all connections.
-    Ask,
+    Request,
     /// A connection that exists; `None`: not TCP.
     There(Option<TrackedConnection>),
     /// A connection that ended; `None`: not TCP.

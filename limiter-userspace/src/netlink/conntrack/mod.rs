@@ -20,7 +20,7 @@ pub(crate) use self::{
 use super::{Channel, DumpError};
 
 /// Dumps the TCP connections with packets seen both ways, in this thread's network namespace.
-pub(crate) async fn ask<T>(
+pub(crate) async fn dump_connections<T>(
     conntrack: &mut Channel,
     mut keep: impl FnMut(TrackedConnection) -> Option<T>,
 ) -> Result<Vec<T>, DumpError> {
@@ -28,5 +28,5 @@ pub(crate) async fn ask<T>(
         Message::There(Some(tracked)) => keep(tracked),
         _ => None,
     };
-    conntrack.dump(Message::Ask, &assured(), keep).await
+    conntrack.dump(Message::Request, &assured(), keep).await
 }

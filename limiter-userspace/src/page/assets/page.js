@@ -18,9 +18,9 @@
   // The rest: each marked part is replaced by the newest of the same id, unless somebody is in it.
   const renew = async () => {
     if (paused || document.hidden) return;
-    const answer = await fetch(location.href);
-    if (!answer.ok || paused) return;
-    const newest = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const response = await fetch(location.href);
+    if (!response.ok || paused) return;
+    const newest = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const found = newest.getElementById(part.id);
       if (!found || part.contains(document.activeElement)) continue;
@@ -91,9 +91,9 @@
   };
 
   const load = async () => {
-    const answer = await fetch(`/history?window=${state.window}`);
-    if (!answer.ok) return;
-    state.shown = await answer.json();
+    const response = await fetch(`/history?window=${state.window}`);
+    if (!response.ok) return;
+    state.shown = await response.json();
     box.hidden = false;
     draw();
   };

@@ -1,4 +1,4 @@
-//! Open connections: per limit, per owner, and the clients waiting in line.
+//! Open connections: per limit, per key, and the clients waiting in line.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     cli::render::{count, duration},
-    protocol::{ConnectionsStatus, LimitStatus, OwnerStatus},
+    protocol::{ConnectionsStatus, KeyStatus, LimitStatus},
 };
 
 /// Returns the connections' part of the section on limits.
@@ -26,17 +26,17 @@ pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
     let open_columns = [
         Column("Limit", Kind::Text),
         Column("Open", Kind::Number),
-        Column("Each owner at most", Kind::Number),
+        Column("Each key at most", Kind::Number),
     ];
     let open: Vec<_> = snapshot.limits.iter().filter_map(open).collect();
-    let owner_columns = [
-        Column("Owner", Kind::Text),
+    let key_columns = [
+        Column("Key", Kind::Text),
         Column("Limit", Kind::Text),
         Column("Open", Kind::Number),
         Column("At most", Kind::Number),
         Column("Waiting", Kind::Number),
     ];
-    let owners: Vec<_> = snapshot.owners.iter().map(owner).collect();
+    let keys: Vec<_> = snapshot.keys.iter().map(key).collect();
     html! {
         h3 { "Connections" }
         p {
@@ -52,8 +52,8 @@ pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
         @if !open.is_empty() {
             (table("Open connections by limit", &open_columns, &open))
         }
-        @if !owners.is_empty() {
-            (table("Owners with the most open connections, by their share of their limit", &owner_columns, &owners))
+        @if !keys.is_empty() {
+            (table("Keys with the most open connections, by their share of their limit", &key_columns, &keys))
         }
         @if !queues.is_empty() {
             (table("Clients that wait in line", &columns, &queues))
@@ -73,14 +73,14 @@ fn open(limit: &LimitRow) -> Option<Vec<Markup>> {
     ])
 }
 
-/// Returns a row with an owner's open connections, and the clients waiting for them to end.
-fn owner(owner: &OwnerStatus) -> Vec<Markup> {
+/// Returns a row with a key's open connections, and the clients waiting for them to end.
+fn key(key: &KeyStatus) -> Vec<Markup> {
     vec![
-        source(&owner.id),
-        text(&owner.limit),
-        text(count(owner.open)),
-        text(count(owner.most)),
-        text(owner.waiting.map_or_else(|| NONE.to_owned(), count)),
+        source(&key.id),
+        text(&key.limit),
+        text(count(key.open)),
+        text(count(key.most)),
+        text(key.waiting.map_or_else(|| NONE.to_owned(), count)),
     ]
 }
 

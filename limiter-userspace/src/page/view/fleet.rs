@@ -11,7 +11,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
         Column("Node", Kind::Text),
         Column("Version", Kind::Text),
         Column("Policy", Kind::Text),
-        Column("Sign of life", Kind::Text),
+        Column("Heartbeat", Kind::Text),
         Column("Lag", Kind::Text),
         Column("Differs", Kind::Text),
     ];
@@ -19,7 +19,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
         Column("Limit", Kind::Text),
         Column("Share", Kind::Number),
         Column("Wanted", Kind::Number),
-        Column("Hot owners", Kind::Number),
+        Column("Hot keys", Kind::Number),
         Column("Rate", Kind::Number),
         Column("Burst", Kind::Number),
         Column("Problem", Kind::Prose),
@@ -41,7 +41,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             @if !status.shares.is_empty() {
                 @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
                 @if let Some(servers) = lines::letter_servers(status) { p { (servers) } }
-                (table("Limits in common", &share_columns, &cells(lines::shares(status))))
+                (table("Shared limits", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }
             @if !status.nodes.is_empty() {

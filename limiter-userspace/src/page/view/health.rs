@@ -23,7 +23,7 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
             @if warnings.is_empty() {
                 p.ok { "All is well." }
             } @else {
-                ul.troubles {
+                ul.warnings {
                     @for (level, warning) in &warnings {
                         li class=(if *level == Level::Critical { "critical" } else { "warning" }) {
                             strong { (level.name()) } " " (warning)

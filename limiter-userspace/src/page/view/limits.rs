@@ -87,22 +87,22 @@ fn row(limit: &LimitRow) -> Vec<Markup> {
     ]
 }
 
-/// Returns the tokens left in the bucket with the smallest remaining share.
+/// Returns the tokens left in the bucket with the smallest remaining fraction.
 fn left(buckets: &[LimitExplanation]) -> Markup {
-    let share = |bucket: &LimitExplanation| {
+    let fraction = |bucket: &LimitExplanation| {
         let most = bucket.burst.unwrap_or(bucket.count).max(1);
         #[expect(clippy::cast_precision_loss, reason = "nobody reads so many digits")]
-        let share = bucket.remaining as f64 / most as f64;
-        share
+        let fraction = bucket.remaining as f64 / most as f64;
+        fraction
     };
     let least = buckets
         .iter()
-        .min_by(|one, other| share(one).total_cmp(&share(other)));
+        .min_by(|one, other| fraction(one).total_cmp(&fraction(other)));
     let Some(least) = least else {
         return text(NONE);
     };
     let most = least.burst.unwrap_or(least.count);
-    let percent = percent(share(least) * 100.0);
+    let percent = percent(fraction(least) * 100.0);
     html! {
         meter min="0" max=(most) value=(least.remaining) aria-label="left" {}
         " " (count(least.remaining)) " of " (count(most)) " (" (percent) ")"

@@ -11,9 +11,9 @@ use super::{
     *,
 };
 use crate::{
-    daemon::IncidentNote,
+    daemon::IncidentLine,
     protocol::{
-        ConnectionsStatus, FleetStatus, LimitStatus, OffenderList, OffenderStatus, OwnerStatus,
+        ConnectionsStatus, FleetStatus, KeyStatus, LimitStatus, OffenderList, OffenderStatus,
         QueueStatus,
         bans::{BanStatus, BansPage},
         testing::status,
@@ -86,8 +86,8 @@ fn snapshot() -> Snapshot {
             left: Vec::new(),
             bans: Some([1, 2]),
         }],
-        owners: Vec::new(),
-        incidents: vec![IncidentNote {
+        keys: Vec::new(),
+        incidents: vec![IncidentLine {
             at: Timestamp::UNIX_EPOCH,
             began: true,
             text: EVIL.to_owned(),
@@ -222,18 +222,18 @@ fn who_has_the_most_connections_is_shown() {
         error: None,
     });
     let page = overview(&snapshot).into_string();
-    assert!(!page.contains("Owners with the most"), "{page}");
-    let owner = |id: &str, waiting| OwnerStatus {
+    assert!(!page.contains("Keys with the most"), "{page}");
+    let key = |id: &str, waiting| KeyStatus {
         limit: EVIL.to_owned(),
         id: id.to_owned(),
         open: 1_111,
         most: 2_222,
         waiting,
     };
-    snapshot.owners = vec![owner("2001:db8::1", Some(17)), owner(EVIL, None)];
+    snapshot.keys = vec![key("2001:db8::1", Some(17)), key(EVIL, None)];
     let page = overview(&snapshot).into_string();
     for text in [
-        "Owners with the most open connections",
+        "Keys with the most open connections",
         "<a href=\"/explain?address=2001:db8::1\">",
         ">1 111<",
         ">2 222<",

@@ -6,8 +6,8 @@ use limiter_common::{
     connection::Ends,
     cookie::{CookieCheck, CookieKeys},
     decide::Verdict,
+    key::BucketKey,
     offender::{Offender, OffenderKey},
-    owner::BucketKey,
     packet::Frame as _,
     packet::TcpState,
     sieve::{Pressure, SieveTraffic},
@@ -184,7 +184,7 @@ impl Engine for KernelEngine {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let standing = self.trial.reputation().standing();
-        standing.note(&policy.shape, source, event, now_ns)?;
+        standing.record_event(&policy.features, source, event, now_ns)?;
         Ok(())
     }
 

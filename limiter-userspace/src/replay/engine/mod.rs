@@ -9,8 +9,8 @@ use limiter_common::{
     connection::Ends,
     cookie::CookieKeys,
     decide::Verdict,
+    key::BucketKey,
     offender::{Offender, OffenderKey},
-    owner::BucketKey,
     packet::TcpState,
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
@@ -68,7 +68,7 @@ pub trait Engine {
     /// Removes a closed connection from the counts.
     fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError>;
 
-    /// Returns how many connections the owner of a bucket has open.
+    /// Returns how many connections the key of a bucket has open.
     fn open_connections(&self, key: &BucketKey) -> Result<u64, EngineError>;
 
     /// Returns the contents of the sieves.

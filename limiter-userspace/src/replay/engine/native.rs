@@ -5,13 +5,13 @@ use limiter_common::{
     answer::Exchange,
     ban::{Ban, BanKey, Hits},
     connection::{
-        Ends, Place, Places, find_places,
+        CountId, CountIds, Ends, find_count_ids,
         queue::{self, Flow},
     },
     cookie::{CookieCheck, CookieKeys},
-    decide::{AssumedStack, Pipeline, Verdict, Workspace},
+    decide::{AssumedStack, Pipeline, Scratch, Verdict},
+    key::BucketKey,
     offender::{Offender, OffenderKey},
-    owner::BucketKey,
     packet::{NameMatch, TcpState},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
@@ -33,11 +33,11 @@ pub struct NativeEngine {
     /// `None`: offenders are not recorded.
     offenders: Option<MemoryOffenders>,
     reputation: MemoryReputation,
-    workspace: Workspace<BucketLocation>,
+    scratch: Scratch<BucketLocation>,
     exchange: Exchange,
     /// The assumed state of the network stack.
     assumed: AssumedStack,
-    /// The secret of the hash that places connections.
+    /// The secret of the hash that makes count ids.
     hash_key: HashKey,
 }
 
@@ -50,13 +50,13 @@ impl NativeEngine {
             offenders: records.then(MemoryOffenders::default),
             reputation: MemoryReputation {
                 sieves: MemorySieves::new(SieveSizes::of(&policy.sieves)),
-                standing: MemoryStanding::new(&policy.shape.standing),
+                standing: MemoryStanding::new(&policy.features.standing),
                 ..MemoryReputation::default()
             },
-            workspace: Workspace::default(),
+            scratch: Scratch::default(),
             exchange: Exchange::EMPTY,
             assumed: AssumedStack::default(),
-            hash_key: policy.shape.hash_key,
+            hash_key: policy.features.hash_key,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Engine for NativeEngine {
             offenders: &self.offenders,
             reputation: &self.reputation,
         };
-        Ok(pipeline.decide_with(frame, &mut self.workspace, &mut self.exchange, self.assumed))
+        Ok(pipeline.decide_with(frame, &mut self.scratch, &mut self.exchange, self.assumed))
     }
 
     fn assume_tcp_state(&mut self, state: TcpState) -> Result<(), EngineError> {
@@ -111,11 +111,16 @@ impl Engine for NativeEngine {
         ends: &Ends,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        for place in counted_places(policy, ends) {
-            self.reputation.connections.add(place);
+        for count_id in used_count_ids(policy, ends) {
+            self.reputation.connections.add(count_id);
         }
-        let connection = ends.hash(&policy.shape.hash_key);
-        for settings in policy.shape.queues.iter().filter(|queue| queue.size != 0) {
+        let connection = ends.hash(&policy.features.hash_key);
+        for settings in policy
+            .features
+            .queues
+            .iter()
+            .filter(|queue| queue.size != 0)
+        {
             let flow = Flow::new(connection, settings.limit);
             queue::established(&self.reputation.queues, settings, flow, now_ns);
         }
@@ -133,15 +138,15 @@ impl Engine for NativeEngine {
     }
 
     fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError> {
-        for place in counted_places(policy, ends) {
-            self.reputation.connections.take_off(place);
+        for count_id in used_count_ids(policy, ends) {
+            self.reputation.connections.take_off(count_id);
         }
         Ok(())
     }
 
     fn open_connections(&self, key: &BucketKey) -> Result<u64, EngineError> {
-        let place = Place::new(&self.hash_key, key);
-        Ok(self.reputation.connections.open(place))
+        let count_id = CountId::new(&self.hash_key, key);
+        Ok(self.reputation.connections.open(count_id))
     }
 
     fn sieves(&self) -> SieveMemory<'_> {
@@ -180,7 +185,7 @@ impl Engine for NativeEngine {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let standing = &self.reputation.standing;
-        standing.happened(&policy.shape, source, event, now_ns);
+        standing.happened(&policy.features, source, event, now_ns);
         Ok(())
     }
 
@@ -194,10 +199,14 @@ impl Engine for NativeEngine {
     }
 }
 
-/// Returns the places where a policy counts a connection.
-fn counted_places(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = Place> {
-    let mut places = Places::NONE;
-    // A replay reads no server names, so limits by name have no place.
-    find_places(policy, ends, &NameMatch::NOTHING, &mut places);
-    places.0.into_iter().filter(|place| *place != 0).map(Place)
+/// Returns the count ids under which a policy counts a connection.
+fn used_count_ids(policy: &CompiledPolicy, ends: &Ends) -> impl Iterator<Item = CountId> {
+    let mut count_ids = CountIds::NONE;
+    // A replay reads no server names, so limits by name have no count id.
+    find_count_ids(policy, ends, &NameMatch::NOTHING, &mut count_ids);
+    count_ids
+        .0
+        .into_iter()
+        .filter(|count_id| *count_id != 0)
+        .map(CountId)
 }

@@ -57,16 +57,16 @@ const BOTH: u8 = FLAG_SYN | FLAG_ACK;
 #[test]
 fn a_handshake_acknowledges_what_the_server_chose() {
     let syn = || (true, segment(true, FLAG_SYN, u32::MAX, 0));
-    let answer = || (true, segment(false, BOTH, 900, 0));
+    let reply = || (true, segment(false, BOTH, 900, 0));
     let ack = |sequence, acknowledged| (true, segment(true, FLAG_ACK, sequence, acknowledged));
-    assert_eq!(completed(&[syn(), answer(), ack(0, 901)]), counts(1, 1, 0));
+    assert_eq!(completed(&[syn(), reply(), ack(0, 901)]), counts(1, 1, 0));
     // It counts once per connection, however much the client sends.
-    let more = [syn(), answer(), ack(0, 901), ack(0, 901), ack(5, 950)];
+    let more = [syn(), reply(), ack(0, 901), ack(0, 901), ack(5, 950)];
     assert_eq!(completed(&more), counts(1, 1, 0));
     // A forger does not know the server's number, and another server's SYN-ACK does not help.
-    assert_eq!(completed(&[syn(), answer(), ack(0, 902)]), counts(1, 0, 0));
-    assert_eq!(completed(&[syn(), answer(), ack(1, 901)]), counts(1, 0, 0));
-    assert_eq!(completed(&[answer(), ack(0, 901)]), counts(0, 0, 0));
+    assert_eq!(completed(&[syn(), reply(), ack(0, 902)]), counts(1, 0, 0));
+    assert_eq!(completed(&[syn(), reply(), ack(1, 901)]), counts(1, 0, 0));
+    assert_eq!(completed(&[reply(), ack(0, 901)]), counts(0, 0, 0));
     let to_another = (true, segment(false, BOTH, 900, 77));
     assert_eq!(
         completed(&[syn(), to_another, ack(0, 901)]),
@@ -75,7 +75,7 @@ fn a_handshake_acknowledges_what_the_server_chose() {
 }
 
 #[test]
-fn without_answers_the_clients_packets_must_do() {
+fn without_replies_the_clients_packets_must_do() {
     let syn = || (true, segment(true, FLAG_SYN, 5, 0));
     let ack = || (true, segment(true, FLAG_ACK, 6, 1234));
     assert_eq!(completed(&[syn(), ack()]), counts(1, 1, 1));

@@ -1,4 +1,4 @@
-//! Counts the drops of offenders, from one look to the next.
+//! Counts the drops of offenders, from one poll to the next.
 
 use std::{collections::HashMap, mem};
 
@@ -12,13 +12,13 @@ use super::{
 };
 
 impl Decider {
-    /// Adds the offenders' drops since the last look.
+    /// Adds the offenders' drops since the last poll.
     pub(super) fn add(
         &mut self,
         now_ns: u64,
         offenders: impl IntoIterator<Item = (OffenderKey, Offender)>,
     ) {
-        let before_ns = mem::replace(&mut self.looked_ns, now_ns);
+        let before_ns = mem::replace(&mut self.polled_ns, now_ns);
         let gap_ns = now_ns.saturating_sub(before_ns);
         let read_ns = mem::replace(&mut self.read_ns, now_ns);
         self.ignored.retain(|_, until_ns| *until_ns > read_ns);

@@ -1,13 +1,13 @@
 //! Automatic bans: decides which offenders a limit's `ban` bans.
 //!
-//! A [`Decider`] receives the records of the offenders, look after look, with the time. It adds an offender's drops
-//! since the last look to a window of ten slices. So, if a look comes every `i` and finds all drops,
+//! A [`Decider`] receives the records of the offenders, look after poll, with the time. It adds an offender's drops
+//! since the last poll to a window of ten slices. So, if a poll comes every `i` and finds all drops,
 //!
 //! * a source is banned only after `after` drops within some `within` + `i`, and
-//! * a source with `after` drops within nine tenths of `within` is banned at the next look.
+//! * a source with `after` drops within nine tenths of `within` is banned at the next poll.
 //!
 //! The records of offenders are lower bounds: drops may be skipped, and offenders forgotten. Then a source is banned
-//! later or not at all; none is banned for drops that were not its own. If more than `within` is between two looks,
+//! later or not at all; none is banned for drops that were not its own. If more than `within` is between two polls,
 //! the times of the drops in between are unknown: only as many are counted as some `within` in it must have had.
 
 mod counting;
@@ -42,7 +42,7 @@ use self::{
     window::{SLICES, Window},
 };
 
-/// The most bans in a second, and at once; the rest waits for the next look.
+/// The most bans in a second, and at once; the rest waits for the next poll.
 pub const BANS_PER_SECOND: u64 = 1_000;
 
 const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
@@ -51,14 +51,14 @@ const BUDGET: Gcra = Gcra::new(BANS_PER_SECOND, BANS_PER_SECOND, 1_000_000_000)
 /// How long the decider ignores a source that must not be banned: the reason may be gone soon.
 pub const REFUSED_NS: u64 = 10_000_000_000;
 
-/// The most sources set aside, and the most ranges taken apart. The next look finds sources beyond this again, so
+/// The most sources set aside, and the most ranges taken apart. The next poll finds sources beyond this again, so
 /// none is lost.
 const MOST_IGNORED: usize = 1 << 16;
 
-/// The longest time between two looks, which otherwise come every tenth of the shortest `within`.
+/// The longest time between two polls, which otherwise come every tenth of the shortest `within`.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The result of a look.
+/// The result of a poll.
 #[derive(Debug, Default)]
 pub struct DueBans {
     /// The sources to ban now, most drops first.
@@ -83,19 +83,19 @@ pub struct Decider {
     ignored: HashMap<Subject, u64>,
     /// Ranges that are not banned as one, until the given time.
     ungrouped: HashMap<Subject, u64>,
-    /// Whether the next look may find an offence without new drops.
+    /// Whether the next poll may find an offence without new drops.
     is_unfinished: bool,
     /// When the allowance of bans is full again: its TAT.
     full_again_ns: u64,
-    /// When the last look was.
-    looked_ns: u64,
+    /// When the last poll was.
+    polled_ns: u64,
     /// When the last look at the offenders was.
     read_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct Source {
-    /// Its recorded drops at the last look.
+    /// Its recorded drops at the last poll.
     drops: u64,
     /// The time of its first drop.
     first_drop_ns: u64,
@@ -113,7 +113,7 @@ impl Decider {
             .collect();
         let before = mem::replace(&mut self.terms, terms);
         if before.is_empty() {
-            self.looked_ns = now_ns;
+            self.polled_ns = now_ns;
             self.read_ns = now_ns;
         }
         let within = |terms: &BTreeMap<u16, AutomaticBan>, limit: u16| {
@@ -135,7 +135,7 @@ impl Decider {
         self.terms.keys().copied().map(LimitId)
     }
 
-    /// Returns the time from one look to the next; `None`: no limit bans.
+    /// Returns the time from one poll to the next; `None`: no limit bans.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         let slices = self.terms.values().map(slice_ns);
@@ -143,7 +143,7 @@ impl Decider {
         interval.map(|interval| interval.min(LONGEST_INTERVAL))
     }
 
-    /// Returns whether the next look may find an offence without new drops.
+    /// Returns whether the next poll may find an offence without new drops.
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.is_unfinished
@@ -151,7 +151,7 @@ impl Decider {
 
     /// Records a look at limits that have dropped nothing since the last one.
     pub const fn nothing_new(&mut self, now_ns: u64) {
-        self.looked_ns = now_ns;
+        self.polled_ns = now_ns;
     }
 
     /// Looks at the offenders. The same key may come several times, from several interfaces. `is_proven` returns
@@ -171,12 +171,12 @@ impl Decider {
             let order = (IpAddr::from(prefix.address()), prefix.prefix_length());
             (Reverse(offence.drops), limit, order)
         });
-        let mut look = DueBans::default();
+        let mut due = DueBans::default();
         self.is_unfinished = false;
         for offence in offences {
             let may_be_banned = if self.is_only_for_proven(&offence) {
                 let is_proven = is_proven(&offence.prefix());
-                // Their standing could not be read now, so the next look retries these sources.
+                // Their standing could not be read now, so the next poll retries these sources.
                 self.is_unfinished |= is_proven.is_err();
                 is_proven?
             } else {
@@ -184,16 +184,16 @@ impl Decider {
             };
             // Checked first, so that a flood of forged sources takes no allowance.
             if !may_be_banned {
-                *look.unproven.entry(offence.limit()).or_default() += 1;
+                *due.unproven.entry(offence.limit()).or_default() += 1;
                 self.refused(&offence, now_ns.saturating_add(REFUSED_NS));
             } else if BUDGET.take(now_ns, &mut self.full_again_ns) {
-                look.offences.push(offence);
+                due.offences.push(offence);
             } else {
-                *look.delayed.entry(offence.limit()).or_default() += 1;
+                *due.delayed.entry(offence.limit()).or_default() += 1;
             }
         }
-        self.is_unfinished |= !look.delayed.is_empty();
-        Ok(look)
+        self.is_unfinished |= !due.delayed.is_empty();
+        Ok(due)
     }
 
     fn is_only_for_proven(&self, offence: &Offence) -> bool {
@@ -201,10 +201,10 @@ impl Decider {
         terms.is_some_and(|terms| terms.only == Some(BanOnly::Proven))
     }
 
-    /// Records that a source found by the last look is banned until `until_ns`. Returns the banned prefixes that are
+    /// Records that a source found by the last poll is banned until `until_ns`. Returns the banned prefixes that are
     /// part of it: their bans are no longer needed.
     pub fn banned(&mut self, offence: &Offence, until_ns: u64) -> Vec<BanKey> {
-        // Drops before the ban came into force are in the next look.
+        // Drops before the ban came into force are in the next poll.
         self.ignore(offence, self.read_ns.saturating_add(1));
         // The members of a range that is not banned as one are of no use.
         let range = around(&offence.subject).filter(|range| !self.ungrouped.contains_key(range));
@@ -214,17 +214,17 @@ impl Decider {
         self.members.take(&offence.subject)
     }
 
-    /// Records that a source found by the last look is not banned; no look finds it before `until_ns`.
+    /// Records that a source found by the last poll is not banned; no poll finds it before `until_ns`.
     pub fn ignore(&mut self, offence: &Offence, until_ns: u64) {
         insert(&mut self.ignored, offence.subject, until_ns);
     }
 
-    /// Defers the bans that the last look found: the next look finds them again.
-    pub const fn hold_back(&mut self) {
+    /// Defers the bans that the last poll found: the next poll finds them again.
+    pub const fn defer(&mut self) {
         self.is_unfinished = true;
     }
 
-    /// Records that a source found by the last look must not be banned; no look finds it before `until_ns`. A range
+    /// Records that a source found by the last poll must not be banned; no poll finds it before `until_ns`. A range
     /// is refused because of one of its addresses, so the others are found one by one.
     pub fn refused(&mut self, offence: &Offence, until_ns: u64) {
         if is_range(&offence.prefix()) {
@@ -242,9 +242,9 @@ const fn slice_ns(terms: &AutomaticBan) -> u64 {
 }
 
 /// Inserts the end of a subject's time, while there is room.
-fn insert(noted: &mut HashMap<Subject, u64>, subject: Subject, until_ns: u64) {
-    if noted.len() < MOST_IGNORED || noted.contains_key(&subject) {
-        noted.insert(subject, until_ns);
+fn insert(recorded: &mut HashMap<Subject, u64>, subject: Subject, until_ns: u64) {
+    if recorded.len() < MOST_IGNORED || recorded.contains_key(&subject) {
+        recorded.insert(subject, until_ns);
     }
 }
 

@@ -49,8 +49,8 @@ pub fn pressure(load: Load, percentage: Percentage, list_count: u8) -> Option<u8
     }
 }
 
-/// Returns the share of the limit from which the entries of a list are rejected, in percent; `None`: never, because
-/// it is the last list.
+/// Returns the fraction of the limit from which the entries of a list are rejected, in percent; `None`: never,
+/// because it is the last list.
 #[must_use]
 pub fn rejected_from(list: u8, percentage: Percentage, list_count: u8) -> Option<f64> {
     let percentage = percentage.percents();

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 /// The span of time over which a rate is measured.
 ///
-/// A mean over 200 ms takes a flood of four times the limit for pressure at the first look after its start, 50 ms
+/// A mean over 200 ms takes a flood of four times the limit for pressure at the first poll after its start, 50 ms
 /// later, and a flood just above the limit after 200 ms. A burst of some milliseconds, which limits allow for, is no
 /// pressure. Until then the limits alone decide.
 pub const WINDOW: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ pub struct Growth {
     pub elapsed_ns: u64,
 }
 
-/// Measures how fast a counter grows, look after look.
+/// Measures how fast a counter grows, look after poll.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     /// Times in nanoseconds, with the counter's value then. The first is the last one from before the window.
@@ -30,7 +30,7 @@ pub struct Meter {
 
 impl Meter {
     /// Records the counter's value at a time, in nanoseconds of any clock, and returns its growth over the window;
-    /// `None`: this is the first look, or at another counter.
+    /// `None`: this is the first poll, or at another counter.
     pub fn sample(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
         let went_back = self
             .seen
@@ -61,7 +61,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The time of a look in milliseconds, the counter's value, and the result: the growth, and its span in
+    /// The time of a poll in milliseconds, the counter's value, and the result: the growth, and its span in
     /// milliseconds.
     type Sample = (u64, u64, Option<(u64, u64)>);
 
@@ -70,8 +70,8 @@ mod tests {
         let mut meter = Meter::default();
         for (ms, counter, expected) in looks {
             let growth = meter.sample(ms * MS, *counter);
-            let told = growth.map(|growth| (growth.amount, growth.elapsed_ns / MS));
-            assert_eq!(told, *expected, "at {ms} ms");
+            let reported = growth.map(|growth| (growth.amount, growth.elapsed_ns / MS));
+            assert_eq!(reported, *expected, "at {ms} ms");
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_come_late_or_twice() {
+    fn polls_that_come_late_or_twice() {
         check(&[
             (1000, 0, None),
             // Late: over all of that time, not over the window.

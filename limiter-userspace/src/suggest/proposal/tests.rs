@@ -137,18 +137,18 @@ fn one_half_predicts_the_other() {
         for habit in HABITS {
             let suggestion = suggest(&traffic(habit, seed), close(0.05));
             for limit in &suggestion.services[0].limits {
-                let halves = limit.held_out.expect("both halves have enough packets");
+                let halves = limit.holdout.expect("both halves have enough packets");
                 let (estimate, truth) = (halves.learned, halves.tested);
                 let about = format!("{habit:?} {seed} {}: {halves:?}", limit.name);
-                assert!(estimate.share() <= 0.05, "{about}");
-                // A few packets say little about a share. Where the least burst of bytes decides, drops are so
-                // few that they change with the mean.
-                if estimate.dropped < 20 || estimate.share() < 0.01 {
-                    assert!(truth.share() < 0.02, "{about}");
+                assert!(estimate.fraction() <= 0.05, "{about}");
+                // A few packets say little about a fraction. Where the least burst of bytes decides, drops are
+                // so few that they change with the mean.
+                if estimate.dropped < 20 || estimate.fraction() < 0.01 {
+                    assert!(truth.fraction() < 0.02, "{about}");
                     continue;
                 }
                 tested += 1;
-                let factor = truth.share() / estimate.share();
+                let factor = truth.fraction() / estimate.fraction();
                 assert!((0.5..=2.0).contains(&factor), "{factor:.2}: {about}");
             }
         }
@@ -166,10 +166,10 @@ fn with_head_room_next_to_nothing_is_dropped() {
     for habit in HABITS {
         let suggestion = suggest(&traffic(habit, 0), margin);
         for limit in &suggestion.services[0].limits {
-            let halves = limit.held_out.expect("both halves have enough packets");
+            let halves = limit.holdout.expect("both halves have enough packets");
             let about = format!("{habit:?} {}: {limit:?}", limit.name);
-            assert!(limit.drops.share() <= 0.001, "{about}");
-            assert!(halves.tested.share() <= 0.002, "{about}");
+            assert!(limit.drops.fraction() <= 0.001, "{about}");
+            assert!(halves.tested.fraction() <= 0.002, "{about}");
         }
     }
 }
@@ -184,13 +184,13 @@ fn a_limit_is_no_wider_than_needed() {
     assert!((25..=45).contains(&limit.terms.count), "{limit:?}");
     assert!((4..=20).contains(&limit.terms.burst), "{limit:?}");
     assert_eq!(limit.terms.period_ns, 10_000_000_000);
-    assert_eq!(limit.drops.owners, 160);
+    assert_eq!(limit.drops.keys, 160);
 }
 
 /// Four sources share each range: a limit of ranges needs less than four times as much, and one of all sources
 /// together less than 160 times.
 #[test]
-fn each_kind_of_owner_has_a_limit() {
+fn each_kind_of_key_has_a_limit() {
     let suggestion = suggest(&traffic(Habit::Unlike, 7), close(0.01));
     let limits = &suggestion.services[0].limits;
     let names: Vec<_> = limits.iter().map(|limit| limit.name.as_str()).collect();
@@ -205,8 +205,8 @@ fn each_kind_of_owner_has_a_limit() {
             "Udp53BytesTotal",
         ]
     );
-    let owners: Vec<_> = limits.iter().map(|limit| limit.drops.owners).collect();
-    assert_eq!(owners, [160, 40, 1, 160, 40, 1]);
+    let keys: Vec<_> = limits.iter().map(|limit| limit.drops.keys).collect();
+    assert_eq!(keys, [160, 40, 1, 160, 40, 1]);
     let bytes = &limits[3];
     assert!(bytes.terms.burst >= 1514, "{bytes:?}");
 }
@@ -262,7 +262,7 @@ fn what_speaks_against_it() {
             &Suggestion::new(&observed, &[Cost::Packets], close(0.01)),
         )
     };
-    let told = |queries: &[Query], expected: &str| {
+    let reported = |queries: &[Query], expected: &str| {
         let warnings = warned(queries);
         assert!(
             warnings.iter().any(|warning| warning.contains(expected)),
@@ -276,13 +276,13 @@ fn what_speaks_against_it() {
         calm[0].contains("which ports it serves is a guess"),
         "{calm:?}"
     );
-    told(&queries[..5_000], "only 15");
+    reported(&queries[..5_000], "only 15");
     let few: Vec<_> = queries
         .iter()
         .copied()
         .filter(|(_, of, _)| *of == source(5))
         .collect();
-    told(&few, "only 1 sources");
+    reported(&few, "only 1 sources");
     let sixty_seconds = 60_000 * MS;
     queries.extend((0..50_000_u32).map(|n| {
         let [a, b, c, _] = (n << 12).to_be_bytes();
@@ -293,8 +293,8 @@ fn what_speaks_against_it() {
         )
     }));
     queries.sort_unstable_by_key(|(at_ns, ..)| *at_ns);
-    told(&queries, "packets came in second 60");
-    told(&queries, "sources sent one packet each");
+    reported(&queries, "packets came in second 60");
+    reported(&queries, "sources sent one packet each");
 }
 
 /// Times that go back, or are extreme, cause no failure.
@@ -314,6 +314,6 @@ fn strange_times() {
     let suggestion = suggest(&queries, close(0.01));
     assert_eq!(suggestion.ways.out_of_time, 2);
     for limit in &suggestion.services[0].limits {
-        assert!(limit.drops.share() <= 0.01, "{limit:?}");
+        assert!(limit.drops.fraction() <= 0.01, "{limit:?}");
     }
 }

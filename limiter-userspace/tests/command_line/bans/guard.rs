@@ -22,18 +22,18 @@ fn those_without_whom_the_host_is_lost_are_not_banned() -> Result<()> {
         ("127.9.0.0/16", "it is the loopback"),
         ("::1", "it is the loopback"),
     ] {
-        let told = format!("{ban} is not banned: {why}; --force bans it all the same");
+        let reported = format!("{ban} is not banned: {why}; --force bans it all the same");
         // The command's other address is not banned either.
         let mut command = limiter.command(&["ban", "198.51.100.7", ban]);
         let rest = "nothing was changed: none of the others is banned either";
-        assert_fails(&mut command, &[&told, rest])?;
+        assert_fails(&mut command, &[&reported, rest])?;
     }
     // Only the command's own environment tells of this SSH session.
     let mut command = limiter.command(&["ban", "203.0.113.9"]);
     command.env("SSH_CONNECTION", "203.0.113.9 50000 10.77.0.1 2222");
-    let told = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
+    let reported = "203.0.113.9 is not banned: it is the peer of an SSH session; --force bans it all \
                 the same";
-    assert_fails(&mut command, &[told])?;
+    assert_fails(&mut command, &[reported])?;
     ensure!(limiter.show(&["bans"])? == "0 bans of up to 524 288\n");
 
     succeed(&mut limiter.command(&["ban", "10.77.0.254", "--force"]))?;
@@ -50,11 +50,11 @@ fn a_ban_of_an_excluded_source_has_no_effect() -> Result<()> {
     limiter.configure(&format!("{OURS}{GOOD}"))?;
     limiter.show(&["reload"])?;
     for ban in ["198.51.100.7", "198.51.100.0/25"] {
-        let told = format!(
+        let reported = format!(
             "{ban} is not banned: the list ours excludes it, so that a ban has no effect; --force \
              keeps the ban for when it is not excluded any more"
         );
-        assert_fails(&mut limiter.command(&["ban", ban]), &[&told])?;
+        assert_fails(&mut limiter.command(&["ban", ban]), &[&reported])?;
     }
     let shown = limiter.show(&["ban", "198.51.100.7", "--force"])?;
     ensure!(

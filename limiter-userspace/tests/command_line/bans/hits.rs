@@ -7,7 +7,7 @@ use limiter_datapath::kernel::pins::ABI;
 use serde_json::{Value, json};
 use testbed::{CLIENT_INTERFACE, Frame, Limiter, RawSender, SERVER_INTERFACE};
 
-use super::{CLIENT, NEIGHBOUR, listed, pair, start, told};
+use super::{CLIENT, NEIGHBOUR, listed, pair, reported, start};
 use crate::{
     BINARY, GOOD,
     pinned::{Pinned, send},
@@ -31,9 +31,9 @@ fn hits_are_those_of_the_prefix() -> Result<()> {
     let of_client = |number: u64| (client.clone(), json!(number));
     let of_neighbour = |number: u64| (format!("{NEIGHBOUR}/32"), json!(number));
     let hits = [of_client(7), of_client(7), of_neighbour(1)];
-    assert_eq!(told(&bans, "hits")?, hits);
+    assert_eq!(reported(&bans, "hits")?, hits);
     let bytes = [7, 7].map(|packets| of_client(packets * FRAME));
-    assert_eq!(told(&bans, "hit_bytes")?[..2], bytes);
+    assert_eq!(reported(&bans, "hit_bytes")?[..2], bytes);
     let table = limiter.show(&["bans", CLIENT])?;
     let header = table.lines().next().unwrap_or_default();
     ensure!(header.contains("times  hits  reason"), "{table}");
@@ -55,7 +55,7 @@ fn hits_are_those_of_the_prefix() -> Result<()> {
     send(&pair, CLIENT, 3)?;
     limiter.show(&["ban", CLIENT])?;
     let bans = limiter.show(&["bans", CLIENT, "--json"])?;
-    assert_eq!(told(&bans, "hits")?, [of_client(0)]);
+    assert_eq!(reported(&bans, "hits")?, [of_client(0)]);
     Ok(())
 }
 
@@ -112,8 +112,8 @@ fn the_state_file_keeps_hits() -> Result<()> {
     let expected = [("10.77.0.2/32", 6 * FRAME), ("fd78::/64", 0)];
     let expected = expected.map(|(prefix, bytes)| (prefix.to_owned(), json!(bytes)));
     let bans = limiter.show(&["bans", "--json"])?;
-    assert_eq!(told(&bans, "hit_bytes")?, expected);
-    assert_eq!(told(&bans, "hits")?[0].1, 6);
+    assert_eq!(reported(&bans, "hit_bytes")?, expected);
+    assert_eq!(reported(&bans, "hits")?[0].1, 6);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, told};
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, reported};
 use crate::{BINARY, GOOD, pinned::Pinned, succeed, text, wait_for};
 
 #[test]
@@ -51,9 +51,9 @@ fn the_state_file_brings_bans_back_before_the_first_packet() -> Result<()> {
     let fields = |limiter: &Limiter| {
         let json = limiter.show(&["bans", "--json"])?;
         anyhow::Ok((
-            told(&json, "reason")?,
-            told(&json, "times")?,
-            told(&json, "limit")?,
+            reported(&json, "reason")?,
+            reported(&json, "times")?,
+            reported(&json, "limit")?,
         ))
     };
     let before = fields(&limiter)?;
@@ -78,7 +78,10 @@ fn the_state_file_brings_bans_back_before_the_first_packet() -> Result<()> {
         assert_eq!(is_banned(&pair, &limiter, source)?, expected, "{source}");
     }
     let json = limiter.show(&["bans", CLIENT, "--json"])?;
-    let left = told(&json, "ends_in_ns")?[0].1.as_u64().unwrap_or_default();
+    let left = reported(&json, "ends_in_ns")?[0]
+        .1
+        .as_u64()
+        .unwrap_or_default();
     ensure!(
         (3_000_000_000_000..3_600_000_000_000).contains(&left),
         "{left}"

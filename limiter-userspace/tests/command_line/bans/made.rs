@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use testbed::{Limiter, UdpSink};
 
-use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, reported, start};
 use crate::{
     BINARY, GOOD, assert_fails,
     pinned::{Pinned, assert_metric, metrics},
@@ -60,9 +60,12 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
     // An address in a wider ban stays banned.
     limiter.show(&["unban", "--all"])?;
     limiter.show(&["ban", "198.51.100.0/24", "198.51.100.7"])?;
-    let told = "198.51.100.7 is still banned: it is in 198.51.100.0/24, which is banned";
+    let reported = "198.51.100.7 is still banned: it is in 198.51.100.0/24, which is banned";
     for _ in 0..2 {
-        assert_fails(&mut limiter.command(&["unban", "198.51.100.7"]), &[told])?;
+        assert_fails(
+            &mut limiter.command(&["unban", "198.51.100.7"]),
+            &[reported],
+        )?;
     }
     ensure!(is_banned(&pair, &limiter, "198.51.100.7")?);
     let shown = limiter.show(&["unban", "--all"])?;
@@ -76,28 +79,28 @@ fn a_ban_holds_from_now_on_for_its_prefix_until_it_is_lifted() -> Result<()> {
 fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
     let pair = pair()?;
     let limiter = start(&pair)?;
-    let told = |arguments: &[&str], note: &str, answer: &str| {
+    let reported = |arguments: &[&str], note: &str, response: &str| {
         let output = succeed(&mut limiter.command(arguments))?;
         ensure!(text(&output.stderr)? == format!("{note}\n"), "{output:?}");
         let answered = text(&output.stdout)?;
-        ensure!(answered.contains(answer), "{answered}");
+        ensure!(answered.contains(response), "{answered}");
         Ok(())
     };
     let mapped = &format!("::ffff:{CLIENT}");
     let is_read = &format!("warning: '{mapped}' is read as {CLIENT}");
-    told(&["reset", mapped], is_read, &format!("  {CLIENT}  "))?;
-    told(&["ban", mapped], is_read, &format!("{CLIENT} is banned"))?;
+    reported(&["reset", mapped], is_read, &format!("  {CLIENT}  "))?;
+    reported(&["ban", mapped], is_read, &format!("{CLIENT} is banned"))?;
     ensure!(is_banned(&pair, &limiter, CLIENT)?);
-    told(&["explain", mapped], is_read, "BANNED by an operator")?;
-    told(&["bans", mapped], is_read, CLIENT)?;
+    reported(&["explain", mapped], is_read, "BANNED by an operator")?;
+    reported(&["bans", mapped], is_read, CLIENT)?;
     let object = json!({"level": "warning", "message": format!("'{mapped}' is read as {CLIENT}")});
-    told(&["bans", mapped, "--json"], &object.to_string(), CLIENT)?;
+    reported(&["bans", mapped, "--json"], &object.to_string(), CLIENT)?;
     let lifted = format!("the ban of {CLIENT} is lifted");
-    told(&["unban", mapped], is_read, &lifted)?;
+    reported(&["unban", mapped], is_read, &lifted)?;
 
     let time = "140737488355327s";
     let for_ever = format!("'{time}' is read as for ever, as are a hundred years and more");
-    told(
+    reported(
         &["ban", "172.20.5.7/16", "--for", time],
         &format!("warning: '172.20.5.7/16' is read as 172.20.0.0/16\nwarning: {for_ever}"),
         "172.20.0.0/16 is banned until it is lifted",
@@ -128,7 +131,7 @@ fn addresses_and_times_are_read_as_programs_write_them() -> Result<()> {
         );
         let bans = limiter.show(&["bans", "--json", prefix])?;
         let ends = [(prefix.to_owned(), json!(null))];
-        assert_eq!(super::told(&bans, "until")?, ends);
+        assert_eq!(super::reported(&bans, "until")?, ends);
     }
     Ok(())
 }
@@ -145,16 +148,16 @@ fn assert_lists_are_sorted_and_say_what_is_known(limiter: &Limiter) -> Result<()
     limiter.show(&["ban", "203.0.113.9", "--reason", "brute force: ssh"])?;
     let json = limiter.show(&["bans", "--json"])?;
     assert_eq!(
-        told(&json, "times")?,
+        reported(&json, "times")?,
         [
             ("9.9.9.9/32".to_owned(), json!(1)),
             ("203.0.113.9/32".to_owned(), json!(2)),
             ("2001:db8::/48".to_owned(), json!(1)),
         ]
     );
-    assert_eq!(told(&json, "reason")?[1].1, "brute force: ssh");
-    ensure!(told(&json, "until")?[1].1.is_null() && told(&json, "until")?[0].1.is_string());
-    let left = told(&json, "ends_in_ns")?[0]
+    assert_eq!(reported(&json, "reason")?[1].1, "brute force: ssh");
+    ensure!(reported(&json, "until")?[1].1.is_null() && reported(&json, "until")?[0].1.is_string());
+    let left = reported(&json, "ends_in_ns")?[0]
         .1
         .as_u64()
         .context("a number")?;
@@ -306,9 +309,9 @@ fn wrong_usage() -> Result<()> {
         (&["bans", "eth0"], "expected an address or a prefix"),
     ] {
         let output = Command::new(BINARY).args(arguments).output()?;
-        let told = text(&output.stderr)?;
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        ensure!(told.contains(expected), "{told}");
+        let reported = text(&output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        ensure!(reported.contains(expected), "{reported}");
     }
     for command in [&["ban", "192.0.2.1"][..], &["unban", "--all"], &["bans"]] {
         assert_fails(
@@ -318,7 +321,7 @@ fn wrong_usage() -> Result<()> {
                 "--pin",
                 "/nonexistent/pins",
             ]),
-            &["no limiter is running (no answer at /nonexistent/socket): …"],
+            &["no limiter is running (no response at /nonexistent/socket): …"],
         )?;
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! `limiter ban`, `unban` and `bans`, as users see them.
 
-mod carried;
 mod guard;
 mod hits;
 mod kept;
 mod made;
+mod migrated;
 mod origins;
 mod stream;
 
@@ -56,10 +56,10 @@ fn count(status: &Value, reason: &str) -> Result<u64> {
 /// Returns each ban of `limiter bans --json`, with this field of it.
 fn listed(pinned: &Pinned, field: &str) -> Result<Vec<(String, Value)>> {
     let output = succeed(pinned.with_pins("bans").arg("--json"))?;
-    told(text(&output.stdout)?, field)
+    reported(text(&output.stdout)?, field)
 }
 
-fn told(json: &str, field: &str) -> Result<Vec<(String, Value)>> {
+fn reported(json: &str, field: &str) -> Result<Vec<(String, Value)>> {
     let list: Value = serde_json::from_str(json)?;
     let bans = list["bans"].as_array().context("a list")?.iter();
     let pairs = bans.map(|ban| Some((ban["prefix"].as_str()?.to_owned(), ban[field].clone())));

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, reported, start};
 use crate::{
     BINARY, GOOD, assert_fails,
     pinned::{Pinned, assert_metric},
@@ -46,9 +46,9 @@ fn the_longest_holds_and_each_lifts_its_own() -> Result<()> {
 
     let all = limiter.show(&["bans", "--json"])?;
     let origins = of_client(&["fail2ban", "night-shift", "operator"]);
-    assert_eq!(told(&all, "origin")?, origins);
+    assert_eq!(reported(&all, "origin")?, origins);
     let one = limiter.show(&["bans", "--json", "--origin", "night-shift"])?;
-    assert_eq!(told(&one, "origin")?, of_client(&["night-shift"]));
+    assert_eq!(reported(&one, "origin")?, of_client(&["night-shift"]));
     let explained = limiter.show(&["explain", CLIENT])?;
     let line = format!("BANNED by fail2ban as {CLIENT}, for ");
     ensure!(explained.contains(&line), "{explained}");
@@ -101,7 +101,10 @@ fn a_stream_lifts_what_its_origin_banned() -> Result<()> {
         &json!([decision]).to_string(),
     )?;
     let bans = limiter.show(&["bans", CLIENT, "--json"])?;
-    assert_eq!(told(&bans, "origin")?, of_client(&["operator", "crowdsec"]));
+    assert_eq!(
+        reported(&bans, "origin")?,
+        of_client(&["operator", "crowdsec"])
+    );
     let shown = limiter.show(&["unban", "--all", "--origin", "operator"])?;
     assert_eq!(shown, "2 bans lifted\n");
     ensure!(is_banned(&pair, &limiter, CLIENT)?);
@@ -156,7 +159,10 @@ fn the_state_file_keeps_origins() -> Result<()> {
     ensure!(limiter.terminate()?.success());
     limiter.restart()?;
     let bans = limiter.show(&["bans", "--json"])?;
-    assert_eq!(told(&bans, "origin")?, of_client(&["fail2ban", "operator"]));
+    assert_eq!(
+        reported(&bans, "origin")?,
+        of_client(&["fail2ban", "operator"])
+    );
     limiter.show(&["unban", CLIENT, "--origin", "fail2ban"])?;
     ensure!(is_banned(&pair, &limiter, CLIENT)?);
     limiter.show(&["unban", CLIENT, "--origin", "operator"])?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use testbed::Limiter;
 
-use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, start, told};
+use super::{CLIENT, NEIGHBOUR, is_banned, listed, pair, reported, start};
 use crate::{
     GOOD,
     pinned::Pinned,
@@ -43,7 +43,7 @@ fn twenty_thousand_changes() -> Result<()> {
         summary(&output)?,
         "banned 15 000, lifted 5 000, refused 0, bad 0"
     );
-    let bans = told(&limiter.show(&["bans", "--json"])?, "reason")?;
+    let bans = reported(&limiter.show(&["bans", "--json"])?, "reason")?;
     let left = (0..BANNED).filter(|number| number % 3 != 0);
     let expected = left.map(|number| {
         let reason = format!("flood {number}");
@@ -139,12 +139,12 @@ fn the_longest_decision_about_an_address_holds() -> Result<()> {
     let bans = limiter.show(&["bans", "--json"])?;
     for (field, value) in [("reason", json!("for 4h\\n")), ("times", json!(1))] {
         let expected = [CLIENT, NEIGHBOUR].map(|address| (format!("{address}/32"), value.clone()));
-        assert_eq!(told(&bans, field)?, expected);
+        assert_eq!(reported(&bans, field)?, expected);
     }
     // A person may shorten a ban.
     limiter.show(&["ban", CLIENT, "--origin", "crowdsec", "--for", "1m"])?;
     let bans = limiter.show(&["bans", CLIENT, "--json"])?;
-    assert_eq!(told(&bans, "times")?[0].1, 2);
+    assert_eq!(reported(&bans, "times")?[0].1, 2);
     Ok(())
 }
 
@@ -196,7 +196,7 @@ fn decisions_of_crowdsec() -> Result<()> {
         told_of.contains("decision 7: a decision needs a value, a scope and a type"),
         "{told_of}"
     );
-    let bans = told(&limiter.show(&["bans", "--json"])?, "reason")?;
+    let bans = reported(&limiter.show(&["bans", "--json"])?, "reason")?;
     let expected = ["198.51.100.7/32", "203.0.113.9/32", "2001:db8:7::/48"];
     assert_eq!(
         bans,

@@ -98,14 +98,14 @@ fn that_of_another_abi_is_taken_over() -> Result<()> {
     })?;
     assert_eq!(before, after);
     let log = pinned.limiter.log()?;
-    let told = "this version cannot read the pins of ABI v0, of buckets, counters, offenders, \
+    let reported = "this version cannot read the pins of ABI v0, of buckets, counters, offenders, \
                 bans, sieves and known sources";
-    ensure!(log.contains(told), "{log}");
+    ensure!(log.contains(reported), "{log}");
     Ok(())
 }
 
 #[test]
-fn a_version_that_noted_no_handshakes_gets_a_program() -> Result<()> {
+fn a_version_that_recorded_no_handshakes_gets_a_program() -> Result<()> {
     let (_pinned, [before, after]) = restarted(|pinned, link| {
         let policy = pinned.pins.path().join(format!("v{ABI}/policies/1"));
         fs::remove_file(link)?;
@@ -122,9 +122,9 @@ fn a_link_that_was_detached_is_replaced() -> Result<()> {
         succeed(bpftool.args(["link", "detach", "pinned"]).arg(link))?;
         let shown = succeed(&mut pinned.with_pins("status"))?;
         let shown = String::from_utf8(shown.stdout)?;
-        let told =
-            "HANDSHAKES PROVE NO SOURCE: the program that notes handshakes is not on the root";
-        ensure!(shown.contains(told), "{shown}");
+        let reported =
+            "HANDSHAKES PROVE NO SOURCE: the program that records handshakes is not on the root";
+        ensure!(shown.contains(reported), "{shown}");
         Ok(())
     })?;
     assert_ne!(before, after);

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::is_vouched;
+use super::is_trusted;
 use crate::{
     banned,
     pinned::{Pinned, assert_metric},
@@ -23,14 +23,15 @@ const PROVEN: &str = "10.77.0.9";
 fn strangers_are_not_banned_and_counted() -> Result<()> {
     let pinned = Pinned::start(CONFIGURATION)?;
     succeed(pinned.with_pins("trust").arg(PROVEN))?;
-    ensure!(is_vouched(&pinned.limiter, PROVEN)?);
+    ensure!(is_trusted(&pinned.limiter, PROVEN)?);
     wait_for(|| {
         pinned.send(PROVEN, 300)?;
         Ok(!banned(&pinned.limiter)?.is_empty())
     })?;
     pinned.send(STRANGER, 300)?;
-    let told = "PacketsPerIPAddress does not ban 1, because they are not proven (`only: proven`)";
-    pinned.limiter.wait_for_log(told)?;
+    let reported =
+        "PacketsPerIPAddress does not ban 1, because they are not proven (`only: proven`)";
+    pinned.limiter.wait_for_log(reported)?;
     assert_eq!(banned(&pinned.limiter)?, [format!("{PROVEN}/32")]);
     for (outcome, number) in [("banned", 1), ("not_proven", 1), ("refused", 0)] {
         let labels = format!("limit=\"PacketsPerIPAddress\",outcome=\"{outcome}\"");

@@ -8,7 +8,7 @@ use limiter_datapath::state::StateFile;
 use serde_json::Value;
 use testbed::{Limiter, SERVER_INTERFACE};
 
-use super::{CONFIGURATION, is_vouched, standing};
+use super::{CONFIGURATION, is_trusted, standing};
 use crate::{BINARY, pair, pinned::Pinned, succeed, wait_for};
 
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "2001:db8::7"];
@@ -29,8 +29,8 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     ];
     let binary = Path::new(BINARY);
     let mut limiter = Limiter::start(binary, &pair.server, &configuration, &arguments)?;
-    let told = limiter.show(&[&["trust", "--for", "1h"], &ADDRESSES[..]].concat())?;
-    ensure!(!told.contains("ends with the daemon"), "{told}");
+    let reported = limiter.show(&[&["trust", "--for", "1h"], &ADDRESSES[..]].concat())?;
+    ensure!(!reported.contains("ends with the daemon"), "{reported}");
     ensure!(limiter.terminate()?.success());
 
     limiter.restart()?;
@@ -41,10 +41,11 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     );
     ensure!(known.is_some() && known < attached, "{log}");
     for address in ADDRESSES {
-        ensure!(is_vouched(&limiter, address)?, "{address}");
+        ensure!(is_trusted(&limiter, address)?, "{address}");
     }
-    let told: Value = serde_json::from_str(&limiter.show(&["trusted", ADDRESSES[0], "--json"])?)?;
-    let left = told["ends_in_ns"].as_u64().context("an end")?;
+    let reported: Value =
+        serde_json::from_str(&limiter.show(&["trusted", ADDRESSES[0], "--json"])?)?;
+    let left = reported["ends_in_ns"].as_u64().context("an end")?;
     let hour = 3_600_000_000_000;
     ensure!(
         (hour / 4 * 3..=hour + 2_000_000_000).contains(&left),
@@ -56,7 +57,7 @@ fn the_state_file_brings_sources_back_before_the_first_packet() -> Result<()> {
     limiter.configure(&configuration.replace("capacity: 4096", "ipv6-prefix: 56"))?;
     limiter.restart()?;
     ensure!(
-        is_vouched(&limiter, "2001:db8:0:ff::1")?,
+        is_trusted(&limiter, "2001:db8:0:ff::1")?,
         "its /56 is known"
     );
     ensure!(limiter.stop()?.success());
@@ -84,7 +85,7 @@ fn sources_are_resumed_after_the_clock_was_set() -> Result<()> {
         file.save(&saved)?;
         limiter.restart()?;
         for (address, is_known) in ADDRESSES.into_iter().zip(are_known) {
-            let found = is_vouched(&limiter, address)?;
+            let found = is_trusted(&limiter, address)?;
             ensure!(found == is_known, "{address} after {hours} hours: {found}");
         }
     }
@@ -98,7 +99,7 @@ fn reloads_restarts_and_crashes_keep_who_is_known() -> Result<()> {
     succeed(pinned.with_pins("trust").args(ADDRESSES))?;
     let is_kept = |pinned: &Pinned| -> Result<()> {
         for address in ADDRESSES {
-            ensure!(is_vouched(&pinned.limiter, address)?, "{address}");
+            ensure!(is_trusted(&pinned.limiter, address)?, "{address}");
         }
         Ok(())
     };

@@ -35,9 +35,9 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
     let known = limiter.ask(&json!({"known-source": {"address": address}}))?;
     let explained = &limiter.explain(address)?["standing"];
-    let word = |told: &Value, field: &str| {
-        let word = told[field].as_str().map(ToOwned::to_owned);
-        word.with_context(|| format!("no {field} in {told}"))
+    let word = |reported: &Value, field: &str| {
+        let word = reported[field].as_str().map(ToOwned::to_owned);
+        word.with_context(|| format!("no {field} in {reported}"))
     };
     let by_known = (word(&known, "standing")?, word(&known, "why")?);
     let by_explain = (word(explained, "standing")?, word(explained, "why")?);
@@ -45,8 +45,8 @@ fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
     Ok(by_known)
 }
 
-fn is_vouched(limiter: &Limiter, address: &str) -> Result<bool> {
-    Ok(standing(limiter, address)? == ("proven".to_owned(), "vouched".to_owned()))
+fn is_trusted(limiter: &Limiter, address: &str) -> Result<bool> {
+    Ok(standing(limiter, address)? == ("proven".to_owned(), "trusted".to_owned()))
 }
 
 /// Returns how many sources are proven.

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, io::Write as _};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{CONFIGURATION, is_vouched, proven, start};
+use super::{CONFIGURATION, is_trusted, proven, start};
 use crate::{
     pinned::Pinned,
     streams::{feed, spawn},
@@ -35,7 +35,7 @@ fn ten_thousand_lines() -> Result<()> {
         Some("known 14 096, forgotten 2 500, refused 0, bad 0")
     );
     assert_eq!(proven(&limiter.show(&["trusted", "--json"])?)?, 11_596);
-    ensure!(is_vouched(&limiter, "198.18.0.1")? && !is_vouched(&limiter, "198.18.0.4")?);
+    ensure!(is_trusted(&limiter, "198.18.0.1")? && !is_trusted(&limiter, "198.18.0.4")?);
     Ok(())
 }
 
@@ -90,5 +90,5 @@ fn is_known(pinned: &Pinned, address: &str) -> Result<bool> {
         .with_pins("trusted")
         .args([address, "--json"])
         .output()?;
-    Ok(output.status.success() && text(&output.stdout)?.contains("vouched"))
+    Ok(output.status.success() && text(&output.stdout)?.contains("trusted"))
 }

@@ -15,7 +15,7 @@ use limiter_datapath::kernel::pins::ABI;
 use tempfile::TempDir;
 use testbed::{Limiter, Pair, SERVER_INTERFACE};
 
-use super::{is_vouched, standing};
+use super::{is_trusted, standing};
 use crate::{
     BINARY, pair,
     pinned::{Pinned, assert_metric, send},
@@ -52,7 +52,7 @@ fn start_with(
 }
 
 /// Fails unless the log and the commands warn that handshakes prove no source, and give the reason.
-fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
+fn assert_reported(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
     let log = limiter.log()?;
     ensure!(
         log.contains(&format!("WARN handshakes prove no source: {why}")),
@@ -72,7 +72,7 @@ fn assert_told(pair: &Pair, limiter: &Limiter, why: &str) -> Result<()> {
 /// Fails unless operators, visits and retries still give sources a standing.
 fn assert_goes_on(pair: &Pair, limiter: &Limiter) -> Result<()> {
     limiter.show(&["trust", "192.0.2.1"])?;
-    ensure!(is_vouched(limiter, "192.0.2.1")?);
+    ensure!(is_trusted(limiter, "192.0.2.1")?);
     let (regular, newcomer) = ("10.77.0.7", "10.77.0.8");
     wait_for(|| {
         send(pair, regular, 1)?;
@@ -91,7 +91,7 @@ fn without_a_cgroup_of_version_2_the_daemon_goes_on() -> Result<()> {
     let (pair, directory) = (pair()?, tempfile::tempdir()?);
     let limiter = start(&pair, &directory, "", "")?;
     let why = "there is no root cgroup of version 2: mount one";
-    assert_told(&pair, &limiter, why)?;
+    assert_reported(&pair, &limiter, why)?;
     assert_goes_on(&pair, &limiter)
 }
 
@@ -176,9 +176,9 @@ fn where_the_cgroup_takes_no_other_program_the_daemon_goes_on() -> Result<()> {
     let join = format!("echo $$ > {}/cgroup.procs\n", cgroup.0.display());
     let mount = format!("mount -t cgroup2 none {} && ", directory.path().display());
     let limiter = start(&pair, &directory, &join, &mount)?;
-    let why = "cannot attach the program that notes handshakes to the root cgroup: Operation not \
+    let why = "cannot attach the program that records handshakes to the root cgroup: Operation not \
                permitted (os error 1); perhaps another program is there that allows none beside it";
-    assert_told(&pair, &limiter, why)?;
+    assert_reported(&pair, &limiter, why)?;
     assert_goes_on(&pair, &limiter)?;
 
     cgroup.change("detach", &program)?;

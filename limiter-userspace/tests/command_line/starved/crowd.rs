@@ -16,7 +16,7 @@ use crate::{
     wait_for,
 };
 
-/// The limit for half of the answers. The slowest one may take [`PATIENCE`].
+/// The limit for half of the responses. The slowest one may take [`PATIENCE`].
 const MEDIAN: Duration = Duration::from_millis(200);
 
 /// How many requests the daemon gets while the crowd is there.
@@ -28,7 +28,8 @@ fn a_crowd_at_the_metrics_holds_nothing_up() -> Result<()> {
     holds_nothing_up(&pinned, METRICS.into(), Document::METRICS)?;
     // Once the crowd has left, Prometheus is answered.
     wait_for(|| {
-        Ok(metrics(&pinned.pair.server).is_ok_and(|told| told.contains("limiter_build_info")))
+        Ok(metrics(&pinned.pair.server)
+            .is_ok_and(|reported| reported.contains("limiter_build_info")))
     })
 }
 
@@ -57,8 +58,8 @@ fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> 
     flood(pinned, || {
         without_a_lapse(pinned, || {
             let crowd = Crowd::gather(&pinned.pair.server, server, document, SIZES);
-            // A server that falls behind shows it in later answers.
-            wait_for(|| Ok(crowd.arrived() == SIZES.total() && crowd.answers() > 0))
+            // A server that falls behind shows it in later responses.
+            wait_for(|| Ok(crowd.arrived() == SIZES.total() && crowd.responses() > 0))
                 .with_context(|| format!("{} arrived", crowd.arrived()))?;
             let (mut took, mut most) = (Vec::new(), 0);
             for number in 0..QUESTIONS {
@@ -72,9 +73,9 @@ fn holds_nothing_up(pinned: &Pinned, server: SocketAddr, document: Document) -> 
             took.sort();
             let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
             println!(
-                "{} answers to the busy; status took {median:?} mostly, {longest:?} at most; {most} \
+                "{} responses to the busy; status took {median:?} mostly, {longest:?} at most; {most} \
                  descriptors",
-                crowd.answers()
+                crowd.responses()
             );
             ensure!(median < MEDIAN, "status took {median:?} mostly");
             ensure!(longest < PATIENCE, "status took {longest:?}");

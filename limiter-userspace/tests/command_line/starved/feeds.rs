@@ -15,7 +15,7 @@ use nix::{sys::stat::Mode, unistd::mkfifo};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{PATIENCE, assert_answers, without_a_lapse};
+use super::{PATIENCE, assert_responds, without_a_lapse};
 use crate::{
     pinned::Pinned,
     sieve::{self, flood},
@@ -98,7 +98,7 @@ fn feeds_that_would_keep_their_reader_waiting() -> Result<()> {
     let lease = write_and_lease(&feeding.path("new"), "192.0.2.2\n")?;
     fs::rename(feeding.path("new"), feeding.path("feed"))?;
     wait_for(|| Ok(feeding.kept_old()?.is_some()))?;
-    assert_answers(&feeding.pinned)?;
+    assert_responds(&feeding.pinned)?;
     // The operator's own reload does not wait either: the list keeps its content.
     let begun = Instant::now();
     feeding.pinned.limiter.show(&["reload"])?;
@@ -140,7 +140,7 @@ fn a_storm_of_changes_beside_a_feed() -> Result<()> {
                     Ok(())
                 });
                 wait_for(|| {
-                    assert_answers(&feeding.pinned)?;
+                    assert_responds(&feeding.pinned)?;
                     feeding.is_blocked("192.0.2.2")
                 })?;
                 storm.join().ok().context("the storm panicked")?

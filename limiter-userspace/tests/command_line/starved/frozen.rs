@@ -90,11 +90,11 @@ fn what_is_not_confirmed_is_reverted_while_the_daemon_hangs() -> Result<()> {
     let status = pinned.limiter.status()?;
     assert_eq!(status["limits"]["PacketsPerIPAddress"]["mode"], "enforce");
     // The daemon records the error once the previous policy is in force.
-    let told = || -> Result<Value> {
+    let reported = || -> Result<Value> {
         Ok(pinned.limiter.status()?["daemon"]["reloads"]["last"]["error"].clone())
     };
     let expected = "not confirmed in time: policy 1 is in force again";
-    wait_for(|| Ok(told()? == expected)).with_context(|| format!("{:?}", told()))
+    wait_for(|| Ok(reported()? == expected)).with_context(|| format!("{:?}", reported()))
 }
 
 #[test]
@@ -128,18 +128,18 @@ fn the_service_manager_hears_nothing_of_a_daemon_of_which_a_thread_hangs() -> Re
         .stderr(log)
         .spawn()?;
     ensure!(manager.next()?.starts_with("READY=1"));
-    // All threads that `Pulses` watches.
+    // All threads that `ThreadWatchdog` watches.
     for thread in ["pressure", "capacity", "confirmation", "metrics"] {
         {
             let _thread = Frozen::named(child.id(), thread)?;
-            let told = || fs::read_to_string(scene.path("log"));
-            let count = told()?.matches(" hangs\n").count();
+            let reported = || fs::read_to_string(scene.path("log"));
+            let count = reported()?.matches(" hangs\n").count();
             // Keep reading: a full socket would block the daemon.
             wait_for(|| {
                 manager.forget()?;
-                Ok(told()?.matches(" hangs\n").count() > count)
+                Ok(reported()?.matches(" hangs\n").count() > count)
             })
-            .with_context(|| format!("{thread}: {:?}", told()))?;
+            .with_context(|| format!("{thread}: {:?}", reported()))?;
             // A healthy daemon would send five meanwhile.
             thread::sleep(5 * WATCHDOG / 2);
             ensure!(manager.forget()? == 0, "the watchdog got a keep-alive");

@@ -60,11 +60,11 @@ fn a_log_that_nobody_reads_holds_nothing_up() -> Result<()> {
 
     // A late reader is told that lines are missing.
     let mut lines = BufReader::new(File::from(reader)).lines();
-    let told = lines.find(|line| {
+    let reported = lines.find(|line| {
         let line = line.as_ref();
         line.is_ok_and(|line| line.contains("the log was not read fast enough: "))
     });
-    told.context("the log has ended")??;
+    reported.context("the log has ended")??;
     kill(Pid::from_raw(child.id().try_into()?), Signal::SIGTERM)?;
     // The daemon logs its end, and then closes its end of the pipe.
     ensure!(lines.any(|line| line.is_ok_and(|line| line.contains("told to end"))));

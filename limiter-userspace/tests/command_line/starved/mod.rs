@@ -1,12 +1,12 @@
 //! Tests for starvation. No client delays the daemon by filling the metrics' port or the control socket, or by not
 //! reading its log or responses. No thread of the daemon delays another.
 
-mod answers;
 mod crowd;
 mod feeds;
 mod frozen;
 mod log;
 mod requests;
+mod responses;
 mod sockets;
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
     succeed,
 };
 
-/// Commands give up after this time. Users expect an answer within a fifth of a second, but a machine that compiles
+/// Commands give up after this time. Users expect a response within a fifth of a second, but a machine that compiles
 /// beside the test is slower.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -118,7 +118,7 @@ fn take_descriptors(pinned: &Pinned) -> Result<Vec<TcpStream>> {
 }
 
 /// Fails unless the daemon answers a request for its status in time.
-fn assert_answers(pinned: &Pinned) -> Result<()> {
+fn assert_responds(pinned: &Pinned) -> Result<()> {
     let begun = Instant::now();
     pinned.limiter.status()?;
     ensure!(

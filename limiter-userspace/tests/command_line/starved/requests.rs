@@ -19,13 +19,13 @@ fn converse(pinned: &Pinned, request: &[u8]) -> Result<String> {
         stream.set_read_timeout(Some(PATIENCE))?;
         // The server may close the connection before it has read everything.
         let _ = stream.write_all(request);
-        let mut answer = Vec::new();
-        match stream.read_to_end(&mut answer) {
+        let mut response = Vec::new();
+        match stream.read_to_end(&mut response) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(String::from_utf8(answer)?)
+        Ok(String::from_utf8(response)?)
     })
 }
 
@@ -34,14 +34,14 @@ fn a_connection_has_one_request_of_a_bounded_size() -> Result<()> {
     const HOST: &str = "Host: localhost\r\n\r\n";
     let pinned = Pinned::start(GOOD)?;
     let check = |request: String, first_line: &str, bodies: usize| -> Result<()> {
-        let answer = converse(&pinned, request.as_bytes())?;
+        let response = converse(&pinned, request.as_bytes())?;
         ensure!(
-            answer.lines().next().unwrap_or_default() == first_line,
-            "{request:.80} got {answer:.200}"
+            response.lines().next().unwrap_or_default() == first_line,
+            "{request:.80} got {response:.200}"
         );
         ensure!(
-            answer.matches("# TYPE limiter_build").count() == bodies,
-            "{request:.80}: {answer}"
+            response.matches("# TYPE limiter_build").count() == bodies,
+            "{request:.80}: {response}"
         );
         Ok(())
     };

@@ -13,7 +13,7 @@ use aya::maps::{Array, Map, MapData};
 use limiter_common::strategy::gcra::CurrentRate;
 use testbed::{Namespace, monotonic_ns};
 
-use super::assert_answers;
+use super::assert_responds;
 use crate::{pinned::Pinned, wait_for};
 
 /// How often the rate is renewed while the sockets are open.
@@ -44,9 +44,9 @@ impl Sockets {
         }
         for child in &mut sockets.0 {
             let output = child.stdout.take().context("an output")?;
-            let mut told = String::new();
-            BufReader::new(output).read_line(&mut told)?;
-            assert_eq!(told, "opened\n");
+            let mut reported = String::new();
+            BufReader::new(output).read_line(&mut reported)?;
+            assert_eq!(reported, "opened\n");
         }
         Ok(sockets)
     }
@@ -123,7 +123,7 @@ fn crowd(ports: &str) -> Result<Pinned> {
             let _sockets = Sockets::open(&pinned.pair.server)?;
             let before = renewals.load(Ordering::Relaxed);
             wait_for(|| {
-                assert_answers(&pinned)?;
+                assert_responds(&pinned)?;
                 Ok(renewals.load(Ordering::Relaxed) >= before + RENEWALS || watch.is_finished())
             })
         };
@@ -147,9 +147,9 @@ fn many_sockets_elsewhere_hold_nothing_up() -> Result<()> {
 fn many_sockets_on_the_ports_of_the_limit_hold_nothing_up() -> Result<()> {
     let pinned = crowd("1024-65535")?;
     let log = pinned.limiter.log()?;
-    let told = log
+    let reported = log
         .matches("automatic rates: there are more than 2000")
         .count();
-    ensure!(told == 1, "{log}");
+    ensure!(reported == 1, "{log}");
     Ok(())
 }

@@ -11,7 +11,7 @@ fn reserves() {
         let policy = read(&total(&format!("reserve: {reserve}")));
         policy.limits[0].reserve.unwrap()
     };
-    let share = |text: &str| ReserveSize::Share(text.parse().unwrap());
+    let share = |text: &str| ReserveSize::Fraction(text.parse().unwrap());
     let whole = "{familiar: 10%, fresh: 20%, retried: 30%, unknown: 50%}";
     let expected = Reserve {
         familiar: share("10%"),

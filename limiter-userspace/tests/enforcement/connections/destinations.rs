@@ -9,7 +9,7 @@ use testbed::{Limiter, Pair};
 
 use super::{
     CLIENT, LIMIT, PORT, Server, connect_to,
-    owners::{OTHER, assert_listed},
+    keys::{OTHER, assert_listed},
     policy, start,
 };
 use crate::{CLIENTS, SERVERS, networks};

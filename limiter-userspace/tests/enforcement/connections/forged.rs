@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{pair, syn_cookies::set, wait};
 
-/// Forged SYNs and ACKs, with a client's address or an unused one, take no place and give none back.
+/// Forged SYNs and ACKs, with a client's address or an unused one, take no slot and give none back.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
     let pair = pair()?;
@@ -50,9 +50,9 @@ fn answered(frame: &[u8]) -> Option<(u16, u32)> {
     let ip = frame.get(14..)?;
     let tcp = ip.get(usize::from(ip.first()? & 15) * 4..)?;
     let port = |at| Some(u16::from_be_bytes(*tcp.get(at..)?.first_chunk()?));
-    let is_answer = ip.get(9) == Some(&6) && port(0)? == PORT && tcp.get(13) == Some(&SYN_ACK);
+    let is_reply = ip.get(9) == Some(&6) && port(0)? == PORT && tcp.get(13) == Some(&SYN_ACK);
     let number = u32::from_be_bytes(*tcp.get(4..)?.first_chunk()?);
-    is_answer.then_some((port(2)?, number))
+    is_reply.then_some((port(2)?, number))
 }
 
 /// Many handshakes begin while there is room. Once it is used up, their last ACKs are refused.
@@ -74,9 +74,9 @@ fn complete_together(mode: &str) -> Result<u64> {
     let _server = Server::new(&pair.server)?;
     let limiter = start_with(&pair, &policy("ipAddress", ""), &["--mode", mode])?;
     let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
-    let answers = begin_together(&pair, &frame, HANDSHAKES)?;
+    let replies = begin_together(&pair, &frame, HANDSHAKES)?;
     assert_counted(&limiter, 0)?;
-    let acks = answers.iter();
+    let acks = replies.iter();
     let acks: Vec<_> = acks
         .map(|(port, number)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1)))
         .collect::<Result<_>>()?;
@@ -100,24 +100,24 @@ pub(super) fn begin_together(
     let syns: Vec<_> = ports
         .map(|port| frame.tcp_syn(port, PORT, 100))
         .collect::<Result<_>>()?;
-    // In small groups, so that the recorder misses no answer.
+    // In small groups, so that the recorder misses no reply.
     for syns in syns.chunks(20) {
         sender.send_frames(syns)?;
         thread::sleep(Duration::from_millis(20));
     }
-    // Time for the last answer.
+    // Time for the last reply.
     thread::sleep(Duration::from_millis(200));
-    let answers = recorder.finish()?;
-    let answers: Vec<_> = answers
+    let replies = recorder.finish()?;
+    let replies: Vec<_> = replies
         .iter()
         .filter_map(|one| answered(&one.data))
         .collect();
     ensure!(
-        answers.len() >= usize::from(handshakes),
+        replies.len() >= usize::from(handshakes),
         "only {} are answered",
-        answers.len()
+        replies.len()
     );
-    Ok(answers)
+    Ok(replies)
 }
 
 /// The client believes that its connection is open, so a reset tells it otherwise.
@@ -129,12 +129,12 @@ fn the_last_ack_of_a_handshake_without_room_is_reset() -> Result<()> {
     let _server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ", deny: reset"))?;
     let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
-    let mut answers = begin_together(&pair, &frame, u16::try_from(LIMIT)? + 1)?;
-    answers.sort_unstable();
-    answers.dedup();
+    let mut replies = begin_together(&pair, &frame, u16::try_from(LIMIT)? + 1)?;
+    replies.sort_unstable();
+    replies.dedup();
     let sender = RawSender::new(&pair.client, CLIENT_INTERFACE)?;
     let ack = |(port, number): &(u16, u32)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1));
-    let (last, others) = answers.split_last().context("no handshake")?;
+    let (last, others) = replies.split_last().context("no handshake")?;
     let others: Vec<_> = others.iter().map(ack).collect::<Result<_>>()?;
     sender.send_frames(&others)?;
     assert_counted(&limiter, LIMIT as u64)?;

@@ -101,8 +101,8 @@ fn handshakes_begun_together_do_not_pass_the_bound() -> Result<()> {
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress"))?;
     let frame = Frame::new(RAW.parse()?, "10.77.0.1".parse()?);
-    let answers = begin_together(&pair, &frame, HANDSHAKES)?;
-    let acks = answers.iter();
+    let replies = begin_together(&pair, &frame, HANDSHAKES)?;
+    let acks = replies.iter();
     let acks: Vec<_> = acks
         .map(|(port, number)| frame.tcp_ack(*port, PORT, 101, number.wrapping_add(1)))
         .collect::<Result<_>>()?;

@@ -73,7 +73,7 @@ fn visit(pair: &Pair, is_enough: impl Fn() -> bool) -> Result<()> {
         let begun = Instant::now();
         let open = connect(pair, HONEST).with_context(|| format!("visit {visits}"))?;
         longest = longest.max(begun.elapsed());
-        // A reset, so that its place is free at once.
+        // A reset, so that its slot is free at once.
         Socket::from(open).set_linger(Some(Duration::ZERO))?;
         visits += 1;
     }
@@ -86,7 +86,7 @@ fn a_hoarder_keeps_nobody_else_out() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("ipAddress", ""))?;
-    // On a busy machine a visit may last over two polls. If it ends during a third, its place stays taken for two more.
+    // On a busy machine a visit may last over two polls. If it ends during a third, its slot stays taken for two more.
     limiter.take_precedence()?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -70,7 +70,7 @@ fn those_who_wait_enter_in_their_order() -> Result<()> {
 
         for (number, client) in (1..).zip(clients) {
             drop(open.remove(0));
-            // While the first client's next SYN is on its way, a newcomer cannot take the free place.
+            // While the first client's next SYN is on its way, a newcomer cannot take the free slot.
             for _ in 0..3 {
                 let other = connect(&pair, NEWCOMER);
                 ensure!(
@@ -157,9 +157,9 @@ fn forged(sources: u32) -> Result<Vec<Vec<u8>>> {
     syns.collect()
 }
 
-/// A forger's SYNs take no place in line, even if each comes twice.
+/// A forger's SYNs take no ticket, even if each comes twice.
 #[test]
-fn forged_syns_take_no_place() -> Result<()> {
+fn forged_syns_take_no_ticket() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 10}"))?;
@@ -183,9 +183,9 @@ fn forged_syns_take_no_place() -> Result<()> {
     assert_queue(&limiter, "resumed", 1)
 }
 
-/// A forger who repeats a SYN after the same pause as a client takes places in line, and loses them once it stops.
+/// A forger who repeats a SYN after the same pause as a client takes tickets, and loses them once it stops.
 #[test]
-fn patient_forgers_hold_places_until_they_stop() -> Result<()> {
+fn patient_forgers_hold_tickets_until_they_stop() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limiter = start(&pair, &policy("{size: 5}"))?;

@@ -32,12 +32,12 @@ fn whoever_finds_no_room_is_told_so() -> Result<()> {
         assert_room(&pair, &server, from)?;
     }
     let status = limiter.status()?;
-    let told = &status["limits"]["Web"]["answers"]["reset"];
-    ensure!(told.as_u64() >= Some(2), "{status}");
+    let reported = &status["limits"]["Web"]["answers"]["reset"];
+    ensure!(reported.as_u64() >= Some(2), "{status}");
     Ok(())
 }
 
-/// An answer would make a waiting client give up, so only clients without a place in line get one.
+/// An answer would make a waiting client give up, so only clients without a ticket get one.
 #[test]
 fn whoever_waits_in_line_is_told_nothing() -> Result<()> {
     let pair = pair()?;
@@ -52,7 +52,7 @@ fn whoever_waits_in_line_is_told_nothing() -> Result<()> {
 }
 
 #[test]
-fn places_are_kept_for_who_is_known() -> Result<()> {
+fn slots_are_kept_for_who_is_known() -> Result<()> {
     let pair = pair()?;
     let server = Server::new(&pair.server)?;
     let limits = policy("total", ", reserve: {unknown: 1}");

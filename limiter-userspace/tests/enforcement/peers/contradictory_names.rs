@@ -16,7 +16,7 @@ use crate::{pair, wait};
 /// Longer than the daemon takes to read a name.
 const SOON: Duration = Duration::from_millis(300);
 
-/// How many segments of a client must be dropped before the test looks for an answer: the client keeps retransmitting.
+/// How many segments of a client must be dropped before the test looks for a response: the client keeps retransmitting.
 const DROPPED: u64 = 3;
 
 fn named(limiter: &Limiter) -> Result<u64> {
@@ -51,7 +51,7 @@ fn no_other_name_reaches_the_server_than_the_one_that_was_read() -> Result<()> {
             wait(|| Ok(named(&limiter)? > names + 1))?;
             client.ask(&other)?;
             wait(|| Ok(contradicted(&limiter)? >= before + DROPPED))?;
-            ensure!(!client.has_answer()?, "{mode} {until_known} {by:?}");
+            ensure!(!client.has_response()?, "{mode} {until_known} {by:?}");
         }
         ensure!(limiter.stop()?.success());
     }
@@ -67,7 +67,7 @@ fn a_connection_of_two_names_is_over() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), "native")?;
         let [one, other] = ["a.example", "b.example"].map(|name| By::Http.ask(name));
         let client = Connection::new(&pair, By::Http)?;
-        // The names differ before this place; their ends come after it.
+        // The names differ before this position; their ends come after it.
         let middle = other.len() - 10;
         client.forge(0, &one[..middle], true)?;
         client.forge(0, &other[..middle], false)?;

@@ -69,14 +69,14 @@ impl Client<'_> {
 
     /// Gets a server cookie; returns it together with the client's.
     fn learn(&self) -> Result<String> {
-        let told = self.ask("+cookie")?;
-        ensure!(told.contains(ADDRESS), "{told}");
-        let mut words = told.split_whitespace();
+        let reported = self.ask("+cookie")?;
+        ensure!(reported.contains(ADDRESS), "{reported}");
+        let mut words = reported.split_whitespace();
         words.find(|word| *word == "COOKIE:");
         let cookie = words
             .next()
-            .with_context(|| format!("no cookie in {told}"))?;
-        ensure!(cookie.len() == 48, "{told}");
+            .with_context(|| format!("no cookie in {reported}"))?;
+        ensure!(cookie.len() == 48, "{reported}");
         Ok(cookie.to_owned())
     }
 }

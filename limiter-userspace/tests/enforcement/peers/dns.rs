@@ -88,9 +88,12 @@ fn passed_fresh(limiter: &Limiter) -> Result<u64> {
 fn assert_comes_over_tcp(defence: &Defence, client: &Client<'_>) -> Result<()> {
     let limiter = &defence.limiter;
     let before = sent(limiter, "Queries", "truncate")?;
-    let told = client.ask("a.example.test", &["+ignore"])?;
-    ensure!(is_truncated(&told) && is_over(&told, "UDP"), "{told}");
-    ensure!(!told.contains(ADDRESS), "{told}");
+    let reported = client.ask("a.example.test", &["+ignore"])?;
+    ensure!(
+        is_truncated(&reported) && is_over(&reported, "UDP"),
+        "{reported}"
+    );
+    ensure!(!reported.contains(ADDRESS), "{reported}");
     assert_eq!(sent(limiter, "Queries", "truncate")?, before + 1);
 
     let served = client.ask("b.example.test", &[])?;
@@ -126,13 +129,13 @@ fn assert_resolves(pair: &Pair, defence: &Defence, from: IpAddr) -> Result<()> {
     };
     let before = sent(limiter, "Queries", "truncate")?;
     resolve("d.example.test")?;
-    let told = sent(limiter, "Queries", "truncate")?;
-    assert_eq!(told, before + 1);
+    let reported = sent(limiter, "Queries", "truncate")?;
+    assert_eq!(reported, before + 1);
     assert_proven(limiter, from)?;
 
     let passed = passed_fresh(limiter)?;
     resolve("e.example.test")?;
-    assert_eq!(sent(limiter, "Queries", "truncate")?, told);
+    assert_eq!(sent(limiter, "Queries", "truncate")?, reported);
     assert_eq!(passed_fresh(limiter)?, passed + 1);
     Ok(())
 }

@@ -54,7 +54,8 @@ impl Hides {
 
     /// Sends segments that hide the name, and nearly all of `bytes`. Returns the number of segments.
     fn send(self, client: &Connection<'_>, bytes: &[u8]) -> Result<usize> {
-        let pieces = |place| client.segments(place, &bytes[place..], bytes.len() / MANY, false);
+        let pieces =
+            |position| client.segments(position, &bytes[position..], bytes.len() / MANY, false);
         let first = client.segments(0, &bytes[..1], 1, false)?;
         let (before, pieces) = match self {
             Self::InPieces => (Vec::new(), pieces(0)?),
@@ -140,14 +141,14 @@ fn urgent_data_makes_no_other_name_of_the_one_that_is_read() -> Result<()> {
         let mut client = Connection::new(&pair, By::Http)?;
         client.ask(b"GET /small HTTP/1.1\r\nHost: b")?;
         client.urge(b'x')?;
-        client.answer(b".example\r\n\r\n")
+        client.request(b".example\r\n\r\n")
     };
     // If urgent data is there at the server's first read, the server stops before it.
     wait(|| Ok(String::from_utf8(ask()?)?.contains("X-Name: b.example")))?;
     for until_known in ["hold", "pass"] {
         let limiter = start(&pair, &policy(until_known), "native")?;
-        let answer = ask()?;
-        ensure!(answer.is_empty(), "{until_known}: {answer:?}");
+        let response = ask()?;
+        ensure!(response.is_empty(), "{until_known}: {response:?}");
         ensure!(reason(&limiter, "name_contradicted")? > 0, "{until_known}");
         ensure!(limiter.stop()?.success());
     }
@@ -214,8 +215,8 @@ fn a_request_in_the_first_segment_is_held_and_counted() -> Result<()> {
             Ok(TcpStream::from(socket))
         })?;
         client.write_all(&request)?;
-        let mut answer = [0; 1024];
-        ensure!(client.read(&mut answer)? > 0, "{until_known}");
+        let mut response = [0; 1024];
+        ensure!(client.read(&mut response)? > 0, "{until_known}");
         // Some of its packets come a little later.
         if until_known == "hold" {
             wait(|| Ok(counted(&limiter)? > before))?;
@@ -336,11 +337,11 @@ fn what_a_lenient_server_takes_does_not_reach_it() -> Result<()> {
         let limiter = start(&pair, &policy(until_known), "native")?;
         limiter.take_precedence()?;
         for (by, bytes) in &asked {
-            let answer = Connection::new(&pair, *by)?.answer(bytes)?;
-            let line = String::from_utf8_lossy(&answer);
+            let response = Connection::new(&pair, *by)?.request(bytes)?;
+            let line = String::from_utf8_lossy(&response);
             let (bytes, line) = (String::from_utf8_lossy(bytes), line.lines().next());
             println!("{until_known} {bytes:?}: {line:?}");
-            ensure!(answer.is_empty() == (until_known == "hold"), "{bytes:?}");
+            ensure!(response.is_empty() == (until_known == "hold"), "{bytes:?}");
         }
         ensure!(counted(&limiter)? == 0);
         ensure!(limiter.stop()?.success());
@@ -365,11 +366,11 @@ fn a_request_in_fragments_does_not_reach_the_server() -> Result<()> {
         let segment = client.segments(0, &found, found.len(), false)?.concat();
         client.send(&fragments(&segment)?)?;
         thread::sleep(LONG);
-        let answer = String::from_utf8(client.answer(&missing)?)?;
-        let line = answer.lines().next();
+        let response = String::from_utf8(client.request(&missing)?)?;
+        let line = response.lines().next();
         ensure!(
             line == Some("HTTP/1.1 404 Not Found"),
-            "{is_read}: {answer}"
+            "{is_read}: {response}"
         );
     }
     ensure!(counted(&limiter)? == 0 && reason(&limiter, "name_awaited")? > 2);

@@ -225,7 +225,7 @@ fn each_name_has_its_own_and_others_what_is_left() -> Result<()> {
 }
 
 #[test]
-fn a_client_without_a_place_is_told_so() -> Result<()> {
+fn a_client_without_admission_is_told_so() -> Result<()> {
     let pair = pair()?;
     let (_server, _directory) = server(&pair)?;
     let limiter = start(&pair, &policy(", deny: reset", HOLD), "generic")?;
@@ -287,8 +287,8 @@ fn ask(pair: &Pair, hello: &[u8]) -> Result<Duration> {
     let mut stream = pair.client.enter(|| Ok(TcpStream::connect(address)?))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(hello)?;
-    let mut answer = [0; 4096];
-    ensure!(stream.read(&mut answer)? > 0);
+    let mut response = [0; 4096];
+    ensure!(stream.read(&mut response)? > 0);
     Ok(began.elapsed())
 }
 

@@ -17,7 +17,7 @@ use crate::{PATIENCE, pair, wait};
 
 const FILE: (&str, usize) = ("small", 100);
 
-/// More datagrams than Chromium's QUIC hello has: without an answer, Chromium retransmits them.
+/// More datagrams than Chromium's QUIC hello has: without a response, Chromium retransmits them.
 const HELLO: usize = 4;
 
 /// Makes a certificate and its key.
@@ -38,12 +38,12 @@ pub(super) fn certificate(directory: &Path) -> Result<()> {
 /// Starts nginx for TLS, and for HTTP/2 without TLS on port 8080.
 fn start(pair: &Pair, directory: &Path) -> Result<Server> {
     certificate(directory)?;
-    let place = directory.display();
+    let path = directory.display();
     let options = format!(
         "listen 10.77.0.1:443 ssl http2;
     listen 10.77.0.1:8080 http2;
-    ssl_certificate {place}/certificate;
-    ssl_certificate_key {place}/key;
+    ssl_certificate {path}/certificate;
+    ssl_certificate_key {path}/key;
     ssl_protocols TLSv1.2 TLSv1.3;"
     );
     Server::nginx_with(pair, &[FILE], &options)

@@ -11,7 +11,7 @@ use testbed::Pair;
 use super::{server::Server, start, zones::query};
 use crate::{pair, wait};
 
-/// How long to wait for an answer that may not come.
+/// How long to wait for a response that may not come.
 const WHILE: Duration = Duration::from_millis(300);
 
 const NAME: &str = "www.example.test";
@@ -54,10 +54,10 @@ fn is_answered(pair: &Pair, query: &[u8]) -> Result<bool> {
         Ok(socket)
     })?;
     socket.send(query)?;
-    let mut answer = [0; 1024];
-    let length = socket.recv(&mut answer).unwrap_or_default();
-    // No error, and one answer.
-    Ok(length > 12 && answer[3] % 16 == 0 && answer[7] == 1)
+    let mut response = [0; 1024];
+    let length = socket.recv(&mut response).unwrap_or_default();
+    // No error, and one response.
+    Ok(length > 12 && response[3] % 16 == 0 && response[7] == 1)
 }
 
 /// A function that starts a server.

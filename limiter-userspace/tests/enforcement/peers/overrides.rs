@@ -24,7 +24,7 @@ overrides:
 const QUERIES: u16 = 7;
 
 /// Sends this many queries to a zone's server from an address; returns how many it answers.
-fn answers(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
+fn responses(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
     let from: IpAddr = from.parse()?;
     let server = SocketAddr::new(server_for(from)?, 53);
     let socket = (pair.client).enter(|| Ok(UdpSocket::bind(SocketAddr::new(from, 0))?))?;
@@ -33,19 +33,19 @@ fn answers(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
     for number in 0..QUERIES {
         socket.send(&query(number, &format!("n{number}.{zone}")))?;
     }
-    // No limit counts the last query, and the server answers in order: after its answer, no other one comes.
+    // No limit counts the last query, and the server answers in order: after its response, no other one comes.
     socket.send(&query(QUERIES, "of.no.zone"))?;
     for answered in 0.. {
-        let mut answer = [0; 512];
-        let length = socket.recv(&mut answer).context("no answer")?;
-        if answer[..2] == QUERIES.to_be_bytes() {
+        let mut response = [0; 512];
+        let length = socket.recv(&mut response).context("no response")?;
+        if response[..2] == QUERIES.to_be_bytes() {
             return Ok(answered);
         }
-        // No error, and one answer.
+        // No error, and one response.
         ensure!(
-            length > 12 && answer[3] % 16 == 0 && answer[7] == 1,
+            length > 12 && response[3] % 16 == 0 && response[7] == 1,
             "{:?}",
-            &answer[..12]
+            &response[..12]
         );
     }
     unreachable!("it asks for so few")
@@ -67,7 +67,7 @@ fn zones_have_rates_of_their_own_and_clients_for_them() -> Result<()> {
         ("fd77:1:1::1", "b.test", 3),
         ("fd77:1:1::1", "c.test", 1),
     ] {
-        let found = answers(&pair, from, zone)?;
+        let found = responses(&pair, from, zone)?;
         ensure!(found == expected, "{from} {zone}: {found}");
     }
     // Buckets stay; their debts are judged by the new rate.
@@ -79,7 +79,7 @@ fn zones_have_rates_of_their_own_and_clients_for_them() -> Result<()> {
         ("10.77.0.3", "a.test", 0),
         ("10.77.0.2", "b.test", 0),
     ] {
-        let found = answers(&pair, from, zone)?;
+        let found = responses(&pair, from, zone)?;
         ensure!(
             found == expected,
             "after the reload: {from} {zone}: {found}"

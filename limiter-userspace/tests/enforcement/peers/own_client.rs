@@ -28,11 +28,11 @@ pub(super) fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
 pub(super) fn server_with(pair: &Pair, more: &str) -> Result<(Server, tempfile::TempDir)> {
     let directory = tempfile::tempdir()?;
     names::certificate(directory.path())?;
-    let place = directory.path().display();
+    let path = directory.path().display();
     let options = format!(
         "listen 10.77.0.1:443 ssl;
-    ssl_certificate {place}/certificate;
-    ssl_certificate_key {place}/key;
+    ssl_certificate {path}/certificate;
+    ssl_certificate_key {path}/key;
     {more}"
     );
     Ok((
@@ -99,16 +99,16 @@ impl<'p> Connection<'p> {
         })
     }
 
-    /// Sends bytes at a place of the stream, unknown to the client's network stack. With `ahead`, the server drops
+    /// Sends bytes at a position of the stream, unknown to the client's network stack. With `ahead`, the server drops
     /// them.
-    pub(super) fn forge(&self, place: usize, bytes: &[u8], ahead: bool) -> Result<()> {
-        self.send(&self.segments(place, bytes, 1000, ahead)?)
+    pub(super) fn forge(&self, position: usize, bytes: &[u8], ahead: bool) -> Result<()> {
+        self.send(&self.segments(position, bytes, 1000, ahead)?)
     }
 
-    /// Returns frames with bytes at a place of the stream, split into pieces of `length` bytes. `ahead`: as above.
+    /// Returns frames with bytes at a position of the stream, split into pieces of `length` bytes. `ahead`: as above.
     pub(super) fn segments(
         &self,
-        place: usize,
+        position: usize,
         bytes: &[u8],
         length: usize,
         ahead: bool,
@@ -118,11 +118,11 @@ impl<'p> Connection<'p> {
         let frame = Frame::new(client, server);
         let port = self.stream.local_addr()?.port();
         let acknowledged = expected.wrapping_add(if ahead { AHEAD } else { 0 });
-        (place..)
+        (position..)
             .step_by(length)
             .zip(bytes.chunks(length))
-            .map(|(place, part)| {
-                let sequence = next.wrapping_add(u32::try_from(place)?);
+            .map(|(position, part)| {
+                let sequence = next.wrapping_add(u32::try_from(position)?);
                 frame.tcp_data(port, self.by.port(), (sequence, acknowledged), part)
             })
             .collect()
@@ -155,7 +155,7 @@ impl<'p> Connection<'p> {
     }
 
     /// Returns whether the server has sent anything by now.
-    pub(super) fn has_answer(&self) -> Result<bool> {
+    pub(super) fn has_response(&self) -> Result<bool> {
         self.stream.set_nonblocking(true)?;
         let peeked = self.stream.peek(&mut [0]);
         self.stream.set_nonblocking(false)?;
@@ -167,19 +167,19 @@ impl<'p> Connection<'p> {
 
     /// Sends bytes through the socket; returns whether the server sends anything.
     pub(super) fn is_answered(&mut self, bytes: &[u8]) -> Result<bool> {
-        Ok(!self.answer(bytes)?.is_empty())
+        Ok(!self.request(bytes)?.is_empty())
     }
 
     /// Sends bytes through the socket; returns the server's response.
-    pub(super) fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn request(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.ask(bytes)?;
-        let mut answer = vec![0; 4096];
-        match self.stream.read(&mut answer) {
-            Ok(length) => answer.truncate(length),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => answer.clear(),
+        let mut response = vec![0; 4096];
+        match self.stream.read(&mut response) {
+            Ok(length) => response.truncate(length),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => response.clear(),
             Err(error) => bail!(error),
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
@@ -191,12 +191,12 @@ pub(super) fn fragments(frame: &[u8]) -> Result<[Vec<u8>; 2]> {
     const MORE: u16 = 1 << 13;
     let (headers, segment) = frame.split_at(TCP);
     let (first, second) = segment.split_at(FIRST);
-    let fragment = |part: &[u8], place: u16| -> Result<Vec<u8>> {
+    let fragment = |part: &[u8], position: u16| -> Result<Vec<u8>> {
         let mut fragment = [headers, part].concat();
         let length = u16::try_from(fragment.len() - IP)?;
         fragment[IP + 2..IP + 4].copy_from_slice(&length.to_be_bytes());
         fragment[IP + 4..IP + 6].copy_from_slice(&[0x12, 0x34]);
-        fragment[IP + 6..IP + 8].copy_from_slice(&place.to_be_bytes());
+        fragment[IP + 6..IP + 8].copy_from_slice(&position.to_be_bytes());
         fragment[IP + 10..IP + 12].fill(0);
         let words = fragment[IP..TCP].chunks(2);
         let sum: u32 = words

@@ -64,47 +64,50 @@ pub(super) fn server(namespace: &Namespace, name: &str) -> Result<Command> {
 
 /// Returns Chromium's path.
 pub(super) fn chromium() -> Result<PathBuf> {
-    let places = [PathBuf::from("/usr/lib/chromium")].into_iter();
-    let mut files = places
+    let directories = [PathBuf::from("/usr/lib/chromium")].into_iter();
+    let mut files = directories
         .chain(unpacked(&CHROMIUM))
-        .map(|place| place.join("chromium"));
+        .map(|directory| directory.join("chromium"));
     let found = files.find(|file| file.is_file());
     found.context("chromium is missing: run `cargo xtask setup`")
 }
 
 /// Returns the path of the public suffix list.
 pub(super) fn public_suffixes() -> Result<PathBuf> {
-    let places = [PathBuf::from("/").join(SUFFIXES[0])].into_iter();
-    let mut files = places.chain(unpacked(&SUFFIXES));
+    let directories = [PathBuf::from("/").join(SUFFIXES[0])].into_iter();
+    let mut files = directories.chain(unpacked(&SUFFIXES));
     let found = files.find(|file| file.is_file());
     found.context("the public suffix list is missing: run `cargo xtask setup`")
 }
 
 /// Returns a fontconfig configuration that finds all fonts.
 pub(super) fn fonts() -> String {
-    let places = [PathBuf::from("/usr/share/fonts")].into_iter();
-    let places = places.chain(unpacked(&FONTS));
-    let places = places.map(|place| format!("<dir>{}</dir>", place.display()));
-    format!("<fontconfig>{}</fontconfig>", places.collect::<String>())
+    let directories = [PathBuf::from("/usr/share/fonts")].into_iter();
+    let directories = directories.chain(unpacked(&FONTS));
+    let directories = directories.map(|directory| format!("<dir>{}</dir>", directory.display()));
+    format!(
+        "<fontconfig>{}</fontconfig>",
+        directories.collect::<String>()
+    )
 }
 
 /// Returns the path of a package's configuration.
 pub(super) fn etc(name: &str) -> Result<PathBuf> {
-    let mut places = [PathBuf::from("/etc")]
+    let mut directories = [PathBuf::from("/etc")]
         .into_iter()
         .chain(unpacked(&["etc"]));
-    let found = places.find(|place| place.join(name).is_dir());
-    let place =
+    let found = directories.find(|directory| directory.join(name).is_dir());
+    let directory =
         found.with_context(|| format!("/etc/{name} is missing: run `cargo xtask setup`"))?;
-    Ok(place.join(name))
+    Ok(directory.join(name))
 }
 
 /// Returns a program's path.
 pub(super) fn find(name: &str) -> Result<PathBuf> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let installed = env::split_paths(&paths).collect::<Vec<_>>();
-    let places = installed.into_iter().chain(unpacked(&PROGRAMS));
-    let mut files = places.map(|place| place.join(name));
+    let directories = installed.into_iter().chain(unpacked(&PROGRAMS));
+    let mut files = directories.map(|directory| directory.join(name));
     let found = files.find(|file| file.is_file());
     found.with_context(|| format!("{name} is missing: run `cargo xtask setup`"))
 }
@@ -112,17 +115,20 @@ pub(super) fn find(name: &str) -> Result<PathBuf> {
 /// Returns the library path, with the unpacked libraries last.
 fn libraries() -> Result<OsString> {
     let others = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let others = env::split_paths(&others).filter(|place| place.is_absolute());
+    let others = env::split_paths(&others).filter(|directory| directory.is_absolute());
     let all = others.chain(unpacked(&LIBRARIES)).collect::<Vec<_>>();
     env::join_paths(all).context("a strange path")
 }
 
-fn unpacked(places: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
+fn unpacked(directories: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
     let roots = binary()
         .ancestors()
-        .map(|place: &Path| place.join(UNPACKED));
+        .map(|directory: &Path| directory.join(UNPACKED));
     let root = roots.into_iter().find(|root| root.is_dir());
-    let places = places.iter();
-    root.into_iter()
-        .flat_map(move |root| places.clone().map(move |place| root.join(place)))
+    let directories = directories.iter();
+    root.into_iter().flat_map(move |root| {
+        directories
+            .clone()
+            .map(move |directory| root.join(directory))
+    })
 }

@@ -53,10 +53,10 @@ fn fetch(pair: &Pair, server: SocketAddr, gate: &RwLock<()>) -> Result<Duration>
     drop(gate.read());
     stream.set_read_timeout(Some(LONG))?;
     write!(stream, "GET /{name} HTTP/1.0\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let is_whole = answer.starts_with(b"HTTP/1.1 200 ") && answer.len() > bytes;
-    ensure!(is_whole, "{}", String::from_utf8_lossy(&answer));
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    let is_whole = response.starts_with(b"HTTP/1.1 200 ") && response.len() > bytes;
+    ensure!(is_whole, "{}", String::from_utf8_lossy(&response));
     Ok(began.elapsed())
 }
 
@@ -125,7 +125,7 @@ fn the_plugins_rule_with_a_queue() -> Result<()> {
         most <= 128 + 64 * u64::from(possible_cpus()),
         "{most} at once"
     );
-    // Five hundred clients come for 128 places and 256 tickets: most wait, and some have to try again to get a ticket.
+    // Five hundred clients come for 128 slots and 256 tickets: most wait, and some have to try again to get a ticket.
     ensure!(queued >= 256 && rejected > 0, "{stats}");
     ensure!(resumed >= queued / 2 && resumed <= queued, "{stats}");
     Ok(())

@@ -39,9 +39,9 @@ fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Sends a first hello, and after its answer each part in a write of its own. Returns whether the server asks
+/// Sends a first hello, and after its response each part in a write of its own. Returns whether the server asks
 /// for a second hello, and whether it continues the handshake.
-fn answers(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
+fn responses(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
     let mut client = Connection::new(pair, By::Tls)?;
     let asks_again = client.is_answered(&hello("a.example", &[0, 0]))?;
     let Some((last, parts)) = then.split_last() else {
@@ -70,7 +70,7 @@ fn a_second_hello_with_another_name_does_not_reach_the_server() -> Result<()> {
     ];
     for (then, _) in asked {
         ensure!(
-            answers(&pair, then)? == [true; 2],
+            responses(&pair, then)? == [true; 2],
             "without a limiter: {then:?}"
         );
     }
@@ -78,7 +78,7 @@ fn a_second_hello_with_another_name_does_not_reach_the_server() -> Result<()> {
         let limiter = start(&pair, &policy("hold"), mode)?;
         limiter.take_precedence()?;
         for (then, is_same) in asked {
-            let found = answers(&pair, then)?;
+            let found = responses(&pair, then)?;
             ensure!(found == [true, is_same], "{mode} {then:?}: {found:?}");
         }
         ensure!(reason(&limiter, "name_contradicted")? >= 3, "{mode}");

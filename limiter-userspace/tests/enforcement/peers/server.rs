@@ -55,18 +55,18 @@ impl Server {
 
     fn nsd_with(pair: &Pair, options: &str, zones: &[String]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let place = directory.path().display();
+        let path = directory.path().display();
         let mut configuration = format!(
             "server:
   ip-address: 10.77.0.1
   ip-address: fd77::1
   server-count: 1
   username: \"\"
-  zonesdir: {place}
-  pidfile: {place}/pid
+  zonesdir: {path}
+  pidfile: {path}/pid
   database: \"\"
   xfrdfile: \"\"
-  zonelistfile: {place}/zones
+  zonelistfile: {path}/zones
   rrl-ratelimit: 0
 {options}remote-control:
   control-enable: no
@@ -90,10 +90,10 @@ impl Server {
 
     pub(super) fn bind(pair: &Pair) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let place = directory.path().display();
+        let path = directory.path().display();
         let configuration = format!(
             "options {{
-  directory \"{place}\";
+  directory \"{path}\";
   listen-on {{ 10.77.0.1; }};
   listen-on-v6 {{ none; }};
   pid-file none;
@@ -138,7 +138,7 @@ address=/example.test/{ADDRESS}
     /// because another unbound may still be ending.
     pub(super) fn unbound(pair: &Pair, server: IpAddr, from: IpAddr) -> Result<(Self, u16)> {
         let directory = tempfile::tempdir()?;
-        let place = directory.path().display();
+        let path = directory.path().display();
         let (port, ip4, ip6) = match server {
             IpAddr::V4(_) => (5304, "yes", "no"),
             IpAddr::V6(_) => (5306, "no", "yes"),
@@ -154,8 +154,8 @@ address=/example.test/{ADDRESS}
   num-threads: 1
   username: \"\"
   chroot: \"\"
-  directory: {place}
-  pidfile: {place}/pid
+  directory: {path}
+  pidfile: {path}/pid
   use-syslog: no
   module-config: iterator
   use-caps-for-id: yes
@@ -187,25 +187,25 @@ remote-control:
     /// Starts nginx with extra options in its server section.
     pub(super) fn nginx_with(pair: &Pair, files: &[(&str, usize)], options: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let place = directory.path().display();
+        let path = directory.path().display();
         let configuration = format!(
             "user root;
 daemon off;
 worker_processes 1;
-pid {place}/pid;
+pid {path}/pid;
 error_log stderr;
 events {{ worker_connections 4096; }}
 http {{
   access_log off;
-  client_body_temp_path {place}/body;
-  proxy_temp_path {place}/proxy;
-  fastcgi_temp_path {place}/fastcgi;
-  uwsgi_temp_path {place}/uwsgi;
-  scgi_temp_path {place}/scgi;
+  client_body_temp_path {path}/body;
+  proxy_temp_path {path}/proxy;
+  fastcgi_temp_path {path}/fastcgi;
+  uwsgi_temp_path {path}/uwsgi;
+  scgi_temp_path {path}/scgi;
   server {{
     listen 10.77.0.1:80;
     listen [fd77::1]:80;
-    root {place};
+    root {path};
     {options}
   }}
 }}

@@ -28,13 +28,13 @@ fn server(pair: &Pair) -> Result<(Server, tempfile::TempDir)> {
     let directory = tempfile::tempdir()?;
     names::certificate(directory.path())?;
     fs::write(directory.path().join("upload"), vec![b'x'; UPLOAD])?;
-    let place = directory.path().display();
+    let path = directory.path().display();
     let options = format!(
         "listen 10.77.0.1:443 ssl http2;
     listen [fd77::1]:443 ssl http2;
     listen 10.77.0.1:8080 http2;
-    ssl_certificate {place}/certificate;
-    ssl_certificate_key {place}/key;
+    ssl_certificate {path}/certificate;
+    ssl_certificate_key {path}/key;
     client_max_body_size 0;
     dav_methods PUT;"
     );
@@ -227,9 +227,9 @@ fn connect(pair: &Pair) -> Result<TcpStream> {
 /// Requests a file under a name.
 fn ask(stream: &mut TcpStream, name: &str) -> Result<()> {
     write!(stream, "GET /small HTTP/1.1\r\nHost: {name}\r\n\r\n")?;
-    let mut answer = [0; 4096];
-    let length = stream.read(&mut answer)?;
-    ensure!(answer[..length].starts_with(b"HTTP/1.1 200"));
+    let mut response = [0; 4096];
+    let length = stream.read(&mut response)?;
+    ensure!(response[..length].starts_with(b"HTTP/1.1 200"));
     Ok(())
 }
 

@@ -103,14 +103,14 @@ fn suggest(arguments: &[&str]) -> Command {
     command
 }
 
-fn limits<'t>(told: &'t Value, service: &str) -> Result<&'t Vec<Value>> {
-    let services = told["services"].as_array();
+fn limits<'t>(reported: &'t Value, service: &str) -> Result<&'t Vec<Value>> {
+    let services = reported["services"].as_array();
     let mut services = services
-        .with_context(|| format!("no services in {told:#}"))?
+        .with_context(|| format!("no services in {reported:#}"))?
         .iter();
     let found = services.find(|one| one["service"] == service);
     let limits = found.and_then(|found| found["limits"].as_array());
-    limits.with_context(|| format!("no limits of {service} in {told:#}"))
+    limits.with_context(|| format!("no limits of {service} in {reported:#}"))
 }
 
 /// Returns the packets of a capture to a port of the server.
@@ -157,11 +157,11 @@ fn limits_of_a_dns_server() -> Result<()> {
     let captured = succeed(&mut suggest(&[capture, "--json"]))?;
     let captured: Value = serde_json::from_str(&captured)?;
 
-    for told in [&watched, &captured] {
-        let services = told["services"].as_array().context("no services")?;
+    for reported in [&watched, &captured] {
+        let services = reported["services"].as_array().context("no services")?;
         for (service, protocol) in [("udp/53", 17), ("tcp/53", 6)] {
             let found = services.iter().find(|one| one["service"] == service);
-            let found = found.with_context(|| format!("no {service} in {told:#}"))?;
+            let found = found.with_context(|| format!("no {service} in {reported:#}"))?;
             assert_eq!(
                 found["packets"],
                 to_port_53(&packets, protocol),
@@ -201,7 +201,7 @@ fn limits_of_a_dns_server() -> Result<()> {
 #[test]
 fn an_interface_that_cannot_be_watched() -> Result<()> {
     let pair = pair()?;
-    for (name, told) in [
+    for (name, reported) in [
         ("nowhere", "no interface is named 'nowhere'"),
         ("lo", "lo has only this host's own packets"),
     ] {
@@ -212,7 +212,7 @@ fn an_interface_that_cannot_be_watched() -> Result<()> {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(
-            stderr.contains(told) && stderr.lines().count() == 1,
+            stderr.contains(reported) && stderr.lines().count() == 1,
             "{stderr}"
         );
     }

@@ -38,11 +38,11 @@ const ATTACK_RATE: NonZeroU32 = NonZeroU32::new(50_000).unwrap();
 const ATTACK: Duration = Duration::from_secs(3);
 
 /// The client's queries meanwhile, and the pause between them; consecutive queries are for different zones. The client
-/// does not wait for answers, so a lost one slows it no more than it would slow many clients.
+/// does not wait for responses, so a lost one slows it no more than it would slow many clients.
 const QUERIES: u16 = 600;
 const PACE: Duration = Duration::from_millis(3);
 
-/// How long an answer may take while the attack keeps both of the machine's CPUs busy.
+/// How long a response may take while the attack keeps both of the machine's CPUs busy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 fn zone(number: usize) -> String {
@@ -93,11 +93,11 @@ fn answered(pair: &Pair, names: &[String]) -> Result<BTreeSet<u16>> {
     thread::scope(|scope| {
         let hearing = scope.spawn(|| {
             let mut answered = BTreeSet::new();
-            let mut answer = [0; 512];
-            while let Ok(length) = socket.recv(&mut answer) {
-                // No error, and one answer.
-                if length > 12 && answer[3] % 16 == 0 && answer[7] == 1 {
-                    answered.insert(u16::from_be_bytes([answer[0], answer[1]]));
+            let mut response = [0; 512];
+            while let Ok(length) = socket.recv(&mut response) {
+                // No error, and one response.
+                if length > 12 && response[3] % 16 == 0 && response[7] == 1 {
+                    answered.insert(u16::from_be_bytes([response[0], response[1]]));
                 }
             }
             answered
@@ -133,8 +133,8 @@ fn attack(
 /// Starts a server with all zones, and a pinned limiter with these limits in front of it.
 fn serve(pair: &Pair, pins: &PinDirectory, limits: &str) -> Result<(Server, Limiter)> {
     let zones: Vec<String> = (0..ZONES).map(zone).collect();
-    // Lets answers to the attacker leave: NSD sends several answers at once, and loses the ones behind an unroutable
-    // answer.
+    // Lets responses to the attacker leave: NSD sends several responses at once, and loses the ones behind an
+    // unroutable response.
     let anywhere = ["route", "add", "default", "via", "10.77.0.2"];
     pair.server.ip(&anywhere)?;
     let nsd = Server::nsd_with_zones(pair, &zones)?;

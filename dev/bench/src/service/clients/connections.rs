@@ -18,8 +18,8 @@ pub(in crate::service) struct Attempt {
     pub(in crate::service) to: SocketAddr,
     /// The bytes to send; if empty, the handshake is enough.
     pub(in crate::service) request: Vec<u8>,
-    /// Whether the bytes received are a whole answer.
-    pub(in crate::service) is_answer: fn(&[u8]) -> bool,
+    /// Whether the bytes received are a whole response.
+    pub(in crate::service) is_response: fn(&[u8]) -> bool,
 }
 
 /// Connections in progress, by token.
@@ -72,8 +72,8 @@ impl Connections {
         self.0.len()
     }
 
-    /// Advances a connection after an event. If it has its answer, closes it and returns how often
-    /// it was tried. A failed connection ends without an answer.
+    /// Advances a connection after an event. If it has its response, closes it and returns how often
+    /// it was tried. A failed connection ends without a response.
     pub(in crate::service) fn advance(&mut self, token: u64) -> Option<usize> {
         let connection = self.0.get_mut(&token)?;
         match connection.advance() {
@@ -92,7 +92,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Returns whether the answer is complete.
+    /// Returns whether the response is complete.
     fn advance(&mut self) -> io::Result<bool> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
@@ -116,7 +116,7 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             }
-            if (self.attempt.is_answer)(&self.received) {
+            if (self.attempt.is_response)(&self.received) {
                 return Ok(true);
             }
         }

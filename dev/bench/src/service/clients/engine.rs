@@ -25,15 +25,15 @@ use crate::{
     service::{
         dns,
         flood::Flood,
-        place::CLIENTS_CPU,
         server::{REQUEST, SERVED, Service},
+        setup::CLIENTS_CPU,
     },
 };
 
 /// When a question is retried, measured from its first try.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 
-/// How long to wait for answers after the last question: the last retry gets a second.
+/// How long to wait for responses after the last question: the last retry gets a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The descriptors that a run may use, with a margin.
@@ -124,7 +124,7 @@ impl Engine {
                 from,
                 to: self.server,
                 request: REQUEST.to_vec(),
-                is_answer: |bytes| bytes.ends_with(SERVED),
+                is_response: |bytes| bytes.ends_with(SERVED),
             };
             return self
                 .connections
@@ -181,15 +181,16 @@ impl Engine {
         }
     }
 
-    /// Reads the answers for a token.
+    /// Reads the responses for a token.
     fn receive(&mut self, token: u64) -> Result<()> {
         if token & BY_TCP != 0 {
             if let Some(tries) = self.connections.advance(token) {
-                // An answer over TCP to a question that began as a datagram counts for the
+                // A response over TCP to a question that began as a datagram counts for the
                 // datagram's try.
                 let tries = (self.service == Service::Web).then_some(tries);
                 let number = usize::try_from(token & !BY_TCP)?;
-                self.questions.answer(number, tries, Instant::now());
+                self.questions
+                    .record_response(number, tries, Instant::now());
             }
             return Ok(());
         }
@@ -200,9 +201,9 @@ impl Engine {
             };
             match socket.recv(&mut bytes) {
                 Ok(length) => {
-                    if let Some(answer) = dns::answer(&bytes[..length]) {
+                    if let Some(response) = dns::parse_response(&bytes[..length]) {
                         let from = socket.local_addr()?.ip();
-                        self.take(answer, from)?;
+                        self.take(response, from)?;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -212,18 +213,18 @@ impl Engine {
         }
     }
 
-    /// Takes an answer. If it is truncated, asks again over TCP, as any resolver does.
-    fn take(&mut self, answer: dns::Answer, from: IpAddr) -> Result<()> {
-        let number = usize::from(answer.id);
-        if !answer.is_truncated {
-            self.questions.answer(number, None, Instant::now());
+    /// Takes a response. If it is truncated, asks again over TCP, as any resolver does.
+    fn take(&mut self, response: dns::Response, from: IpAddr) -> Result<()> {
+        let number = usize::from(response.id);
+        if !response.is_truncated {
+            self.questions.record_response(number, None, Instant::now());
             return Ok(());
         }
         let attempt = Attempt {
             from,
             to: self.server,
-            request: dns::query_for_tcp(answer.id),
-            is_answer: dns::is_answered_by_tcp,
+            request: dns::query_for_tcp(response.id),
+            is_response: dns::has_tcp_response,
         };
         self.connections
             .open(&self.epoll, BY_TCP | number as u64, attempt)
@@ -268,7 +269,7 @@ pub(in crate::service) fn shake_hands(
                     from: address(group, next, flood.is_v6()),
                     to: server,
                     request: Vec::new(),
-                    is_answer: |_| true,
+                    is_response: |_| true,
                 };
                 connections.open(&epoll, u64::from(next), attempt)?;
                 next += 1;

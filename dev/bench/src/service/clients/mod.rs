@@ -1,4 +1,4 @@
-//! Good clients: they ask in an open loop, from their own addresses, and retry without an answer.
+//! Good clients: they ask in an open loop, from their own addresses, and retry without a response.
 
 mod connections;
 mod engine;

@@ -14,7 +14,7 @@ use crate::float::to_f64;
 /// later.
 pub(crate) const TRIES: usize = 3;
 
-/// An answer within this time is prompt: a quarter of a client's time until the retry.
+/// A response within this time is prompt: a quarter of a client's time until the retry.
 const PROMPT: Duration = Duration::from_millis(250);
 
 /// The questions of a run, by number.
@@ -42,7 +42,7 @@ pub(crate) struct Tally {
     pub(crate) answered: [usize; TRIES],
     /// Answered within 250 ms after the first try.
     pub(crate) prompt: usize,
-    /// From the first try to the answer, in milliseconds, of the answered questions.
+    /// From the first try to the response, in milliseconds, of the answered questions.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
 }
@@ -94,9 +94,9 @@ impl Questions {
         again
     }
 
-    /// Records an answer. `tries` is how often TCP sent the question, because TCP retries by
-    /// itself; `None` takes our own count. Only the first of several answers counts.
-    pub(super) fn answer(&mut self, number: usize, tries: Option<usize>, now: Instant) {
+    /// Records a response. `tries` is how often TCP sent the question, because TCP retries by
+    /// itself; `None` takes our own count. Only the first of several responses counts.
+    pub(super) fn record_response(&mut self, number: usize, tries: Option<usize>, now: Instant) {
         if let Some(question) = self.all.get_mut(number)
             && question.answered.is_none()
         {
@@ -153,7 +153,7 @@ impl Questions {
         };
         let mut times: Vec<f64> = Vec::new();
         for (tries, time) in of_them().filter_map(|question| question.answered) {
-            // More than three tries count as no answer.
+            // More than three tries count as no response.
             if let Some(answered) = tally.answered.get_mut(tries - 1) {
                 *answered += 1;
                 tally.prompt += usize::from(time <= PROMPT);
@@ -170,8 +170,8 @@ impl Questions {
 /// Returns the smallest of the sorted times that `percent` percent of them do not exceed; 0 without
 /// times.
 fn quantile(times: &[f64], percent: usize) -> f64 {
-    let place = (times.len() * percent).div_ceil(100).saturating_sub(1);
-    times.get(place).copied().unwrap_or_default()
+    let index = (times.len() * percent).div_ceil(100).saturating_sub(1);
+    times.get(index).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -188,17 +188,17 @@ mod tests {
             [0, 0, 1, 1].map(|member| questions.ask((Group::Known, member), start, late));
         let new = questions.ask((Group::New, 0), start, Duration::ZERO);
         assert_eq!(questions.latest(), late);
-        questions.answer(first, None, after(1));
+        questions.record_response(first, None, after(1));
         for again in [second, third, never] {
             assert!(questions.ask_again(again));
         }
         assert!(!questions.ask_again(first));
-        questions.answer(second, None, after(1001));
+        questions.record_response(second, None, after(1001));
         assert!(questions.ask_again(third) && questions.ask_again(never));
         assert!(!questions.ask_again(never), "there are three tries");
-        questions.answer(third, None, after(3002));
-        // A second answer to the same question.
-        questions.answer(first, None, after(3003));
+        questions.record_response(third, None, after(3002));
+        // A second response to the same question.
+        questions.record_response(first, None, after(3003));
         assert!(!questions.is_done());
 
         let of_known =
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(by.map(f64::to_bits), [25.0, 50.0, 75.0].map(f64::to_bits));
         assert!((tally.p50_ms - 1001.0).abs() < 1e-6 && (tally.p99_ms - 3002.0).abs() < 1e-6);
 
-        questions.answer(new, Some(2), after(1100));
+        questions.record_response(new, Some(2), after(1100));
         let new = questions.tally(|group, _| group == Group::New);
         assert_eq!((new.answered, new.prompt), ([0, 1, 0], 0));
     }
@@ -229,7 +229,7 @@ mod tests {
             let asked = start + Duration::from_millis(asked);
             let number = questions.ask((Group::New, 0), asked, Duration::ZERO);
             if let Some(answered) = answered {
-                questions.answer(number, None, start + Duration::from_millis(answered));
+                questions.record_response(number, None, start + Duration::from_millis(answered));
             }
         }
         let points = |group| {
@@ -245,7 +245,7 @@ mod tests {
         let start = Instant::now();
         let mut questions = Questions::default();
         let number = questions.ask((Group::New, 0), start, Duration::ZERO);
-        questions.answer(number, Some(4), start + Duration::from_secs(7));
+        questions.record_response(number, Some(4), start + Duration::from_secs(7));
         assert_eq!(questions.tally(|_, _| true).answered, [0; 3]);
         assert!(questions.is_done());
     }

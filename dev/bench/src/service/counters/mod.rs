@@ -16,8 +16,8 @@ use self::{
 pub(super) use self::{turns::Turns, way::Way};
 use super::{
     growth::growing,
-    place::{CLIENTS_CPU, SERVER_CPU},
     processes,
+    setup::{CLIENTS_CPU, SERVER_CPU},
 };
 
 growing! {

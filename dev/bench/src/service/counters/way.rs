@@ -1,4 +1,4 @@
-//! Counts packets at each place on their way to the server and back.
+//! Counts packets at each point on their way to the server and back.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use testbed::{Namespace, Pair};
 
 use crate::service::{
     growth::growing,
-    place::{CLIENTS_CPU, SERVER_CPU},
+    setup::{CLIENTS_CPU, SERVER_CPU},
 };
 
 growing! {
@@ -117,8 +117,8 @@ impl Datagrams {
 fn named(snmp: &str, kind: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with(kind));
     let (names, numbers) = (lines.next()?, lines.next()?);
-    let place = names.split_whitespace().position(|found| found == name)?;
-    numbers.split_whitespace().nth(place)?.parse().ok()
+    let index = names.split_whitespace().position(|found| found == name)?;
+    numbers.split_whitespace().nth(index)?.parse().ok()
 }
 
 /// Returns a value of net/snmp6, which has one per line.

@@ -1,7 +1,7 @@
 mod handshakes;
-mod heard;
 mod model;
 mod orders;
+mod reported;
 mod visits;
 
 use super::*;
@@ -80,8 +80,8 @@ fn tick(ticks: u64) -> Tick {
     Tick::of_ns(ticks << Tick::BITS)
 }
 
-fn vouch(until: u64) -> Event {
-    Event::Vouch {
+fn trust(until: u64) -> Event {
+    Event::Trust {
         until_ns: until << Tick::BITS,
     }
 }
@@ -93,11 +93,11 @@ fn events_are_numbers() {
         Event::Visit,
         Event::Handshake,
         Event::Retry,
-        Event::Vouch { until_ns: 7 },
-        Event::Forget,
+        Event::Trust { until_ns: 7 },
+        Event::Untrust,
         Event::Recall { record },
         Event::Cookie,
-        Event::Heard { record },
+        Event::Reported { record },
     ] {
         let (number, value) = event.to_numbers();
         assert_eq!(Event::of_numbers(number, value), event);

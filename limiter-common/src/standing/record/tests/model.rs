@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{FRESH, MINUTE, REMEMBERED, World, vouch};
+use super::{FRESH, MINUTE, REMEMBERED, World, trust};
 use crate::standing::{Event, Record, Standing};
 
 /// One source and the shortage.
@@ -31,7 +31,7 @@ enum SourceState {
         since: u64,
         fresh: bool,
     },
-    Vouched {
+    Trusted {
         until: u64,
     },
 }
@@ -42,8 +42,8 @@ enum Action {
     Handshake,
     Cookie,
     Retry,
-    Vouch(u64),
-    Forget,
+    Trust(u64),
+    Untrust,
     Refuse,
 }
 
@@ -57,7 +57,7 @@ impl Model {
     fn ages(&mut self, now: u64) {
         let is_over = match self.known {
             SourceState::Nothing => return,
-            SourceState::Vouched { until } => now >= until,
+            SourceState::Trusted { until } => now >= until,
             _ => now - self.last > REMEMBERED,
         };
         if is_over {
@@ -74,7 +74,7 @@ impl Model {
         match self.known {
             SourceState::Nothing | SourceState::Visited { .. } => Standing::Unknown,
             SourceState::Retried { .. } => Standing::Retried,
-            SourceState::Vouched { .. } => Standing::Proven,
+            SourceState::Trusted { .. } => Standing::Proven,
             SourceState::Gained {
                 proven,
                 since,
@@ -148,7 +148,7 @@ impl Model {
                 *proven |= !(is_short && is_familiar);
                 self.visit(now);
             }
-            SourceState::Vouched { .. } => self.visit(now),
+            SourceState::Trusted { .. } => self.visit(now),
         }
     }
 
@@ -163,19 +163,19 @@ impl Model {
                     SourceState::Nothing => 0,
                     SourceState::Visited { occasions, .. }
                     | SourceState::Retried { occasions, .. } => occasions,
-                    SourceState::Gained { .. } | SourceState::Vouched { .. } => {
+                    SourceState::Gained { .. } | SourceState::Trusted { .. } => {
                         return self.visit(now);
                     }
                 };
                 self.known = SourceState::Retried { occasions, until };
                 self.last = now;
             }
-            Action::Vouch(ticks) if ticks > 0 => {
-                self.known = SourceState::Vouched { until: now + ticks };
+            Action::Trust(ticks) if ticks > 0 => {
+                self.known = SourceState::Trusted { until: now + ticks };
                 self.last = now;
             }
-            Action::Vouch(_) => {}
-            Action::Forget => self.known = SourceState::Nothing,
+            Action::Trust(_) => {}
+            Action::Untrust => self.known = SourceState::Nothing,
             Action::Refuse => {
                 let began = self.short_since(now).unwrap_or(now);
                 self.shortage = Some((began, now));
@@ -194,8 +194,8 @@ fn actions() -> impl Strategy<Value = Action> {
         2 => Just(Action::Handshake),
         2 => Just(Action::Cookie),
         2 => Just(Action::Retry),
-        1 => waits().prop_map(Action::Vouch),
-        1 => Just(Action::Forget),
+        1 => waits().prop_map(Action::Trust),
+        1 => Just(Action::Untrust),
         6 => Just(Action::Refuse),
     ]
 }
@@ -216,15 +216,15 @@ proptest! {
                 Action::Handshake => _ = world.after(Event::Handshake),
                 Action::Cookie => _ = world.after(Event::Cookie),
                 Action::Retry => _ = world.after(Event::Retry),
-                Action::Vouch(ticks) => _ = world.after(vouch(world.now + ticks)),
-                Action::Forget => _ = world.after(Event::Forget),
+                Action::Trust(ticks) => _ = world.after(trust(world.now + ticks)),
+                Action::Untrust => _ = world.after(Event::Untrust),
                 Action::Refuse => _ = world.refuse(),
             }
             model.act(action, world.now);
             prop_assert_eq!(world.standing(), model.standing(world.now), "{:?}", &model);
             prop_assert_eq!(world.moment().is_short(), model.short_since(world.now).is_some());
             prop_assert_ne!(world.record.0, u64::MAX, "that is a lock");
-            if !matches!(action, Action::Forget | Action::Refuse) {
+            if !matches!(action, Action::Untrust | Action::Refuse) {
                 prop_assert!(world.record.rank(&world.moment()) >= rank, "{:?}", action);
             }
         }

@@ -1,27 +1,27 @@
-//! Operators vouch for sources and forget them; saved records are recalled.
+//! Operators trust sources and forget them; saved records are recalled.
 
-use super::{DAY, MINUTE, REMEMBERED, World, tick, vouch};
+use super::{DAY, MINUTE, REMEMBERED, World, tick, trust};
 use crate::standing::{Event, Record, Standing, Tick};
 
 #[test]
-fn a_vouch_has_the_last_word() {
+fn trust_has_the_last_word() {
     let mut world = World::at_tick(1_000);
     world.refuse();
-    assert_eq!(world.after(vouch(1_000 + 90 * DAY)), Standing::Proven);
+    assert_eq!(world.after(trust(1_000 + 90 * DAY)), Standing::Proven);
     assert_eq!(world.after(Event::Handshake), Standing::Proven);
     assert_eq!(world.wait(90 * DAY - 1).standing(), Standing::Proven);
     assert_eq!(world.wait(1).standing(), Standing::Unknown);
     assert_eq!(
-        world.after(vouch(world.now)),
+        world.after(trust(world.now)),
         Standing::Unknown,
         "it is over"
     );
-    world.after(vouch(u64::MAX >> Tick::BITS));
-    world.wait(u64::from(Record::LONGEST_VOUCH) - 1);
+    world.after(trust(u64::MAX >> Tick::BITS));
+    world.wait(u64::from(Record::LONGEST_TRUST) - 1);
     assert_eq!(world.standing(), Standing::Proven);
     assert_eq!(world.wait(1).standing(), Standing::Unknown);
-    world.after(vouch(world.now + DAY));
-    assert_eq!(world.after(Event::Forget), Standing::Unknown);
+    world.after(trust(world.now + DAY));
+    assert_eq!(world.after(Event::Untrust), Standing::Unknown);
     assert_eq!(world.record, Record::NONE);
 }
 
@@ -32,7 +32,7 @@ fn a_recalled_record_yields_to_a_better_one() {
     let proven = Event::Recall {
         record: world.record,
     };
-    world.after(Event::Forget);
+    world.after(Event::Untrust);
     let mut familiar = World {
         record: Record::NONE,
         ..World::at_tick(2_000)
@@ -41,10 +41,10 @@ fn a_recalled_record_yields_to_a_better_one() {
         familiar.wait(MINUTE).after(Event::Visit);
     }
     assert_eq!(familiar.after(proven), Standing::Proven);
-    assert_eq!(familiar.after(vouch(familiar.now + DAY)), Standing::Proven);
-    let vouched = familiar.record;
+    assert_eq!(familiar.after(trust(familiar.now + DAY)), Standing::Proven);
+    let trusted = familiar.record;
     familiar.after(proven);
-    assert_eq!(familiar.record, vouched);
+    assert_eq!(familiar.record, trusted);
     // A word that is no valid record is not recalled.
     for odd in [u64::MAX, 7] {
         let mut world = World::at_tick(1_000);

@@ -8,7 +8,7 @@ use std::{
 
 use aya::maps::{Array, MapData};
 use limiter_common::connection::{
-    Place,
+    CountId,
     count::{self, Counts},
     line::{SLOTS, SlotMatches, Slots as _, line_of, slot_of, word_at},
 };
@@ -44,8 +44,8 @@ impl ExclusiveCounts<'_> {
 }
 
 impl Counts for ExclusiveCounts<'_> {
-    fn search(&self, line: u32, place: Place) -> SlotMatches {
-        count::search(&self.line(line), place)
+    fn search(&self, line: u32, count_id: CountId) -> SlotMatches {
+        count::search(&self.line(line), count_id)
     }
 
     fn get(&self, at: u32) -> u64 {
@@ -68,18 +68,18 @@ impl Counts for ExclusiveCounts<'_> {
 }
 
 impl ConnectionMaps {
-    /// Counts a connection at a place.
-    pub fn add(&mut self, place: Place) -> Result<(), DatapathError> {
+    /// Counts a connection under a count id.
+    pub fn add(&mut self, count_id: CountId) -> Result<(), DatapathError> {
         self.change(|counts| {
-            counts.add(place);
+            counts.add(count_id);
         })
     }
 
-    /// Takes a connection off a place.
-    pub fn take_off(&mut self, place: Place) -> Result<(), DatapathError> {
+    /// Takes a connection off a count id.
+    pub fn take_off(&mut self, count_id: CountId) -> Result<(), DatapathError> {
         self.change(|counts| {
-            for line in place.lines() {
-                let found = counts.search(line, place).found;
+            for line in count_id.lines() {
+                let found = counts.search(line, count_id).found;
                 if found != 0 {
                     return counts.take_off(word_at(line, found.trailing_zeros()));
                 }

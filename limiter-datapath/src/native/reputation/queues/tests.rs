@@ -3,9 +3,9 @@ use limiter_common::connection::queue::{Ticket, Turn, WAITS, established, turn};
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
-const PLACE: Place = Place(0x5_0000_0000);
+const COUNT_ID: CountId = CountId(0x5_0000_0000);
 
-/// An owner's queue, with `room` for as many connections.
+/// A key's queue, with `room` for as many connections.
 struct Door {
     queues: MemoryQueues,
     settings: QueueSettings,
@@ -33,7 +33,14 @@ impl Door {
     fn turn(&self, client: u64, at_ms: u64) -> Turn {
         let now_ns = at_ms * 1_000_000;
         let flow = Flow(client);
-        turn(&self.queues, &self.settings, PLACE, flow, self.room, now_ns)
+        turn(
+            &self.queues,
+            &self.settings,
+            COUNT_ID,
+            flow,
+            self.room,
+            now_ns,
+        )
     }
 
     /// A client is let in, and its connection is established.
@@ -120,7 +127,7 @@ fn as_many_enter_in_any_order_as_there_is_room_for() {
     door.room = 3;
     assert!(!door.tries(4, 102_000));
     door.enters(3, 102_001);
-    assert!(!door.tries(4, 102_002), "the places left are reserved");
+    assert!(!door.tries(4, 102_002), "the slots left are reserved");
     door.enters(1, 102_003);
     door.enters(2, 102_004);
 }
@@ -155,7 +162,7 @@ fn a_full_line_takes_nobody() {
 }
 
 #[test]
-fn first_tries_by_the_million_take_no_place() {
+fn first_tries_by_the_million_take_no_ticket() {
     let door = Door::new(2, 0);
     for client in 0..100_000 {
         assert!(!door.tries(client, 1000 + client / 1000));
@@ -170,7 +177,10 @@ fn a_long_line_of_those_who_gave_up_is_swept() {
     let now_ns = 200 * SECOND;
     let mut left = Vec::new();
     while left.last() != Some(&0) {
-        left.push(door.queues.ahead(&door.settings, PLACE, u64::MAX, now_ns));
+        left.push(
+            door.queues
+                .ahead(&door.settings, COUNT_ID, u64::MAX, now_ns),
+        );
         assert!(left.len() < 10, "{left:?}");
     }
     assert_eq!(door.count(QueueEvent::Expired), 100);

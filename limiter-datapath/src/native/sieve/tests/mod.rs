@@ -5,7 +5,7 @@ mod threads;
 
 use limiter_common::{
     address::Address,
-    sieve::{ChainLocation, Geometry, HeldSource, Region, Sieve, score},
+    sieve::{ChainLocation, Geometry, ListedSource, Region, Sieve, score},
     table::HashKey,
 };
 use limiter_policy::policy::SieveSizes;
@@ -68,7 +68,7 @@ impl InMemory {
     }
 
     /// Every list of every shard. No thread may be changing them.
-    fn lists(&self) -> Vec<Vec<Vec<HeldSource>>> {
+    fn lists(&self) -> Vec<Vec<Vec<ListedSource>>> {
         let shards = self.snapshot().shards.into_iter().map(|shard| {
             assert!(shard.is_exact);
             shard.lists

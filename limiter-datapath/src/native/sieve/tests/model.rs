@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 
 use limiter_common::{
     address::Address,
-    sieve::{HeldSource, Sieve},
+    sieve::{ListedSource, Sieve},
 };
 
 /// One shard of a sieve.
 pub(super) struct Model {
     sieve: Sieve,
     /// From list 0 on; each list most recently hit first.
-    pub(super) lists: Vec<VecDeque<HeldSource>>,
+    pub(super) lists: Vec<VecDeque<ListedSource>>,
 }
 
 impl Model {
@@ -27,56 +27,56 @@ impl Model {
     /// Counts an arrival; returns the list that the address is in afterwards.
     pub(super) fn hit(&mut self, key: Address, now_ns: u64) -> u32 {
         let entry_list = self.sieve.geometry.list_count as usize;
-        let mut held;
+        let mut listed;
         let mut list;
         if let Some((found, location)) = self.find(&key) {
-            held = self.lists[found].remove(location).expect("it is there");
+            listed = self.lists[found].remove(location).expect("it is there");
             let max_age_ns = if found == 0 {
                 self.sieve.perma_max_age_ns
             } else {
                 self.sieve.max_age_ns
             };
-            if max_age_ns > 0 && now_ns - held.added_ns > max_age_ns {
-                held.count /= 8;
-                held.added_ns = now_ns;
+            if max_age_ns > 0 && now_ns - listed.added_ns > max_age_ns {
+                listed.count /= 8;
+                listed.added_ns = now_ns;
                 list = entry_list;
                 self.make_room(list);
-                self.lists[list].push_front(held);
+                self.lists[list].push_front(listed);
             } else {
-                held.count += 1;
+                listed.count += 1;
                 list = found;
                 if found < 2 {
-                    self.lists[list].push_front(held);
+                    self.lists[list].push_front(listed);
                 } else if self.lists[found - 1].len() < self.capacity(found - 1) {
                     list = found - 1;
-                    self.lists[list].push_front(held);
-                } else if self.lists[found - 1].back().expect("full").count <= held.count {
+                    self.lists[list].push_front(listed);
+                } else if self.lists[found - 1].back().expect("full").count <= listed.count {
                     list = found - 1;
                     let other = self.lists[list].pop_back().expect("full");
-                    self.lists[list].push_front(held);
+                    self.lists[list].push_front(listed);
                     self.lists[found].push_front(other);
                 } else {
-                    self.lists[found].insert(location, held);
+                    self.lists[found].insert(location, listed);
                 }
             }
         } else {
             list = entry_list;
-            held = HeldSource {
+            listed = ListedSource {
                 key,
                 count: 1,
                 added_ns: now_ns,
             };
             self.make_room(list);
-            self.lists[list].push_front(held);
+            self.lists[list].push_front(listed);
         }
-        if held.count > self.sieve.perma_limit && list <= self.sieve.perma_threshold as usize {
+        if listed.count > self.sieve.perma_limit && list <= self.sieve.perma_threshold as usize {
             let (found, location) = self.find(&key).expect("it was just put there");
-            held = self.lists[found].remove(location).expect("it is there");
+            listed = self.lists[found].remove(location).expect("it is there");
             if found != 0 {
                 self.make_room(0);
-                held.added_ns = now_ns;
+                listed.added_ns = now_ns;
             }
-            self.lists[0].push_front(held);
+            self.lists[0].push_front(listed);
             list = 0;
         }
         u32::try_from(list).expect("a list")
@@ -84,7 +84,7 @@ impl Model {
 
     fn find(&self, key: &Address) -> Option<(usize, usize)> {
         self.lists.iter().enumerate().find_map(|(list, entries)| {
-            let location = entries.iter().position(|held| held.key == *key)?;
+            let location = entries.iter().position(|listed| listed.key == *key)?;
             Some((list, location))
         })
     }

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     address::Address,
-    sieve::{Geometry, HeldSource, Sieve, put_back},
+    sieve::{Geometry, ListedSource, Sieve, put_back},
 };
 
 use super::{HASH_KEY, InMemory, address, sieve};
@@ -343,7 +343,7 @@ fn an_aged_source_that_is_still_too_busy_returns_to_list_0() {
 #[test]
 fn counts_saturate() {
     let memory = InMemory::new(sieve(1, 2));
-    let held = HeldSource {
+    let listed = ListedSource {
         key: address(1),
         count: u32::MAX,
         added_ns: 0,
@@ -354,7 +354,7 @@ fn counts_saturate() {
             &memory.sieve,
             &HASH_KEY,
             list,
-            &held,
+            &listed,
         )
     };
     assert!(!put(2), "there is no such list");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use limiter_common::{
     address::Address,
-    sources::StandingStore as _,
+    sources::StandingTable as _,
     standing::{Kind, Moment, Tick},
     table::HashKey,
 };
@@ -16,9 +16,9 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 61 * SECOND;
 const NOW: u64 = 1_000_000 * SECOND;
 
-/// A shape with a table of that many lines, and as many lines of first tries.
-fn shape(lines: u32) -> Shape {
-    Shape {
+/// Features with a table of that many lines, and as many lines of first tries.
+fn features(lines: u32) -> Features {
+    Features {
         hash_key: HashKey {
             first: 0x0706_0504_0302_0100,
             second: 0x0f0e_0d0c_0b0a_0908,
@@ -34,32 +34,32 @@ fn shape(lines: u32) -> Shape {
             handshakes_prove: 1,
             ..Settings::NONE
         },
-        ..Shape::EMPTY
+        ..Features::EMPTY
     }
 }
 
-struct Store {
-    shape: Shape,
+struct Table {
+    features: Features,
     memory: MemoryStanding,
 }
 
-impl Store {
+impl Table {
     fn new(lines: u32) -> Self {
-        let shape = shape(lines);
-        let memory = MemoryStanding::new(&shape.standing);
-        Self { shape, memory }
+        let features = features(lines);
+        let memory = MemoryStanding::new(&features.standing);
+        Self { features, memory }
     }
 
     fn visit(&self, source: SourceId, now: u64) -> Standing {
-        self.memory.visit(&self.shape, source, now)
+        self.memory.visit(&self.features, source, now)
     }
 
     fn refused(&self, source: SourceId, standing: Standing, now: u64) -> Standing {
-        self.memory.refused(&self.shape, source, standing, now)
+        self.memory.refused(&self.features, source, standing, now)
     }
 
     fn happened(&self, source: SourceId, event: Event, now: u64) -> Standing {
-        self.memory.happened(&self.shape, source, event, now)
+        self.memory.happened(&self.features, source, event, now)
     }
 
     /// Handles a packet as a limit without tokens does; returns the source's standing.
@@ -78,7 +78,7 @@ impl Store {
 
     fn moment(&self, now: u64) -> Moment<'_> {
         Moment {
-            settings: &self.shape.standing,
+            settings: &self.features.standing,
             shortage: self.memory.shortage(),
             now: Tick::of_ns(now),
         }
@@ -91,58 +91,58 @@ fn source(number: u32) -> SourceId {
 
 #[test]
 fn an_unknown_source_is_known_after_its_retry() {
-    let store = Store::new(64);
-    assert_eq!(store.flood(source(1), NOW), Standing::Unknown);
-    assert_eq!(store.flood(source(1), NOW + SECOND / 10), Standing::Unknown);
-    assert_eq!(store.visit(source(1), NOW + SECOND), Standing::Unknown);
-    assert_eq!(store.flood(source(1), NOW + SECOND), Standing::Retried);
-    assert_eq!(store.visit(source(1), NOW + SECOND), Standing::Retried);
-    assert_eq!(store.visit(source(2), NOW + SECOND), Standing::Unknown);
+    let table = Table::new(64);
+    assert_eq!(table.flood(source(1), NOW), Standing::Unknown);
+    assert_eq!(table.flood(source(1), NOW + SECOND / 10), Standing::Unknown);
+    assert_eq!(table.visit(source(1), NOW + SECOND), Standing::Unknown);
+    assert_eq!(table.flood(source(1), NOW + SECOND), Standing::Retried);
+    assert_eq!(table.visit(source(1), NOW + SECOND), Standing::Retried);
+    assert_eq!(table.visit(source(2), NOW + SECOND), Standing::Unknown);
     assert_eq!(
-        store.visit(source(1), NOW + 599 * SECOND),
+        table.visit(source(1), NOW + 599 * SECOND),
         Standing::Retried
     );
     assert_eq!(
-        store.visit(source(1), NOW + 603 * SECOND),
+        table.visit(source(1), NOW + 603 * SECOND),
         Standing::Unknown
     );
 }
 
 #[test]
 fn only_a_refusal_makes_a_shortage() {
-    let store = Store::new(64);
-    store.visit(source(1), NOW);
-    store.happened(source(2), Event::Handshake, NOW);
-    assert_eq!(store.memory.shortage(), Shortage::NONE);
+    let table = Table::new(64);
+    table.visit(source(1), NOW);
+    table.happened(source(2), Event::Handshake, NOW);
+    assert_eq!(table.memory.shortage(), Shortage::NONE);
     for standing in Standing::ALL {
-        let store = Store::new(64);
-        assert_eq!(store.refused(source(1), standing, NOW), standing);
-        let shortage = store.memory.shortage();
+        let table = Table::new(64);
+        assert_eq!(table.refused(source(1), standing, NOW), standing);
+        let shortage = table.memory.shortage();
         assert!(shortage.holds(Tick::of_ns(NOW)));
-        assert!(store.records().is_empty());
+        assert!(table.records().is_empty());
     }
 }
 
 #[test]
 fn nobody_is_never_known() {
-    let store = Store::new(64);
+    let table = Table::new(64);
     for now in (0..10).map(|minutes| NOW + minutes * MINUTE) {
-        assert_eq!(store.flood(SourceId::NONE, now), Standing::Unknown);
-        let standing = store.happened(SourceId::NONE, Event::Handshake, now);
+        assert_eq!(table.flood(SourceId::NONE, now), Standing::Unknown);
+        let standing = table.happened(SourceId::NONE, Event::Handshake, now);
         assert_eq!(standing, Standing::Unknown);
     }
-    assert!(store.records().is_empty());
+    assert!(table.records().is_empty());
 }
 
 #[test]
 fn a_policy_without_standing_knows_nobody() {
-    let store = Store {
-        shape: Shape::EMPTY,
+    let table = Table {
+        features: Features::EMPTY,
         memory: MemoryStanding::default(),
     };
-    assert_eq!(store.flood(source(1), NOW), Standing::Unknown);
+    assert_eq!(table.flood(source(1), NOW), Standing::Unknown);
     assert_eq!(
-        store.happened(source(1), Event::Handshake, NOW),
+        table.happened(source(1), Event::Handshake, NOW),
         Standing::Unknown
     );
 }
@@ -151,14 +151,14 @@ fn a_policy_without_standing_knows_nobody() {
 #[test]
 fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
     const DAY: u64 = 86_400 * SECOND;
-    let store = Store::new(64);
+    let table = Table::new(64);
     let regulars = 0..64;
     for day in 0..3 {
         for number in regulars.clone() {
-            store.happened(source(number), Event::Handshake, NOW + day * DAY);
+            table.happened(source(number), Event::Handshake, NOW + day * DAY);
         }
     }
-    let before = store.records();
+    let before = table.records();
     assert!(before.len() > 60, "{}", before.len());
     let start = NOW + 3 * DAY;
     for number in 0..10_000 {
@@ -166,12 +166,12 @@ fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
             let theirs = source(1_000 + number);
             let now = start + u64::from(number) * SECOND + wait;
             assert_eq!(
-                store.happened(theirs, Event::Handshake, now),
+                table.happened(theirs, Event::Handshake, now),
                 Standing::Proven
             );
         }
     }
-    let after = store.records();
+    let after = table.records();
     assert!(before.keys().all(|regular| after.contains_key(regular)));
     assert_eq!(after.len(), 64 * WAYS, "theirs have the rest");
 }
@@ -179,30 +179,30 @@ fn handshakes_from_many_addresses_push_out_nobody_who_has_come_for_longer() {
 /// Fills a small table with known sources, and floods it with many more of each kind.
 #[test]
 fn no_flood_pushes_out_who_is_known_from_before() {
-    let store = Store::new(64);
+    let table = Table::new(64);
     let (proven, familiar) = (0..30, 30..60);
     for occasion in 0..3 {
         for number in proven.clone() {
-            store.happened(source(number), Event::Handshake, NOW + occasion * MINUTE);
+            table.happened(source(number), Event::Handshake, NOW + occasion * MINUTE);
         }
         for number in familiar.clone() {
-            store.visit(source(number), NOW + occasion * MINUTE);
+            table.visit(source(number), NOW + occasion * MINUTE);
         }
     }
-    let known = store.records();
+    let known = table.records();
     let start = NOW + 10 * MINUTE;
     for number in 0..100_000 {
         let now = start + u64::from(number) * SECOND / 10_000;
         let forged = source(1_000 + number);
         // Some sources send twice, and a botnet completes handshakes.
         if number % 3 == 0 {
-            assert_eq!(store.flood(forged, now - SECOND), Standing::Unknown);
-            store.flood(forged, now);
+            assert_eq!(table.flood(forged, now - SECOND), Standing::Unknown);
+            table.flood(forged, now);
         } else if number % 3 == 1 {
-            let standing = store.happened(forged, Event::Handshake, now);
+            let standing = table.happened(forged, Event::Handshake, now);
             assert_eq!(standing, Standing::Fresh);
         } else {
-            assert_eq!(store.flood(forged, now), Standing::Unknown);
+            assert_eq!(table.flood(forged, now), Standing::Unknown);
         }
     }
     let now = start + 20 * SECOND;
@@ -214,13 +214,13 @@ fn no_flood_pushes_out_who_is_known_from_before() {
                 Kind::Familiar => Standing::Familiar,
                 _ => continue,
             };
-            assert_eq!(store.visit(source(number), now), expected, "{number}");
+            assert_eq!(table.visit(source(number), now), expected, "{number}");
             still += 1;
         }
     }
     assert!(still > 55, "{still}");
-    let fresh = store.records().into_values();
-    let at = store.moment(now);
+    let fresh = table.records().into_values();
+    let at = table.moment(now);
     let fresh = fresh.filter(|record| record.standing(&at) == Standing::Fresh);
     assert!(fresh.count() > 100, "the botnet has the rest");
 }
@@ -231,28 +231,28 @@ fn no_flood_pushes_out_who_is_known_from_before() {
 fn strangers_without_end_let_nobody_become_familiar() {
     const STRANGERS_A_MINUTE: u32 = 32_000;
     let after_five_minutes = |strangers: u32| {
-        let store = Store::new(512);
+        let table = Table::new(512);
         let (regulars, newcomers) = (0..20, 20..40);
         for occasion in 0..3 {
             for number in regulars.clone() {
-                store.visit(source(number), NOW - (10 - occasion) * MINUTE);
+                table.visit(source(number), NOW - (10 - occasion) * MINUTE);
             }
         }
         for minute in 0..5 {
             let now = NOW + u64::from(minute) * MINUTE;
             for number in newcomers.clone() {
-                store.visit(source(number), now);
+                table.visit(source(number), now);
             }
             for number in 0..strangers {
                 let stranger = source(1_000 + minute * strangers + number);
-                store.visit(
+                table.visit(
                     stranger,
                     now + MINUTE / u64::from(strangers) * u64::from(number),
                 );
             }
         }
-        let at = store.moment(NOW + 5 * MINUTE);
-        let records = store.records();
+        let at = table.moment(NOW + 5 * MINUTE);
+        let records = table.records();
         let familiar = |numbers: std::ops::Range<u32>| {
             let records = numbers.filter_map(|number| records.get(&source(number)));
             let standings = records.map(|record| record.standing(&at));
@@ -266,11 +266,11 @@ fn strangers_without_end_let_nobody_become_familiar() {
 
 #[test]
 fn a_table_a_quarter_full_has_room() {
-    let store = Store::new(1 << 14);
+    let table = Table::new(1 << 14);
     let count = 1 << 14;
     for number in 0..count {
-        store.happened(source(number), Event::Handshake, NOW);
+        table.happened(source(number), Event::Handshake, NOW);
     }
-    let known = store.records().len();
+    let known = table.records().len();
     assert!(known * 1_000 >= count as usize * 995, "{known} of {count}");
 }

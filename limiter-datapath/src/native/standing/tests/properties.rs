@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use proptest::prelude::*;
 
-use super::{MINUTE, NOW, SECOND, Store, source};
+use super::{MINUTE, NOW, SECOND, Table, source};
 
 /// One step of a source.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => Just(Step::Event(Event::Handshake)),
         2 => Just(Step::Event(Event::Retry)),
         1 => (0..10 * MINUTE).prop_map(|more| {
-            Step::Event(Event::Vouch { until_ns: NOW + more })
+            Step::Event(Event::Trust { until_ns: NOW + more })
         }),
-        1 => Just(Step::Event(Event::Forget)),
+        1 => Just(Step::Event(Event::Untrust)),
         3 => Just(Step::Flood),
     ]
 }
@@ -35,7 +35,7 @@ fn waits() -> impl Strategy<Value = u64> {
     prop_oneof![3 => Just(0), 3 => 0..3 * SECOND, 2 => 0..2 * MINUTE]
 }
 
-impl Store {
+impl Table {
     fn step(&self, step: Step, source: SourceId, now: u64) {
         match step {
             Step::Event(Event::Visit) => _ = self.visit(source, now),
@@ -51,19 +51,19 @@ proptest! {
     fn a_table_with_room_is_a_map(
         steps in prop::collection::vec((waits(), 0..6_u32, steps()), 1..100),
     ) {
-        let store = Store::new(1 << 6);
+        let table = Table::new(1 << 6);
         let mut map = HashMap::<SourceId, Record>::new();
         let mut now = NOW;
         for (wait, number, step) in steps {
             now += wait;
-            let at = store.moment(now);
+            let at = table.moment(now);
             if let Step::Event(event) = step {
                 let record = map.entry(source(number)).or_default();
                 *record = record.after(event, &at);
             }
-            store.step(step, source(number), now);
+            table.step(step, source(number), now);
             map.retain(|_, record| *record != Record::NONE);
-            prop_assert_eq!(&store.records(), &map);
+            prop_assert_eq!(&table.records(), &map);
         }
     }
 
@@ -74,19 +74,19 @@ proptest! {
     fn ranks_make_room(
         steps in prop::collection::vec((waits(), 0..40_u32, steps()), 1..200),
     ) {
-        let store = Store::new(2);
+        let table = Table::new(2);
         let mut now = NOW;
         for (wait, number, step) in steps {
             now += wait;
             let came = source(number);
-            let before = store.records();
-            store.step(step, came, now);
-            let after = store.records();
-            let at = store.moment(now);
+            let before = table.records();
+            table.step(step, came, now);
+            let after = table.records();
+            let at = table.moment(now);
             let line: Vec<_> = before
                 .iter()
                 .filter(|(other, _)| {
-                    known_index(&store.shape, **other) == known_index(&store.shape, came)
+                    known_index(&table.features, **other) == known_index(&table.features, came)
                 })
                 .map(|(other, record)| {
                     let worth = (record.rank(&at), record.span(), record.last());

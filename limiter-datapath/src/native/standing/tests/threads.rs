@@ -7,14 +7,14 @@ use limiter_common::{
     table::WAYS,
 };
 
-use super::{MINUTE, NOW, SECOND, Store, source};
+use super::{MINUTE, NOW, SECOND, Table, source};
 
 /// Two threads insert the same three sources into one line. The line has room for them and for one
 /// temporary duplicate.
 #[test]
 fn threads_insert_each_source_once() {
     for round in 0..2_000 {
-        let store = Store::new(1);
+        let table = Table::new(1);
         let barrier = Barrier::new(2);
         let sources = || (0..3).map(|number| source(3 * round + number));
         thread::scope(|scope| {
@@ -22,16 +22,16 @@ fn threads_insert_each_source_once() {
                 scope.spawn(|| {
                     barrier.wait();
                     for source in sources() {
-                        store.happened(source, Event::Handshake, NOW);
+                        table.happened(source, Event::Handshake, NOW);
                     }
                     for source in sources() {
-                        store.happened(source, Event::Handshake, NOW + SECOND);
+                        table.happened(source, Event::Handshake, NOW + SECOND);
                     }
                 });
             }
         });
-        let records = store.records();
-        let at = store.moment(NOW + SECOND);
+        let records = table.records();
+        let at = table.moment(NOW + SECOND);
         for source in sources() {
             assert_eq!(records[&source].standing(&at), Standing::Proven);
         }
@@ -42,49 +42,49 @@ fn threads_insert_each_source_once() {
 /// Many threads fill one line with more sources than it has room for.
 #[test]
 fn threads_leave_a_line_without_doubles() {
-    let store = Store::new(1);
+    let table = Table::new(1);
     thread::scope(|scope| {
         for thread in 0..4 {
-            let store = &store;
+            let table = &table;
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(thread);
                 for packet in 0..50_000 {
                     let now = NOW + packet * SECOND / 1_000;
-                    let event = random.choice([Event::Handshake, Event::Visit, Event::Forget]);
+                    let event = random.choice([Event::Handshake, Event::Visit, Event::Untrust]);
                     if let Some(event) = event {
-                        store.happened(source(random.u32(0..6)), event, now);
+                        table.happened(source(random.u32(0..6)), event, now);
                     }
                 }
             });
         }
     });
-    let records = store.records();
+    let records = table.records();
     assert!(records.len() <= WAYS);
     for number in 0..6 {
-        store.happened(source(number), Event::Handshake, NOW + MINUTE);
+        table.happened(source(number), Event::Handshake, NOW + MINUTE);
     }
-    assert_eq!(store.records().len(), WAYS, "no way is locked for good");
+    assert_eq!(table.records().len(), WAYS, "no way is locked for good");
 }
 
 /// Threads count occasions of one source, and make one shortage.
 #[test]
 fn threads_lose_no_occasion() {
-    let store = Store::new(1);
+    let table = Table::new(1);
     for occasion in 0..3 {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for packet in 0..100 {
-                        store.visit(source(1), NOW + occasion * MINUTE + packet * SECOND / 200);
+                        table.visit(source(1), NOW + occasion * MINUTE + packet * SECOND / 200);
                     }
                 });
             }
         });
-        let record = store.records()[&source(1)];
+        let record = table.records()[&source(1)];
         assert_eq!(u64::from(record.visits()), occasion + 1);
     }
     assert_eq!(
-        store.visit(source(1), NOW + 2 * MINUTE + SECOND),
+        table.visit(source(1), NOW + 2 * MINUTE + SECOND),
         Standing::Familiar
     );
     let start = NOW + 10 * MINUTE;
@@ -92,12 +92,12 @@ fn threads_lose_no_occasion() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for packet in 0..10_000 {
-                    store.refused(source(1), Standing::Familiar, start + packet * SECOND / 200);
+                    table.refused(source(1), Standing::Familiar, start + packet * SECOND / 200);
                 }
             });
         }
     });
-    let shortage = store.memory.shortage();
+    let shortage = table.memory.shortage();
     assert_eq!(shortage.began(), Tick::of_ns(start));
     assert!(shortage.holds(Tick::of_ns(start + 100 * SECOND)));
 }

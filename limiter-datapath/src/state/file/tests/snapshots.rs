@@ -2,9 +2,9 @@
 
 use limiter_common::{
     ban::{Ban, BanText, Hits},
+    key::BucketKey,
     limit::{Cost, LimitId},
-    owner::BucketKey,
-    sieve::HeldSource,
+    sieve::ListedSource,
     standing::{self, Event, Record, Settings, Shortage, SourceId, Tick},
     strategy::{Parameters, Strategy},
     table::HashKey,
@@ -22,19 +22,19 @@ use crate::{
 
 /// The contents of a sieve of two shards, ten seconds after the clock's start.
 pub(super) fn in_sieve() -> SieveSnapshot {
-    let held = |address: &str, added_s: u64| HeldSource {
+    let listed = |address: &str, added_s: u64| ListedSource {
         key: address.parse::<std::net::IpAddr>().unwrap().into(),
         count: u32::MAX,
         added_ns: added_s * 1_000_000_000,
     };
-    let shard = |list: Vec<HeldSource>| ShardLists {
+    let shard = |list: Vec<ListedSource>| ShardLists {
         lists: vec![vec![], list, vec![]],
         is_exact: true,
     };
     SieveSnapshot {
         shards: vec![
-            shard(vec![held("192.0.2.1", 9), held("2001:db8::", 4)]),
-            shard(vec![held("192.0.2.2", 10)]),
+            shard(vec![listed("192.0.2.1", 9), listed("2001:db8::", 4)]),
+            shard(vec![listed("192.0.2.2", 10)]),
         ],
     }
 }

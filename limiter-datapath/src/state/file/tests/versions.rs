@@ -44,7 +44,7 @@ fn before_hits(file: &[u8]) -> Vec<u8> {
     old
 }
 
-/// Version 5 ends at the place of the hits.
+/// Version 5 ends at the offset of the hits.
 #[test]
 fn bans_without_hits_are_read() {
     let snapshot = without_hits(vec![ban("fail2ban")]);

@@ -1,11 +1,11 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use limiter_common::{
+    key::BucketKey,
     limit::LimitId,
     name_hash::NameKeys,
-    owner::BucketKey,
     policy::NameSlot,
-    policy::{Class, LimitEntry, MOST_STEPS, Shape, Tables, search},
+    policy::{Class, Features, LimitEntry, MOST_STEPS, Tables, search},
     sieve::{Sieve, SieveUse},
     standing::Reserves,
     strategy::{
@@ -59,8 +59,8 @@ struct CountingTables {
 }
 
 impl Tables for CountingTables {
-    fn shape(&self) -> &Shape {
-        &Shape::EMPTY
+    fn features(&self) -> &Features {
+        &Features::EMPTY
     }
 
     fn current_rate(&self, _: LimitId) -> CurrentRate {
@@ -71,11 +71,11 @@ impl Tables for CountingTables {
         ShareWord::NONE
     }
 
-    fn owner_share(&self, _: &BucketKey, _: u64, _: u64) -> Option<Parts> {
+    fn key_share(&self, _: &BucketKey, _: u64, _: u64) -> Option<Parts> {
         None
     }
 
-    fn note_wanting(&self, _: &BucketKey) {}
+    fn record_demand(&self, _: &BucketKey) {}
 
     fn limit(&self, _: u32) -> Option<&LimitEntry> {
         None

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use limiter_common::{
-    dns::{Message, ask_message},
+    dns::{Message, match_message},
     name_hash::zone_number,
 };
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ proptest! {
                     .collect();
                 zone_number(&wire)
             });
-            prop_assert_eq!(ask_message(&tables, &mut query(&question)).zone, number, "{:?}", question);
+            prop_assert_eq!(match_message(&tables, &mut query(&question)).zone, number, "{:?}", question);
         }
     }
 }

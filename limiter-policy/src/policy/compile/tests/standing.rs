@@ -12,7 +12,7 @@ fn reserved() -> impl Strategy<Value = ReserveSize> {
     prop_oneof![
         (0u64..20).prop_map(ReserveSize::Tokens),
         (0u32..=100).prop_map(|percent| {
-            ReserveSize::Share(format!("{percent}%").parse().expect("a percentage"))
+            ReserveSize::Fraction(format!("{percent}%").parse().expect("a percentage"))
         }),
     ]
 }
@@ -76,9 +76,9 @@ proptest! {
         let is_used = uses.iter().any(|one| {
             !one.off && (one.reserve.is_some() || !one.counted.is_empty())
         });
-        prop_assert_eq!(tables.shape.uses_standing(), is_used);
+        prop_assert_eq!(tables.features.uses_standing(), is_used);
         let settings = policy.standing.as_ref().unwrap().compiled();
-        prop_assert_eq!(tables.shape.standing, if is_used { settings } else { Settings::NONE });
+        prop_assert_eq!(tables.features.standing, if is_used { settings } else { Settings::NONE });
         let reserves_any = uses.iter().any(|one| !one.off && one.reserve.is_some());
         let expected = if reserves_any { tables.rates.len() } else { 0 };
         prop_assert_eq!(tables.reserves.len(), expected);
@@ -86,10 +86,10 @@ proptest! {
         for (limit_index, one) in uses.iter().enumerate() {
             let has = |set: u64| set >> limit_index & 1 == 1;
             let reserves = !one.off && one.reserve.is_some();
-            prop_assert_eq!(has(tables.shape.reserving), reserves);
+            prop_assert_eq!(has(tables.features.reserving), reserves);
             for (index, standing) in Standing::ALL.iter().enumerate() {
                 let counts = one.counted.is_empty() || one.counted.contains(standing);
-                prop_assert_eq!(has(tables.shape.of_standing[index]), counts);
+                prop_assert_eq!(has(tables.features.of_standing[index]), counts);
             }
         }
 
@@ -124,8 +124,8 @@ fn a_policy_without_standing_has_none() {
     let mut policy = policy(&[vec![], vec![]]);
     policy.standing = Some(StandingSettings::default());
     let tables = CompiledPolicy::new(&policy, CPUS).unwrap();
-    assert_eq!(tables.shape.standing, Settings::NONE);
-    assert_eq!(tables.shape.of_standing, [u64::MAX; Standing::COUNT]);
-    assert_eq!(tables.shape.reserving, 0);
+    assert_eq!(tables.features.standing, Settings::NONE);
+    assert_eq!(tables.features.of_standing, [u64::MAX; Standing::COUNT]);
+    assert_eq!(tables.features.reserving, 0);
     assert!(tables.reserves(0).is_none());
 }

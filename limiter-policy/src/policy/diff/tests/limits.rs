@@ -191,7 +191,7 @@ fn a_limit_that_goes_may_come_back() {
 
 /// A shared bucket and each host's own buckets are different.
 #[test]
-fn a_budget_that_a_fleet_has_in_common() {
+fn a_shared_budget() {
     let alone = Policy::from(vec![limit("All")]);
     let among = |nodes| {
         let mut policy = alone.clone();

@@ -123,9 +123,9 @@ fn what_known_sources_outlive() {
     let fate = discarded_state(&short, &long).known_sources;
     assert_eq!(fate, Some(KnownFate::OnlyIpv4));
     let shown = Diff::between(&short, &long).to_string();
-    let told =
+    let reported =
         "of IPv4 move to a new table, as many as it has room for; those of IPv6 are forgotten";
-    assert!(shown.contains(told), "{shown}");
+    assert!(shown.contains(reported), "{shown}");
     let mut unused = old.clone();
     unused.limits[0].mode = Mode::Off;
     let shown = Diff::between(&old, &unused).to_string();

@@ -90,10 +90,10 @@ impl Applier for BanApplier<'_> {
             together: false,
             session: self.session,
         };
-        let answer = change(self.read, &wanted)?;
-        self.ends_with_daemon |= answer.ends_with_daemon;
+        let response = change(self.read, &wanted)?;
+        self.ends_with_daemon |= response.ends_with_daemon;
         let mut refused = Vec::new();
-        for (index, (change, outcome)) in wanted.changes.iter().zip(answer.outcomes).enumerate() {
+        for (index, (change, outcome)) in wanted.changes.iter().zip(response.outcomes).enumerate() {
             self.counts.add(&outcome);
             if let BanOutcome::Refused { reason } = outcome {
                 let prefix = short(change.prefix());

@@ -4,7 +4,7 @@ use std::{future, io, thread};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// The answers typed at the terminal.
+/// The replies typed at the terminal.
 #[derive(Default)]
 pub(super) struct Question {
     lines: Option<UnboundedReceiver<String>>,
@@ -13,7 +13,7 @@ pub(super) struct Question {
 impl Question {
     /// Returns the user's decision. Without a user at the terminal it waits forever: `limiter fleet
     /// confirm` may still keep the policy.
-    pub(super) async fn answer(&mut self) -> bool {
+    pub(super) async fn reply(&mut self) -> bool {
         let lines = self.lines.get_or_insert_with(read);
         while let Some(line) = lines.recv().await {
             match line.trim().to_ascii_lowercase().as_str() {

@@ -26,8 +26,8 @@ fn text(print: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 
 #[test]
 fn the_newest_in_eighty_columns() {
-    let vouched = StandingExplanation {
-        why: StandingReason::Vouched,
+    let trusted = StandingExplanation {
+        why: StandingReason::Trusted,
         gained_ago_ns: None,
         ends_in_ns: Some(719 * DAY_NS / 24),
         ..proven("ffff:ffff:ffff:ffff::/64")
@@ -35,17 +35,17 @@ fn the_newest_in_eighty_columns() {
     let list = KnownList {
         capacity: 1_000_000,
         standings: [("proven".to_owned(), 12_000), ("unknown".to_owned(), 3)].into(),
-        vouched: 1,
+        trusted: 1,
         shortage: Some(ShortageStatus {
             began_ago_ns: 3 * MINUTE_NS,
             last_refused_ago_ns: 30_000_000_000,
         }),
         handshakes_error: None,
-        newest: vec![vouched, proven("192.0.2.1/32")],
+        newest: vec![trusted, proven("192.0.2.1/32")],
     };
-    let told = text(|out| super::list(out, &list));
+    let reported = text(|out| super::list(out, &list));
     assert_eq!(
-        told,
+        reported,
         "\
 SHORTAGE for 3 min: packets are refused for reserves, last 30 s ago
 12 003 known sources of up to 1 000 000, 1 of them trusted
@@ -62,29 +62,29 @@ ffff:ffff:ffff:ffff::/64  proven    operator   29.9 days left  1.02 min ago
 192.0.2.1                 proven    handshake  3 days ago      1.02 min ago
 "
     );
-    assert!(told.lines().all(|line| line.chars().count() <= 80));
+    assert!(reported.lines().all(|line| line.chars().count() <= 80));
     let calm = KnownList {
         shortage: None,
-        vouched: 0,
+        trusted: 0,
         newest: Vec::new(),
         handshakes_error: Some("why".to_owned()),
         ..list
     };
-    let told = text(|out| super::list(out, &calm));
+    let reported = text(|out| super::list(out, &calm));
     let begins = "HANDSHAKES PROVE NO SOURCE: why\n\
                   no shortage: no packet is refused for a reserve\n\
                   12 003 known sources of up to 1 000 000\n";
-    assert!(told.starts_with(begins), "{told}");
-    assert!(!told.contains("newest"), "{told}");
+    assert!(reported.starts_with(begins), "{reported}");
+    assert!(!reported.contains("newest"), "{reported}");
 }
 
 #[test]
 fn one_source() {
-    let told = |address: &str, told: &StandingExplanation| {
-        text(|out| source(out, address.parse().unwrap(), told))
+    let reported = |address: &str, reported: &StandingExplanation| {
+        text(|out| source(out, address.parse().unwrap(), reported))
     };
     assert_eq!(
-        told("192.0.2.1", &proven("192.0.2.1/32")),
+        reported("192.0.2.1", &proven("192.0.2.1/32")),
         "\
 192.0.2.1 is proven:
   it completed a TCP handshake or sent a valid DNS cookie
@@ -92,15 +92,15 @@ fn one_source() {
   last seen 1.02 min ago
 "
     );
-    let vouched = StandingExplanation {
-        why: StandingReason::Vouched,
+    let trusted = StandingExplanation {
+        why: StandingReason::Trusted,
         gained_ago_ns: None,
         last_visit_ago_ns: None,
         ends_in_ns: Some(DAY_NS / 2),
         ..proven("2001:db8::/64")
     };
     assert_eq!(
-        told("2001:db8::7", &vouched),
+        reported("2001:db8::7", &trusted),
         "\
 2001:db8::/64, the source of 2001:db8::7, is proven:
   an operator trusts it
@@ -111,9 +111,9 @@ fn one_source() {
         standing: Standing::Unknown,
         why: StandingReason::Nothing,
         ends_in_ns: None,
-        ..vouched
+        ..trusted
     };
     let expected =
         "2001:db8::/64, the source of 2001:db8::7, is unknown:\n  nothing is known of it\n";
-    assert_eq!(told("2001:db8::7", &nothing), expected);
+    assert_eq!(reported("2001:db8::7", &nothing), expected);
 }

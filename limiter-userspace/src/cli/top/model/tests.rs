@@ -86,7 +86,7 @@ fn paused_only_what_is_missing_is_taken() {
 
     apply(&mut model, &[Action::Group]);
     assert!(model.waits());
-    // The answer to the query before.
+    // The response to the query before.
     model.take(drops(2, &[30, 50]));
     assert!(model.waits());
     assert_eq!(model.query().by, Grouping::Range);
@@ -111,14 +111,14 @@ fn an_address_is_explained() {
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     assert_eq!(model.query().explain, Some(address));
     assert!(model.waits());
-    let answer = |second, address: &str| Snapshot {
+    let response = |second, address: &str| Snapshot {
         explanation: Some(Box::new(explanation(address))),
         ..drops(second, &[30, 20])
     };
-    // The answer for another address, from the query before.
-    model.take(answer(1, "192.0.2.0"));
+    // The response for another address, from the query before.
+    model.take(response(1, "192.0.2.0"));
     assert!(model.waits());
-    model.take(answer(2, "192.0.2.1"));
+    model.take(response(2, "192.0.2.1"));
     assert!(!model.waits());
     apply(&mut model, &[Action::Back]);
     assert_eq!(model.query().explain, None);

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::{super::model::Model, palette::Palette, room};
 use crate::{
     cli::{
-        capacity::last_distress,
+        capacity::last_overload,
         render::{ago, count},
     },
     protocol::AutomaticRate,
@@ -27,15 +27,15 @@ fn line(limit: &str, automatic: &AutomaticRate, palette: &Palette) -> Line<'stat
     let name: String = limit.chars().take(NAMES).collect();
     let mut line = Line::raw(format!("{name:<NAMES$}  auto {}/s", count(automatic.rate)));
     if let Some(error) = &automatic.error {
-        let told = format!("  NOT FOUND: {error}");
-        line.push_span(Span::styled(told, palette.alarm));
+        let reported = format!("  NOT FOUND: {error}");
+        line.push_span(Span::styled(reported, palette.alarm));
         return line;
     }
     let (floor, ceiling) = (count(automatic.floor), count(automatic.ceiling));
     let bounds = format!("  from {floor} to {ceiling}");
     line.push_span(Span::styled(bounds, palette.aside));
-    if let Some(last) = last_distress(automatic) {
-        line.push_span(format!("  distress {}", ago(last.ago_ns)));
+    if let Some(last) = last_overload(automatic) {
+        line.push_span(format!("  overload {}", ago(last.ago_ns)));
     }
     line
 }

@@ -1,4 +1,4 @@
-//! The limits on open connections, and the owners with the most.
+//! The limits on open connections, and the keys with the most.
 
 use ratatui::{
     Frame,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cli::{connections::NO_LIMIT, render::count},
-    protocol::OwnerStatus,
+    protocol::KeyStatus,
 };
 
 /// Draws the limits on connections, with open connections and waiting clients.
@@ -25,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
         .sample
         .as_ref()
         .and_then(|sample| sample.connections.as_ref());
-    let hides_all = limits.is_empty() && model.owners().is_empty();
+    let hides_all = limits.is_empty() && model.bucket_keys().is_empty();
     let (Some(open), false) = (open, hides_all) else {
         return nothing(frame, area, model, NO_LIMIT);
     };
@@ -63,33 +63,33 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
         ),
         Column::new("refused", cells(&|limit| count(limit.refused_packets))),
     ]);
-    // The heading, a line for each limit, and a blank line. A filter may leave only owners.
+    // The heading, a line for each limit, and a blank line. A filter may leave only keys.
     let height = limits.len() + 2;
     let height = u16::try_from(height).unwrap_or(u16::MAX);
     let height = if limits.is_empty() { 0 } else { height };
-    let [of_limits, of_owners] =
+    let [of_limits, of_keys] =
         Layout::vertical([Constraint::Length(height), Constraint::Fill(1)]).areas(area);
     table::draw(frame, of_limits, columns, model.selected(), palette);
-    draw_owners(frame, of_owners, model, palette);
+    draw_keys(frame, of_keys, model, palette);
 }
 
-fn draw_owners(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
-    let owners = model.owners();
-    if owners.is_empty() {
+fn draw_keys(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
+    let keys = model.bucket_keys();
+    if keys.is_empty() {
         return;
     }
-    let cells = |text: &dyn Fn(&OwnerStatus) -> String| {
-        let of_each = owners.iter().map(|owner| text(owner));
+    let cells = |text: &dyn Fn(&KeyStatus) -> String| {
+        let of_each = keys.iter().map(|key| text(key));
         of_each.collect::<Vec<_>>()
     };
     let mut columns = vec![
-        Column::new("owner", cells(&|owner| owner.id.clone())).left(),
-        Column::of_limits(cells(&|owner| owner.limit.clone())),
-        Column::new("open", cells(&|owner| count(owner.open))),
-        Column::new("at most", cells(&|owner| count(owner.most))),
+        Column::new("key", cells(&|key| key.id.clone())).left(),
+        Column::of_limits(cells(&|key| key.limit.clone())),
+        Column::new("open", cells(&|key| count(key.open))),
+        Column::new("at most", cells(&|key| count(key.most))),
     ];
-    if owners.iter().any(|owner| owner.waiting.is_some()) {
-        columns.push(Column::new("waiting", cells(&|owner| known(owner.waiting))).spared(0));
+    if keys.iter().any(|key| key.waiting.is_some()) {
+        columns.push(Column::new("waiting", cells(&|key| known(key.waiting))).spared(0));
     }
     table::draw(frame, area, columns, None, palette);
 }

@@ -101,7 +101,7 @@ pub(super) fn names<T>(lines: &[(&str, T)]) -> Vec<String> {
     lines.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Describes the rate of each owner without an override.
+/// Describes the rate of each key without an override.
 pub(super) fn granted(limit: &LimitRates) -> String {
     if let Some(connections) = limit.connections {
         return count(connections);

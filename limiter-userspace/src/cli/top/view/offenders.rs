@@ -48,8 +48,8 @@ pub(super) fn choices<'m>(model: &'m Model, palette: &Palette) -> Paragraph<'m> 
     };
     if model.subject != Subject::Offenders {
         let filter = (!model.filter.is_empty()).then(|| format!(" · filter {}", model.filter));
-        let told = format!("{}{}", model.subject.name(), filter.unwrap_or_default());
-        return Paragraph::new(told).style(palette.aside);
+        let reported = format!("{}{}", model.subject.name(), filter.unwrap_or_default());
+        return Paragraph::new(reported).style(palette.aside);
     }
     let mut parts = vec![format!("by {}", title_of(model.by))];
     parts.extend(model.limit.as_ref().map(|limit| format!("limit {limit}")));

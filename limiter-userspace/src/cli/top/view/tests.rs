@@ -9,7 +9,7 @@ use super::{
     *,
 };
 use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, Grouping, OverloadStatus, OwnerStatus, QueueStatus,
+    AutomaticRate, ConnectionsStatus, Grouping, KeyStatus, OverloadStatus, QueueStatus,
     ShortageStatus, StandingStatus, StandingTraffic, counted_standings,
 };
 
@@ -147,23 +147,23 @@ fn what_an_automatic_rate_is() {
         snapshot.status.limits = [(name, limit)].into();
         snapshot
     };
-    let told = |model: &Model| screen(model, (80, 24))[5].clone();
+    let reported = |model: &Model| screen(model, (80, 24))[5].clone();
     model.take(at(1, &|_| ()));
     let calm = "AllPacketsToThisServer  auto 52 000/s  from 5 000 to 1 000 000";
-    assert_eq!(told(&model), calm);
-    let distress = |kind: &str, seconds: u64| OverloadStatus {
+    assert_eq!(reported(&model), calm);
+    let overload = |kind: &str, seconds: u64| OverloadStatus {
         kind: kind.to_owned(),
         intervals: 3,
         ago_ns: seconds * 1_000_000_000,
     };
-    let heard = || vec![distress("receive-buffer", 9), distress("backlog", 3)];
-    model.take(at(2, &|rate| rate.distress = heard()));
-    assert_eq!(told(&model), format!("{calm}  distress 3 s ago"));
+    let heard = || vec![overload("receive-buffer", 9), overload("backlog", 3)];
+    model.take(at(2, &|rate| rate.overload = heard()));
+    assert_eq!(reported(&model), format!("{calm}  overload 3 s ago"));
     model.take(at(3, &|rate| {
         rate.error = Some("no daemon runs".to_owned());
     }));
     assert_eq!(
-        told(&model),
+        reported(&model),
         "AllPacketsToThisServer  auto 52 000/s  NOT FOUND: no daemon runs"
     );
     // If there is no room for both, offenders come first.
@@ -273,9 +273,9 @@ fn an_explanation_in_place_of_the_table() {
     let rows = || [offender("PacketsPerIPAddress", "192.0.2.1", 5)];
     model.take(snapshot(0, [0, 0], rows()));
     assert!(model.apply(Action::Explain).is_continue());
-    let mut answer = snapshot(1, [0, 0], rows());
-    answer.explanation = Some(Box::new(explanation("192.0.2.1")));
-    model.take(answer);
+    let mut response = snapshot(1, [0, 0], rows());
+    response.explanation = Some(Box::new(explanation("192.0.2.1")));
+    model.take(response);
     let lines = screen(&model, (80, 24));
     let expected = [
         "last drop: 1 µs ago by PacketsPerIPAddress",
@@ -356,7 +356,7 @@ fn an_unban_says_whose_bans_are_lifted() {
             .all(std::ops::ControlFlow::is_continue)
     );
     assert_eq!(screen(&model, (80, 24))[5], "asking the daemon …");
-    let mut answer = snapshot(3, [0, 0], []);
+    let mut response = snapshot(3, [0, 0], []);
     let ban = crate::protocol::bans::BanStatus {
         prefix: "192.0.2.1/32".parse().unwrap(),
         origin: "fail2ban".parse().unwrap(),
@@ -370,8 +370,8 @@ fn an_unban_says_whose_bans_are_lifted() {
         hit_bytes: 74_040,
         excluded_by: None,
     };
-    answer.bans = Some((ban.prefix, vec![ban]));
-    model.take(answer);
+    response.bans = Some((ban.prefix, vec![ban]));
+    model.take(response);
     assert_eq!(
         screen(&model, (80, 24))[5..8],
         [
@@ -480,16 +480,16 @@ fn who_has_the_most_connections() {
     let mut open = limit(0, 0);
     open.cost = "connections".to_owned();
     at.status.limits = [("OpenConnectionsPerIPAddress".to_owned(), open)].into();
-    let owner = |id: &str, open, waiting| OwnerStatus {
+    let key = |id: &str, open, waiting| KeyStatus {
         limit: "OpenConnectionsPerIPAddress".to_owned(),
         id: id.to_owned(),
         open,
         most: 40,
         waiting,
     };
-    at.owners = vec![
-        owner("192.0.2.7", 38, Some(17)),
-        owner("2001:db8:1234:5678::/64", 12, None),
+    at.keys = vec![
+        key("192.0.2.7", 38, Some(17)),
+        key("2001:db8:1234:5678::/64", 12, None),
     ];
     model.take(at);
     let show = Action::Show(Subject::Connections);
@@ -499,7 +499,7 @@ fn who_has_the_most_connections() {
         lines[8..12],
         [
             "",
-            "owner                    limit                        open  at most  waiting",
+            "key                      limit                        open  at most  waiting",
             "192.0.2.7                OpenConnectionsPerIPAddress    38       40       17",
             "2001:db8:1234:5678::/64  OpenConnectionsPerIPAddress    12       40        –",
         ]
@@ -507,9 +507,9 @@ fn who_has_the_most_connections() {
     let lines = screen(&model, (60, 24));
     assert_eq!(
         lines[9],
-        "owner                    limit                 open  at most"
+        "key                      limit                 open  at most"
     );
-    // A part of an owner's id finds the owner, but no limit.
+    // A part of a key's id finds the key, but no limit.
     let typed = "192.0".chars().map(Action::Type);
     let actions = [Action::EditFilter].into_iter().chain(typed);
     for action in actions.chain([Action::Accept]) {

@@ -87,7 +87,7 @@ impl Pushes {
             Some(Doing::Check(running) | Doing::Take(running) | Doing::Keep(running)) => {
                 running.is_finished()
             }
-            Some(Doing::Back) => !confirm::is_held(daemon),
+            Some(Doing::Back) => !confirm::awaits_fleet(daemon),
             None => false,
         };
         if !is_done {
@@ -140,7 +140,7 @@ impl Pushes {
     /// Records that a policy was taken back because its time was over.
     pub(super) fn note_time(&mut self, daemon: &Daemon, fleet: &Fleet) {
         let held = self.follower.held().is_some();
-        if held && self.doing.is_none() && !confirm::is_held(daemon) {
+        if held && self.doing.is_none() && !confirm::awaits_fleet(daemon) {
             count(fleet, "taken_back");
             self.follower.went_back("it was not confirmed in time");
         }

@@ -3,7 +3,7 @@
 //! All acts are planned first, for all owners. So every share that shrinks is lowered before any act is
 //! carried out, with a single wait for running programs.
 
-use limiter_common::{owner::BucketKey, strategy::gcra::OwnerShare};
+use limiter_common::{key::BucketKey, strategy::gcra::KeyShare};
 use limiter_fleet::{LimitName, Memory, Node, NodeId, Note};
 
 use super::{hot::Act, lever::Host, owners::Owners};
@@ -39,7 +39,7 @@ pub(super) fn run<H: Host>(
     };
     let lowered = batch.rehearse(now_ns);
     if !lowered.is_empty()
-        && let Err(error) = host.set_owners(&lowered).and_then(|()| host.wait())
+        && let Err(error) = host.set_key_shares(&lowered).and_then(|()| host.wait())
     {
         batch.fail_all(&error.to_string(), host.now_ns());
     }
@@ -47,7 +47,7 @@ pub(super) fn run<H: Host>(
     let done_ns = host.now_ns();
     let words = batch.finished(now_ns, done_ns);
     if !words.is_empty()
-        && let Err(error) = host.set_owners(&words)
+        && let Err(error) = host.set_key_shares(&words)
     {
         batch.fail_all(&error.to_string(), done_ns);
     }
@@ -71,7 +71,7 @@ struct Batch<'b> {
 
 impl Batch<'_> {
     /// Plans all acts; returns the lowered shares, by key.
-    fn rehearse(&mut self, now_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
+    fn rehearse(&mut self, now_ns: u64) -> Vec<(BucketKey, KeyShare)> {
         let mut lowered = Vec::new();
         let mut place: Option<Node> = None;
         for (number, acts) in numbered(self.acts) {
@@ -101,7 +101,7 @@ impl Batch<'_> {
     }
 
     /// Returns the changed shares, by key.
-    fn finished(&mut self, begun_ns: u64, done_ns: u64) -> Vec<(BucketKey, OwnerShare)> {
+    fn finished(&mut self, begun_ns: u64, done_ns: u64) -> Vec<(BucketKey, KeyShare)> {
         let mut words = Vec::new();
         for (number, _) in numbered(self.acts) {
             let Some(owner) = self.owners.at(number) else {

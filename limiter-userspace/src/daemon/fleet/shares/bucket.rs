@@ -10,10 +10,10 @@
 //! * **Larger**: the tokens are charged first, except the ones that come with the share. The larger share
 //!   is in force only at the end, when its time is known.
 
-use limiter_common::{owner::BucketKey, strategy::gcra::Parts};
+use limiter_common::{key::BucketKey, strategy::gcra::Parts};
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{Bucket, Share};
-use limiter_policy::policy::in_common::parts;
+use limiter_policy::policy::shared_limits::parts;
 
 use super::lever::{Host, Lever};
 
@@ -143,7 +143,7 @@ fn narrowed(number: u128) -> u64 {
 mod tests {
     use limiter_common::{
         limit::LimitId,
-        strategy::gcra::{Gcra, OwnerShare, ShareWord},
+        strategy::gcra::{Gcra, KeyShare, ShareWord},
     };
 
     use super::*;
@@ -171,8 +171,8 @@ mod tests {
         }
         assert!(bucket.error.is_none());
         let word = ShareWord::forever(bucket.share);
-        let share = OwnerShare::new(word, bucket.share);
-        model.set_owners(&[(OWNER, share)]).unwrap();
+        let share = KeyShare::new(word, bucket.share);
+        model.set_key_shares(&[(OWNER, share)]).unwrap();
         (lost, model.millitokens(&OWNER))
     }
 

@@ -1,8 +1,8 @@
 //! A hot owner: its budget moves among the nodes.
 
 use limiter_common::{
-    owner::BucketKey,
-    strategy::gcra::{OwnerShare, Parts, ShareWord},
+    key::BucketKey,
+    strategy::gcra::{KeyShare, Parts, ShareWord},
 };
 use limiter_fleet::{
     Ask, Bucket, Budget, Header, Loan, Memory, Message, Node, NodeId, Note, Share, Stakes,
@@ -56,7 +56,7 @@ pub(super) enum Due {
     Act,
     /// This word for the kernel: the same share with a later end, so the bucket's tokens need no
     /// conversion.
-    Lengthened(OwnerShare),
+    Lengthened(KeyShare),
 }
 
 pub(super) struct Hot {
@@ -77,7 +77,7 @@ pub(super) struct Hot {
     /// Since when the demand has not exceeded the home share, in nanoseconds.
     quiet_since_ns: u64,
     /// The owner's word in the kernel.
-    word: OwnerShare,
+    word: KeyShare,
     /// The share that the bucket's tokens match, and the end of the word that set it.
     counted: (Parts, u64),
     /// The number of the last poll that found it in the kernel.
@@ -94,7 +94,7 @@ impl Hot {
         budget: Budget,
         stakes: Stakes,
         id: NodeId,
-        word: OwnerShare,
+        word: KeyShare,
         (whole, each): (u64, u64),
     ) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Hot {
     }
 
     /// Takes the packets' demand and the kernel's word.
-    pub(super) fn look(&mut self, share: &OwnerShare, now_ns: u64, id: NodeId) {
+    pub(super) fn look(&mut self, share: &KeyShare, now_ns: u64, id: NodeId) {
         if (share.word, share.after) != (self.word.word, self.word.after) {
             self.calm.until_ns = 0;
         }
@@ -193,7 +193,7 @@ impl Hot {
         match soon.until {
             Some(later_ns) if now_ns >= lengthens_ns && later_ns > until_ns => {
                 let word = ShareWord::new(share, later_ns);
-                (Due::Lengthened(OwnerShare { word, ..self.word }), 0)
+                (Due::Lengthened(KeyShare { word, ..self.word }), 0)
             }
             _ => (Due::Nothing, calm_ns.min(lengthens_ns)),
         }
@@ -218,7 +218,7 @@ impl Hot {
     }
 
     const fn after(&self) -> Parts {
-        OwnerShare {
+        KeyShare {
             word: ShareWord::NONE,
             ..self.word
         }
@@ -233,7 +233,7 @@ impl Hot {
         acts: &[(u32, Act)],
         memory: &mut Memory,
         place: &mut Option<Node>,
-    ) -> Option<OwnerShare> {
+    ) -> Option<KeyShare> {
         let before = self.wanted;
         if before > Share::NONE && acts.iter().any(|(_, act)| act.is_others()) {
             let tokens = self.demand.doubt();
@@ -259,9 +259,9 @@ impl Hot {
             return None;
         }
         let lowered = if word.holds(now_ns) {
-            OwnerShare::new(ShareWord::new(least, word.until_ns()), after.min(least))
+            KeyShare::new(ShareWord::new(least, word.until_ns()), after.min(least))
         } else {
-            OwnerShare::new(ShareWord::forever(least), least)
+            KeyShare::new(ShareWord::forever(least), least)
         };
         self.set(lowered);
         Some(lowered)
@@ -296,7 +296,7 @@ impl Hot {
         begun_ns: u64,
         now_ns: u64,
         memory: &Memory,
-    ) -> Result<Option<OwnerShare>, ChangeError> {
+    ) -> Result<Option<KeyShare>, ChangeError> {
         let Some(node) = &self.node else {
             return Ok(None);
         };
@@ -306,7 +306,7 @@ impl Hot {
         }
         let in_force = node.in_force(begun_ns, memory);
         let until_ns = in_force.until.unwrap_or(u64::MAX);
-        let word = OwnerShare::new(ShareWord::new(share, until_ns), parts_of(in_force.own));
+        let word = KeyShare::new(ShareWord::new(share, until_ns), parts_of(in_force.own));
         let is_other = (word.word, word.after) != (self.word.word, self.word.after);
         self.set(word);
         Ok(is_other.then_some(word))
@@ -318,7 +318,7 @@ impl Hot {
     }
 
     /// Records the word set in the kernel.
-    pub(super) const fn set(&mut self, word: OwnerShare) {
+    pub(super) const fn set(&mut self, word: KeyShare) {
         (self.word.word, self.word.after) = (word.word, word.after);
     }
 
@@ -333,7 +333,7 @@ impl Hot {
     /// Returns whether the owner has needed at most its home share for that long, and the kernel has it
     /// set.
     pub(super) fn is_cool(&self, now_ns: u64, for_ns: u64, memory: &Memory) -> bool {
-        let home = OwnerShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
+        let home = KeyShare::new(ShareWord::forever(parts_of(self.home)), parts_of(self.home));
         let is_at_home = |node: &Node| node.is_at_home(now_ns, memory);
         (self.word.word, self.word.after) == (home.word, home.after)
             && now_ns.saturating_sub(self.quiet_since_ns) >= for_ns

@@ -2,8 +2,8 @@
 
 use limiter_common::{
     address::Family,
+    key::BucketKey,
     limit::{Cost, IdFormat},
-    owner::BucketKey,
     strategy::gcra::Parts,
 };
 use limiter_fleet::{Budget, LimitName, Owner};

@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use limiter_common::{
-    owner::BucketKey,
-    strategy::gcra::{OwnerShare, ShareWord},
+    key::BucketKey,
+    strategy::gcra::{KeyShare, ShareWord},
 };
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
     Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Renewal,
     Terms,
 };
-use limiter_policy::policy::{Limit, MOST_OWNERS, in_common::floor_of};
+use limiter_policy::policy::{Limit, MOST_KEYS, shared_limits::minimum_share_of};
 
 use super::{
     batch,
@@ -29,7 +29,7 @@ use crate::protocol::FleetShare;
 
 /// The most hot owners: others keep the home share. The rest of the kernel's room is for owners that an
 /// earlier daemon has left.
-pub(super) const MOST_HOT: usize = MOST_OWNERS as usize / 4 * 3;
+pub(super) const MOST_HOT: usize = MOST_KEYS as usize / 4 * 3;
 
 /// How long an owner without need stays hot, in nanoseconds.
 const COOLING_NS: u64 = 5_000_000_000;
@@ -40,7 +40,7 @@ const COOLING_LOOKS: u64 = 5;
 pub(super) struct Keeper {
     members: Members,
     /// Each node's share of an unknown budget.
-    unknown: OwnerShare,
+    unknown: KeyShare,
     memory: Memory,
     joints: BTreeMap<LimitName, Joint>,
     owners: Owners,
@@ -61,7 +61,7 @@ pub(super) struct Said {
 #[derive(Default)]
 struct DueNow {
     acts: Vec<batch::Due>,
-    words: Vec<(u32, OwnerShare)>,
+    words: Vec<(u32, KeyShare)>,
     said: Vec<(NodeId, Note)>,
 }
 
@@ -95,7 +95,7 @@ impl Keeper {
     ) -> Self {
         let unknown = parts_of(members.share_of_unknown());
         Self {
-            unknown: OwnerShare::new(ShareWord::forever(unknown), unknown),
+            unknown: KeyShare::new(ShareWord::forever(unknown), unknown),
             memory: Memory::new(now_ns, id, Boot(started), terms, members.count()),
             members,
             joints: BTreeMap::new(),
@@ -158,7 +158,7 @@ impl Keeper {
     }
 
     /// Sets words with the same share and a later end.
-    fn lengthen(&mut self, host: impl Host, words: &[(u32, OwnerShare)]) {
+    fn lengthen(&mut self, host: impl Host, words: &[(u32, KeyShare)]) {
         let now_ns = host.now_ns();
         let mut set = Vec::new();
         for (number, word) in words {
@@ -171,7 +171,7 @@ impl Keeper {
         if set.is_empty() {
             return;
         }
-        if let Err(error) = host.set_owners(&set) {
+        if let Err(error) = host.set_key_shares(&set) {
             for (number, _) in words {
                 if let Some(owner) = self.owners.at(*number) {
                     owner.fail(&mut self.memory, now_ns);
@@ -206,7 +206,7 @@ impl Keeper {
         let (looks, id) = (self.looks, self.memory.id());
         let (owners, memory) = (&mut self.owners, &mut self.memory);
         let (mut seen, mut others) = (0, Vec::new());
-        host.each_owner(|number, key, share| match owners.at(number) {
+        host.each_key_share(|number, key, share| match owners.at(number) {
             Some(owner) if owner.key == *key => {
                 owner.look(&share, now_ns, id);
                 owner.seen = looks;
@@ -229,7 +229,7 @@ impl Keeper {
     }
 
     /// Adds an owner that has a word in the kernel.
-    fn put(&mut self, number: u32, mut owner: Hot, share: &OwnerShare, now_ns: u64) {
+    fn put(&mut self, number: u32, mut owner: Hot, share: &KeyShare, now_ns: u64) {
         owner.look(share, now_ns, self.memory.id());
         owner.seen = self.looks;
         let before = self.owners.put(number, owner);
@@ -283,7 +283,7 @@ impl Keeper {
         }
         // Even after an error, the next poll finds the owners that the kernel has accepted.
         let words: Vec<_> = new.iter().map(|owner| (owner.key, self.unknown)).collect();
-        host.set_owners(&words)?;
+        host.set_key_shares(&words)?;
         let numbers = host.numbers_of(words.iter().map(|(key, _)| key))?;
         let now_ns = host.now_ns();
         let mut known = Vec::new();
@@ -298,7 +298,7 @@ impl Keeper {
     }
 
     /// Begins with an owner that has its own word; `None`: its limit is not shared.
-    fn begun(&self, host: impl Host, key: &BucketKey, share: OwnerShare) -> Option<Hot> {
+    fn begun(&self, host: impl Host, key: &BucketKey, share: KeyShare) -> Option<Hot> {
         let mut joints = self.joints.values();
         let joint = joints.find(|joint| joint.limit.id.0 == key.limit && joint.has_begun)?;
         let whole = host.lever(key)?.tokens_in(WHOLE_NS);
@@ -410,7 +410,7 @@ impl Keeper {
         let keys: Vec<_> = cool.iter().map(|owner| owner.key).collect();
         self.forget(cool, now_ns);
         // The next poll finds the owners that stay in the kernel.
-        if let Err(error) = host.remove_owners(&keys) {
+        if let Err(error) = host.remove_key_shares(&keys) {
             self.note(&error.to_string(), now_ns);
         }
     }
@@ -431,7 +431,7 @@ impl Keeper {
                 let share = match only {
                     Some(hot) => hot.share(now_ns),
                     None if joint.has_begun => self.unknown.word.parts(),
-                    None => floor_of(self.members.floors()),
+                    None => minimum_share_of(self.members.floors()),
                 };
                 let wanted = only.map_or(0, |hot| hot.wanted.in_billionths());
                 let rate = joint.of_share(share);

@@ -1,9 +1,9 @@
 //! How a host changes shares: in the kernel, or in a model for tests.
 
 use limiter_common::{
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
-    strategy::gcra::{OwnerShare, Parts, ShareWord},
+    strategy::gcra::{KeyShare, Parts, ShareWord},
 };
 use limiter_datapath::kernel::{Datapath, DatapathError, MovingBucket, Shares, monotonic_now};
 
@@ -36,9 +36,11 @@ pub(super) trait Host: Copy {
     fn wanting(self, most: usize) -> Result<Vec<BucketKey>, DatapathError>;
 
     /// Passes the owners with their own words to `show`, in the order of their numbers. A number is below
-    /// `MOST_OWNERS`, and stays the same while the owner has its word. Do not call the host meanwhile.
-    fn each_owner(self, show: impl FnMut(u32, &BucketKey, OwnerShare))
-    -> Result<(), DatapathError>;
+    /// `MOST_KEYS`, and stays the same while the owner has its word. Do not call the host meanwhile.
+    fn each_key_share(
+        self,
+        show: impl FnMut(u32, &BucketKey, KeyShare),
+    ) -> Result<(), DatapathError>;
 
     /// Returns the numbers of owners' words; `None`: the owner has none.
     fn numbers_of<'b>(
@@ -46,11 +48,11 @@ pub(super) trait Host: Copy {
         owners: impl Iterator<Item = &'b BucketKey>,
     ) -> Result<Vec<Option<u32>>, DatapathError>;
 
-    /// Sets owners' words. Running programs may still use the earlier ones. Ignores `OwnerShare::wanted`.
-    fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError>;
+    /// Sets owners' words. Running programs may still use the earlier ones. Ignores `KeyShare::wanted`.
+    fn set_key_shares(self, owners: &[(BucketKey, KeyShare)]) -> Result<(), DatapathError>;
 
     /// Removes owners' words.
-    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError>;
+    fn remove_key_shares(self, owners: &[BucketKey]) -> Result<(), DatapathError>;
 
     /// Waits until no running program uses an earlier word.
     fn wait(self) -> Result<(), DatapathError>;
@@ -85,11 +87,11 @@ impl<'d> Host for Kernel<'d> {
         self.0.wanting(most)
     }
 
-    fn each_owner(
+    fn each_key_share(
         self,
-        show: impl FnMut(u32, &BucketKey, OwnerShare),
+        show: impl FnMut(u32, &BucketKey, KeyShare),
     ) -> Result<(), DatapathError> {
-        self.0.each_owner(show)
+        self.0.each_key_share(show)
     }
 
     fn numbers_of<'b>(
@@ -99,12 +101,12 @@ impl<'d> Host for Kernel<'d> {
         self.0.numbers_of(owners)
     }
 
-    fn set_owners(self, owners: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
-        self.0.set_owners(owners)
+    fn set_key_shares(self, owners: &[(BucketKey, KeyShare)]) -> Result<(), DatapathError> {
+        self.0.set_key_shares(owners)
     }
 
-    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
-        self.0.remove_owners(owners)
+    fn remove_key_shares(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
+        self.0.remove_key_shares(owners)
     }
 
     fn wait(self) -> Result<(), DatapathError> {

@@ -49,7 +49,7 @@ pub(in crate::daemon) fn start(
             runtime.block_on(node.live());
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            ended.pulses.shares.end();
+            ended.watchdog.shares.end();
         },
         move || ending.shares_ending.notify_one(),
     )

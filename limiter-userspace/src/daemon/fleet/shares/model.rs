@@ -6,9 +6,9 @@ use std::{
 };
 
 use limiter_common::{
+    key::BucketKey,
     limit::LimitId,
-    owner::BucketKey,
-    strategy::gcra::{Gcra, OwnerShare, Parts, ShareWord},
+    strategy::gcra::{Gcra, KeyShare, Parts, ShareWord},
 };
 use limiter_datapath::kernel::DatapathError;
 
@@ -32,23 +32,23 @@ pub(super) struct Model {
 #[derive(Default)]
 struct Shares {
     numbers: HashMap<BucketKey, u32>,
-    by_number: Vec<Option<(BucketKey, OwnerShare)>>,
+    by_number: Vec<Option<(BucketKey, KeyShare)>>,
     free: Vec<u32>,
 }
 
 impl Shares {
-    fn get(&self, owner: &BucketKey) -> Option<OwnerShare> {
+    fn get(&self, owner: &BucketKey) -> Option<KeyShare> {
         let number = *self.numbers.get(owner)?;
         self.by_number[number as usize].map(|(_, share)| share)
     }
 
-    fn get_mut(&mut self, owner: &BucketKey) -> Option<&mut OwnerShare> {
+    fn get_mut(&mut self, owner: &BucketKey) -> Option<&mut KeyShare> {
         let number = *self.numbers.get(owner)?;
         let (_, share) = self.by_number[number as usize].as_mut()?;
         Some(share)
     }
 
-    fn set(&mut self, owner: &BucketKey, to: &OwnerShare) {
+    fn set(&mut self, owner: &BucketKey, to: &KeyShare) {
         if let Some(share) = self.get_mut(owner) {
             (share.word, share.after) = (to.word, to.after);
             return;
@@ -58,7 +58,7 @@ impl Shares {
             u32::try_from(self.by_number.len() - 1).unwrap()
         });
         self.numbers.insert(*owner, number);
-        let share = OwnerShare { wanted: 0, ..*to };
+        let share = KeyShare { wanted: 0, ..*to };
         self.by_number[number as usize] = Some((*owner, share));
     }
 
@@ -215,9 +215,9 @@ impl<'m> Host for &'m Model {
         Ok(self.wanting.borrow_mut().drain().take(most).collect())
     }
 
-    fn each_owner(
+    fn each_key_share(
         self,
-        mut show: impl FnMut(u32, &BucketKey, OwnerShare),
+        mut show: impl FnMut(u32, &BucketKey, KeyShare),
     ) -> Result<(), DatapathError> {
         let owners = self.owners.borrow_mut();
         for (number, owner) in (0..).zip(&owners.by_number) {
@@ -238,7 +238,7 @@ impl<'m> Host for &'m Model {
             .collect())
     }
 
-    fn set_owners(self, shares: &[(BucketKey, OwnerShare)]) -> Result<(), DatapathError> {
+    fn set_key_shares(self, shares: &[(BucketKey, KeyShare)]) -> Result<(), DatapathError> {
         let mut owners = self.owners.borrow_mut();
         for (owner, share) in shares {
             owners.set(owner, share);
@@ -247,7 +247,7 @@ impl<'m> Host for &'m Model {
         Ok(())
     }
 
-    fn remove_owners(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
+    fn remove_key_shares(self, owners: &[BucketKey]) -> Result<(), DatapathError> {
         let mut own = self.owners.borrow_mut();
         for owner in owners {
             own.remove(owner);

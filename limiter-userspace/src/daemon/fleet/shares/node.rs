@@ -77,7 +77,7 @@ impl ShareNode {
                 biased;
                 () = fleet.shares_ending.notified() => return,
                 _ = ticks.tick() => {
-                    self.daemon.pulses.shares.beat();
+                    self.daemon.watchdog.shares.check_in();
                     if tick.is_multiple_of(KEY_TICKS) {
                         self.renew_keys();
                     }

@@ -3,15 +3,15 @@
 
 use limiter_common::{
     address::{Address, Family},
+    key::BucketKey,
     limit::{IdFormat, NamedBy},
-    owner::BucketKey,
 };
 use limiter_fleet::Owner;
 use limiter_policy::policy::Limit;
 
 /// Returns the owner of a bucket, as letters name it.
 pub(super) fn owner_of(key: &BucketKey) -> Owner {
-    let (kind, halves) = key.owner_words();
+    let (kind, halves) = key.key_words();
     let mut id = [0; 16];
     let bytes = halves.into_iter().flat_map(u64::to_be_bytes);
     for (to, byte) in id.iter_mut().zip(bytes) {

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use limiter_common::owner::BucketKey;
+use limiter_common::key::BucketKey;
 use limiter_fleet::LimitName;
-use limiter_policy::policy::MOST_OWNERS;
+use limiter_policy::policy::MOST_KEYS;
 
 use super::hot::Hot;
 
@@ -41,7 +41,7 @@ impl Owners {
 
     /// Adds an owner, and returns the one that had the number.
     pub(super) fn put(&mut self, number: u32, owner: Hot) -> Option<Hot> {
-        if number >= MOST_OWNERS {
+        if number >= MOST_KEYS {
             // The kernel's numbers are below this.
             return Some(owner);
         }

@@ -6,12 +6,12 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use fastrand::Rng;
 use limiter_common::{
     address::Address,
+    key::BucketKey,
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
-    owner::BucketKey,
     strategy::gcra::{Gcra, Parts},
 };
 use limiter_fleet::{Letter, Members, Renewal, Terms};
-use limiter_policy::policy::{Limit, Rate, in_common::floor_of};
+use limiter_policy::policy::{Limit, Rate, shared_limits::minimum_share_of};
 
 mod cost;
 mod room;
@@ -81,7 +81,7 @@ impl World {
                 .collect(),
         };
         let hosts = (0..nodes).map(|_| Host {
-            model: Model::new(whole, floor_of(members.floors())),
+            model: Model::new(whole, minimum_share_of(members.floors())),
             keeper: None,
             down_until: 0,
             demand: vec![0; owners.len()],

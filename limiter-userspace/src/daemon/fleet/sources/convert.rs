@@ -28,7 +28,7 @@ pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
 
 /// Returns whether this host has proven the source itself, or an operator trusts it here.
 pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
-    matches!(record.current(at).kind(), Kind::Proven | Kind::Vouched)
+    matches!(record.current(at).kind(), Kind::Proven | Kind::Trusted)
 }
 
 /// Returns the word about a source, at a time in seconds since 1970; `None`: there is none.
@@ -37,7 +37,7 @@ pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) ->
         return None;
     }
     let ago_s = |kept| now_s.saturating_sub(seconds(at.now.since_kept(kept)));
-    let is_vouched = matches!(record.kind(), Kind::Vouched);
+    let is_vouched = matches!(record.kind(), Kind::Trusted);
     let (since_s, until_s) = if is_vouched {
         let left = record.since().wrapping_sub(at.now.kept()) & Tick(u32::MAX).kept();
         (0, now_s + seconds(left))
@@ -55,12 +55,12 @@ pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) ->
 
 /// Returns the record for another node's word, at a time in seconds since 1970.
 pub(super) fn record(word: &Word, at: &Moment<'_>, now_s: u64) -> Record {
-    let age = ticks(now_s.saturating_sub(word.since_s)).min(Record::LONGEST_VOUCH);
+    let age = ticks(now_s.saturating_sub(word.since_s)).min(Record::LONGEST_TRUST);
     let left = ticks(word.until_s.saturating_sub(now_s));
     let remembered = ticks(at.settings.remember_ns / NS_PER_S);
     let unseen = remembered.saturating_sub(left);
     let ago = |ticks| Tick(at.now.0.wrapping_sub(ticks));
-    Record::new(Kind::Heard, word.is_fresh, 0, ago(unseen), ago(age))
+    Record::new(Kind::Reported, word.is_fresh, 0, ago(unseen), ago(age))
 }
 
 const fn seconds(ticks: u32) -> u64 {
@@ -114,12 +114,12 @@ mod tests {
         assert_eq!(elsewhere(proven, now, 29 * DAY_S - 9), Standing::Proven);
         assert_eq!(elsewhere(proven, now, 29 * DAY_S + 9), Standing::Unknown);
         let until_ns = u64::from(now + ticks(DAY_S)) << Tick::BITS;
-        let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
+        let vouched = Record::NONE.after(Event::Trust { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, DAY_S - 9), Standing::Proven);
         assert_eq!(elsewhere(vouched, now, DAY_S + 9), Standing::Unknown);
         // Trust beyond the time that a source is remembered: the node sends another word before that.
         let until_ns = u64::from(now + ticks(90 * DAY_S)) << Tick::BITS;
-        let vouched = Record::NONE.after(Event::Vouch { until_ns }, &at(now));
+        let vouched = Record::NONE.after(Event::Trust { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, 30 * DAY_S - 9), Standing::Proven);
         assert_eq!(elsewhere(vouched, now, 30 * DAY_S + 9), Standing::Unknown);
     }
@@ -151,7 +151,7 @@ mod tests {
             Kind::Visited,
             Kind::Retried,
             Kind::Familiar,
-            Kind::Heard,
+            Kind::Reported,
         ] {
             let record = Record::new(kind, false, 9, now, now);
             assert_eq!(word(id, record, &at(now.0), NOW_S), None, "{kind:?}");

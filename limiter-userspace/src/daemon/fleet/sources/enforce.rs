@@ -41,9 +41,9 @@ fn enforce_some(
         let word = map.word(*source, now_s);
         let record = word.map_or(Record::NONE, |word| convert::record(&word, &at, now_s));
         let present = known.record(id);
-        let is_over = word.is_none() && present.kind() != Kind::Heard;
+        let is_over = word.is_none() && present.kind() != Kind::Reported;
         if present != record && !is_over {
-            known.note(id, Event::Heard { record })?;
+            known.record_event(id, Event::Reported { record })?;
         }
     }
     Ok(())
@@ -76,7 +76,7 @@ pub(super) fn forget_unsaid(daemon: &Daemon, map: &SourceMap) -> Result<(), Data
             Err(error) => return Err(error),
         };
         let all = known.all();
-        let heard = all.filter(|(_, record)| record.kind() == Kind::Heard);
+        let heard = all.filter(|(_, record)| record.kind() == Kind::Reported);
         heard.map(|(id, _)| convert::source(id)).collect()
     };
     let now_s = Now::new().ms / 1_000;

@@ -104,7 +104,7 @@ impl Looks {
         let mut is_full = false;
         for (id, record) in known.all() {
             // A handshake or an operator's trust sets the last time in the record.
-            let is_new = matches!(record.kind(), Kind::Proven | Kind::Vouched)
+            let is_new = matches!(record.kind(), Kind::Proven | Kind::Trusted)
                 && at.now.since_kept(record.last()) <= since;
             if is_new && let Some(word) = convert::word(id, record, &at, now_s) {
                 is_full |= !sayings.say(word, margin_s, now.ms);

@@ -36,7 +36,7 @@ pub(in crate::daemon) fn start(
             runtime.block_on(node.live());
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            ended.pulses.sources.end();
+            ended.watchdog.sources.end();
         },
         move || ending.sources_ending.notify_one(),
     )

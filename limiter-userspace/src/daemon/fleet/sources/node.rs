@@ -84,7 +84,7 @@ impl SourceNode {
     pub(super) async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
         let mut work = pin!(work);
         loop {
-            self.daemon.pulses.sources.beat();
+            self.daemon.watchdog.sources.check_in();
             tokio::select! {
                 done = &mut work => return Ok(done),
                 () = self.fleet.sources_ending.notified() => return Err(Over::Ending),

@@ -77,7 +77,7 @@ impl SourceNode {
                     reading.set(read(reader, next, false));
                 }
                 _ = ticks.tick() => {
-                    self.daemon.pulses.sources.beat();
+                    self.daemon.watchdog.sources.check_in();
                     if tick.is_multiple_of(MARK_TICKS) {
                         self.renew_keys();
                         if self.mark(&mut store).await? > 0 {

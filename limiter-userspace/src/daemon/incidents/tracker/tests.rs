@@ -150,7 +150,7 @@ fn begins_and_ends() {
 #[test]
 fn all_drops_of_a_beginning_count() {
     let mut scene = Scene::new();
-    // A look comes in between.
+    // A poll comes in between.
     scene.drop(&[("192.0.2.1", 6)]);
     assert_eq!(scene.poll(), [""; 0]);
     scene.wait(1).drop(&[("192.0.2.1", 30)]);
@@ -197,14 +197,14 @@ fn many_of_a_range_are_one() {
     for address in scattered(9) {
         scene.drop_by(2, address, 5_000);
     }
-    let told = scene.poll();
+    let reported = scene.poll();
     assert!(
-        told[..9]
+        reported[..9]
             .iter()
             .all(|line| line.contains(": 1 began, 5000"))
     );
     assert_eq!(
-        told[9..],
+        reported[9..],
         [
             "1 192.0.2.1: 1 began, 1000",
             "1 range 203.0.113.0: 57 began, 570"
@@ -216,15 +216,15 @@ fn many_of_a_range_are_one() {
         scene.drop_by(1, address, 1);
     }
     assert_eq!(scene.poll(), [""; 0]);
-    let told = scene.wait(30).poll();
-    assert!(told.contains(&"1 range 203.0.113.0: ended, 720 in 1 s".to_owned()));
+    let reported = scene.wait(30).poll();
+    assert!(reported.contains(&"1 range 203.0.113.0: ended, 720 in 1 s".to_owned()));
 
     // An IPv6 range is a /64.
     for host in 1..=8 {
         scene.drop_by(1, IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, host, 1]), 10);
     }
-    let told = scene.wait(60).poll();
-    assert_eq!(told, ["1 range 2001:db8:0:1::: 8 began, 80"]);
+    let reported = scene.wait(60).poll();
+    assert_eq!(reported, ["1 range 2001:db8:0:1::: 8 began, 80"]);
 }
 
 #[test]
@@ -252,9 +252,9 @@ fn names_have_incidents_of_their_own() {
         let from = IpAddr::from([192, 0, 2, 7]);
         scene.drop_for_name(2, from, name, 10);
     }
-    let told = scene.poll();
-    assert_eq!(told[0], "2 192.0.2.7: 1 began, 90");
-    assert_eq!(told.len(), 10, "{told:?}");
+    let reported = scene.poll();
+    assert_eq!(reported[0], "2 192.0.2.7: 1 began, 90");
+    assert_eq!(reported.len(), 10, "{reported:?}");
 }
 
 #[test]
@@ -335,8 +335,8 @@ fn flood(sources: u32) -> OffenderRecords {
 fn a_flood_has_few_lines_and_bounded_memory() {
     const SOURCES: u32 = 100_000;
     let mut incidents = Incidents::new(QUIET, START);
-    let told = incidents.observe(START, &[], Some(&flood(SOURCES)));
-    assert_eq!(told.len() as u64, LINES_PER_MINUTE);
+    let reported = incidents.observe(START, &[], Some(&flood(SOURCES)));
+    assert_eq!(reported.len() as u64, LINES_PER_MINUTE);
     assert_eq!(incidents.open.len(), MOST_OPEN);
     assert_eq!(incidents.seen.len(), SOURCES as usize);
 }
@@ -351,21 +351,25 @@ fn a_flood_that_goes_on_is_counted_once() {
         offender.drops += LEAST_DROPS;
         offender.last_drop_ns += SECOND;
     }
-    let told = incidents.observe(START + SECOND, &[], Some(&recorded));
-    assert_eq!(told, []);
+    let reported = incidents.observe(START + SECOND, &[], Some(&recorded));
+    assert_eq!(reported, []);
     assert_eq!(incidents.open.len(), MOST_OPEN);
 
     // The next logged event has the number left out. Incidents without a logged beginning ended unlogged. One logged
     // incident remains open, because the summary took its line.
-    let told = incidents.observe(START + 61 * SECOND, &[], None);
-    let told: Vec<_> = told.iter().map(words).collect();
-    assert_eq!(told.len() as u64, LINES_PER_MINUTE);
-    assert!(told[0].ends_with(": ended, 20 in 1 s"), "{}", told[0]);
-    let untold = u64::from(SOURCES) - LINES_PER_MINUTE;
-    assert_eq!(told[1], format!("{untold} more"));
+    let reported = incidents.observe(START + 61 * SECOND, &[], None);
+    let reported: Vec<_> = reported.iter().map(words).collect();
+    assert_eq!(reported.len() as u64, LINES_PER_MINUTE);
+    assert!(
+        reported[0].ends_with(": ended, 20 in 1 s"),
+        "{}",
+        reported[0]
+    );
+    let unreported = u64::from(SOURCES) - LINES_PER_MINUTE;
+    assert_eq!(reported[1], format!("{unreported} more"));
     assert_eq!(incidents.open.len(), 1);
-    let told = incidents.observe(START + 65 * SECOND, &[], None);
-    assert_eq!(told.len(), 1);
+    let reported = incidents.observe(START + 65 * SECOND, &[], None);
+    assert_eq!(reported.len(), 1);
     assert_eq!(incidents.open.len(), 0);
 }
 

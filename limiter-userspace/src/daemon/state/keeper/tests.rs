@@ -1,8 +1,8 @@
 use jiff::Timestamp;
 use limiter_common::{
     address::Address,
+    key::BucketKey,
     limit::{Cost, LimitId},
-    owner::BucketKey,
     strategy::{Parameters, Strategy},
     unit::Unit,
 };

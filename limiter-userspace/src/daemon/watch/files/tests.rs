@@ -9,7 +9,7 @@ const QUICK: Pace = Pace {
     quiet: Duration::from_millis(50),
     patience: Duration::from_millis(400),
     // Longer than any test: only an event can reveal a change.
-    look: Duration::from_mins(10),
+    poll_interval: Duration::from_mins(10),
 };
 
 /// Longer than it takes to report a change.
@@ -37,7 +37,7 @@ impl Scene {
     }
 }
 
-async fn is_told(watch: &mut FileWatch) -> bool {
+async fn is_reported(watch: &mut FileWatch) -> bool {
     timeout(PATIENCE, watch.changed()).await.is_ok()
 }
 
@@ -56,7 +56,10 @@ async fn check(
     for (number, step) in steps.iter().enumerate() {
         assert!(is_quiet(&mut watch).await, "reported before step {number}");
         step(&scene)?;
-        assert!(is_told(&mut watch).await, "step {number} is not reported");
+        assert!(
+            is_reported(&mut watch).await,
+            "step {number} is not reported"
+        );
     }
     assert!(is_quiet(&mut watch).await, "reported at the end");
     Ok(())
@@ -132,11 +135,11 @@ async fn below_a_link_that_is_turned() -> io::Result<()> {
     assert!(is_quiet(&mut watch).await);
     fs::remove_file(scene.path("current"))?;
     symlink(scene.path("2"), scene.path("current"))?;
-    assert!(is_told(&mut watch).await);
+    assert!(is_reported(&mut watch).await);
     fs::write(scene.path("1/etc/limiter.yaml"), "of no use any more")?;
     assert!(is_quiet(&mut watch).await);
     fs::write(scene.path("2/etc/limiter.yaml"), "22")?;
-    assert!(is_told(&mut watch).await);
+    assert!(is_reported(&mut watch).await);
     Ok(())
 }
 
@@ -148,7 +151,7 @@ async fn a_burst_is_one_change() -> io::Result<()> {
         fs::write(scene.path("limiter.yaml"), round.to_string())?;
         fs::write(scene.path("limits.yaml"), round.to_string())?;
     }
-    assert!(is_told(&mut watch).await);
+    assert!(is_reported(&mut watch).await);
     assert!(is_quiet(&mut watch).await);
     Ok(())
 }
@@ -171,9 +174,9 @@ async fn it_is_told_which() -> io::Result<()> {
     let mut watch = scene.watch(&["limiter.yaml", "drop.txt", "tor.txt"]);
     fs::write(scene.path("drop.txt"), "1")?;
     fs::remove_file(scene.path("limiter.yaml"))?;
-    let told = timeout(PATIENCE, watch.changed()).await?;
+    let reported = timeout(PATIENCE, watch.changed()).await?;
     assert_eq!(
-        told,
+        reported,
         ["drop.txt", "limiter.yaml"]
             .map(|name| scene.path(name))
             .into()
@@ -206,11 +209,11 @@ async fn other_files_from_now_on() -> io::Result<()> {
             .map(|name| scene.path(name))
             .into_iter(),
     );
-    assert!(is_told(&mut watch).await);
+    assert!(is_reported(&mut watch).await);
     fs::write(scene.path("limits.yaml"), "1")?;
     assert!(is_quiet(&mut watch).await);
     fs::write(scene.path("overrides.yaml"), "1")?;
-    assert!(is_told(&mut watch).await);
+    assert!(is_reported(&mut watch).await);
     Ok(())
 }
 
@@ -219,7 +222,7 @@ async fn other_files_from_now_on() -> io::Result<()> {
 async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
     let scene = Scene::new()?;
     let pace = Pace {
-        look: Duration::from_millis(100),
+        poll_interval: Duration::from_millis(100),
         ..QUICK
     };
     let path = scene.path("etc/limiter/limiter.yaml");
@@ -228,9 +231,9 @@ async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
         assert!(is_quiet(&mut watch).await);
         fs::create_dir_all(scene.path("etc/limiter"))?;
         fs::write(&path, "1")?;
-        assert!(is_told(&mut watch).await);
+        assert!(is_reported(&mut watch).await);
         fs::remove_dir_all(scene.path("etc"))?;
-        assert!(is_told(&mut watch).await);
+        assert!(is_reported(&mut watch).await);
     }
     Ok(())
 }
@@ -263,13 +266,13 @@ async fn files_come_into_a_folder() -> io::Result<()> {
     let mut watch = scene.watch(&["limiter.d"]);
     assert!(is_quiet(&mut watch).await);
     fs::create_dir(scene.path("limiter.d"))?;
-    assert!(is_told(&mut watch).await, "the folder");
+    assert!(is_reported(&mut watch).await, "the folder");
     for name in ["limiter.d/10.yaml", "limiter.d/20.yaml"] {
         fs::write(scene.path(name), "1")?;
-        assert!(is_told(&mut watch).await, "{name}");
+        assert!(is_reported(&mut watch).await, "{name}");
     }
     fs::remove_file(scene.path("limiter.d/10.yaml"))?;
-    assert!(is_told(&mut watch).await, "one less");
+    assert!(is_reported(&mut watch).await, "one less");
     // As while a package is upgraded.
     fs::write(scene.path("limiter.d/README.dpkg-new"), "1")?;
     assert!(is_quiet(&mut watch).await, "it is not read");

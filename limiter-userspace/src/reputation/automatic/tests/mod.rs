@@ -23,7 +23,7 @@ pub(super) const SECOND: u64 = 1_000 * MS;
 /// When the scenes begin.
 const BEGIN_MS: u64 = 1_000_000;
 
-/// Terms with a window of ten seconds, so that a look comes every second.
+/// Terms with a window of ten seconds, so that a poll comes every second.
 pub(super) fn terms(after: u64, range_after: Option<u32>) -> AutomaticBan {
     AutomaticBan {
         after,
@@ -111,8 +111,8 @@ impl Scene {
     pub(super) fn decide_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
         let recorded = self.recorded();
         let is_proven = |prefix: &BanKey| Ok::<_, Infallible>(is_proven(prefix));
-        let Ok(look) = self.decider.decide(ns(at_ms), recorded, is_proven);
-        look
+        let Ok(due) = self.decider.decide(ns(at_ms), recorded, is_proven);
+        due
     }
 
     /// Looks at these offenders.
@@ -122,18 +122,18 @@ impl Scene {
         recorded: impl IntoIterator<Item = (OffenderKey, Offender)>,
     ) -> DueBans {
         let nobody = |_: &BanKey| Ok::<_, Infallible>(false);
-        let Ok(look) = self.decider.decide(ns(at_ms), recorded, nobody);
-        look
+        let Ok(due) = self.decider.decide(ns(at_ms), recorded, nobody);
+        due
     }
 
     /// Looks, and bans all offenders for a minute; returns the limit, the prefix, the drops and the members of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {
-        let look = self.decide(at_ms);
-        assert!(look.delayed.is_empty());
-        for offence in &look.offences {
+        let due = self.decide(at_ms);
+        assert!(due.delayed.is_empty());
+        for offence in &due.offences {
             self.decider.banned(offence, ns(at_ms + 60_000));
         }
-        look.offences.iter().map(fields).collect()
+        due.offences.iter().map(fields).collect()
     }
 
     #[track_caller]

@@ -15,7 +15,7 @@ enum Step {
     /// After some milliseconds a source is dropped this many times.
     Drops(u64, usize, u64),
     /// After some milliseconds the decider looks.
-    Look(u64),
+    Poll(u64),
     /// The kernel forgets a source.
     Forget(usize),
 }
@@ -25,8 +25,8 @@ fn step(forgets: bool) -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0_u64..700, 0..SOURCES, 1_u64..8)
             .prop_map(|(step, source, drops)| Step::Drops(step, source, drops)),
-        6 => (0_u64..1_500).prop_map(Step::Look),
-        1 => (0_u64..60_000).prop_map(Step::Look),
+        6 => (0_u64..1_500).prop_map(Step::Poll),
+        1 => (0_u64..60_000).prop_map(Step::Poll),
         forgetting => (0..SOURCES).prop_map(Step::Forget),
     ]
 }
@@ -36,7 +36,7 @@ fn step(forgets: bool) -> impl Strategy<Value = Step> {
 struct Model {
     /// The time, the source, and the number of drops.
     drops: Vec<(u64, usize, u64)>,
-    looks: Vec<u64>,
+    polls: Vec<u64>,
     /// The time of each source's last ban.
     banned: [Option<u64>; SOURCES],
 }
@@ -50,12 +50,12 @@ impl Model {
         drops.map(|(_, _, drops)| drops).sum()
     }
 
-    /// Returns the look after which drops may count at a time: the first look in the window has seen all drops since
-    /// the look before it.
+    /// Returns the poll after which drops may count at a time: the first poll in the window has seen all drops since
+    /// the poll before it.
     fn before_window(&self, now_ms: u64) -> Option<u64> {
         let begin_ms = now_ms.checked_sub(WITHIN_MS)?;
-        let mut looks = self.looks.iter().rev();
-        looks.find(|look| **look <= begin_ms).copied()
+        let mut polls = self.polls.iter().rev();
+        polls.find(|due| **due <= begin_ms).copied()
     }
 
     /// Whether some `within`, and the pause before it, has enough drops for a ban.
@@ -63,29 +63,29 @@ impl Model {
         self.since(source, self.before_window(now_ms)) >= AFTER
     }
 
-    /// Whether nine tenths of `within` have enough drops, all since the look after the last ban.
+    /// Whether nine tenths of `within` have enough drops, all since the poll after the last ban.
     fn must_be_banned(&self, source: usize, now_ms: u64) -> bool {
         let begin_ms = now_ms.checked_sub(WITHIN_MS / 10 * 9);
         let counts_from = self.banned[source].and_then(|banned_ms| {
-            let mut looks = self.looks.iter();
-            looks.find(|look| **look > banned_ms).copied()
+            let mut polls = self.polls.iter();
+            polls.find(|due| **due > banned_ms).copied()
         });
         // Until then nothing counts.
         if self.banned[source].is_some() && counts_from.is_none() {
             return false;
         }
-        let last_ms = self.looks.last().copied().unwrap_or_default();
+        let last_ms = self.polls.last().copied().unwrap_or_default();
         let certain_from = begin_ms.max(counts_from).max(self.after_pause());
         now_ms - last_ms <= WITHIN_MS && self.since(source, certain_from) >= AFTER
     }
 
-    /// Returns the last look after a pause longer than `within`: the decider knows only for some of the drops in that
+    /// Returns the last poll after a pause longer than `within`: the decider knows only for some of the drops in that
     /// pause that they are in a window.
     fn after_pause(&self) -> Option<u64> {
-        let before = [0].into_iter().chain(self.looks.iter().copied());
-        let looks = before.zip(&self.looks);
-        let late = looks.filter(|(before, look)| **look - before > WITHIN_MS);
-        late.last().map(|(_, look)| *look)
+        let before = [0].into_iter().chain(self.polls.iter().copied());
+        let polls = before.zip(&self.polls);
+        let late = polls.filter(|(before, due)| **due - before > WITHIN_MS);
+        late.last().map(|(_, due)| *due)
     }
 }
 
@@ -93,7 +93,7 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
     let name = |source: usize| format!("192.0.2.{source}");
     let mut scene = Scene::new(&[terms(AFTER, None)]);
     let mut model = Model::default();
-    // Drops before the first look come at a time other than 0.
+    // Drops before the first poll come at a time other than 0.
     let mut now_ms = 1;
     for step in steps {
         match *step {
@@ -103,11 +103,11 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
                 model.drops.push((now_ms, source, drops));
             }
             Step::Forget(source) => scene.forget(1, &name(source)),
-            Step::Look(step_ms) => {
-                // Drops at the moment of a look are not in the next one.
+            Step::Poll(step_ms) => {
+                // Drops at the moment of a poll are not in the next one.
                 now_ms += step_ms + 1;
-                let look = scene.decide(now_ms);
-                let found: Vec<_> = look
+                let due = scene.decide(now_ms);
+                let found: Vec<_> = due
                     .offences
                     .iter()
                     .map(|one| shown(&one.prefix()))
@@ -126,10 +126,10 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
                         model.banned[source] = Some(now_ms);
                     }
                 }
-                for offence in &look.offences {
+                for offence in &due.offences {
                     scene.decider.banned(offence, ns(now_ms) + MS);
                 }
-                model.looks.push(now_ms);
+                model.polls.push(now_ms);
                 now_ms += 1;
             }
         }
@@ -137,14 +137,14 @@ fn run(steps: &[Step], forgets: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The times of drops found after a long pause stay uncertain at the next look.
+/// The times of drops found after a long pause stay uncertain at the next poll.
 #[test]
-fn a_pause_is_as_long_at_the_next_look() -> Result<(), TestCaseError> {
+fn a_pause_is_as_long_at_the_next_poll() -> Result<(), TestCaseError> {
     run(
         &[
             Step::Drops(5_000, 0, AFTER),
-            Step::Look(5_000),
-            Step::Look(0),
+            Step::Poll(5_000),
+            Step::Poll(0),
         ],
         false,
     )
@@ -178,23 +178,23 @@ fn run_network(steps: &[Step]) -> Result<(), TestCaseError> {
                 model.drops.push((now_ms, source, drops));
             }
             Step::Forget(_) => {}
-            Step::Look(step_ms) => {
+            Step::Poll(step_ms) => {
                 now_ms += step_ms + 1;
-                let look = scene.decide(now_ms);
-                let last_ms = model.looks.last().copied().unwrap_or_default();
+                let due = scene.decide(now_ms);
+                let last_ms = model.polls.last().copied().unwrap_or_default();
                 let certain = now_ms.checked_sub(WITHIN_MS / 10 * 9);
                 let drops = (0..SOURCES).map(|source| model.since(source, certain));
                 let drops: Vec<_> = drops.filter(|drops| *drops > 0).collect();
                 let must_be = now_ms - last_ms <= WITHIN_MS
                     && drops.len() >= 2
                     && drops.iter().sum::<u64>() >= AFTER;
-                let Some(offence) = look.offences.first() else {
+                let Some(offence) = due.offences.first() else {
                     prop_assert!(!must_be, "{now_ms} ms");
-                    model.looks.push(now_ms);
+                    model.polls.push(now_ms);
                     now_ms += 1;
                     continue;
                 };
-                prop_assert_eq!(look.offences.len(), 1);
+                prop_assert_eq!(due.offences.len(), 1);
                 let before = model.before_window(now_ms);
                 let drops = (0..SOURCES).map(|source| model.since(source, before));
                 let drops: Vec<_> = drops.filter(|drops| *drops > 0).collect();

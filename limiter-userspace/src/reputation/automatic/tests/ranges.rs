@@ -29,21 +29,21 @@ fn addresses_of_a_network_that_is_refused_are_banned_alone() {
     for (host, drops) in hosts.iter().zip([100, 200, 99, 300]) {
         scene.drops(0, 1, host, drops);
     }
-    let look = scene.decide(1_000);
-    assert_eq!(shown(&look.offences[0].prefix()), "2001:db8::/64");
-    scene.decider.refused(&look.offences[0], ns(5_000));
+    let due = scene.decide(1_000);
+    assert_eq!(shown(&due.offences[0].prefix()), "2001:db8::/64");
+    scene.decider.refused(&due.offences[0], ns(5_000));
     assert!(scene.decider.is_unfinished());
     let alone = [(1, hosts[3], 300, 1), (1, hosts[1], 200, 1)];
-    let look = scene.decide(2_000);
-    let found = look.offences.iter().map(fields).collect::<Vec<_>>();
+    let due = scene.decide(2_000);
+    let found = due.offences.iter().map(fields).collect::<Vec<_>>();
     assert_eq!(found.len(), 3);
-    for (offence, expected) in look.offences.iter().zip(alone) {
+    for (offence, expected) in due.offences.iter().zip(alone) {
         let (limit, prefix, drops, members) = fields(offence);
         assert_eq!((limit, prefix.as_str(), drops, members), expected);
         scene.decider.banned(offence, ns(60_000));
     }
     // The network was refused because of this address.
-    scene.decider.refused(&look.offences[2], ns(60_000));
+    scene.decider.refused(&due.offences[2], ns(60_000));
     assert!(!scene.decider.is_unfinished());
     scene.drops(2_500, 1, hosts[0], 100);
     scene.drops(2_500, 1, hosts[2], 1);
@@ -66,25 +66,25 @@ fn networks_of_a_site_that_is_refused_are_banned_alone() {
             }
         }
     };
-    let found = |look: &DueBans| look.offences.iter().map(fields).collect::<Vec<_>>();
+    let found = |due: &DueBans| due.offences.iter().map(fields).collect::<Vec<_>>();
     let range = |prefix: &str, drops| (1, prefix.to_owned(), drops, 2);
     flood(&mut scene, 0, [1, 2]);
-    let look = scene.decide(1_000);
-    assert_eq!(found(&look), [range("2001:db8:7::/48", 400)]);
-    scene.decider.refused(&look.offences[0], ns(30_000));
+    let due = scene.decide(1_000);
+    assert_eq!(found(&due), [range("2001:db8:7::/48", 400)]);
+    scene.decider.refused(&due.offences[0], ns(30_000));
     assert!(scene.decider.is_unfinished());
-    let look = scene.decide(2_000);
+    let due = scene.decide(2_000);
     let networks = ["2001:db8:7:1::/64", "2001:db8:7:2::/64"];
-    assert_eq!(found(&look), networks.map(|network| range(network, 200)));
+    assert_eq!(found(&due), networks.map(|network| range(network, 200)));
     // The address is in the second network.
-    scene.decider.banned(&look.offences[0], ns(90_000));
-    scene.decider.refused(&look.offences[1], ns(30_000));
-    let look = scene.decide(3_000);
+    scene.decider.banned(&due.offences[0], ns(90_000));
+    scene.decider.refused(&due.offences[1], ns(30_000));
+    let due = scene.decide(3_000);
     let hosts = ["2001:db8:7:2::1", "2001:db8:7:2::2"];
     let alone = hosts.map(|host| (1, host.to_owned(), 100, 1));
-    assert_eq!(found(&look), alone);
-    scene.decider.refused(&look.offences[0], ns(30_000));
-    scene.decider.banned(&look.offences[1], ns(90_000));
+    assert_eq!(found(&due), alone);
+    scene.decider.refused(&due.offences[0], ns(30_000));
+    scene.decider.banned(&due.offences[1], ns(90_000));
     scene.check(4_000, &[]);
     // After that time the site is found again.
     scene.check(30_000, &[]);
@@ -111,9 +111,9 @@ fn addresses_that_are_banned_count_for_their_network() {
         scene.check(second * 1_000, &[(1, host, 100, 1)]);
     }
     scene.drops(2_999, 1, "2001:db8::3", 100);
-    let look = scene.decide(3_000);
-    let [offence] = look.offences[..] else {
-        panic!("not one: {look:?}");
+    let due = scene.decide(3_000);
+    let [offence] = due.offences[..] else {
+        panic!("not one: {due:?}");
     };
     assert_eq!(shown(&offence.prefix()), "2001:db8::/64");
     assert_eq!((offence.drops, offence.members), (100, 3));
@@ -132,7 +132,7 @@ fn bans_that_have_ended_do_not_count_for_their_network() {
     }
     assert_eq!(scene.bans(1_000).len(), 2);
     scene.drops(60_999, 1, "2001:db8::3", 100);
-    // Both bans ended at 61 s. The drops came within one look.
+    // Both bans ended at 61 s. The drops came within one poll.
     scene.decider.nothing_new(ns(60_500));
     scene.check(61_000, &[(1, "2001:db8::3", 100, 1)]);
 }

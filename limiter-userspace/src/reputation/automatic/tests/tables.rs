@@ -28,7 +28,7 @@ fn as_many_drops_as_it_takes() {
     scene.check(3_000, &[(1, ONE, 100, 1)]);
 }
 
-/// A slice is a second: drops that the look in second 0 finds count up to second 9.
+/// A slice is a second: drops that the poll in second 0 finds count up to second 9.
 #[test]
 fn the_window_s_edges() {
     for (last_ms, is_banned) in [(9_000, true), (9_999, true), (10_000, false)] {
@@ -69,7 +69,7 @@ fn forgotten_sources_begin_again() {
     scene.drops(0, 1, ONE, 80);
     scene.check(1_000, &[]);
     scene.forget(1, ONE);
-    // It is back before the next look: all of its recorded drops are new.
+    // It is back before the next poll: all of its recorded drops are new.
     scene.drops(1_100, 1, ONE, 99);
     scene.check(2_000, &[(1, ONE, 179, 1)]);
     scene.drops(3_100, 1, OTHER, 80);
@@ -80,7 +80,7 @@ fn forgotten_sources_begin_again() {
     scene.check(6_000, &[]);
 }
 
-/// The kernel may record a drop between the time of a look and the reading.
+/// The kernel may record a drop between the time of a poll and the reading.
 #[test]
 fn what_is_recorded_while_it_is_read_counts_once() {
     let mut scene = Scene::new(&[terms(100, None)]);
@@ -108,8 +108,8 @@ fn interfaces_add_up() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 60);
     let twice = scene.recorded();
-    let look = scene.decide_at(1_000, [twice.clone(), twice].concat());
-    assert_eq!(look.offences[0].drops, 120);
+    let due = scene.decide_at(1_000, [twice.clone(), twice].concat());
+    assert_eq!(due.offences[0].drops, 120);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn drops_before_the_ban_came_into_force() {
 }
 
 #[test]
-fn a_look_without_news_forgets_no_ban() {
+fn a_poll_without_news_forgets_no_ban() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
     scene.check(1_000, &[(1, ONE, 100, 1)]);
@@ -153,8 +153,8 @@ fn a_look_without_news_forgets_no_ban() {
 fn sources_set_aside_are_not_found() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
-    let look = scene.decide(1_000);
-    scene.decider.ignore(&look.offences[0], ns(5_000));
+    let due = scene.decide(1_000);
+    scene.decider.ignore(&due.offences[0], ns(5_000));
     for second in 2..6 {
         scene.drops(second * 1_000 - 1, 1, ONE, 100);
         scene.check(second * 1_000, &[]);
@@ -165,7 +165,7 @@ fn sources_set_aside_are_not_found() {
 
 /// If drops came at unknown times in half a minute, some ten seconds of it had a third at least.
 #[test]
-fn a_late_look_counts_what_is_certain() {
+fn a_late_poll_counts_what_is_certain() {
     for (drops, expected) in [(299, None), (300, Some(100)), (900, Some(300))] {
         let mut scene = Scene::new(&[terms(100, None)]);
         scene.drops(1, 1, ONE, drops);
@@ -175,7 +175,7 @@ fn a_late_look_counts_what_is_certain() {
             .collect();
         scene.check(30_000, &expected);
     }
-    // If nothing was dropped meanwhile, the look is not late.
+    // If nothing was dropped meanwhile, the poll is not late.
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.decider.nothing_new(ns(29_000));
     scene.drops(29_001, 1, ONE, 100);
@@ -191,17 +191,17 @@ fn no_more_bans_than_the_allowance_has() {
         // The first sources have the most drops.
         scene.drops(0, 1, &address, 10 + sources - source);
     }
-    let look = scene.decide(1_000);
-    assert_eq!(look.offences.len() as u64, BANS_PER_SECOND);
-    assert_eq!(shown(&look.offences[0].prefix()), "10.0.0.0");
-    assert_eq!(look.delayed.values().sum::<u64>(), 500);
-    for offence in &look.offences {
+    let due = scene.decide(1_000);
+    assert_eq!(due.offences.len() as u64, BANS_PER_SECOND);
+    assert_eq!(shown(&due.offences[0].prefix()), "10.0.0.0");
+    assert_eq!(due.delayed.values().sum::<u64>(), 500);
+    for offence in &due.offences {
         scene.decider.banned(offence, ns(60_000));
     }
     // Half a second is half the budget.
-    let look = scene.decide(1_500);
-    assert_eq!((look.offences.len(), look.delayed.len()), (500, 0));
-    assert_eq!(shown(&look.offences[0].prefix()), "10.0.4.0");
+    let due = scene.decide(1_500);
+    assert_eq!((due.offences.len(), due.delayed.len()), (500, 0));
+    assert_eq!(shown(&due.offences[0].prefix()), "10.0.4.0");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn limits_that_do_not_enforce_ban_nobody() {
 }
 
 #[test]
-fn looks_come_ten_times_in_the_shortest_window() {
+fn polls_come_ten_times_in_the_shortest_window() {
     let check = |windows_ms: &[u64], interval_ms: u128| {
         let bans = windows_ms.iter().map(|within_ms| AutomaticBan {
             within_ns: within_ms * MS,
@@ -282,9 +282,9 @@ fn reasons() {
             scene.drops(0, 1, &format!("2001:db8:2:{network}::{host}"), 500);
         }
     }
-    let look = scene.decide(1_000);
+    let due = scene.decide(1_000);
     let terms = terms(1_000, Some(2));
-    let reasons: Vec<_> = look.offences.iter().map(|one| one.reason(&terms)).collect();
+    let reasons: Vec<_> = due.offences.iter().map(|one| one.reason(&terms)).collect();
     assert_eq!(
         reasons,
         [
@@ -321,12 +321,12 @@ fn no_more_are_ignored_than_there_is_room_for() {
 }
 
 #[test]
-fn offences_held_back_are_found_again() {
+fn deferred_offences_are_found_again() {
     let mut scene = Scene::new(&[terms(100, None)]);
     scene.drops(0, 1, ONE, 100);
     assert_eq!(scene.decide(1_000).offences.len(), 1);
     assert!(!scene.decider.is_unfinished());
-    scene.decider.hold_back();
+    scene.decider.defer();
     assert!(scene.decider.is_unfinished());
     scene.check(2_000, &[(1, ONE, 100, 1)]);
 }

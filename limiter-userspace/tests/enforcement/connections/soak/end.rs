@@ -148,9 +148,9 @@ impl Ends {
         let mut command = Command::new("sleep");
         command.arg("60");
         let mut clients = Vec::new();
-        for (place, (client, serving)) in self.to_be_killed.drain(..).enumerate() {
+        for (index, (client, serving)) in self.to_be_killed.drain(..).enumerate() {
             let serving = Stdio::from(OwnedFd::from(serving));
-            match place {
+            match index {
                 0 => command.stdin(serving),
                 1 => command.stdout(serving),
                 _ => command.stderr(serving),

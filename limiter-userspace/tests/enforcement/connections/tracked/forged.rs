@@ -38,7 +38,7 @@ fn assert_stays(limiter: &Limiter, expected: u64) -> Result<()> {
     Ok(())
 }
 
-/// Forged SYNs and mid-stream ACKs, with a client's address or an unused one, take no place and give none back, even if
+/// Forged SYNs and mid-stream ACKs, with a client's address or an unused one, take no slot and give none back, even if
 /// the kernel tracks connections mid-stream.
 #[test]
 fn forged_segments_change_no_count() -> Result<()> {
@@ -93,7 +93,7 @@ table inet silent {
 }
 ";
 
-/// A forger who cannot see the answers has to send about 70 000 last ACKs until one handshake is believed. The server's
+/// A forger who cannot see the replies has to send about 70 000 last ACKs until one handshake is believed. The server's
 /// reset then ends it; without the reset it stays.
 #[test]
 fn a_guessed_last_ack_is_reset() -> Result<()> {

@@ -2,7 +2,7 @@
 
 mod bound;
 mod forged;
-mod told;
+mod reported;
 mod translated;
 mod turned_away;
 
@@ -190,13 +190,13 @@ fn they_count_as_soon_as_they_are_established() -> Result<()> {
 }
 
 #[test]
-fn each_end_gives_the_place_back() -> Result<()> {
+fn each_end_gives_the_slot_back() -> Result<()> {
     let scene = Scene::new()?;
     let limiter = scene.start(&tracked("ipAddress"))?;
     let mut open = scene.fill(CLIENT)?;
     assert_tracked(&limiter, LIMIT as u64)?;
 
-    // The client has sent all of its data: half-closed connections hold their places.
+    // The client has sent all of its data: half-closed connections hold their slots.
     let (mut client, mut serving) = open.pop().context("it is open")?;
     client.shutdown(Shutdown::Write)?;
     ensure!(serving.read(&mut [0])? == 0, "the server sees the end");

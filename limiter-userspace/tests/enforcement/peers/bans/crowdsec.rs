@@ -45,7 +45,7 @@ impl Api {
         let address = listener.local_addr()?.to_string();
         let news = Arc::new(Mutex::new(nothing()));
         let ends = Arc::new(AtomicBool::new(false));
-        let (told, end) = (Arc::clone(&news), Arc::clone(&ends));
+        let (reported, end) = (Arc::clone(&news), Arc::clone(&ends));
         let thread = thread::spawn(move || {
             for stream in listener.incoming() {
                 if end.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ impl Api {
                 // After an error, the bouncer asks again.
                 let _ = stream
                     .map_err(Into::into)
-                    .and_then(|stream| answer(stream, &told));
+                    .and_then(|stream| respond(stream, &reported));
             }
         });
         Ok(Self {
@@ -89,7 +89,7 @@ impl Drop for Api {
     }
 }
 
-fn answer(mut stream: TcpStream, news: &Mutex<Value>) -> Result<()> {
+fn respond(mut stream: TcpStream, news: &Mutex<Value>) -> Result<()> {
     let mut lines = BufReader::new(&stream).lines();
     let request = lines.next().context("no request")??;
     for line in lines {

@@ -62,7 +62,7 @@ impl<'t> Fail2ban<'t> {
     }
 
     fn configure(&self, jails: &[&str], options: &str, origin: &str) -> Result<()> {
-        let place = self.path().display();
+        let path = self.path().display();
         let stock = program::etc("fail2ban")?;
         succeed(Command::new("cp").arg("-rT").arg(stock).arg(self.path()))?;
         let action = self.path().join("action.d/limiter.conf");
@@ -90,10 +90,10 @@ impl<'t> Fail2ban<'t> {
                 "fail2ban.local",
                 format!(
                     "[Definition]
-logtarget = {place}/fail2ban.log
-socket = {place}/socket
-pidfile = {place}/pid
-dbfile = {place}/database
+logtarget = {path}/fail2ban.log
+socket = {path}/socket
+pidfile = {path}/pid
+dbfile = {path}/database
 "
                 ),
             ),

@@ -67,16 +67,19 @@ fn a_ban_is_in_force_on_all_nodes_within_a_second() -> Result<()> {
     // The median: single commands or daemons may be slow on a busy machine.
     ensure!(half < SOON, "{times:?}");
 
-    let told = wait_until(b, |status| {
+    let reported = wait_until(b, |status| {
         status["bans"]["operator"] == TIMED
             && status["nodes"].as_object().map(serde_json::Map::len) == Some(3)
     })?;
-    ensure!(told["connected"] == true && told["unsent"] == 0, "{told:#}");
     ensure!(
-        told["refused"]
+        reported["connected"] == true && reported["unsent"] == 0,
+        "{reported:#}"
+    );
+    ensure!(
+        reported["refused"]
             .as_object()
             .is_some_and(serde_json::Map::is_empty),
-        "{told:#}"
+        "{reported:#}"
     );
     let shown = b.show(&["fleet", "status"])?;
     ensure!(shown.contains("fleet edge, node b\n"), "{shown}");
@@ -126,10 +129,10 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     wait_for(b, "192.0.2.3", 1)?;
     wait_for(b, "192.0.2.1", 0)?;
     wait_for(b, "192.0.2.2", 1)?;
-    let told = wait_until(b, |status| status["connected"] == true)?;
+    let reported = wait_until(b, |status| status["connected"] == true)?;
     ensure!(
-        told["sent"] == 0,
-        "what others said was said again: {told:#}"
+        reported["sent"] == 0,
+        "what others said was said again: {reported:#}"
     );
 
     // Cut off, each node goes on alone, and tells the other when it is back.
@@ -233,8 +236,8 @@ fn a_ban_that_locks_a_node_out_is_refused_there() -> Result<()> {
     let own = store::node_address(2);
     a.show(&["ban", &own, "--for", "1h"])?;
     wait_for(c, &own, 1)?;
-    let told = wait_until(b, |status| status["refused_here"] == 1)?;
-    ensure!(told["refused"]["protected"] == 1, "{told:#}");
+    let reported = wait_until(b, |status| status["refused_here"] == 1)?;
+    ensure!(reported["refused"]["protected"] == 1, "{reported:#}");
     ensure!(bans_of(b, &own)?.is_empty());
     b.wait_for_log(&format!(
         "the fleet's ban of {own} by node a is not in force here"

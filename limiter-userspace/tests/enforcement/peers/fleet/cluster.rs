@@ -93,8 +93,8 @@ impl Cluster {
         wait(|| {
             let mut is_ok = true;
             for number in 0..self.0.len() {
-                let told = ask(store, number, &["CLUSTER", "INFO"])?;
-                is_ok &= told.contains("cluster_state:ok") && told.contains(&known);
+                let reported = ask(store, number, &["CLUSTER", "INFO"])?;
+                is_ok &= reported.contains("cluster_state:ok") && reported.contains(&known);
             }
             Ok(is_ok)
         })

@@ -4,12 +4,12 @@
 mod bans;
 mod cluster;
 mod five;
-mod in_common;
 mod lag;
 mod proxy;
 mod push;
 mod rights;
 mod servers;
+mod shared_limits;
 mod sources;
 mod store;
 
@@ -157,7 +157,7 @@ fn bans_of(node: &Limiter, prefix: &str) -> Result<Vec<Value>> {
             origin: None,
             position,
         };
-        let page = client::ask(&node.socket(), query)?;
+        let page = client::send_request(&node.socket(), query)?;
         // A ban that moves between two pages is in both.
         for ban in page.bans {
             let id = (ban.prefix, ban.origin.to_string());

@@ -142,19 +142,22 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
 
     let begun = Instant::now();
     let done = pushed(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?;
-    let told: Value = serde_json::from_slice(&done.stdout).context("no JSON")?;
-    ensure!(done.status.success() && told["stage"] == "kept", "{told:#}");
+    let reported: Value = serde_json::from_slice(&done.stdout).context("no JSON")?;
+    ensure!(
+        done.status.success() && reported["stage"] == "kept",
+        "{reported:#}"
+    );
     println!(
         "a policy was kept on three nodes after {:?}",
         begun.elapsed()
     );
-    ensure!(told["nodes"]["a"]["canary"] == true, "{told:#}");
+    ensure!(reported["nodes"]["a"]["canary"] == true, "{reported:#}");
     // The written file equals the policy in force, so nothing is reloaded.
     thread::sleep(Duration::from_secs(3));
     for (name, node) in ["a", "b", "c"].into_iter().zip(&fleet.nodes) {
         let generation = &node.status()?["policy"]["generation"];
         ensure!(
-            *generation == told["nodes"][name]["generation"],
+            *generation == reported["nodes"][name]["generation"],
             "{}",
             node.log()?
         );

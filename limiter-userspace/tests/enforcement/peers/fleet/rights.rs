@@ -11,7 +11,7 @@ use testbed::Limiter;
 
 use super::{
     Fleet, bans_of, configuration,
-    in_common::{Flood, wait_for_share},
+    shared_limits::{Flood, wait_for_share},
     start, status,
     store::{RIGHTS, Store},
     wait_for, wait_until,
@@ -49,8 +49,8 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// Changes the user's rights.
 fn set_user(store: &Store, rights: &[&str]) -> Result<()> {
-    let told = store.command(&[&["ACL", "SETUSER", "edge"], rights].concat())?;
-    ensure!(told.trim() == "OK", "{told}");
+    let reported = store.command(&[&["ACL", "SETUSER", "edge"], rights].concat())?;
+    ensure!(reported.trim() == "OK", "{reported}");
     Ok(())
 }
 
@@ -105,9 +105,9 @@ fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
     }
     thread::sleep(QUIET);
     let shown = a.show(&["fleet", "status"])?;
-    for told in [letters, sources] {
-        ensure!(shown.matches(told).count() == 1, "{shown}");
-        ensure!(lines(a, told)? == 1, "{}", a.log()?);
+    for reported in [letters, sources] {
+        ensure!(shown.matches(reported).count() == 1, "{shown}");
+        ensure!(lines(a, reported)? == 1, "{}", a.log()?);
     }
     ensure!(status(a)?["connected"] == true);
     b.show(&["unban", "192.0.2.1"])?;
@@ -143,9 +143,9 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
         let rights = RIGHTS.replace("~limiter:letters:", &format!("{own} %W~limiter:letters:"));
         let user = format!("edge-{node}");
         let rights: Vec<_> = rights.split(' ').collect();
-        let told =
+        let reported =
             store.command(&[&["ACL", "SETUSER", &user, "on", ">hush"], &rights[..]].concat())?;
-        ensure!(told.trim() == "OK", "{told}");
+        ensure!(reported.trim() == "OK", "{reported}");
     }
     let a = start_as(&store, "edge-a", 1, "a")?;
     let b = start_as(&store, "edge-b", 2, "b")?;
@@ -202,14 +202,14 @@ fn each_right_that_is_missing_is_told() -> Result<()> {
         let says = |error: &Value| error.as_str().is_some_and(|error| error.contains(&missing));
         wait_until(a, |status| errors(status).iter().any(|error| says(error)))?;
         thread::sleep(QUIET);
-        let told = status(a)?;
-        let parts = errors(&told).iter().filter(|error| says(error)).count();
-        println!("{command}: {:?}", errors(&told));
+        let reported = status(a)?;
+        let parts = errors(&reported).iter().filter(|error| says(error)).count();
+        println!("{command}: {:?}", errors(&reported));
         ensure!(
-            errors(&told)
+            errors(&reported)
                 .iter()
                 .all(|error| error.is_null() || says(error)),
-            "{told:#}"
+            "{reported:#}"
         );
         ensure!(
             lines(a, &missing)? == parts,
@@ -227,10 +227,10 @@ fn each_right_that_is_missing_is_told() -> Result<()> {
         .context("one node")?;
     ensure!(a.stop()?.success());
     let a = start(&fleet.store, 1, &text)?;
-    let told = wait_until(&a, |status| {
+    let reported = wait_until(&a, |status| {
         errors(status).iter().all(|error| error.is_string())
     })?;
-    println!("{:?}", errors(&told));
+    println!("{:?}", errors(&reported));
     ensure!(a.stop()?.success());
     Ok(())
 }

@@ -164,7 +164,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     let [a, b, c] = &fleet.nodes[..] else {
         unreachable!()
     };
-    let (shaken, vouched, stranger) = (client(1), client(2), client(3));
+    let (shaken, trusted, stranger) = (client(1), client(2), client(3));
     let begun = Instant::now();
     shake_hands(&fleet, 1, &shaken)?;
     wait_for(b, &shaken, "fleet")?;
@@ -173,26 +173,26 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
         begun.elapsed()
     );
     let begun = Instant::now();
-    a.show(&["trust", &vouched, "--for", "1h"])?;
-    wait_for(b, &vouched, "fleet")?;
+    a.show(&["trust", &trusted, "--for", "1h"])?;
+    wait_for(b, &trusted, "fleet")?;
     let took = begun.elapsed();
-    println!("one that somebody vouches for was known after {took:?}");
+    println!("a trusted one was known after {took:?}");
     ensure!(took < SOON, "{took:?}");
-    wait_for(c, &vouched, "fleet")?;
-    let told = known(b, &shaken)?;
+    wait_for(c, &trusted, "fleet")?;
+    let reported = known(b, &shaken)?;
     ensure!(
-        told["standing"] == "proven" && told["ends_in_ns"].is_u64(),
-        "{told:#}"
+        reported["standing"] == "proven" && reported["ends_in_ns"].is_u64(),
+        "{reported:#}"
     );
     ensure!(b.explain(&shaken)?["standing"]["why"] == "fleet");
 
     flood(&fleet, 2)?;
     // Proven less than an hour before the shortage, it is fresh here as it would be there.
     ensure!(known(b, &shaken)?["standing"] == "fresh");
-    ensure!(known(b, &vouched)?["standing"] == "proven");
+    ensure!(known(b, &trusted)?["standing"] == "proven");
     ensure!(ten(&fleet, 2, &stranger)? == 0);
     ensure!(ten(&fleet, 2, &shaken)? == 10);
-    ensure!(ten(&fleet, 2, &vouched)? == 10);
+    ensure!(ten(&fleet, 2, &trusted)? == 10);
 
     // Each node sends only its own proofs: these clients, and the store, which completed a handshake.
     thread::sleep(QUIET);
@@ -211,7 +211,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     );
     wait_for(c, &shaken, "nothing")?;
     ensure!(ten(&fleet, 2, &shaken)? == 0);
-    ensure!(known(b, &vouched)?["why"] == "fleet");
+    ensure!(known(b, &trusted)?["why"] == "fleet");
     fleet.stop()
 }
 
@@ -231,7 +231,7 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
     a.show(&["untrust", &both])?;
     wait_until(c, |status| status["sources"]["heard"] == 4)?;
     ensure!(known(c, &both)?["why"] == "fleet");
-    ensure!(known(b, &both)?["why"] == "vouched");
+    ensure!(known(b, &both)?["why"] == "trusted");
     // The other node's word counts there now.
     wait_for(a, &both, "fleet")?;
     b.show(&["untrust", &both])?;

@@ -120,7 +120,7 @@ impl Browser {
     }
 
     /// Returns the browser's warnings and errors since the last call.
-    pub(super) fn complaints(&self) -> Result<Vec<Value>> {
+    pub(super) fn warnings(&self) -> Result<Vec<Value>> {
         let log = self.command("se/log", &json!({"type": "browser"}))?;
         Ok(log.as_array().context("a log")?.clone())
     }
@@ -161,8 +161,8 @@ impl Browser {
             "{method} {path}: {}",
             output.status
         );
-        let mut answer: Value = serde_json::from_slice(&output.stdout)?;
-        let value = answer["value"].take();
+        let mut response: Value = serde_json::from_slice(&output.stdout)?;
+        let value = response["value"].take();
         ensure!(value.get("error").is_none(), "{method} {path}: {value}");
         Ok(value)
     }

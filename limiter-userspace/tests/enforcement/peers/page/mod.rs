@@ -97,8 +97,8 @@ fn everybody_can_use_the_page() -> Result<()> {
         }
     }
     // The content security policy has blocked nothing, and nothing failed.
-    let complaints = browser.complaints()?;
-    ensure!(complaints.is_empty(), "{complaints:#?}");
+    let warnings = browser.warnings()?;
+    ensure!(warnings.is_empty(), "{warnings:#?}");
     // Counter-check: axe finds a problem after this change.
     browser.run("document.querySelector('label').remove()")?;
     ensure!(!violations(&browser, &axe)?.is_empty());
@@ -154,14 +154,14 @@ fn ten_thousand_offenders_make_no_long_page() -> Result<()> {
     let browser = Browser::start(&pair.server)?;
     for path in ["/", "/offenders", "/offenders?from=900"] {
         browser.go(&format!("{PAGE}{path}"))?;
-        let told = browser.run(
+        let reported = browser.run(
             "const [load] = performance.getEntriesByType('navigation');
              return [document.querySelectorAll('tr').length, load.decodedBodySize]",
         )?;
-        println!("{path}: rows and bytes: {told}");
-        let number = |index: usize| told[index].as_f64().context("a number");
-        ensure!(number(0)? <= 200.0, "{path}: {told}");
-        ensure!(number(1)? < 200_000.0, "{path}: {told}");
+        println!("{path}: rows and bytes: {reported}");
+        let number = |index: usize| reported[index].as_f64().context("a number");
+        ensure!(number(0)? <= 200.0, "{path}: {reported}");
+        ensure!(number(1)? < 200_000.0, "{path}: {reported}");
     }
     limiter.stop()?;
     Ok(())

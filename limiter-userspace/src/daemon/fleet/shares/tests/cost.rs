@@ -100,7 +100,10 @@ impl Costs {
             let node = members.node(name).unwrap();
             let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
             keeper.follow(std::slice::from_ref(&limit), 0, 0);
-            (Model::new(whole(rate), floor_of(members.count())), keeper)
+            (
+                Model::new(whole(rate), minimum_share_of(members.count())),
+                keeper,
+            )
         });
         Self {
             pace,

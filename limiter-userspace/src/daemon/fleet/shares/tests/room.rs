@@ -11,7 +11,7 @@ fn owners_without_room_stay_at_home() {
     let (each, all) = (LimitId(32), LimitId(33));
     let of_each = limit(each, IdFormat::IpAddress, rate, &members);
     let of_all = limit(all, IdFormat::Total, rate, &members);
-    let model = Model::new(whole(rate), floor_of(members.count()));
+    let model = Model::new(whole(rate), minimum_share_of(members.count()));
     let mut keeper = Keeper::new(0, members.clone(), node, Terms::DEFAULT, 1);
     keeper.follow(std::slice::from_ref(&of_each), 0, 0);
 

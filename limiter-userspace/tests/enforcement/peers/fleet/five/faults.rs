@@ -12,7 +12,7 @@ use super::{
     Five, NAMES, check_recovery,
     traffic::{Floods, Watch},
 };
-use crate::peers::fleet::{bans_of, in_common::wait_for_share, status, wait_for};
+use crate::peers::fleet::{bans_of, shared_limits::wait_for_share, status, wait_for};
 
 const ALL: [usize; 5] = [1, 2, 3, 4, 5];
 

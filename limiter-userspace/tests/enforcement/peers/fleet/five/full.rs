@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{LIMITS, check_recovery};
 use crate::peers::fleet::{
     Fleet, PACE, PATIENCE,
-    in_common::{Flood, wait_for_share},
+    shared_limits::{Flood, wait_for_share},
     store::{Disk, Store},
     wait_for, wait_until,
 };

@@ -12,7 +12,7 @@ use super::{
     Five, check_recovery, quiet,
     traffic::{Client, Floods, Watch},
 };
-use crate::peers::fleet::{in_common::wait_for_share, wait_for, wait_until};
+use crate::peers::fleet::{shared_limits::wait_for_share, wait_for, wait_until};
 
 /// One node is flooded. The other nodes' clients send less than the floor, and lose nothing while the store
 /// is slow, stopped or gone, or a daemon stands still. A slow store still works until it is too slow.

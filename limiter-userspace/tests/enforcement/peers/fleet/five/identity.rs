@@ -64,10 +64,10 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
     wait_for(&c, "198.51.100.0/24", number)?;
     wait_for(&c, "192.0.2.1", 1)?;
     for node in [a, b, c] {
-        let told = status(&node)?;
+        let reported = status(&node)?;
         ensure!(
-            told["refused"]["seal"].is_null(),
-            "{told:#}\n{}",
+            reported["refused"]["seal"].is_null(),
+            "{reported:#}\n{}",
             node.log()?
         );
         ensure!(node.stop()?.success());

@@ -19,8 +19,8 @@ use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE, UdpSink};
 
 use super::{
     Fleet, binary, configuration,
-    in_common::wait_for_share,
     proxy::Proxy,
+    shared_limits::wait_for_share,
     store::{Disk, Store},
     wait_until,
 };

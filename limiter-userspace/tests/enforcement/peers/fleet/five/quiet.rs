@@ -40,8 +40,10 @@ pub(in super::super) fn check(fleet: &Fleet, watched: Duration) -> Result<()> {
 
 /// Returns how many commands the store has received.
 fn commands(store: &Store) -> Result<u64> {
-    let told = store.command(&["info", "commandstats"])?;
-    let calls = told.lines().filter_map(|line| line.split_once("calls="));
+    let reported = store.command(&["info", "commandstats"])?;
+    let calls = reported
+        .lines()
+        .filter_map(|line| line.split_once("calls="));
     let calls = calls.filter_map(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok());
     Ok(calls.sum())
 }

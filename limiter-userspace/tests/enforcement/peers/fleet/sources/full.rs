@@ -155,8 +155,11 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
     }
     commands.flush()?;
     let mut pipe = program::command(store.namespace(), "redis-cli")?;
-    let told = succeed(pipe.arg("--pipe").stdin(File::open(&file)?))?;
-    println!("{} bytes in commands: {told}", fs::metadata(&file)?.len());
-    ensure!(told.contains("errors: 0"), "{told}");
+    let reported = succeed(pipe.arg("--pipe").stdin(File::open(&file)?))?;
+    println!(
+        "{} bytes in commands: {reported}",
+        fs::metadata(&file)?.len()
+    );
+    ensure!(reported.contains("errors: 0"), "{reported}");
     Ok(())
 }

@@ -55,7 +55,7 @@ fn begin(store: &Store, name: &str, keys: &[&str]) -> Result<Limiter> {
 }
 
 /// Makes a node trust an address.
-fn vouch(node: &Limiter, address: &str) -> Result<()> {
+fn trust(node: &Limiter, address: &str) -> Result<()> {
     node.show(&["trust", address, "--for", "1h"]).map(drop)
 }
 
@@ -91,8 +91,8 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
         let bytes = bytes.concat();
         let field = field.replace(' ', "', '");
         let script = format!("redis.call('{command}', KEYS[1], '{field}', '{bytes}') return 'OK'");
-        let told = store.command(&["eval", &script, "1", key])?;
-        ensure!(told.trim() == "OK", "{told}");
+        let reported = store.command(&["eval", &script, "1", key])?;
+        ensure!(reported.trim() == "OK", "{reported}");
         Ok(())
     };
     write("XADD", NEWS, "* m", &seal.letter(&letter))?;
@@ -112,7 +112,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     let mut c = begin(&store, "c", &[OLD])?;
     let before = ["198.51.100.1", "198.51.100.2", "198.51.100.3"];
     for (node, address) in [&a, &b, &c].into_iter().zip(before) {
-        vouch(node, address)?;
+        trust(node, address)?;
     }
     for address in [before[0], before[2]] {
         wait_for(&b, address, "fleet")?;
@@ -135,8 +135,8 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
             wait(|| Ok(node.log()?.matches(SAID).count() >= number))?;
         }
         let [of_a, of_b] = [1, 2].map(|last| format!("192.0.{number}.{last}"));
-        vouch(&a, &of_a)?;
-        vouch(&b, &of_b)?;
+        trust(&a, &of_a)?;
+        trust(&b, &of_b)?;
         wait_for(&b, &of_a, "fleet")?;
         wait_for(&a, &of_b, "fleet")?;
         for (node, address) in [(&b, before[0]), (&a, before[1]), (&a, before[2])] {
@@ -177,7 +177,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     // The returning node has the new key, and the others accept its letters.
     write_secret(&key_file(&store, "c"), NEW)?;
     c.restart()?;
-    vouch(&c, "192.0.4.3")?;
+    trust(&c, "192.0.4.3")?;
     wait_for(&a, "192.0.4.3", "fleet")?;
     wait_for(&c, "192.0.3.2", "fleet")?;
     for node in [a, b, c, d] {

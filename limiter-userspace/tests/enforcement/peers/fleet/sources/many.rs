@@ -95,7 +95,7 @@ fn wait(node: &Limiter, other: &Limiter, is_shared: bool, count: u32) -> Result<
     let is_there = || -> Result<bool> {
         if !is_shared {
             let known: Value = serde_json::from_str(&node.show(&["trusted", "--json"])?)?;
-            return Ok(known["vouched"] == count);
+            return Ok(known["trusted"] == count);
         }
         Ok(status(other)?["sources"]["heard"].as_u64() >= Some(count.into()))
     };

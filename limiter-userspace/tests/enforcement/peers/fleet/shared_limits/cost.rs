@@ -1,0 +1,111 @@
+//! The cost of many hot keys, with a real kernel and a real store.
+
+use std::{
+    collections::BTreeMap,
+    fs, iter,
+    net::{IpAddr, Ipv4Addr},
+    num::NonZeroU32,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use testbed::{Frame, Limiter, Load};
+
+use super::{Fleet, status, store, wait_for_share_of};
+
+const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+const KEYS: usize = 10_000;
+
+/// Packets a second of each key, at one node: more than that node's home share, a fifth.
+const EACH: usize = 6;
+
+const LIMITS: &str = "limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
+  Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 200,
+         count: 10, period: 1s}";
+
+/// How many seconds a key stays at a node.
+const STAY: usize = 10;
+
+/// Returns the node that receives a key's packets in a given second.
+const fn busy(key: usize, second: usize) -> usize {
+    (key + (second + key / NODES.len() % STAY) / STAY) % NODES.len()
+}
+
+fn frame(key: usize, node: usize) -> Result<Vec<u8>> {
+    let source = Ipv4Addr::from(0x0a01_0000 + u32::try_from(key)?);
+    let destination: IpAddr = store::node_address(node + 1).parse()?;
+    Frame::new(source.into(), destination).udp(1_000, 9, b"")
+}
+
+/// Sends the packets of some seconds.
+fn send(fleet: &Fleet, seconds: impl Iterator<Item = usize>) -> Result<()> {
+    for second in seconds {
+        let senders = (0..NODES.len()).map(|node| {
+            let keys = (0..KEYS).filter(|key| busy(*key, second) == node);
+            let frames = keys.map(|key| frame(key, node));
+            let frames = frames.collect::<Result<Vec<_>>>()?;
+            let rate = NonZeroU32::new(u32::try_from(frames.len() * EACH)?);
+            let load = Load::steady(rate.context("keys")?, Duration::from_secs(1));
+            let sender = fleet.store.sender(node + 1)?;
+            Ok(thread::spawn(move || sender.send(load, &frames)))
+        });
+        for sender in senders.collect::<Result<Vec<_>>>()? {
+            sender.join().ok().context("a sender has panicked")??;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the CPU time of each thread of a daemon, by name.
+fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
+    let mut threads = BTreeMap::new();
+    for task in fs::read_dir(format!("/proc/{}/task", node.id()))? {
+        let task = task?.path();
+        let name = fs::read_to_string(task.join("comm"))?.trim().to_owned();
+        let run = fs::read_to_string(task.join("schedstat"))?;
+        let ns = run.split_whitespace().next().context("no schedstat")?;
+        *threads.entry(name).or_default() += Duration::from_nanos(ns.parse()?);
+    }
+    Ok(threads)
+}
+
+/// Sends the packets of some seconds, and prints a node's cost.
+fn tell(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
+    let node = &fleet.nodes[0];
+    let (begun, before) = (Instant::now(), threads(node)?);
+    send(fleet, seconds)?;
+    let passed = begun.elapsed();
+    println!("{what}, {passed:?}:");
+    let mut all = Duration::ZERO;
+    for (name, after) in threads(node)? {
+        let run = after.saturating_sub(before.get(&name).copied().unwrap_or_default());
+        all += run;
+        println!("  {name}: {:.2} % of a CPU", percent(run, passed));
+    }
+    println!("  all: {:.2} %", percent(all, passed));
+    let traffic = &node.status()?["limits"]["Each"];
+    let hot = &status(node)?["shares"]["Each"]["hot"];
+    println!("  {hot} hot keys; {traffic}");
+    Ok(())
+}
+
+fn percent(part: Duration, whole: Duration) -> f64 {
+    part.as_secs_f64() * 100.0 / whole.as_secs_f64()
+}
+
+#[test]
+#[ignore = "takes minutes: it is for measuring"]
+fn many_hot_keys() -> Result<()> {
+    let fleet = Fleet::with(&NODES, LIMITS)?;
+    for node in &fleet.nodes {
+        wait_for_share_of("Each", node, |share| share >= 199)?;
+    }
+    send(&fleet, iter::repeat_n(0, 10))?;
+    tell(&fleet, "nobody moves", iter::repeat_n(0, 20))?;
+    send(&fleet, 0..STAY)?;
+    tell(&fleet, "a thousand move each second", STAY..3 * STAY)?;
+    fleet.stop()
+}
