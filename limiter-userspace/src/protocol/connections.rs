@@ -69,7 +69,6 @@ pub struct KeyList {
     /// How many open connections limits count.
     pub counted: u64,
     /// Nanoseconds since the daemon polled; `None`: it has not yet under the policy in force.
-    #[serde(rename = "looked_ago_ns")]
     pub polled_ago_ns: Option<u64>,
     /// The limits on connections, by their names.
     pub limits: BTreeMap<String, OpenByLimit>,

@@ -170,7 +170,6 @@ pub struct Explain {
     pub to: Option<IpAddr>,
     /// The requested name, for limits that count packets by name; `None`: these limits are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "asked_for")]
     pub requested_name: Option<RequestedName>,
 }
 

@@ -19,7 +19,6 @@ pub struct ResetQuery {
     pub to: Option<IpAddr>,
     /// The requested name, for limits that count packets by name; `None`: these limits are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "asked_for")]
     pub requested_name: Option<RequestedName>,
 }
 
@@ -48,7 +47,6 @@ pub struct RefundQuery {
     pub to: Option<IpAddr>,
     /// As in [`ResetQuery`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "asked_for")]
     pub requested_name: Option<RequestedName>,
     /// The limit's name.
     pub limit: String,

@@ -114,7 +114,6 @@ pub struct Proposal {
     /// The drops that it would cause.
     pub drops: Drops,
     /// A test on the half of the packets that did not set the rate; `None`: a half has too few packets.
-    #[serde(rename = "held_out")]
     pub holdout: Option<HoldoutTest>,
 }
 

@@ -37,7 +37,6 @@ pub struct Judgement {
     /// The packets that it would drop.
     pub would_drop: u64,
     /// Their fraction, from 0 to 1.
-    #[serde(rename = "share")]
     pub fraction: f64,
     /// The largest used part of a full bucket, from 0 to 1; `None`: no bucket has tokens.
     pub used: Option<f64>,

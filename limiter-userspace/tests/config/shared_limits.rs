@@ -42,7 +42,7 @@ fn whose_budget() {
     let limit = total(&format!("scope: fleet, {RATE}"));
     assert_eq!(nodes_of(&limit, ", nodes: [b, a, c]"), Some(3));
     assert_eq!(nodes_of(&limit, ", nodes: [a]"), Some(1));
-    // With two lists of nodes, the smaller of their floors counts.
+    // With two lists of nodes, the smaller of their minimum shares counts.
     for both in [
         ", nodes: [a], next-nodes: [a, b, c]",
         ", nodes: [a, b, c], next-nodes: [a, d]",
@@ -182,8 +182,8 @@ fn shared_limits_by_key() {
         ", nodes: [a, b]",
         "overrides: {'All:192.0.2.1': {burst: 39, count: 1, period: 1s}}",
         &[
-            "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a \
-             floor is a twentieth of it, divided by the nodes, and holds a token",
+            "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a minimum \
+             share is a twentieth of it, divided by the nodes, and holds a token",
         ],
     );
 }

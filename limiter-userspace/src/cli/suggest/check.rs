@@ -81,7 +81,7 @@ pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<(
         "mode",
         "packets",
         "would drop",
-        "share",
+        "fraction",
         "most used",
         "how it fits",
     ];

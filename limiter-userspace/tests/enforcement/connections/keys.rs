@@ -117,7 +117,7 @@ fn those_who_have_the_most_are_told_as_they_are_counted() -> Result<()> {
         limits["Elsewhere"] == json!({"open": 0, "keys": 0}),
         "{reported}"
     );
-    ensure!(reported["looked_ago_ns"].is_u64(), "{reported}");
+    ensure!(reported["polled_ago_ns"].is_u64(), "{reported}");
     // The kernel's counts agree.
     let explained = limiter.explain(HOARDER)?;
     let limits = explained["limits"].as_array().context("no limits")?;

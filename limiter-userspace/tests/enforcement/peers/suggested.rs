@@ -190,7 +190,7 @@ fn limits_of_a_dns_server() -> Result<()> {
             .with_context(|| format!("no {}", limit["name"]))?;
         let packets = judged["packets"].as_u64().context("no packets")?;
         assert!(packets > 100, "{judged}");
-        let share = judged["share"].as_f64().context("no share")?;
+        let share = judged["fraction"].as_f64().context("no fraction")?;
         assert!(share < 0.05 && judged["mode"] == "observe", "{judged}");
     }
     ensure!(limiter.stop()?.success());

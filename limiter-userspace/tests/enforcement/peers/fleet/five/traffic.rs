@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 /// Packets a second from each node's flooding client: nearly as many as all nodes admit together.
 const FLOOD: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
 
-/// Packets a second of a client that fits every node's floor, which is 60.
+/// Packets a second of a client that fits every node's minimum share, which is 60.
 const GOOD: NonZeroU32 = NonZeroU32::new(45).unwrap();
 
 /// A part of the budget, in percent.

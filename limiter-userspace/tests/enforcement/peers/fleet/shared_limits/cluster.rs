@@ -28,7 +28,7 @@ const NODES: [(&str, usize); 3] = [("c", 0), ("a", 1), ("d", 2)];
 /// How long to watch a node's share after the Cluster has changed.
 const LOOKED_AT: Duration = Duration::from_secs(8);
 
-/// Returns whether a share, in thousandths, is everything but the others' floors.
+/// Returns whether a share, in thousandths, is everything but the others' minimum shares.
 const fn nearly_all(share: u64) -> bool {
     share > 950
 }

@@ -32,7 +32,7 @@ fn nodes_come_and_leave_within_the_budget() -> Result<()> {
 
     let (two, three) = (["a", "b"], ["a", "b", "c"]);
     begin_with(&mut fleet, &mut watch, &two, ", next-nodes: [a, b, c]")?;
-    // Two thirds of the lent part, plus the floors: a third of them has no node yet.
+    // Two thirds of the lent part, plus the minimum shares: a third of them has no node yet.
     watch.wait_for_use(&fleet, 62..=67)?;
     watch.used_within(&fleet, Budget::FULL)?;
     begin_with(&mut fleet, &mut watch, &three, "")?;
@@ -75,7 +75,7 @@ fn begin_with(fleet: &mut Fleet, watch: &mut Watch, nodes: &[&str], more: &str) 
 }
 
 /// A running daemon refuses a list other than the announced next one: a shorter list, for one, would raise
-/// its floor at once, together with the policy.
+/// its minimum share at once, together with the policy.
 #[test]
 fn a_list_that_skips_a_step_is_refused() -> Result<()> {
     let fleet = Fleet::with(&["a", "b", "c"], LIMITS)?;

@@ -25,9 +25,9 @@ fn rate(node: &Limiter) -> Result<u64> {
     rate.context("no share")
 }
 
-/// A limit with a new rate has a new budget: each node begins at its floor, and then gets its part.
+/// A limit with a new rate has a new budget: each node begins at its minimum share, and then gets its part.
 #[test]
-fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
+fn a_limit_that_changes_begins_at_its_minimum_share() -> Result<()> {
     let all = ["a", "b"];
     let fleet = Fleet::with(&all, LIMITS)?;
     wait_for_parts(&fleet, "All")?;
@@ -46,7 +46,7 @@ fn a_limit_that_changes_begins_at_its_floor() -> Result<()> {
         println!("just after the reload of {name}, its rate was {rate}");
         ensure!(rate <= 1_000, "{rate}");
     }
-    // Half of the new rate: the time at the floor may be over by now.
+    // Half of the new rate: the time at the minimum share may be over by now.
     for node in &fleet.nodes {
         crate::wait(|| Ok((990..=1_000).contains(&rate(node)?)))?;
         ensure!(share(&status(node)?) >= 499);
