@@ -33,7 +33,8 @@ pub trait Reputation {
     /// verdict. Not called under a policy without sieves.
     fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
 
-    /// Returns whether the name with this keyed hash is known. Not called under a policy without limits on new names.
+    /// Returns whether the name with this keyed hash is cached. Not called under a policy without limits on new
+    /// names.
     #[inline(always)]
     fn is_name_cached(&self, _features: &Features, _hash: u64, _now_ns: u64) -> bool {
         false
@@ -93,8 +94,9 @@ pub trait Reputation {
         None
     }
 
-    /// Calls [`server_name::Flow::should_report`] of a tracked connection, with the sequence number of a segment's first byte
-    /// and its length, and then [`server_name::Flow::hold`]. Only the native pipeline calls it.
+    /// Calls [`server_name::Flow::should_report`] of a tracked connection, with the sequence number of a
+    /// segment's first byte and its length, and then [`server_name::Flow::hold`]. Only the native pipeline
+    /// calls it.
     fn hold(&self, _ends: &Ends, _segment: (u32, u32), _now_ns: u64) -> bool {
         false
     }

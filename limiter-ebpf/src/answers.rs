@@ -266,8 +266,9 @@ impl Responder for KernelResponder<'_> {
     }
 }
 
-/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a [`WriteOutcome`](answer::WriteOutcome). It
-/// is a global function of the BPF object: the verifier walks it once, not once for each path that leads to it.
+/// Calls [`answer::write`], with the number of an [`Answer`]; returns the number of a
+/// [`WriteOutcome`](answer::WriteOutcome). It is a global function of the BPF object: the verifier walks it
+/// once, not once for each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_write_answer(exchange: *mut Exchange, answer: u32) -> u32 {

@@ -181,7 +181,7 @@ fn clients(results: &Results) -> Vec<Target> {
     ]
 }
 
-/// Known clients answered at the first try, in percent, and the 99th percentile of their answers'
+/// Known clients answered at the first try, in percent, and the 99th percentile of their response
 /// times in milliseconds. If no defence can do better than this, the limiter must do as well.
 const ALL: f64 = 99.9;
 const PROMPT_MS: f64 = 5.0;

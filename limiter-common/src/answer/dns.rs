@@ -21,7 +21,7 @@ const HEADERS: u32 = 20;
 /// The type and the class of a question.
 const TYPE_AND_CLASS: u32 = 4;
 
-/// The flag of an answer, and the flags of the kind.
+/// The flag of a response, and the flags of the kind.
 pub(super) const ANSWER: u16 = 0x8000;
 const OPCODE: u16 = 0x7800;
 

@@ -24,7 +24,7 @@ const QUOTED: u32 = 8;
 /// The longest packet that every IPv6 link carries (RFC 4443, section 2.4).
 const SHORTEST_MTU: u32 = 1280;
 
-/// The source port of answers to the host's own DNS queries.
+/// The source port of responses to the host's own DNS queries.
 const DNS: u16 = 53;
 
 /// The offset of the error's header: directly before the quoted packet.

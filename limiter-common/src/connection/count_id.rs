@@ -1,4 +1,4 @@
-//! The key of the count of one key's connections.
+//! Count ids: each identifies one limit's count of one key's connections.
 
 use crate::{
     key::{BucketKey, KeyFields},
@@ -11,9 +11,8 @@ use crate::{
 
 use super::count::LINES;
 
-/// The key of one limit's count of one key's connections, a keyed hash: its low bits select two
-/// lines, its other bits are a tag. Two keys in one line have the same tag with a chance of 2^-43. 0: no
-/// count.
+/// Identifies one limit's count of one key's connections by a keyed hash: its low bits select two lines, its
+/// other bits are a tag. Two count ids in one line have the same tag with a chance of 2^-43. 0: no count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct CountId(pub u64);
@@ -26,8 +25,8 @@ pub struct CountIds(pub [u64; MOST_LIMITS]);
 /// The bits of the tag that lead from the first line to the second start here.
 const STEP_BITS: u32 = 40;
 
-/// Stands in for an interface's number, which never names a key of connections: a connection may change
-/// its interface.
+/// Stands in for an interface's number, which never names the key of a connection: a connection may
+/// change its interface.
 pub(super) const EVERY_INTERFACE: u32 = 0;
 
 impl CountId {
@@ -76,7 +75,7 @@ impl CountId {
         Self::new(hash_key, &BucketKey::of_host(limit))
     }
 
-    /// Returns the count id under which sources of unknown standing wait for a slot under this one.
+    /// Returns the count id under which sources of unknown standing wait for a slot of this one.
     #[must_use]
     #[inline(always)]
     pub const fn of_unknown(self) -> Self {

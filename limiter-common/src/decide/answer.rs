@@ -83,7 +83,7 @@ where
 }
 
 impl<Location> Scratch<Location> {
-    /// Records the response to a refused packet; returns the stage that charges it, if any.
+    /// Records the outcome of answering a refused packet; returns the stage that charges the answer, if any.
     #[inline(always)]
     pub const fn set_answer_outcome(&mut self, outcome: AnswerOutcome) -> Option<Stage> {
         self.passes_by = match outcome {

@@ -1,6 +1,6 @@
 //! The stages of connections: drop a packet that would open one connection too many, and data of a
-//! connection that is not admitted among the connections of its name. A connection that is admitted
-//! takes it.
+//! connection that is not admitted among the connections of its name. A connection that finds room
+//! is admitted.
 
 use super::{DecisionSteps, Pipeline, Progress, Scratch};
 #[cfg(not(target_arch = "bpf"))]
@@ -27,8 +27,8 @@ where
     /// The client may be told so, unless it waits in line. The source is not recorded as an
     /// offender, since it may be forged.
     ///
-    /// These limits do not apply to segments of open connections, and do not count them. A packet
-    /// that asks for admission and is not refused gets it, in a stage of its own.
+    /// These limits do not apply to segments of open connections, and do not count them. The
+    /// connection of a packet that asks for admission and is not refused is admitted, in a stage of its own.
     #[inline(always)]
     pub(super) fn limit_connections(&self, scratch: &mut Scratch<B::Location>) -> Progress {
         let features = self.tables.features();

@@ -42,7 +42,7 @@ where
         self.select_by_name(scratch, by_name)
     }
 
-    /// Drops limits on new names from the matched limits if the packet's name is known.
+    /// Drops limits on new names from the matched limits if the packet's name is cached.
     #[inline(always)]
     fn leave_cached(&self, scratch: &mut Scratch<B::Location>) {
         let features = self.tables.features();
@@ -59,7 +59,7 @@ where
         }
     }
 
-    /// Adds the passing packet's name to the known names, if a limit on new names had a token for
+    /// Adds the passing packet's name to the cached names, if a limit on new names had a token for
     /// it. So these limits bound the number of new names regardless of the sender.
     #[inline(always)]
     pub(super) fn enter_name(&self, scratch: &mut Scratch<B::Location>) -> Progress {

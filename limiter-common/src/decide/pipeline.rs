@@ -50,8 +50,8 @@ where
     O: OffenderTable,
     R: Reputation,
 {
-    /// Records the source of a refused packet as an offender, and records that its key wants more
-    /// of a shared limit.
+    /// Records the source of a refused packet as an offender, and its key's demand for more of a
+    /// shared limit.
     #[inline(always)]
     pub(super) fn record_refused(&self, scratch: &Scratch<B::Location>, limit_index: u32) {
         let Scratch {

@@ -98,7 +98,7 @@ stages! {
     Charge "charge" charge if |features: &Features| features.enforcing() != 0;
     /// Charges the packet to the limits that only observe.
     Observe "observe" observe if |features: &Features| features.charged_observing() != 0;
-    /// Adds the name that the packet asks for to the known names.
+    /// Adds the name that the packet asks for to the cached names.
     EnterName "enter_name" enter_name if |features: &Features| features.by_new_name != 0;
     /// Charges the written answer to a refused packet to the limits of answers. Only
     /// [`Progress::Answer`] leads to it.

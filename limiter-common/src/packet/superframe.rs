@@ -27,7 +27,7 @@ pub enum Superframes {
     Estimated,
 }
 
-/// The places of the kernel's records on superframes, and the interface's MTU. They are in bytes.
+/// The offsets and sizes of the kernel's fields about superframes, and the interface's MTU, all in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SuperframeFields {

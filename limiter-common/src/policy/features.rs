@@ -99,7 +99,7 @@ pub struct Features {
     pub by_new_name: u64,
     /// The number of lines of the table of cached names, a power of two; 0: no limit needs it.
     pub name_lines: u64,
-    /// The time that a name stays known after a question for it, in nanoseconds.
+    /// The time that a name stays cached after a question for it, in nanoseconds.
     pub names_cached_for_ns: u64,
     /// The limits that count questions for names outside the table, and all limits that are not in
     /// `by_name`.

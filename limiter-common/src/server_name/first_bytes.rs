@@ -101,8 +101,8 @@ impl FirstBytes {
         first
     }
 
-    /// Puts the lowest `length` bytes of a number, at most eight, at their positions from `position` on, the lowest
-    /// byte first.
+    /// Puts the lowest `length` bytes of a number, at most eight, at their positions from `position` on, the
+    /// lowest byte first.
     #[inline(always)]
     pub const fn put(&mut self, position: u32, bytes: u64, length: u32) {
         let mask = ALL >> (64 - 8 * length);
@@ -116,8 +116,8 @@ impl FirstBytes {
         }
     }
 
-    /// Whether a segment has these bytes in its part `part`. `copy` has the segment's bytes at their positions,
-    /// and any bytes elsewhere.
+    /// Whether a segment has these bytes in its part `part`. `copy` has the segment's bytes at their
+    /// positions, and any bytes elsewhere.
     #[must_use]
     #[inline(always)]
     pub fn agrees(&self, copy: &mut Self, part: &Overlap) -> bool {

@@ -62,8 +62,8 @@ const UNFINISHED: u32 = 1;
 const READ: u32 = 2;
 /// It counts as without a name, but the server may find one in bytes behind the bytes read so far.
 const HIDDEN: u32 = 3;
-/// Its client has sent different bytes at one position: the server may have taken either. Such a connection is
-/// over.
+/// Its client has sent different bytes at one position: the server may have taken either. Such a connection
+/// is over.
 const CONTRADICTORY: u32 = 4;
 
 /// The time for which data is held while its connection's name is not read, in nanoseconds, from the first held
@@ -291,8 +291,8 @@ impl Flow {
         self.service == IN_SERVICE
     }
 
-    /// Whether data arriving at the time `now_ns` is held until its name is read; `is_reported`: userspace gets
-    /// this data.
+    /// Whether data arriving at the time `now_ns` is held until its name is read; `is_reported`: userspace
+    /// gets this data.
     ///
     /// Holding is limited in time, so that data passes if no reader of names runs. The time begins with the
     /// first segment sent to userspace, because no server can use bytes behind missing first bytes. There is no

@@ -1,5 +1,5 @@
-//! Multipath TCP: its option gives the position of a segment's bytes, perhaps none, or in another connection. So
-//! the segments of one connection do not show the bytes that the server reads.
+//! Multipath TCP: its option gives the position of a segment's bytes, perhaps none, or in another connection.
+//! So the segments of one connection do not show the bytes that the server reads.
 
 /// The end of a header's options, padding, and the option of multipath TCP (RFC 8684).
 const OPTIONS_END: u8 = 0;

@@ -37,7 +37,7 @@ pub use self::{
     window::Window,
 };
 
-/// The number that is no strategy's state: stores may lock a bucket with it.
+/// The number that is no strategy's state: tables may lock a bucket with it.
 pub const NO_STATE: u64 = u64::MAX;
 
 macro_rules! strategies {

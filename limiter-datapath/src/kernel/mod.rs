@@ -302,7 +302,7 @@ impl Datapath {
         self.shared_maps.reputation()
     }
 
-    /// The number of names known to limits on new names; `None`: the policy in force has no such limits.
+    /// The number of names cached for limits on new names; `None`: the policy in force has no such limits.
     #[must_use]
     pub fn cached_names(&self) -> Option<usize> {
         let features = &self.policy.features;

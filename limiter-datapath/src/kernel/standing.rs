@@ -109,8 +109,8 @@ impl KnownSources<'_> {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
-    /// Has the kernel record an event of a source now, such as an operator's trust, or the order to
-    /// forget it. Returns its record afterwards: [`Record::NONE`] if there is no room for the
+    /// Has the kernel record an event of a source now, such as an operator's trust, or its
+    /// withdrawal. Returns its record afterwards: [`Record::NONE`] if there is no room for the
     /// source, because all others in its line are of a higher rank.
     pub fn record_event(&self, source: SourceId, event: Event) -> Result<Record, DatapathError> {
         self.maps

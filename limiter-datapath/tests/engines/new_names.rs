@@ -11,7 +11,7 @@ const NEW: &str = "cost: new-names, burst: 2, count: 2, period: 1h";
 
 const ZONES: &str = "zones: [example.com, example.net]\n";
 
-/// At least two units of the clock of known names.
+/// At least two units of the clock of cached names.
 const MOMENTS_NS: u64 = 1 << 31;
 
 #[test]
@@ -26,7 +26,7 @@ fn new_names_of_a_zone_share_its_bucket_and_known_ones_pass() -> Result<()> {
             ("a.example.com", WithinLimits),
             ("b.example.com", WithinLimits),
             ("c.example.com", OverLimit),
-            // The limit counts no known name, in any case.
+            // The limit counts no cached name, in any case.
             ("A.example.COM", Unlimited),
             ("b.example.com", Unlimited),
             // A refused name stays new.
@@ -80,7 +80,7 @@ fn a_name_that_another_limit_refuses_stays_new() -> Result<()> {
     assert_eq!(scene.ask("b.test")?, WithinLimits);
     scene.come_from("192.0.2.9")?;
     assert_eq!(scene.ask("c.test")?, OverLimit);
-    // The other limit counts known names, too.
+    // The other limit counts cached names, too.
     assert_eq!(scene.ask("b.test")?, WithinLimits);
     assert_eq!(scene.ask("b.test")?, OverLimit);
     Ok(())
@@ -124,7 +124,7 @@ fn a_match_says_which_queries_have_new_names() -> Result<()> {
     Ok(())
 }
 
-/// A flood of random names enters no more than the limit lets pass, so the known names stay.
+/// A flood of random names enters no more than the limit lets pass, so the cached names stay.
 #[test]
 fn a_flood_of_random_names_leaves_known_ones() -> Result<()> {
     let text = format!(

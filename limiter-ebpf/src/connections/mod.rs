@@ -136,7 +136,7 @@ impl Entrance for MapEntrance<'_> {
     }
 }
 
-/// Calls [`Scratch::place_at`]; returns 0 for none.
+/// Calls [`Scratch::count_id_at`]; returns 0 for none.
 ///
 /// As above.
 #[unsafe(no_mangle)]

@@ -1,5 +1,5 @@
-//! The section `names`: the treatment of a connection's data until its name is known, and the table of known
-//! DNS names.
+//! The section `names`: the treatment of a connection's data until its name is known, and the table of
+//! cached DNS names.
 
 use std::ops::RangeInclusive;
 

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Reports an id with unbounded buckets for made-up sources, destinations or names. Each new name would get a
-/// fresh bucket, so the limit would never refuse. As admitted names become known, a flood would then evict
+/// fresh bucket, so the limit would never refuse. As admitted names are cached, a flood would then evict
 /// all other names.
 pub(super) fn check_id<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>, id: LimitKeys) {
     let is_bounded = match id.format {

@@ -18,7 +18,7 @@ impl Policy {
     }
 }
 
-/// Returns whether a limit may count answers to connections that the host began.
+/// Returns whether a limit may count replies on connections that the host began.
 fn may_refuse_answers(limit: &Limit) -> bool {
     let counts_tcp = limit.protocols().is_empty() || limit.protocols().contains(&PROTOCOL_TCP);
     let counts_answers = [FLAG_ACK, FLAG_SYN | FLAG_ACK]
@@ -71,7 +71,7 @@ mod tests {
             assert_eq!(exempts(&limit("packets")), may_refuse, "{matching}");
             assert!(!exempts(&(limit("packets") + "own-connections: limit")));
         }
-        // None of these counts an answer.
+        // None of these counts a reply.
         assert!(!exempts(
             "limits: {A: {id: total, cost: new-connections, rate: 1/s}}"
         ));

@@ -28,7 +28,8 @@ use crate::{
 
 /// A request that needs only the maps, so that it is answered from pinned maps where no daemon runs.
 pub trait MapCall: Call {
-    /// Answers the request. `daemon`: `None` if none runs. `measured`: the pressures on sieves that the daemon measured.
+    /// Answers the request. `daemon`: `None` if none runs. `measured`: the pressures on sieves that the
+    /// daemon measured.
     fn respond(
         &self,
         datapath: &Datapath,

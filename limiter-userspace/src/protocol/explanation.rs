@@ -1,4 +1,4 @@
-//! Answers about an address.
+//! Responses about an address.
 
 use std::net::IpAddr;
 

@@ -13,7 +13,7 @@ pub const MAX_SOURCES: u64 = 65_536;
 /// The most sources in a response.
 pub const MAX_SHOWN: usize = 100_000;
 
-/// Sources to trust or to forget, in this order.
+/// Sources to trust or to untrust, in this order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KnownChanges {
     /// At most [`MAX_CHANGES`](super::MAX_CHANGES).

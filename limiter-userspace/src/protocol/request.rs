@@ -105,7 +105,7 @@ requests! {
         ChangeBans(BanChanges) -> BanResults;
         /// Lift all bans.
         LiftBans(LiftBans) -> BansLifted;
-        /// Trust sources, or forget them.
+        /// Trust sources, or untrust them.
         ChangeKnown(KnownChanges) -> KnownResults;
         /// Reset buckets.
         Reset(ResetQuery) -> ResetList;

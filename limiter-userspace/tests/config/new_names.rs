@@ -1,4 +1,4 @@
-//! Limits on new names, and how many names are known for how long.
+//! Limits on new names, and how many names are cached for how long.
 
 use limiter_common::limit::{Cost, IdFormat, NameKind};
 use limiter_policy::policy::CachedNames;

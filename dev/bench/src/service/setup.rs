@@ -82,7 +82,7 @@ pub(super) fn new_pair() -> Result<Pair> {
     set(&pair.client, "net/ipv6/ip_nonlocal_bind", "1")?;
     // A SYN is repeated after 1 s, then after 2 more, as on most systems and on kernels before 6.5.
     set_if_known(&pair.client, "net/ipv4/tcp_syn_linear_timeouts", "0")?;
-    // Answers are received on the clients' CPU, though the server's CPU sends them.
+    // Responses are received on the clients' CPU, though the server's CPU sends them.
     let mask = 1 << CLIENTS_CPU;
     write_sys(
         &pair.client,

@@ -120,7 +120,7 @@ fn what_is_no_query_with_a_server_cookie_has_none() {
         message(NAME, b""),
         message(NAME, &record(b"")),
         message(NAME, &record(&option(10, b"CLIENT\x01\x02"))),
-        // An answer, an update, no and two questions.
+        // A response, an update, no and two questions.
         changed(2, 0x81),
         changed(2, 0x29),
         changed(5, 0),

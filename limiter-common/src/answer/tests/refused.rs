@@ -164,7 +164,7 @@ fn addresses_of_ipv6_that_nobody_has() {
 
 #[test]
 fn messages_that_are_no_single_query() {
-    // Answers, other operations, no question or two.
+    // Responses, other operations, no question or two.
     assert_eq!(asking(2, &[0x81]), None);
     assert_eq!(asking(2, &[0x08]), None);
     assert_eq!(asking(2, &[0x29]), None);
@@ -212,7 +212,7 @@ fn resets_icmp_errors_and_what_is_of_another_protocol() {
         assert_eq!(answer_to(&syn(family), Answer::Truncate), None);
         assert_eq!(answer_to(&segment(family, &QUERY), Answer::Truncate), None);
         refuse(&answer_to(&syn(family), Answer::Prohibited).unwrap());
-        // An answer to the host's own query, and a packet at port 0.
+        // A response to the host's own query, and a packet at port 0.
         refuse(&udp(family, 0, 53, &[0x80; 100]));
         refuse(&udp(family, 0, 0, &QUERY));
     }

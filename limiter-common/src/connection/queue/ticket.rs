@@ -11,7 +11,7 @@ pub struct Flow(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct TicketKey {
-    /// The [`CountId`] that counts the key's connections.
+    /// The [`CountId`] of its queue, as a number.
     pub count_id: u64,
     /// Lower numbers are further ahead.
     pub number: u64,

@@ -32,9 +32,9 @@ pub struct VerifierCost {
 }
 
 impl Instance {
-    /// The names of the programs in an object: the entry and the stages, for frames in any number of pieces and
-    /// for frames of one piece, the programs that carry out orders, and the program that records handshakes and
-    /// counts connections.
+    /// The names of the programs in an object: the entry and the stages, for frames in any number of pieces
+    /// and for frames of one piece, the programs that carry out orders, and the program that records
+    /// handshakes and counts connections.
     #[must_use]
     pub fn programs() -> Vec<String> {
         let mut programs = Vec::new();

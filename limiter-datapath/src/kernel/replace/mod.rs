@@ -16,7 +16,7 @@
 //!
 //! Then the next daemon puts its own configuration in force by the same steps.
 //!
-//! Small numbers name parts of maps that outlive their owner:
+//! Small numbers name parts of maps that outlive the policies and interfaces that use them:
 //!
 //! * Unit numbers are reused when all numbers of a kind are taken. Before the kernel learns the new
 //!   meaning, each bucket with that unit is filled.

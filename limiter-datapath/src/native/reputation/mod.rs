@@ -56,7 +56,7 @@ pub struct MemoryReputation {
     pub own_connections: MemoryOwnConnections,
     /// The connections and QUIC flows with names.
     pub flows: MemoryFlows,
-    /// The known names.
+    /// The cached names.
     pub names: MemoryNames,
     /// The queues of clients that wait for slots.
     pub queues: MemoryQueues,

@@ -1,4 +1,4 @@
-//! Known names over plain memory.
+//! Cached names over plain memory.
 
 use std::{cell::OnceCell, iter::repeat_with, sync::atomic::Ordering::SeqCst};
 
@@ -8,7 +8,7 @@ use limiter_common::{
     sieve::Word,
 };
 
-/// The known names. The first policy that asks for them sets the number of lines.
+/// The cached names. The first policy that asks for them sets the number of lines.
 #[derive(Debug, Default)]
 pub struct MemoryNames(OnceCell<Vec<NameLine>>);
 

@@ -17,7 +17,7 @@ use super::scene::Scene;
 pub(super) const PORT: u16 = 7;
 
 /// A pair of namespaces in both families. The server answers any IPv4 source through the client,
-/// which ignores answers to other hosts.
+/// which ignores replies to other hosts.
 pub(super) fn pair() -> Result<Pair> {
     let parse = |addresses: [&str; 2]| -> Result<Vec<_>> {
         Ok(addresses

@@ -120,7 +120,7 @@ fn a_limit_that_counts_some_standings_has_all_looked_up() {
     assert!((0..20).all(|_| cpu.verdict(SOURCES[4]).standing().is_some()));
 }
 
-/// A store in which another CPU takes all tokens of unknown sources just before the first swap.
+/// A table in which another CPU takes all tokens of unknown sources just before the first swap.
 struct Rivals<'a> {
     cpu: &'a Cpu,
     rival: &'a Cpu,

@@ -14,7 +14,7 @@ use limiter_common::{
 /// The most keys with their own shares, and the most keys that are recorded as wanting one.
 pub const MOST_KEYS: u32 = 1 << 14;
 
-/// The shares in force, and the demand that packets note beside them.
+/// The shares in force, and the demand that packets record beside them.
 #[derive(Debug, Default)]
 pub struct KeyShares(Mutex<State>);
 

@@ -246,7 +246,7 @@ impl NameTable {
     }
 }
 
-/// Returns the features with the table of known names, if a limit needs it.
+/// Returns the features with the table of cached names, if a limit needs it.
 pub(super) fn with_cached_names(policy: &Policy, other: &Features) -> Features {
     if other.by_new_name == 0 {
         return *other;

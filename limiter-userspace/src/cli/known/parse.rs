@@ -23,7 +23,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a line of a stream that is neither empty nor a comment: `ADDRESS|PREFIX [DURATION]`
-/// trusts, `-ADDRESS|PREFIX` forgets.
+/// trusts, `-ADDRESS|PREFIX` untrusts.
 pub(super) fn line(line: &str, for_ns: u64) -> Result<ParsedValue<KnownChange>, String> {
     // Quote the text, as the user does not see the line.
     let prefix =

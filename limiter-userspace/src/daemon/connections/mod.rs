@@ -1,6 +1,6 @@
 //! Keeps the kernel's count of connections correct. Events report most openings and closings; regular polls of the
 //! lists of the network stack find connections opened before the policy limited them, and closings that were not
-//! reported. If the policy says so, connection tracking is looked at, too. Each poll also sweeps the queues in which
+//! reported. If the policy says so, connection tracking is polled, too. Each poll also sweeps the queues in which
 //! clients wait, and finds the keys with the most connections.
 //!
 //! A poll takes at most a twentieth of a CPU until the next one.
@@ -80,7 +80,7 @@ impl CountSettings {
     }
 }
 
-/// Looks at the connections, while the policy limits them, or limits handshakes that are not reported by events.
+/// Polls the connections, while the policy limits them, or limits handshakes that are not reported by events.
 pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;

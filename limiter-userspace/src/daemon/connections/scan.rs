@@ -65,7 +65,7 @@ impl ScanState {
     /// and missing from `open`, twice.
     ///
     /// `are_reported`: events report each opening and closing, so a connection that opened between two polls is
-    /// already counted and may be closed by now. Counting it again would occupy its count id for two polls, so it is
+    /// already counted and may be closed by now. Counting it again would take a slot for two polls, so it is
     /// counted only if the next poll finds it, too.
     pub(super) async fn settle(
         &mut self,

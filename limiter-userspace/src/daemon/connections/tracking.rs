@@ -60,7 +60,7 @@ impl From<DumpError> for TrackingError {
     }
 }
 
-/// Looks at the tracked connections, and receives their events.
+/// Polls the tracked connections, and receives their events.
 pub(super) struct Tracking {
     conntrack: Channel,
     routes: Channel,

@@ -1,4 +1,4 @@
-//! Trusts sources and forgets them on request.
+//! Trusts and untrusts sources on request.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -143,7 +143,7 @@ const fn refused(reason: String) -> KnownOutcome {
     KnownOutcome::Refused { reason }
 }
 
-/// Forgets the sources of a prefix; returns the number of sources that were known.
+/// Untrusts the sources of a prefix; returns the number of sources that were known.
 fn untrust(
     known: &KnownSources<'_>,
     sources: Sources,

@@ -2,7 +2,7 @@
 //! the folder of further configuration files.
 //!
 //! A file has changed if its identity or the time of its last change has. The kernel's events on directories only
-//! tell when to look. So it does not matter how a file is replaced (an editor's rename, a symbolic link that is
+//! tell when to poll. So it does not matter how a file is replaced (an editor's rename, a symbolic link that is
 //! repointed), and the next poll makes up for a lost event.
 
 use std::{
@@ -69,7 +69,7 @@ pub struct FileWatch {
     watcher: Option<RecommendedWatcher>,
     /// When the first event of the current burst came.
     began: Option<Instant>,
-    /// When to look at the files next.
+    /// When to poll the files next.
     due: Instant,
 }
 

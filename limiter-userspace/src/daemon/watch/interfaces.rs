@@ -23,14 +23,14 @@ use crate::{
     fit::{self, Misfit, SkippedInterface},
 };
 
-/// How often to look at the interfaces even without an event: an interface in use by another program may be free by
+/// How often to poll the interfaces even without an event: an interface in use by another program may be free by
 /// now.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often to look if the kernel sends no events.
+/// How often to poll if the kernel sends no events.
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks at the interfaces whenever they change.
+/// Polls the interfaces whenever they change.
 pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     let mut events = match Events::open().await {
         Ok(events) => Some(events),

@@ -1,6 +1,6 @@
 //! Automatic bans: decides which offenders a limit's `ban` bans.
 //!
-//! A [`Decider`] receives the records of the offenders, look after poll, with the time. It adds an offender's drops
+//! A [`Decider`] receives the records of the offenders, poll after poll, with the time. It adds an offender's drops
 //! since the last poll to a window of ten slices. So, if a poll comes every `i` and finds all drops,
 //!
 //! * a source is banned only after `after` drops within some `within` + `i`, and
@@ -89,7 +89,7 @@ pub struct Decider {
     full_again_ns: u64,
     /// When the last poll was.
     polled_ns: u64,
-    /// When the last look at the offenders was.
+    /// When the offenders were last read.
     read_ns: u64,
 }
 
@@ -149,12 +149,12 @@ impl Decider {
         self.is_unfinished
     }
 
-    /// Records a look at limits that have dropped nothing since the last one.
+    /// Records a poll of limits that have dropped nothing since the last one.
     pub const fn nothing_new(&mut self, now_ns: u64) {
         self.polled_ns = now_ns;
     }
 
-    /// Looks at the offenders. The same key may come several times, from several interfaces. `is_proven` returns
+    /// Polls the offenders. The same key may come several times, from several interfaces. `is_proven` returns
     /// whether a prefix is a single source that is proven now, even if only recently.
     pub fn decide<E>(
         &mut self,

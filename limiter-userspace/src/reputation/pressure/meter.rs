@@ -9,7 +9,7 @@ use std::{collections::VecDeque, time::Duration};
 /// pressure. Until then the limits alone decide.
 pub const WINDOW: Duration = Duration::from_millis(200);
 
-/// The interval of looks.
+/// The interval of polls.
 pub const EVERY: Duration = Duration::from_millis(50);
 
 /// A growth in a span of time.
@@ -21,7 +21,7 @@ pub struct Growth {
     pub elapsed_ns: u64,
 }
 
-/// Measures how fast a counter grows, look after poll.
+/// Measures how fast a counter grows, poll after poll.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     /// Times in nanoseconds, with the counter's value then. The first is the last one from before the window.
@@ -30,7 +30,7 @@ pub struct Meter {
 
 impl Meter {
     /// Records the counter's value at a time, in nanoseconds of any clock, and returns its growth over the window;
-    /// `None`: this is the first poll, or at another counter.
+    /// `None`: this is the first poll, or the counter has begun anew.
     pub fn sample(&mut self, now_ns: u64, counter: u64) -> Option<Growth> {
         let went_back = self
             .seen

@@ -1,4 +1,4 @@
-//! Sources that operators trust and untrust: `limiter know` and `forget`.
+//! Sources that operators trust and untrust: `limiter trust` and `untrust`.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `limiter trust`, `forget` and `known`, as users see them.
+//! `limiter trust`, `untrust` and `trusted`, as users see them.
 
 mod adopted;
 mod bans;
@@ -31,7 +31,7 @@ fn start(configuration: &str) -> Result<(Pair, Limiter)> {
     Ok((pair, limiter))
 }
 
-/// Returns an address's standing and the reason for it. `limiter known` and `limiter explain` must agree.
+/// Returns an address's standing and the reason for it. `limiter trusted` and `limiter explain` must agree.
 fn standing(limiter: &Limiter, address: &str) -> Result<(String, String)> {
     let known = limiter.ask(&json!({"known-source": {"address": address}}))?;
     let explained = &limiter.explain(address)?["standing"];

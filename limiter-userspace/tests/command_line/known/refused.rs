@@ -1,4 +1,4 @@
-//! Prefixes that `limiter know` refuses, and daemons without known sources.
+//! Prefixes that `limiter trust` refuses, and daemons without known sources.
 
 use anyhow::Result;
 use testbed::Limiter;

@@ -41,7 +41,7 @@ impl Client<'_> {
     }
 }
 
-/// Returns whether the output says that the answer came over this transport.
+/// Returns whether the output says that the response came over this transport.
 fn is_over(printed: &str, transport: &str) -> bool {
     printed.contains(&format!("({transport})"))
 }

@@ -33,7 +33,8 @@ fn responses(pair: &Pair, from: &str, zone: &str) -> Result<usize> {
     for number in 0..QUERIES {
         socket.send(&query(number, &format!("n{number}.{zone}")))?;
     }
-    // No limit counts the last query, and the server answers in order: after its response, no other one comes.
+    // No limit counts the last query, and the server answers in order: after its response, no other one
+    // comes.
     socket.send(&query(QUERIES, "of.no.zone"))?;
     for answered in 0.. {
         let mut response = [0; 512];

@@ -39,8 +39,8 @@ fn hello(name: &str, key: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Sends a first hello, and after its response each part in a write of its own. Returns whether the server asks
-/// for a second hello, and whether it continues the handshake.
+/// Sends a first hello, and after its response each part in a write of its own. Returns whether the server
+/// asks for a second hello, and whether it continues the handshake.
 fn responses(pair: &testbed::Pair, then: &[&[u8]]) -> Result<[bool; 2]> {
     let mut client = Connection::new(pair, By::Tls)?;
     let asks_again = client.is_answered(&hello("a.example", &[0, 0]))?;

@@ -182,7 +182,7 @@ fn a_flood_of_random_names_of_one_zone_leaves_the_others_served() -> Result<()> 
     Ok(())
 }
 
-/// With a limit on new names alone, even known names of the attacked zone are answered.
+/// With a limit on new names alone, even cached names of the attacked zone are answered.
 #[test]
 fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result<()> {
     let pair = pair()?;
@@ -201,14 +201,14 @@ fn a_flood_of_random_names_of_one_zone_leaves_its_known_names_served() -> Result
         .collect();
     let learned = answered(&pair, &before)?.len();
     ensure!(learned == before.len(), "{learned} of {}", before.len());
-    // Known names survive a restart of the daemon and a reload.
+    // Cached names survive a restart of the daemon and a reload.
     limiter.kill()?;
     limiter.restart()?;
     let text = fs::read_to_string(limiter.configuration())?;
     let text = text.replace("1s}", "1000ms, mode: enforce, deny: drop}");
     limiter.configure(&text)?;
     limiter.show(&["reload"])?;
-    // Enough names that hardly any is repeated, because a name that has passed once is known.
+    // Enough names that hardly any is repeated, because a name that has passed once is cached.
     let frames = flood(150_000)?;
     // Names of the attacked zone have even positions.
     let names: Vec<String> = (known.iter().cycle().take(half).cloned())

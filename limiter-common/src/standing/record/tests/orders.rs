@@ -1,4 +1,4 @@
-//! Operators trust sources and forget them; saved records are recalled.
+//! Operators trust and untrust sources; saved records are recalled.
 
 use super::{DAY, MINUTE, REMEMBERED, World, tick, trust};
 use crate::standing::{Event, Record, Standing, Tick};

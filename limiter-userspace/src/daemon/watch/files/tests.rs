@@ -217,7 +217,7 @@ async fn other_files_from_now_on() -> io::Result<()> {
     Ok(())
 }
 
-/// Without events, the watch looks at intervals.
+/// Without events, the watch polls at intervals.
 #[tokio::test]
 async fn a_directory_that_is_not_there_yet() -> io::Result<()> {
     let scene = Scene::new()?;

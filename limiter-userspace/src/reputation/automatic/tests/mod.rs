@@ -48,7 +48,7 @@ pub(super) fn policy(bans: &[AutomaticBan]) -> Policy {
     limits.collect::<Vec<_>>().into()
 }
 
-/// The kernel's records, and a decider that looks at them. Times are in milliseconds from the beginning.
+/// The kernel's records, and a decider that polls them. Times are in milliseconds from the beginning.
 pub(super) struct Scene {
     pub(super) decider: Decider,
     recorded: BTreeMap<(u16, IpAddr), Offender>,
@@ -107,7 +107,7 @@ impl Scene {
         self.decide_by(at_ms, |_| false)
     }
 
-    /// Looks at the offenders, some of them proven.
+    /// Polls the offenders, some of them proven.
     pub(super) fn decide_by(&mut self, at_ms: u64, is_proven: impl Fn(&BanKey) -> bool) -> DueBans {
         let recorded = self.recorded();
         let is_proven = |prefix: &BanKey| Ok::<_, Infallible>(is_proven(prefix));
@@ -115,7 +115,7 @@ impl Scene {
         due
     }
 
-    /// Looks at these offenders.
+    /// Polls these offenders.
     pub(super) fn decide_at(
         &mut self,
         at_ms: u64,
@@ -126,7 +126,7 @@ impl Scene {
         due
     }
 
-    /// Looks, and bans all offenders for a minute; returns the limit, the prefix, the drops and the members of each.
+    /// Polls, and bans all offenders for a minute; returns the limit, the prefix, the drops and the members of each.
     pub(super) fn bans(&mut self, at_ms: u64) -> Vec<(u16, String, u64, u64)> {
         let due = self.decide(at_ms);
         assert!(due.delayed.is_empty());

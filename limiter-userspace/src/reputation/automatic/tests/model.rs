@@ -14,7 +14,7 @@ const SOURCES: usize = 3;
 enum Step {
     /// After some milliseconds a source is dropped this many times.
     Drops(u64, usize, u64),
-    /// After some milliseconds the decider looks.
+    /// After some milliseconds the decider polls.
     Poll(u64),
     /// The kernel forgets a source.
     Forget(usize),
@@ -31,7 +31,7 @@ fn step(forgets: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All drops ever, and all looks, in milliseconds.
+/// All drops ever, and all polls, in milliseconds.
 #[derive(Default)]
 struct Model {
     /// The time, the source, and the number of drops.

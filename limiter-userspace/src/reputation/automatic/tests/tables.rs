@@ -45,7 +45,7 @@ fn the_window_s_edges() {
 fn slow_drops_never_ban() {
     let mut scene = Scene::new(&[terms(100, None)]);
     for second in 1..1_000 {
-        // At most ten looks of nine drops each.
+        // At most ten polls of nine drops each.
         scene.drops(second * 1_000 - 1, 1, ONE, 9);
         scene.check(second * 1_000, &[]);
     }

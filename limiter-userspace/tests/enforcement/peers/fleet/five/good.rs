@@ -14,8 +14,8 @@ use super::{
 };
 use crate::peers::fleet::{shared_limits::wait_for_share, wait_for, wait_until};
 
-/// One node is flooded. The other nodes' clients send less than the minimum share, and lose nothing while the store
-/// is slow, stopped or gone, or a daemon stands still. A slow store still works until it is too slow.
+/// One node is flooded. The other nodes' clients send less than the minimum share, and lose nothing while the
+/// store is slow, stopped or gone, or a daemon stands still. A slow store still works until it is too slow.
 #[test]
 fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     let mut five = Five::by_proxy()?;
