@@ -15,7 +15,7 @@ pub struct Verdict {
     /// The reason; there is exactly one.
     pub reason: Reason,
     /// The index of the limit that dropped the packet, or [`NO_LIMIT`].
-    pub(crate) denied_by: u32,
+    pub(crate) refused_by: u32,
     /// The indices of the limits that count the packet, as bits. If it passed, they were all
     /// charged except the limits in `would_drop`, unless it was refused first; if it was dropped,
     /// none was charged.
@@ -45,7 +45,7 @@ impl Verdict {
     pub const fn without_limits(reason: Reason) -> Self {
         Self {
             reason,
-            denied_by: NO_LIMIT,
+            refused_by: NO_LIMIT,
             matched: 0,
             would_drop: 0,
             standing: NO_STANDING,
@@ -57,7 +57,7 @@ impl Verdict {
     #[must_use]
     pub const fn from_raw(
         reason: u32,
-        denied_by: u32,
+        refused_by: u32,
         matched: u64,
         would_drop: u64,
         standing: u32,
@@ -66,7 +66,7 @@ impl Verdict {
         match Reason::of_number(reason) {
             Some(reason) => Some(Self {
                 reason,
-                denied_by,
+                refused_by,
                 matched,
                 would_drop,
                 standing,
@@ -80,11 +80,11 @@ impl Verdict {
     /// longest wait.
     #[must_use]
     #[inline(always)]
-    pub const fn denied_by(&self) -> Option<u32> {
-        if self.denied_by == NO_LIMIT {
+    pub const fn refused_by(&self) -> Option<u32> {
+        if self.refused_by == NO_LIMIT {
             None
         } else {
-            Some(self.denied_by)
+            Some(self.refused_by)
         }
     }
 
@@ -131,7 +131,7 @@ impl Verdict {
     #[inline(always)]
     pub(crate) const fn reopen(&mut self) {
         self.reason = Reason::WithinLimits;
-        self.denied_by = NO_LIMIT;
+        self.refused_by = NO_LIMIT;
     }
 
     /// Whether the packet has passed the stage of standing.
@@ -183,13 +183,13 @@ impl Verdict {
     #[inline(always)]
     pub(crate) const fn pass_by(&mut self, reason: Reason) {
         self.reason = reason;
-        self.denied_by = NO_LIMIT;
+        self.refused_by = NO_LIMIT;
     }
 
     #[inline(always)]
     pub(crate) const fn drop_by(&mut self, reason: Reason, limit_index: u32) {
         self.reason = reason;
-        self.denied_by = limit_index;
+        self.refused_by = limit_index;
     }
 
     /// Applies the outcome of a bucket's update; returns whether the packet may still pass.
@@ -205,7 +205,7 @@ impl Verdict {
             UpdateOutcome::Contended => Reason::Contended,
             UpdateOutcome::Unavailable => Reason::BucketUnavailable,
         };
-        self.denied_by = limit_index;
+        self.refused_by = limit_index;
         false
     }
 }

@@ -217,7 +217,7 @@ impl PendingAnswer {
     /// Counts the sent answer for the limit that refused the packet.
     #[inline(always)]
     pub(crate) fn count(&self, verdict: &Verdict) {
-        if let Some(limit_index) = verdict.denied_by()
+        if let Some(limit_index) = verdict.refused_by()
             && let Some(limit) = MapTables.limit(limit_index)
             && let Some(counter) =
                 ANSWER_TRAFFIC.get_ptr_mut(answer_counter(LimitId(limit.id), verdict.answer()))

@@ -49,7 +49,7 @@ pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
             }
         }
         Action::Drop => {
-            if let Some(limit_index) = verdict.denied_by() {
+            if let Some(limit_index) = verdict.refused_by() {
                 of_limit(limit_index, |traffic| traffic.dropped += carried);
                 if features.reserving_anything() & 1 << (limit_index & 63) != 0 {
                     of_standing(limit_index, verdict.standing_number(), |traffic| {

@@ -50,7 +50,7 @@ impl Connections {
     }
 
     /// Like [`new`](Self::new), and allows one connection even if the process is out of descriptors: in place
-    /// of the [reserve](keep_reserve).
+    /// of the [reserve](hold_spare_descriptor).
     pub(crate) fn with_reserve(listener: &'static str, most: usize) -> Self {
         Self {
             uses_reserve: true,
@@ -63,12 +63,12 @@ impl Connections {
     pub(crate) async fn accept<S>(&mut self, mut accept: impl AsyncFnMut() -> io::Result<S>) -> S {
         loop {
             match accept().await {
-                Ok(accepted) if keep_reserve() || self.uses_reserve => return accepted,
+                Ok(accepted) if hold_spare_descriptor() || self.uses_reserve => return accepted,
                 // This connection has taken the reserve's descriptor, because a connection that used the
                 // reserve has ended.
                 Ok(accepted) => {
                     drop(accepted);
-                    keep_reserve();
+                    hold_spare_descriptor();
                     self.warn_of(&io::Error::from_raw_os_error(libc::EMFILE));
                     sleep(PAUSE).await;
                 }
@@ -119,7 +119,7 @@ impl Connections {
 
 /// Keeps a spare descriptor with the lowest free number, since it must stay below a limit that is lowered
 /// later. Returns whether there is one.
-pub(crate) fn keep_reserve() -> bool {
+pub(crate) fn hold_spare_descriptor() -> bool {
     let mut reserve = reserve();
     if reserve.is_none() {
         *reserve = File::open("/dev/null").ok();
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_reserve_is_for_the_one_that_comes_when_there_is_no_descriptor() {
-        keep_reserve();
+        hold_spare_descriptor();
         let mut connections = Connections::with_reserve("a listener", 1);
         let mut refused = 0;
         let accepted = connections

@@ -42,7 +42,7 @@ where
         if !charge(self.buckets, self.tables, scratch) {
             return Progress::Again;
         }
-        let Some(limit_index) = scratch.verdict.denied_by() else {
+        let Some(limit_index) = scratch.verdict.refused_by() else {
             scratch.leave_handshakes(self.tables.features());
             return Progress::Undecided;
         };
@@ -58,7 +58,7 @@ where
                 scratch.verdict.reopen();
                 return Progress::Again;
             }
-            self.record_shortage(scratch, limit_index);
+            self.record_reserved_refusal(scratch, limit_index);
         }
         self.record_refused(scratch, limit_index);
         self.refuse(scratch, limit_index)
@@ -143,7 +143,7 @@ fn charge<T: Tables, B: DecisionSteps>(
     } = &mut *charging.scratch;
     if let Some(reason) = strictest.reason() {
         verdict.reason = reason;
-        verdict.denied_by = strictest.limit_index;
+        verdict.refused_by = strictest.limit_index;
         charging.refuse();
     } else {
         charging.charge_all(limits & !tables.features().handshakes);
@@ -208,7 +208,7 @@ pub(super) fn charge_answer<T: Tables, B: DecisionSteps>(
     let [answers_v4, answers_v6] = features.of_answers;
     let [cookies_v4, cookies_v6] = features.of_cookies;
     let Verdict {
-        reason, denied_by, ..
+        reason, refused_by, ..
     } = scratch.verdict;
     scratch.verdict.reopen();
     scratch.strictest.strictness = 0;
@@ -227,7 +227,7 @@ pub(super) fn charge_answer<T: Tables, B: DecisionSteps>(
         verdict, refused, ..
     } = scratch;
     let is_charged = *refused == 0 && verdict.reason == Reason::WithinLimits;
-    verdict.drop_by(reason, denied_by);
+    verdict.drop_by(reason, refused_by);
     is_charged
 }
 
@@ -277,7 +277,7 @@ impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
             || self.scratch.refused & reserving == 0
                 && self
                     .buckets
-                    .keep_reserves(self.tables, self.scratch, reserving)
+                    .passes_above_reserves(self.tables, self.scratch, reserving)
     }
 
     /// Charges all `limits`; or, if one refuses, none, and sets the verdict.
@@ -295,7 +295,7 @@ impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
                 }
             }
         }
-        let refused_by = self.scratch.verdict.denied_by;
+        let refused_by = self.scratch.verdict.refused_by;
         if refused_by == NO_LIMIT {
             return;
         }

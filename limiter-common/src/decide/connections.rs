@@ -60,7 +60,7 @@ where
             verdict.reason = Reason::Unlimited;
             return Progress::Decided;
         }
-        if scratch.needs_place(features) {
+        if scratch.needs_admission(features) {
             return Progress::Admit;
         }
         Progress::Undecided
@@ -94,7 +94,7 @@ impl<Location> Scratch<Location> {
     #[must_use]
     #[inline(always)]
     pub const fn opens(&self, features: &Features) -> bool {
-        self.is_first_segment() || self.needs_place(features)
+        self.is_first_segment() || self.needs_admission(features)
     }
 
     /// The limits on connections that have made the packet's connection wait: it was a hit of their

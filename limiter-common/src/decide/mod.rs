@@ -80,7 +80,7 @@ pub use self::{
     charge::{Charge, Intent, Plan},
     entry::EntryOutcome,
     pipeline::{Pipeline, Progress},
-    reserves::{keep_reserve, keep_reserves, reserve_of},
+    reserves::{passes_above_reserve, passes_above_reserves, reserve_of},
     scratch::Scratch,
     sieves::{NOT_SCORED, Sieves, sift, sift_by},
     stage::{STAGE_COUNT, Stage},

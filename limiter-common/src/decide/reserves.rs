@@ -28,13 +28,13 @@ pub fn reserve_of<T: Tables>(
 /// Makes the current packet, which `limits` let pass, leave their reserves against unknown
 /// sources; returns whether all of them still let it pass.
 #[inline(always)]
-pub fn keep_reserves<T: Tables, Location>(
+pub fn passes_above_reserves<T: Tables, Location>(
     tables: &T,
     scratch: &mut Scratch<Location>,
     limits: u64,
 ) -> bool {
     for limit_index in limit_indices(tables) {
-        if contains(limits, limit_index) && !keep_reserve(tables, scratch, limit_index) {
+        if contains(limits, limit_index) && !passes_above_reserve(tables, scratch, limit_index) {
             return false;
         }
     }
@@ -43,7 +43,7 @@ pub fn keep_reserves<T: Tables, Location>(
 
 /// Makes the packet leave the reserve of one limit; returns whether the limit still lets it pass.
 #[inline(always)]
-pub fn keep_reserve<T: Tables, Location>(
+pub fn passes_above_reserve<T: Tables, Location>(
     tables: &T,
     scratch: &mut Scratch<Location>,
     limit_index: u32,

@@ -1,6 +1,6 @@
 //! Scratch memory for the current packet, shared by all stages.
 
-use super::{Charge, strictest::StrictestDenial};
+use super::{Charge, strictest::StrictestRefusal};
 use crate::{
     ban::BanMatch,
     bucket::Search,
@@ -31,7 +31,7 @@ pub struct Scratch<Location> {
     /// The packet.
     pub(crate) packet: Packet,
     pub(crate) search: Search,
-    pub(crate) strictest: StrictestDenial,
+    pub(crate) strictest: StrictestRefusal,
     /// The indices of the limits that have refused the packet.
     pub(crate) refused: u64,
     /// The indices of the observing limits that would drop the packet independent of their buckets;
@@ -79,7 +79,7 @@ impl<Location: Copy + Default> Default for Scratch<Location> {
                 name_match: NameMatch::NOTHING,
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
-            strictest: StrictestDenial::NONE,
+            strictest: StrictestRefusal::NONE,
             refused: 0,
             blocking: 0,
             refusals: Refusals::default(),

@@ -104,7 +104,7 @@ impl<Location> Scratch<Location> {
     /// of its name. Limits on these connections decide on it as others do on the first segment.
     /// Limits on connections of any name no longer count it.
     #[inline(always)]
-    pub const fn request_place(&mut self, features: &Features, flow: &Flow) {
+    pub const fn request_admission(&mut self, features: &Features, flow: &Flow) {
         self.packet.name_match.limits = flow.meaning.limits_of(features.server_names);
         self.waits = flow.waits();
         self.verdict.matched &= !features.nameless_connections();
@@ -152,7 +152,7 @@ impl<Location> Scratch<Location> {
     /// Whether the packet asks limits on connections of a name for admission.
     #[must_use]
     #[inline(always)]
-    pub const fn needs_place(&self, features: &Features) -> bool {
+    pub const fn needs_admission(&self, features: &Features) -> bool {
         self.verdict.matched & features.named_connections() != 0
     }
 
@@ -199,8 +199,8 @@ impl<Location> Scratch<Location> {
             return;
         }
         if flow.is_read() && !(flow.is_hidden() && may_be_held) {
-            if flow.needs_place(features) {
-                self.request_place(features, &flow);
+            if flow.needs_admission(features) {
+                self.request_admission(features, &flow);
             }
             let first_bytes = || reputation.first_bytes(&ends);
             let compared = compare(frame, &flow, &segment, first_bytes);

@@ -67,7 +67,7 @@ where
             packet, verdict, ..
         } = scratch;
         if is_dropped {
-            let (limit_index, by) = (verdict.denied_by, Dropper::Sieve);
+            let (limit_index, by) = (verdict.refused_by, Dropper::Sieve);
             self.offenders.record(self.tables, packet, limit_index, by);
             return Progress::Decided;
         }

@@ -83,7 +83,7 @@ stages! {
     TcpState "tcp_state" select_by_state if |features: &Features| features.needs_tcp_states();
     /// Looks up the source's standing, and drops packets that would take tokens reserved for
     /// sources of higher standing.
-    Standing "standing" give_way if |features: &Features| features.uses_standing();
+    Standing "standing" check_standing if |features: &Features| features.uses_standing();
     /// Looks for a valid DNS cookie in a packet that limits refuse for their reserves. Only
     /// [`Progress::Cookie`] leads to it.
     Cookies "cookies" check_cookie if |features: &Features| features.cookie_port != 0;

@@ -36,7 +36,7 @@ where
     ///
     /// If an unknown source turns out to have retried, the stage runs again.
     #[inline(always)]
-    pub(super) fn give_way(&self, scratch: &mut Scratch<B::Location>) -> Progress {
+    pub(super) fn check_standing(&self, scratch: &mut Scratch<B::Location>) -> Progress {
         let features = self.tables.features();
         if !self.needs_standing(scratch) {
             scratch.verdict.skip_standing();
@@ -138,7 +138,11 @@ where
     /// Records that the reserving limit at an index refused a packet at its charge. The reason is the
     /// reserve if the packet would have passed without it.
     #[inline(always)]
-    pub(super) fn record_shortage(&self, scratch: &mut Scratch<B::Location>, limit_index: u32) {
+    pub(super) fn record_reserved_refusal(
+        &self,
+        scratch: &mut Scratch<B::Location>,
+        limit_index: u32,
+    ) {
         if scratch.charge(limit_index).plan.is_refused_for_reserve() {
             scratch.verdict.reason = Reason::Reserved;
         }

@@ -1,7 +1,7 @@
 //! The steps of a decision that are separate functions in the kernel program.
 
 use super::{
-    Account, Charge, Intent, Plan, Scratch, account, keep_reserves, log,
+    Account, Charge, Intent, Plan, Scratch, account, log, passes_above_reserves,
     strictest::{NEVER, over},
 };
 use crate::{
@@ -35,9 +35,9 @@ pub trait DecisionSteps: BucketTable {
         prepare(self, tables, scratch, limit_index, is_moving)
     }
 
-    /// Calls [`keep_reserves`].
+    /// Calls [`passes_above_reserves`].
     #[inline(always)]
-    fn keep_reserves<T: Tables>(
+    fn passes_above_reserves<T: Tables>(
         &self,
         tables: &T,
         scratch: &mut Scratch<Self::Location>,
@@ -46,7 +46,7 @@ pub trait DecisionSteps: BucketTable {
     where
         Self: Sized,
     {
-        keep_reserves(tables, scratch, limits)
+        passes_above_reserves(tables, scratch, limits)
     }
 
     /// Calls [`record_demand`].
@@ -84,7 +84,7 @@ pub trait DecisionSteps: BucketTable {
 }
 
 /// Prepares the charge of the limit at an index, looks up its bucket, and decides on it. Returns
-/// how strict a refusal is, as in [`super::strictest::StrictestDenial`]. `is_moving`: whether the limit's
+/// how strict a refusal is, as in [`super::strictest::StrictestRefusal`]. `is_moving`: whether the limit's
 /// rate moves.
 #[inline(always)]
 pub fn prepare<T: Tables, B: DecisionSteps>(

@@ -5,7 +5,7 @@ use crate::{reason::Reason, verdict::NO_LIMIT};
 /// The strictest denial so far.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct StrictestDenial {
+pub(crate) struct StrictestRefusal {
     /// 0: no denial. [`RESERVED`]: denied only for a reserve. [`NEVER`]: the packet can never pass.
     /// Otherwise a result of [`over`].
     pub(crate) strictness: u64,
@@ -26,7 +26,7 @@ pub(super) const fn over(wait_ns: u64) -> u64 {
     wait_ns.saturating_add(RESERVED + 1)
 }
 
-impl StrictestDenial {
+impl StrictestRefusal {
     pub(crate) const NONE: Self = Self {
         strictness: 0,
         limit_index: NO_LIMIT,

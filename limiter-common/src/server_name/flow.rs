@@ -342,7 +342,7 @@ impl Flow {
     pub const fn needs_inspection(&self, features: &Features, may_be_held: bool) -> bool {
         !self.is_read()
             || self.bytes_read != 0
-            || self.needs_place(features)
+            || self.needs_admission(features)
             || self.is_hidden() && may_be_held
     }
 
@@ -371,7 +371,7 @@ impl Flow {
     /// Whether limits on connections of its name decide whether its data passes.
     #[must_use]
     #[inline(always)]
-    pub const fn needs_place(&self, features: &Features) -> bool {
+    pub const fn needs_admission(&self, features: &Features) -> bool {
         !self.is_in_service()
             && self.meaning.limits_of(features.server_names) & features.connections != 0
     }
@@ -609,17 +609,17 @@ mod tests {
         waiting.make_wait();
         assert!(waiting.waits() && !flow.waits());
         for flow in [flow, waiting] {
-            assert!(flow.needs_place(&features) && flow.counted_as(&features).limits == 0);
+            assert!(flow.needs_admission(&features) && flow.counted_as(&features).limits == 0);
         }
         let mut served = flow.served();
         served.make_wait();
-        assert!(!served.needs_place(&features));
+        assert!(!served.needs_admission(&features));
         assert_eq!(served.counted_as(&features), name_match(0b101));
         for meaning in [
             Meaning::new(3, &name_match(1)),
             Meaning::new(4, &name_match(0b101)),
         ] {
-            assert!(!Flow::new(7, 1).read(meaning).needs_place(&features));
+            assert!(!Flow::new(7, 1).read(meaning).needs_admission(&features));
         }
     }
 }

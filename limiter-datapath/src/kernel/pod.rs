@@ -106,7 +106,7 @@ plain_bytes! {
 #[repr(C)]
 pub(super) struct RawVerdict {
     reason: u32,
-    denied_by: u32,
+    refused_by: u32,
     matched: u64,
     would_drop: u64,
     standing: u32,
@@ -117,7 +117,7 @@ impl RawVerdict {
     pub(super) const fn verdict(self) -> Option<Verdict> {
         Verdict::from_raw(
             self.reason,
-            self.denied_by,
+            self.refused_by,
             self.matched,
             self.would_drop,
             self.standing,

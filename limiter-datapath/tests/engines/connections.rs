@@ -83,7 +83,10 @@ fn what_no_other_limit_counts() -> Result<()> {
     assert_eq!(engines.judge(0, &to_web), passes);
     let verdict = engines.verdict(1, &elsewhere);
     assert_eq!(verdict.reason, refused);
-    assert_eq!(verdict.denied_by().map(|index| index as usize), Some(other));
+    assert_eq!(
+        verdict.refused_by().map(|index| index as usize),
+        Some(other)
+    );
     engines.close(OTHER.parse()?, other)?;
     for _ in 0..2 {
         engines.open(OTHER.parse()?, web)?;

@@ -228,7 +228,7 @@ fn send(
         }
         seen.would_drop += u64::from(verdict.would_drop != 0);
         let overridden_by_name = packet.map_or(0, |packet| packet.name_match.overridden);
-        let by_answering = verdict.denied_by().is_some_and(|limit_index| {
+        let by_answering = verdict.refused_by().is_some_and(|limit_index| {
             let limit = &policy.limits[limit_index as usize];
             verdict.reason.is_of_budget() && limit.answers().is_some()
         });
@@ -237,7 +237,7 @@ fn send(
         seen.own += u64::from(is_own && by_answering);
         for (limit_index, limit) in (0..).zip(&policy.limits) {
             let charged = verdict.matched & !verdict.would_drop & (1 << limit_index) != 0;
-            let denied = verdict.denied_by() == Some(limit_index);
+            let denied = verdict.refused_by() == Some(limit_index);
             let did = LimitOutcomes {
                 admitted: u64::from(verdict.reason == Reason::WithinLimits && charged),
                 refused: u64::from(verdict.reason == Reason::OverLimit && denied),

@@ -592,7 +592,7 @@ impl Engines {
 
     fn count_answer(&mut self, verdict: &Verdict, length: u64) {
         if verdict.answer() != Answer::Drop
-            && let Some(limit_index) = verdict.denied_by()
+            && let Some(limit_index) = verdict.refused_by()
         {
             let id = self.tables.limits[limit_index as usize].id;
             let by_answer = self.by_answer.entry((id, verdict.answer() as u32));
@@ -606,7 +606,7 @@ impl Engines {
         // No offenders are: a source that a list blocks for a limit, that gives way, or that has too many
         // connections. A source that a sieve drops is one, even without a limit.
         let by_sieve = verdict.reason.is_of_sieve();
-        let by_budget = verdict.denied_by().is_some()
+        let by_budget = verdict.refused_by().is_some()
             && !verdict.reason.is_of_list()
             && !matches!(
                 verdict.reason,
@@ -624,7 +624,7 @@ impl Engines {
             let bit = 1 << limit_index;
             let mut got = LimitTraffic::default();
             match action {
-                Action::Drop if verdict.denied_by() == Some(limit_index) => {
+                Action::Drop if verdict.refused_by() == Some(limit_index) => {
                     got.dropped += carried;
                 }
                 Action::Pass if verdict.would_drop & bit != 0 => got.would_drop += carried,

@@ -103,7 +103,7 @@ fn uses(probability: f64) -> impl Strategy<Value = Uses> {
 #[derive(Debug, PartialEq, Eq)]
 struct ExpectedOutcome {
     reason: Reason,
-    denied_by: Option<u32>,
+    refused_by: Option<u32>,
     would_drop: u64,
 }
 
@@ -140,7 +140,7 @@ impl Case {
         };
         let mut meant = ExpectedOutcome {
             reason: Reason::Unlimited,
-            denied_by: None,
+            refused_by: None,
             would_drop: 0,
         };
         if have(&self.global.exclude) {
@@ -169,9 +169,9 @@ impl Case {
             }
             if blocks && own.mode == Mode::Observe {
                 meant.would_drop |= 1 << limit_index;
-            } else if blocks && meant.denied_by.is_none() {
+            } else if blocks && meant.refused_by.is_none() {
                 meant.reason = Reason::BlockedList;
-                meant.denied_by = Some(limit_index);
+                meant.refused_by = Some(limit_index);
             }
         }
         meant
@@ -209,14 +209,14 @@ fn excluded_blocked_banned_and_by_a_limit_in_this_order() -> Result<()> {
             let verdict = engines.verdict(0, &frame);
             let found = ExpectedOutcome {
                 reason: verdict.reason,
-                denied_by: verdict.denied_by(),
+                refused_by: verdict.refused_by(),
                 would_drop: verdict.would_drop,
             };
             let meant = case.meant(*source, *port);
             assert_eq!(found, meant, "{source} to port {port} in {case:#?}");
             let seen = (
                 meant.reason,
-                meant.denied_by.is_some(),
+                meant.refused_by.is_some(),
                 meant.would_drop != 0,
             );
             missing.retain(|occurred| *occurred != seen);

@@ -84,7 +84,7 @@ fn each_drop_is_recorded_under_its_source_and_limit() -> Result<()> {
     {
         let now = step as u64 * 1_000_000;
         let verdict = engines.verdict(now, &frame(source)?);
-        if let Some(limit_index) = verdict.denied_by() {
+        if let Some(limit_index) = verdict.refused_by() {
             dropped
                 .entry((source, limit_index))
                 .or_insert_with(Vec::new)

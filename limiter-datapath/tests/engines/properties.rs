@@ -58,7 +58,7 @@ impl NativePolicy {
     /// Whether the limit that dropped the frame keeps a reserve from its source. Such a limit
     /// refuses before any limit is charged.
     fn gives_way(&self, now: u64, frame: &[u8], verdict: &Verdict) -> bool {
-        let (Some(limit_index), Some(standing)) = (verdict.denied_by(), verdict.standing()) else {
+        let (Some(limit_index), Some(standing)) = (verdict.refused_by(), verdict.standing()) else {
             return false;
         };
         let packet = classified(&self.tables, frame).expect("a good packet");
@@ -226,7 +226,7 @@ proptest! {
         for (step, _, frame) in traffic {
             now += step;
             let (seeing, blind) = (native.verdict(now, &frame), blind.verdict(now, &frame));
-            prop_assert_eq!(seeing.denied_by(), blind.denied_by());
+            prop_assert_eq!(seeing.refused_by(), blind.refused_by());
             prop_assert_eq!(
                 seeing.action(&native.tables),
                 blind.reason.action(policy.malformed)
@@ -345,7 +345,7 @@ fn check_refunds(strategy: Rule) {
             let states = || buckets.buckets.clone().into_states();
             let before = states();
             let verdict = decide(&refused);
-            assert_eq!((verdict.reason, verdict.denied_by()), (reason, Some(2)));
+            assert_eq!((verdict.reason, verdict.refused_by()), (reason, Some(2)));
             for (key, state) in states() {
                 let given_back = if strategy == Rule::Gcra { START } else { 0 };
                 let expected = match before.get(&key) {

@@ -76,7 +76,7 @@ fn passed(trial: &mut Trial, source: &str, packets: u64, now: u64) -> Result<u64
     let frame = Frame::new(source.parse()?, "10.255.0.1".parse()?).udp(1, 2, b"x")?;
     let mut passed = 0;
     for _ in 0..packets {
-        passed += u64::from(trial.judge(now, &frame)?.denied_by().is_none());
+        passed += u64::from(trial.judge(now, &frame)?.refused_by().is_none());
     }
     Ok(passed)
 }

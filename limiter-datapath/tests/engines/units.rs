@@ -243,7 +243,7 @@ fn what_was_exchanged_is_refunded() -> Result<()> {
         engines.replace(&limits(FAST))?;
         for _ in 0..2 {
             let verdict = engines.verdict(0, &frame);
-            assert_eq!((verdict.reason, verdict.denied_by()), (OverLimit, Some(1)));
+            assert_eq!((verdict.reason, verdict.refused_by()), (OverLimit, Some(1)));
             assert_eq!(level(&engines, 0, &frame, &of_address)?.remaining, 5);
             assert_eq!(level(&engines, 1, &frame, &of_range)?.remaining, 0);
         }

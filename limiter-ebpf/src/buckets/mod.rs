@@ -159,7 +159,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> DecisionSteps
     }
 
     #[inline(always)]
-    fn keep_reserves<T: Tables>(
+    fn passes_above_reserves<T: Tables>(
         &self,
         tables: &T,
         scratch: &mut Scratch<BucketLocation>,
@@ -168,7 +168,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> DecisionSteps
         // Most policies have no other reserving limit: returning from a function takes longer than this test.
         let first = tables.features().reserving.trailing_zeros();
         let others = limits & !(1 << (first & 63));
-        (limits == others || decide::keep_reserve(tables, scratch, first))
+        (limits == others || decide::passes_above_reserve(tables, scratch, first))
             && (others == 0 || limiter_keep_reserves(scratch, others) == 1)
     }
 
@@ -230,7 +230,7 @@ extern "C" fn limiter_prepare(scratch: *mut Scratch<BucketLocation>, limit_index
     }
 }
 
-/// Calls [`DecisionSteps::keep_reserves`]; returns 1 for true.
+/// Calls [`DecisionSteps::passes_above_reserves`]; returns 1 for true.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn limiter_keep_reserves(scratch: *mut Scratch<BucketLocation>, limits: u64) -> u32 {
@@ -242,7 +242,7 @@ extern "C" fn limiter_keep_reserves(scratch: *mut Scratch<BucketLocation>, limit
     let Some(scratch) = (unsafe { scratch.as_mut() }) else {
         return 0;
     };
-    u32::from(decide::keep_reserves(&MapTables, scratch, limits))
+    u32::from(decide::passes_above_reserves(&MapTables, scratch, limits))
 }
 
 /// Calls [`DecisionSteps::record_demand`]; returns 0, because global functions must return a number.

@@ -201,7 +201,7 @@ pub(crate) fn find<const FRAGS: bool>(context: &XdpContext, scratch: &mut Scratc
         return;
     }
     if found == ASKING {
-        limiter_request_place(scratch);
+        limiter_request_admission(scratch);
     }
     let may_be_held = if found >= READ {
         let bytes_read = (recorded & (AWAITS_RECORDS - 1)) as u32 >> BYTES_READ_BITS;
@@ -326,7 +326,7 @@ extern "C" fn limiter_find_flow(scratch: *mut Scratch<BucketLocation>) -> u64 {
         Some(flow) if flow.is_hidden() && scratch.may_be_held(globals::features()) => AWAITING,
         Some(flow) if flow.is_read() => {
             let bytes_read = flow.bytes_read();
-            let found = if flow.needs_place(globals::features()) {
+            let found = if flow.needs_admission(globals::features()) {
                 ASKING
             } else if bytes_read == 0 {
                 return SILENT;
@@ -351,7 +351,7 @@ extern "C" fn limiter_find_flow(scratch: *mut Scratch<BucketLocation>) -> u64 {
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_request_place(scratch: *mut Scratch<BucketLocation>) -> u64 {
+extern "C" fn limiter_request_admission(scratch: *mut Scratch<BucketLocation>) -> u64 {
     // As above.
     if globals::features().named_connections() == 0 {
         return 0;
@@ -363,12 +363,12 @@ extern "C" fn limiter_request_place(scratch: *mut Scratch<BucketLocation>) -> u6
     let ends = scratch.ends();
     // SAFETY: as above.
     if let Some(flow) = unsafe { SERVER_FLOWS.get(ends) } {
-        scratch.request_place(globals::features(), flow);
+        scratch.request_admission(globals::features(), flow);
     }
     0
 }
 
-/// A bit of [`limiter_tell_of_flow`]'s result: report the segment to userspace.
+/// A bit of [`limiter_report_flow`]'s result: report the segment to userspace.
 const REPORTED: u32 = 1;
 /// A bit of the same result: hold the segment.
 const HELD: u32 = 2;
@@ -380,7 +380,7 @@ const HELD: u32 = 2;
 /// As above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_tell_of_flow(
+extern "C" fn limiter_report_flow(
     scratch: *const Scratch<BucketLocation>,
     sequence: u32,
     length: u32,
@@ -455,7 +455,7 @@ fn fate(
     let now_ns = scratch.now_ns();
     if found != UNKNOWN {
         let (sequence, length) = (segment.sequence, segment.payload_length());
-        let said = limiter_tell_of_flow(scratch, sequence, length, may_be_held.into());
+        let said = limiter_report_flow(scratch, sequence, length, may_be_held.into());
         return Fate {
             is_reported: said & REPORTED != 0
                 && (allowance.take_recorded(now_ns) || lose(Loss::Allowance)),

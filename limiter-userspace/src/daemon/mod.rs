@@ -80,7 +80,7 @@ pub use self::{
     standing::{StandingCount, is_reserving, traffic_by_standing},
     worker::Worker,
 };
-use crate::{connections::keep_reserve, logging};
+use crate::{connections::hold_spare_descriptor, logging};
 
 /// The number of threads for blocking work from the start; the runtime may add more.
 const BLOCKING: usize = 4;
@@ -100,7 +100,7 @@ enum EndReason {
 /// Runs the daemon on its own runtime, with this thread and others for blocking work.
 pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
     // First, so that its number is low.
-    keep_reserve();
+    hold_spare_descriptor();
     memory::prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -12,7 +12,7 @@ use super::{
     changes::Confirmer,
     confirm::{self, Confirmation},
     error::{PushError, ReloadError},
-    feeds::FeedKeeper,
+    feeds::FeedUpdater,
     replacement,
     requests::{Push, PushResult, PushStep},
     reread, service,
@@ -25,7 +25,7 @@ use crate::guard;
 pub(super) async fn push(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
     push: Push,
 ) -> Result<PushResult, PushError> {
     match push.step {
@@ -45,7 +45,7 @@ pub(super) async fn push(
         PushStep::Keep => {
             let generation = confirm::confirm_pushed(daemon, &push.file, push.text).await?;
             // It is in force already.
-            files.accept();
+            files.mark_seen();
             Ok(PushResult {
                 generation,
                 diff: String::new(),
@@ -57,7 +57,7 @@ pub(super) async fn push(
 async fn take(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
     push: &Push,
     patience: Duration,
 ) -> Result<PushResult, PushError> {

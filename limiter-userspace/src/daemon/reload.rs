@@ -8,7 +8,7 @@ use tracing::{error, info};
 
 use super::{
     error::ReloadError,
-    feeds::FeedKeeper,
+    feeds::FeedUpdater,
     pins, pushed,
     requests::{PolicyRequest, RequestBatch, RequestQueue},
     reread::reread,
@@ -25,7 +25,7 @@ pub(super) async fn on_request(
     mut requests: RequestQueue,
     mut hang_up: Signal,
     mut files: FileWatch,
-    mut feeds: FeedKeeper,
+    mut feeds: FeedUpdater,
 ) -> Infallible {
     loop {
         let replies = tokio::select! {
@@ -44,13 +44,13 @@ pub(super) async fn on_request(
             },
             _ = hang_up.recv() => Vec::new(),
             _ = files.changed() => Vec::new(),
-            () = feeds.due(daemon) => {
-                feeds.renew(daemon).await;
+            () = feeds.wait_until_due(daemon) => {
+                feeds.reread_changed(daemon).await;
                 continue;
             }
         };
         // A change during the reading below may be missed there, so it must count as new.
-        files.accept();
+        files.mark_seen();
         let reloaded = reload(daemon, &mut files, &mut feeds).await;
         let reloaded = reloaded.map_err(Arc::new);
         for reply in replies {
@@ -64,7 +64,7 @@ pub(super) async fn on_request(
 async fn reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
     let _alone = daemon.changing.lock().await;
     pins::renew_alone(daemon).await;
@@ -97,7 +97,7 @@ async fn reload(
 async fn try_reload(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
     ReloadError::for_lack_of_descriptors()?;
     let reloaded = reread(daemon, files, feeds).await;

@@ -15,7 +15,7 @@ use super::{
     confirm::Confirmation,
     enforce::put_in_force,
     error::ReloadError,
-    feeds::FeedKeeper,
+    feeds::FeedUpdater,
     requests::Push,
     responses,
     shared::Daemon,
@@ -30,7 +30,7 @@ use crate::{
 pub(super) async fn reread(
     daemon: &Arc<Daemon>,
     files: &mut FileWatch,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
     let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
     put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
@@ -77,7 +77,7 @@ pub(super) async fn read(
 /// Puts a newly read configuration in force.
 pub(super) async fn put(
     daemon: &Arc<Daemon>,
-    feeds: &mut FeedKeeper,
+    feeds: &mut FeedUpdater,
     mut candidate: Candidate,
     confirmation: Option<Confirmation>,
 ) -> Result<ReloadResult, ReloadError> {

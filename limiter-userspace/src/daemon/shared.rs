@@ -218,7 +218,7 @@ impl Daemon {
     /// The number of bans, and of changes to them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
-        self.bans.registry().counts()
+        self.bans.ban_index().counts()
     }
 
     /// The rate in force of a limit; `None`: it is not automatic.

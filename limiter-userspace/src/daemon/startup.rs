@@ -21,7 +21,7 @@ use super::{
     enforce::put_in_force,
     error::StartupError,
     exporter::{Exporters, ListenerAt},
-    feeds::FeedKeeper,
+    feeds::FeedUpdater,
     fleet::{self, Fleet},
     options::Options,
     own_addresses::OwnAddressKeeper,
@@ -49,7 +49,7 @@ pub(super) struct Components {
     /// The configuration's files.
     pub(super) files: FileWatch,
     /// The files of its lists.
-    pub(super) feeds: FeedKeeper,
+    pub(super) feeds: FeedUpdater,
     pub(super) own_addresses: OwnAddressKeeper,
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn start(
     }
     log_attached(&daemon);
     Ok(Components {
-        feeds: FeedKeeper::new(&daemon, feeds, begun_at),
+        feeds: FeedUpdater::new(&daemon, feeds, begun_at),
         control,
         requests,
         files,

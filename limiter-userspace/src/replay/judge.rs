@@ -224,7 +224,7 @@ impl Replay {
                 .map_err(engine_error)?,
         };
         if let Some(bans) = &mut self.bans
-            && verdict.denied_by().is_some()
+            && verdict.refused_by().is_some()
         {
             bans.dropped();
         }
@@ -361,7 +361,7 @@ impl Replay {
         action: Action,
     ) -> Result<Option<StrictestLimit>, EngineError> {
         let mut strictest: Option<StrictestLimit> = None;
-        let counting = match verdict.denied_by() {
+        let counting = match verdict.refused_by() {
             // The bucket has tokens, but they are reserved from this source.
             Some(limit_index) if verdict.reason == Reason::Reserved => 1 << limit_index,
             _ => verdict.matched & !self.policy.features.observing,

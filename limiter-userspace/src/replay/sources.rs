@@ -92,14 +92,14 @@ impl Sources {
         followed.first_ns = followed.first_ns.min(packet.t_ns);
         followed.last_ns = followed.last_ns.max(packet.t_ns);
         followed.held.since_ns.get_or_insert(packet.t_ns);
-        if let Some(denied_by) = packet.verdict.denied_by() {
+        if let Some(refused_by) = packet.verdict.refused_by() {
             let limits = &mut followed.by_limit;
             match limits
                 .iter_mut()
-                .find(|(limit_index, _)| *limit_index == denied_by)
+                .find(|(limit_index, _)| *limit_index == refused_by)
             {
                 Some((_, packets)) => *packets += 1,
-                None => limits.push((denied_by, 1)),
+                None => limits.push((refused_by, 1)),
             }
         }
     }

@@ -77,7 +77,7 @@ impl Summary {
             }
             Action::Drop => {
                 self.dropped += carried;
-                if let Some(limit_index) = packet.verdict.denied_by() {
+                if let Some(limit_index) = packet.verdict.refused_by() {
                     self.limits[limit_index as usize].dropped += carried;
                 }
             }

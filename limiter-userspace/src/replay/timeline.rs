@@ -47,7 +47,7 @@ impl Timeline {
     pub fn add(&mut self, packet: &JudgedPacket) {
         let t_ns = u64::try_from(packet.t_ns).unwrap_or(0);
         self.end_ns = self.end_ns.max(t_ns);
-        let fate = match (packet.action, packet.verdict.denied_by()) {
+        let fate = match (packet.action, packet.verdict.refused_by()) {
             (Action::Pass, _) => Fate::Passed,
             (Action::Drop, Some(limit_index)) => Fate::DroppedBy(limit_index),
             (Action::Drop, None) => Fate::DroppedFor(packet.verdict.reason),

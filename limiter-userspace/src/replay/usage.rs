@@ -56,7 +56,7 @@ impl Usage {
             t_ns: u64::try_from(packet.t_ns).unwrap_or(0),
             length: packet.length,
             charged,
-            dropped_by: verdict.denied_by(),
+            dropped_by: verdict.refused_by(),
         });
     }
 

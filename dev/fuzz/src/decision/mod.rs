@@ -113,14 +113,14 @@ fn check_reason(verdict: &Verdict, wanted: &[LimitCharge], before: &States, now:
         .iter()
         .fold(0, |bits, limit| bits | 1 << limit.limit_index);
     assert_eq!(verdict.matched, matched);
-    let denied_by = verdict.denied_by().map(|limit_index| {
+    let refused_by = verdict.refused_by().map(|limit_index| {
         let limit = wanted.iter().find(|limit| limit.limit_index == limit_index);
         limit.expect("a limit that matched")
     });
     let enforcing = || wanted.iter().filter(|limit| !limit.observes);
     let never_passes = enforcing().any(LimitCharge::is_larger_than_burst);
-    assert!(denied_by.is_none_or(|limit| !limit.observes));
-    match (verdict.reason, denied_by) {
+    assert!(refused_by.is_none_or(|limit| !limit.observes));
+    match (verdict.reason, refused_by) {
         (Reason::LargerThanBurst, Some(limit)) => assert!(limit.is_larger_than_burst()),
         (Reason::OverLimit, Some(limit)) => {
             assert!(!never_passes);

@@ -144,7 +144,7 @@ fn sources_in_too_low_a_list_are_dropped() -> Result<()> {
             let verdict = engines.verdict(0, &from(source));
             assert_eq!(verdict.reason, reason, "{source} under {pressure}");
             let is_dropped = matches!(reason, Iprep | IprepPerma);
-            assert_eq!(verdict.denied_by(), is_dropped.then_some(0));
+            assert_eq!(verdict.refused_by(), is_dropped.then_some(0));
             // Each number of hits occurs only once.
             let hits = [6, 4, 3, 2, 1][source as usize];
             let there = engines.in_sieve(0);
@@ -200,7 +200,7 @@ fn uses_of_one_sieve_score_a_packet_once_and_decide_each() -> Result<()> {
     engines.press(only_dns, 3, LONG)?;
     engines.judge(0, &udp(1, 53));
     let verdict = engines.verdict(0, &udp(1, 53));
-    assert_eq!((verdict.reason, verdict.denied_by()), (Iprep, Some(1)));
+    assert_eq!((verdict.reason, verdict.refused_by()), (Iprep, Some(1)));
     assert_eq!(engines.judge(0, &udp(1, 54)), WithinLimits);
     let listed = engines.in_sieve(0);
     assert_eq!(listed.list(1).map(|one| one.count).collect::<Vec<_>>(), [3]);
@@ -246,7 +246,7 @@ fn a_sieve_of_the_whole_interface_scores_what_no_limit_counts() -> Result<()> {
     engines.press(index, 2, LONG)?;
     for reason in [Unlimited, Unlimited, Iprep] {
         let verdict = engines.verdict(0, &from(1));
-        assert_eq!((verdict.reason, verdict.denied_by()), (reason, None));
+        assert_eq!((verdict.reason, verdict.refused_by()), (reason, None));
     }
     assert_eq!(engines.sieve_traffic(index)?.iprep.packets, 1);
     engines.assert_same_state();

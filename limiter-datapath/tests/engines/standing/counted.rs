@@ -83,7 +83,7 @@ fn a_limit_blocks_only_sources_that_it_counts() {
     assert_eq!(known.reason, WithinLimits);
     let stranger = host.verdict(0, "198.51.100.200");
     assert_eq!(
-        (stranger.reason, stranger.denied_by()),
+        (stranger.reason, stranger.refused_by()),
         (BlockedList, Some(1))
     );
     assert_eq!(stranger.standing(), Some(Standing::Unknown));

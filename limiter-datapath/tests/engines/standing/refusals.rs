@@ -41,7 +41,7 @@ fn a_limit_that_reserves_nothing_is_never_short() {
     ));
     let (passed, last) = host.exhaust(SOURCES[4], Standing::Unknown);
     assert_eq!(
-        (passed, last.reason, last.denied_by()),
+        (passed, last.reason, last.refused_by()),
         (BURST, OverLimit, Some(0))
     );
     assert!(!host.standing().shortage().holds(Tick::of_ns(START)));
@@ -58,7 +58,7 @@ fn a_refusal_without_a_reserve_comes_first() {
         ])
     };
     let unknown = |tokens| [0, 0, 0, 0, tokens];
-    for (tokens, passed, reason, denied_by) in [
+    for (tokens, passed, reason, refused_by) in [
         // The second is as full as the first, and leaves less.
         ([50, 40, 0], 50, Reserved, 0),
         ([40, 50, 0], 50, Reserved, 1),
@@ -68,8 +68,8 @@ fn a_refusal_without_a_reserve_comes_first() {
         let host = Host::new(reserving(&limits(), &reserves));
         let (got, last) = host.exhaust(SOURCES[4], Standing::Unknown);
         assert_eq!(
-            (got, last.reason, last.denied_by()),
-            (passed, reason, Some(denied_by)),
+            (got, last.reason, last.refused_by()),
+            (passed, reason, Some(refused_by)),
             "{tokens:?}"
         );
     }
@@ -82,7 +82,7 @@ fn a_refusal_without_a_reserve_comes_first() {
     host.standing()
         .happened(features, id(source), Event::Untrust, START);
     let verdict = host.verdict(0, source);
-    assert_eq!((verdict.reason, verdict.denied_by()), (OverLimit, Some(0)));
+    assert_eq!((verdict.reason, verdict.refused_by()), (OverLimit, Some(0)));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_packet_larger_than_the_burst_is_called_so() {
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
         let verdict = host.verdict(0, host.set_standing(source, standing));
         assert_eq!(
-            (verdict.reason, verdict.denied_by()),
+            (verdict.reason, verdict.refused_by()),
             (LargerThanBurst, Some(0))
         );
     }

@@ -22,7 +22,7 @@ fn each_standing_leaves_its_reserve() {
         assert_eq!(passed, BURST - reserve, "{standing:?}");
         let reason = if reserve == 0 { OverLimit } else { Reserved };
         assert_eq!(
-            (last.reason, last.denied_by()),
+            (last.reason, last.refused_by()),
             (reason, Some(0)),
             "{standing:?}"
         );
@@ -44,7 +44,7 @@ fn the_lower_leave_their_reserve_to_the_higher() {
     for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
         let (passed, last) = host.exhaust(source, standing);
         assert_eq!(
-            (passed, last.reason, last.denied_by()),
+            (passed, last.reason, last.refused_by()),
             (0, OverLimit, Some(0))
         );
     }

@@ -57,7 +57,7 @@ fn a_retry_has_a_reserve_of_its_own() {
         passed += 1;
     };
     assert_eq!(passed, TOKENS[4] - TOKENS[3]);
-    assert_eq!((last.reason, last.denied_by()), (Reserved, Some(0)));
+    assert_eq!((last.reason, last.refused_by()), (Reserved, Some(0)));
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn a_retry_meets_the_reserves_of_the_limits_that_count_it() {
     }
     tables.features.of_standing[Standing::Retried as usize] = !0;
     let host = short(Host::new(tables));
-    assert_eq!(host.verdict(0, NEWCOMER).denied_by(), Some(0));
+    assert_eq!(host.verdict(0, NEWCOMER).refused_by(), Some(0));
     let second = host.verdict(SECOND, NEWCOMER);
-    assert_eq!((second.reason, second.denied_by()), (Reserved, Some(1)));
+    assert_eq!((second.reason, second.refused_by()), (Reserved, Some(1)));
     assert_eq!(
         (second.matched, second.standing()),
         (0b11, Some(Standing::Retried))

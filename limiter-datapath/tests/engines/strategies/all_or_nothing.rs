@@ -87,8 +87,8 @@ fn limits_that_would_pass_a_packet_do_not_count_it() -> Result<()> {
                 for _ in 0..3 {
                     let verdict = engines.verdict(SECOND, &frame);
                     assert_eq!(verdict.reason, OverLimit, "{case}");
-                    let denied_by = 2 * port + u16::from(!is_strict_first);
-                    assert_eq!(verdict.denied_by(), Some(denied_by.into()), "{case}");
+                    let refused_by = 2 * port + u16::from(!is_strict_first);
+                    assert_eq!(verdict.refused_by(), Some(refused_by.into()), "{case}");
                 }
                 assert_eq!(bucket(&engines, other_id)?, before, "{case}");
             }

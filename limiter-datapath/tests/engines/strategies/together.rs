@@ -43,15 +43,15 @@ fn each_decides_in_its_time() -> Result<()> {
     let packet = frame(1)?;
     for store in STORES {
         let mut engines = Engines::with(&policy(limits()), store)?;
-        let mut check = |at_s: u64, denied_by: Option<u32>| {
-            let expected: Reason = match denied_by {
+        let mut check = |at_s: u64, refused_by: Option<u32>| {
+            let expected: Reason = match refused_by {
                 Some(_) => OverLimit,
                 None => WithinLimits,
             };
             let verdict = engines.verdict(at_s * SECOND, &packet);
             assert_eq!(
-                (verdict.reason, verdict.denied_by()),
-                (expected, denied_by),
+                (verdict.reason, verdict.refused_by()),
+                (expected, refused_by),
                 "{store:?}, {at_s} s"
             );
             verdict.would_drop

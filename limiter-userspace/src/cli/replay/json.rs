@@ -53,7 +53,7 @@ pub(super) fn packet(
         verdict: packet.action.name(),
         reason: packet.verdict.reason.name(),
         limit: strictest
-            .map_or(packet.verdict.denied_by(), |strictest| {
+            .map_or(packet.verdict.refused_by(), |strictest| {
                 Some(strictest.limit_index)
             })
             .and_then(name),

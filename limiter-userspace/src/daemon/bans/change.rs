@@ -13,10 +13,10 @@ use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use super::{
+    ban_index::{BanIndex, Bans},
     keeper::with_bans_of,
     list::{covering, excluded_by},
     new::{BanAuthor, BanError, NewBan},
-    registry::{BanRegistry, Bans},
 };
 use crate::{
     daemon::{guard::GuardError, shared::Daemon},
@@ -145,7 +145,7 @@ pub fn change_pinned(
     wanted: &BanChanges,
 ) -> Result<BanResults, Failure> {
     let protected = protected.map_err(GuardError::from);
-    let outcomes = with_bans_of(datapath, &mut BanRegistry::default(), |datapath, bans| {
+    let outcomes = with_bans_of(datapath, &mut BanIndex::default(), |datapath, bans| {
         all(datapath, bans, &protected, wanted)
     })?;
     Ok(BanResults {
@@ -156,7 +156,7 @@ pub fn change_pinned(
 
 /// Lifts all pinned bans, or all of an origin, while no daemon runs.
 pub fn lift_pinned(datapath: &Datapath, origin: Option<&Origin>) -> Result<BansLifted, Failure> {
-    let lifted = with_bans_of(datapath, &mut BanRegistry::default(), |_, bans| {
+    let lifted = with_bans_of(datapath, &mut BanIndex::default(), |_, bans| {
         bans.unban_chosen(|_, ban| is_of(origin, ban))
     })?;
     Ok(BansLifted {

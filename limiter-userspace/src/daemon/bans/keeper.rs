@@ -4,29 +4,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use limiter_datapath::kernel::{BanMaps, Datapath, DatapathError, monotonic_now};
 
-use super::registry::{BanRegistry, Bans};
+use super::ban_index::{BanIndex, Bans};
 
 /// The daemon's counts of bans, beside the kernel's map.
 #[derive(Default)]
 pub(in crate::daemon) struct BanKeeper {
     /// Locked after the datapath, never before it.
-    registry: Mutex<BanRegistry>,
+    ban_index: Mutex<BanIndex>,
 }
 
 impl BanKeeper {
     /// Locks the counts, which are at most a second old.
-    pub(in crate::daemon) fn registry(&self) -> MutexGuard<'_, BanRegistry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(in crate::daemon) fn ban_index(&self) -> MutexGuard<'_, BanIndex> {
+        self.ban_index
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 pub(super) fn with_bans_of<T, E: From<DatapathError>>(
     datapath: &Datapath,
-    registry: &mut BanRegistry,
+    ban_index: &mut BanIndex,
     act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
 ) -> Result<T, E> {
     let reputation = datapath.reputation();
     let maps = reputation.ok_or(DatapathError::NoPolicy)?;
-    let mut bans = registry.open(maps.bans(), monotonic_now())?;
+    let mut bans = ban_index.open(maps.bans(), monotonic_now())?;
     act(datapath, &mut bans)
 }

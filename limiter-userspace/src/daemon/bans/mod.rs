@@ -1,6 +1,7 @@
 //! Makes, lifts and forgets bans. The kernel's map is the only source of truth; this module changes it and keeps
 //! counts of it.
 
+mod ban_index;
 mod change;
 mod journal;
 mod keeper;
@@ -8,7 +9,6 @@ mod list;
 mod maker;
 mod new;
 mod prefix;
-mod registry;
 mod saved;
 mod table;
 mod tally;
@@ -24,18 +24,18 @@ use tracing::{error, warn};
 
 use self::keeper::with_bans_of;
 pub(super) use self::{
+    ban_index::Bans,
     change::{change, lift_all},
     journal::JournalEntry,
     keeper::BanKeeper,
     list::{count, of_address, page},
     new::{BanAuthor, BanError, NewBan},
-    registry::Bans,
     saved::{changes, restore, save, save_hits},
 };
 pub use self::{
+    ban_index::{BanCounts, BanTotals},
     change::{change_pinned, lift_pinned},
     maker::Maker,
-    registry::{BanCounts, BanTotals},
 };
 use super::shared::Daemon;
 
@@ -50,8 +50,8 @@ impl Daemon {
         act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
     ) -> Result<T, E> {
         let datapath = self.datapath();
-        let mut registry = self.bans.registry();
-        with_bans_of(&datapath, &mut registry, act)
+        let mut ban_index = self.bans.ban_index();
+        with_bans_of(&datapath, &mut ban_index, act)
     }
 }
 

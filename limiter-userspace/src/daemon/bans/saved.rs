@@ -21,7 +21,7 @@ pub(in crate::daemon) fn changes(
     if datapath.reputation().is_none() {
         return Ok(0);
     }
-    with_bans_of(datapath, &mut keeper.registry(), |_, bans| {
+    with_bans_of(datapath, &mut keeper.ban_index(), |_, bans| {
         Ok(bans.changes())
     })
 }

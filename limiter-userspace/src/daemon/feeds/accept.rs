@@ -6,13 +6,13 @@ use std::{path::PathBuf, sync::Arc};
 use limiter_policy::lists::FeedReport;
 use tracing::info;
 
-use super::FeedKeeper;
+use super::FeedUpdater;
 use crate::{
     daemon::{Daemon, error::AcceptError},
     protocol::AcceptList,
 };
 
-impl FeedKeeper {
+impl FeedUpdater {
     /// Puts these contents in force, unless the files have changed since. Returns the files, or why it failed; then
     /// no other content of these files is in force either.
     pub(in crate::daemon) async fn accept(
@@ -37,7 +37,7 @@ impl FeedKeeper {
             return Err(AcceptError::NothingDeferred(list));
         }
         self.changed.extend(accepted.iter().cloned());
-        self.renew_alone(daemon, digests).await;
+        self.reread_changed_alone(daemon, digests).await;
         for file in files_of(daemon, &list)? {
             if let (true, Some(why)) = (accepted.contains(&file.path), file.kept_old) {
                 let path = file.path;

@@ -24,7 +24,7 @@ use super::{enforce, shared::Daemon, watch::files::FileWatch};
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Keeps the lists of the policy in force up to date with their feeds.
-pub(super) struct FeedKeeper {
+pub(super) struct FeedUpdater {
     watch: FileWatch,
     /// Files that have changed since they were read.
     changed: BTreeSet<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct FeedKeeper {
     logged: LoggedWarnings,
 }
 
-impl FeedKeeper {
+impl FeedUpdater {
     /// Keeps the lists of the policy in force, made with these feeds, not before `made_at`.
     pub(super) fn new(daemon: &Daemon, feeds: Feeds, made_at: Timestamp) -> Self {
         let mut keeper = Self {
@@ -77,19 +77,19 @@ impl FeedKeeper {
         self.logged.update(lists, made_at);
     }
 
-    /// Waits until [`Self::renew`] has work to do. Cancel safe: loses no change if dropped while it waits.
-    pub(super) async fn due(&mut self, daemon: &Daemon) {
-        while let Some(patience) = self.patience(daemon) {
+    /// Waits until [`Self::reread_changed`] has work to do. Cancel safe: loses no change if dropped while it waits.
+    pub(super) async fn wait_until_due(&mut self, daemon: &Daemon) {
+        while let Some(next_check_in) = self.next_check_in(daemon) {
             tokio::select! {
                 changed = self.watch.changed() => self.changed.extend(changed),
                 () = daemon.settled.notified() => {}
-                () = sleep(patience) => {}
+                () = sleep(next_check_in) => {}
             }
         }
     }
 
     /// Returns how long to wait without a change of a file; `None`: there is work now.
-    fn patience(&self, daemon: &Daemon) -> Option<Duration> {
+    fn next_check_in(&self, daemon: &Daemon) -> Option<Duration> {
         if daemon.changes().deadline().is_some() {
             return Some(LONGEST);
         }
@@ -109,24 +109,24 @@ impl FeedKeeper {
     }
 
     /// Reads the files that have changed, and puts changed lists in force.
-    pub(super) async fn renew(&mut self, daemon: &Arc<Daemon>) {
+    pub(super) async fn reread_changed(&mut self, daemon: &Arc<Daemon>) {
         let _alone = daemon.changing.lock().await;
         // A policy may have begun to wait for confirmation since the check.
         if daemon.changes().deadline().is_none() {
-            self.renew_alone(daemon, Vec::new()).await;
+            self.reread_changed_alone(daemon, Vec::new()).await;
         }
     }
 
     /// Does the same under the lock on policy changes. Contents with one of the `accepted` digests may have grown or
     /// shrunk by any amount.
-    async fn renew_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
+    async fn reread_changed_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
         let (records, lists) = {
             let datapath = daemon.datapath();
             let manifest = datapath.manifest();
             (manifest.lists.clone(), manifest.policy.lists.clone())
         };
         // Before the files are read, so that no change is missed.
-        self.changed.extend(self.watch.accept());
+        self.changed.extend(self.watch.mark_seen());
         self.watch.replace(paths(&records));
         let (changed, feeds) = (mem::take(&mut self.changed), mem::take(&mut self.feeds));
         let now = wall_clock_now();

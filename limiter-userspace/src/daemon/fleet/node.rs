@@ -92,7 +92,7 @@ impl Node {
 
     /// Records the changes made here since the last call.
     pub(super) fn note_changes(&mut self) {
-        let (changes, lost) = self.daemon.bans.registry().take_changes();
+        let (changes, lost) = self.daemon.bans.ban_index().take_changes();
         if lost > 0 {
             warn!(
                 lost,

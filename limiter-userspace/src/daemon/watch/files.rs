@@ -127,7 +127,7 @@ impl FileWatch {
                         continue;
                     }
                     if waited_out {
-                        return self.accept();
+                        return self.mark_seen();
                     }
                     // More changes may follow.
                     self.wait_out(Instant::now());
@@ -148,7 +148,7 @@ impl FileWatch {
     }
 
     /// Accepts the files as they are, so that changes so far are not reported. Returns the files that had changed.
-    pub fn accept(&mut self) -> BTreeSet<PathBuf> {
+    pub fn mark_seen(&mut self) -> BTreeSet<PathBuf> {
         let paths: BTreeSet<_> = self.seen.keys().cloned().collect();
         // Symbolic links on the way may have changed.
         self.listen(&paths);

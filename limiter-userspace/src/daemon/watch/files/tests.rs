@@ -182,7 +182,7 @@ async fn it_is_told_which() -> io::Result<()> {
             .into()
     );
     fs::write(scene.path("tor.txt"), "1")?;
-    assert_eq!(watch.accept(), [scene.path("tor.txt")].into());
+    assert_eq!(watch.mark_seen(), [scene.path("tor.txt")].into());
     assert!(is_quiet(&mut watch).await);
     Ok(())
 }

@@ -172,11 +172,11 @@ proptest! {
     #[test]
     fn the_store_does_what_a_naive_one_does(steps in prop::collection::vec(step(), 1..80)) {
         let table = Memory::default();
-        let mut registry = BanRegistry::default();
+        let mut ban_index = BanIndex::default();
         let mut model = Model::default();
         let mut now = 1_000;
         for step in steps {
-            let mut bans = registry.open(&table, now * SECOND).unwrap();
+            let mut bans = ban_index.open(&table, now * SECOND).unwrap();
             let before = (table.bans.borrow().clone(), bans.changes());
             match step {
                 Step::Ban(name, prefix, seconds) => {
@@ -239,16 +239,16 @@ proptest! {
                         prop_assert!(is_known, "{prefix} of {origin} is forgotten");
                     }
                 }
-                Step::Restart => registry = BanRegistry::default(),
+                Step::Restart => ban_index = BanIndex::default(),
             }
-            let changes = registry.open(&table, now * SECOND).unwrap().changes();
+            let changes = ban_index.open(&table, now * SECOND).unwrap().changes();
             prop_assert!(before.0 == *table.bans.borrow() || before.1 < changes);
             let count = |v6: bool| {
                 let holding = model.holding(now);
                 let holding = holding.filter(|(prefix, _)| prefix.addr().is_ipv6() == v6);
                 holding.map(|_| 1u32).sum::<u32>()
             };
-            prop_assert_eq!(registry.holding(), [count(false), count(true)]);
+            prop_assert_eq!(ban_index.holding(), [count(false), count(true)]);
             for (prefix, _) in model.0.keys() {
                 let mut holding = model.holding(now);
                 let is_banned = holding.any(|(held, _)| held.contains(&prefix.network()));
@@ -269,8 +269,8 @@ proptest! {
 
 #[test]
 fn everybody_is_not_banned() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     let refused = bans.ban(&new("0.0.0.0/0".parse().unwrap(), None));
     assert!(matches!(refused, Err(BanError::Everybody)));
     let lifted = bans.unban("::/0".parse().unwrap(), None).unwrap();
@@ -279,9 +279,9 @@ fn everybody_is_not_banned() {
 
 #[test]
 fn bans_are_counted_by_who_made_them() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
     let prefix = |last: u8| IpNet::from(IpAddr::from([192, 0, 2, last]));
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     for last in 0..3 {
         bans.ban(&new(prefix(last), Some(10))).unwrap();
     }
@@ -296,8 +296,8 @@ fn bans_are_counted_by_who_made_them() {
     bans.ban(&new(prefix(0), Some(10))).unwrap();
     assert_eq!(bans.unban(prefix(1), None).unwrap().len(), 1);
     assert!(bans.unban(prefix(1), None).unwrap().is_empty());
-    registry.open(&table, 12 * SECOND).unwrap();
-    let counts = registry.counts();
+    ban_index.open(&table, 12 * SECOND).unwrap();
+    let counts = ban_index.counts();
     let by_hand = BanTotals {
         evicted: 0,
         made: 4,
@@ -313,7 +313,7 @@ fn bans_are_counted_by_who_made_them() {
     assert_eq!(counts.done(Maker::Limit(8)), BanTotals::default());
     let others = counts.done(Maker::Other);
     assert_eq!((others.made, others.ended), (2, 1));
-    assert_eq!(registry.holding(), [2, 0]);
+    assert_eq!(ban_index.holding(), [2, 0]);
     for (name, held) in [("automatic", 1), ("operator", 0), ("other", 1)] {
         assert_eq!(counts.holding(name), [held, 0], "{name}");
     }
@@ -330,8 +330,8 @@ fn made_by(limit: u16, last: u8) -> NewBan {
 /// However many sources an attacker forges, an operator can ban, and evicts no more of the forged bans than needed.
 #[test]
 fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     for last in 0..6 {
         bans.ban(&made_by(7, last)).unwrap();
     }
@@ -355,7 +355,7 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     }
     let error = bans.ban(&by_hand(8)).unwrap_err();
     assert!(matches!(error, BanError::Full { capacity: 8 }), "{error}");
-    let counts = registry.counts();
+    let counts = ban_index.counts();
     assert_eq!(counts.holding("operator"), [8, 0]);
     assert_eq!(counts.done(Maker::Limit(7)).evicted, 5);
     assert_eq!(counts.done(Maker::Limit(8)).evicted, 1);
@@ -364,21 +364,21 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
 
 #[test]
 fn bans_of_limits_that_have_ended_are_no_reason_to_refuse_others() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     for last in 0..6 {
         bans.ban(&made_by(7, last)).unwrap();
     }
     // Ended bans are remembered while there is room.
-    let mut bans = registry.open(&table, 101 * SECOND).unwrap();
+    let mut bans = ban_index.open(&table, 101 * SECOND).unwrap();
     bans.ban(&made_by(8, 6)).unwrap();
     assert!(table.bans.borrow().len() < 7);
 }
 
 #[test]
 fn those_who_are_chosen_are_lifted() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     for last in 0..3 {
         bans.ban(&made_by(7, last)).unwrap();
     }
@@ -395,7 +395,7 @@ fn those_who_are_chosen_are_lifted() {
         .map(|(address, ..)| address.to_string())
         .collect();
     assert_eq!(left, ["192.0.2.0", "203.0.113.1"]);
-    assert_eq!(registry.counts().done(Maker::Limit(7)).lifted, 2);
+    assert_eq!(ban_index.counts().done(Maker::Limit(7)).lifted, 2);
 }
 
 fn prefix_of_test() -> IpNet {
@@ -424,8 +424,8 @@ fn expected<const N: usize>(bans: [(&str, u64); N]) -> Vec<(u32, String, u64)> {
 
 #[test]
 fn an_origin_lengthens_and_shortens_its_own_ban() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, 100 * SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, 100 * SECOND).unwrap();
     let mut ban = |name: &str, seconds| {
         bans.ban(&new_by(name, prefix_of_test(), Some(seconds)))
             .unwrap()
@@ -454,8 +454,8 @@ fn an_origin_lengthens_and_shortens_its_own_ban() {
 
 #[test]
 fn a_ban_may_be_lengthened_only() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, 100 * SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, 100 * SECOND).unwrap();
     bans.ban(&new_by("operator", prefix_of_test(), Some(90)))
         .unwrap();
     for (seconds, is_made) in [
@@ -476,18 +476,18 @@ fn a_ban_may_be_lengthened_only() {
 
 #[test]
 fn one_s_ban_ends_while_another_s_holds() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, 100 * SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, 100 * SECOND).unwrap();
     for (name, seconds) in [("fail2ban", 10), ("crowdsec", 50)] {
         bans.ban(&new_by(name, prefix_of_test(), Some(seconds)))
             .unwrap();
     }
-    let bans = registry.open(&table, 115 * SECOND).unwrap();
+    let bans = ban_index.open(&table, 115 * SECOND).unwrap();
     assert_eq!(bans.bans_of(prefix_of_test()).unwrap().len(), 2);
-    assert_eq!(registry.counts().holding("fail2ban"), [0, 0]);
-    assert_eq!(registry.counts().holding("crowdsec"), [1, 0]);
+    assert_eq!(ban_index.counts().holding("fail2ban"), [0, 0]);
+    assert_eq!(ban_index.counts().holding("crowdsec"), [1, 0]);
     // fail2ban's ban is remembered for ten seconds after its end.
-    let mut bans = registry.open(&table, 121 * SECOND).unwrap();
+    let mut bans = ban_index.open(&table, 121 * SECOND).unwrap();
     for _ in 0..2 * CHAINS {
         bans.sweep().unwrap();
     }
@@ -496,8 +496,8 @@ fn one_s_ban_ends_while_another_s_holds() {
 
 #[test]
 fn a_prefix_has_so_many_origins_at_most() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, 100 * SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, 100 * SECOND).unwrap();
     let name = |number: usize| format!("n{number}");
     for number in 0..MOST_ORIGINS {
         // One ban ends earlier and frees its position. The table has room for no more.
@@ -511,7 +511,7 @@ fn a_prefix_has_so_many_origins_at_most() {
         error.to_string(),
         "8 origins ban it already, and there is room for no more: lift one's ban"
     );
-    let mut bans = registry.open(&table, 102 * SECOND).unwrap();
+    let mut bans = ban_index.open(&table, 102 * SECOND).unwrap();
     bans.ban(&more).unwrap();
     let standing = standing(&table);
     assert_eq!(standing.len(), MOST_ORIGINS);
@@ -520,8 +520,8 @@ fn a_prefix_has_so_many_origins_at_most() {
 
 #[test]
 fn nobody_says_to_be_a_limit() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
-    let mut bans = registry.open(&table, SECOND).unwrap();
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
+    let mut bans = ban_index.open(&table, SECOND).unwrap();
     let error = bans.ban(&new_by("automatic", prefix_of_test(), None));
     assert!(matches!(error, Err(BanError::OnlyLimits)));
     assert!(table.bans.borrow().is_empty());
@@ -542,29 +542,29 @@ fn what_stands_twice_or_behind_a_gap_is_put_right() {
     ];
     let gap = [(1, made("fail2ban", 10)), (4, made("operator", 20))];
     for found in [&twice[..], &gap] {
-        let (table, mut registry) = (Memory::default(), BanRegistry::default());
+        let (table, mut ban_index) = (Memory::default(), BanIndex::default());
         for (position, ban) in found {
             table.insert(front.at(*position), *ban).unwrap();
         }
-        registry.open(&table, 101 * SECOND).unwrap();
+        ban_index.open(&table, 101 * SECOND).unwrap();
         let expected = expected([("operator", 120), ("fail2ban", 110)]);
         assert_eq!(standing(&table), expected);
-        assert_eq!(registry.holding(), [2, 0]);
+        assert_eq!(ban_index.holding(), [2, 0]);
     }
 }
 
 #[test]
 fn what_is_done_is_told_unless_others_said_it() {
-    let (table, mut registry) = (Memory::default(), BanRegistry::default());
+    let (table, mut ban_index) = (Memory::default(), BanIndex::default());
     let written = Arc::new(Notify::new());
-    registry.keep_journal(written);
-    let act = |registry: &mut BanRegistry, are_reported: bool, act: fn(&mut Bans<'_, Memory>)| {
-        let mut bans = registry.open(&table, SECOND).unwrap();
+    ban_index.keep_journal(written);
+    let act = |ban_index: &mut BanIndex, are_reported: bool, act: fn(&mut Bans<'_, Memory>)| {
+        let mut bans = ban_index.open(&table, SECOND).unwrap();
         if !are_reported {
             bans.skip_journal();
         }
         act(&mut bans);
-        let (changes, lost) = registry.take_changes();
+        let (changes, lost) = ban_index.take_changes();
         assert_eq!(lost, 0);
         let changes = changes.into_iter();
         changes
@@ -577,9 +577,9 @@ fn what_is_done_is_told_unless_others_said_it() {
     let lift = |bans: &mut Bans<'_, Memory>| {
         bans.unban(prefix_of_test(), None).unwrap();
     };
-    assert_eq!(act(&mut registry, true, ban), [(prefix_of_test(), false)]);
-    assert_eq!(act(&mut registry, true, lift), [(prefix_of_test(), true)]);
-    assert_eq!(act(&mut registry, true, lift), []);
-    assert_eq!(act(&mut registry, false, ban), []);
-    assert_eq!(act(&mut registry, false, lift), []);
+    assert_eq!(act(&mut ban_index, true, ban), [(prefix_of_test(), false)]);
+    assert_eq!(act(&mut ban_index, true, lift), [(prefix_of_test(), true)]);
+    assert_eq!(act(&mut ban_index, true, lift), []);
+    assert_eq!(act(&mut ban_index, false, ban), []);
+    assert_eq!(act(&mut ban_index, false, lift), []);
 }

@@ -71,7 +71,7 @@ impl BanCounts {
 
 /// The counts and positions kept beside a table of bans.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct BanRegistry {
+pub(in crate::daemon) struct BanIndex {
     /// The id of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
@@ -83,7 +83,7 @@ pub(in crate::daemon) struct BanRegistry {
     /// Where the search for ended bans continues.
     position: Option<u32>,
     /// Where the search for a ban to evict continues.
-    gave_way: Option<u32>,
+    eviction_position: Option<u32>,
     /// When the first ban is to be forgotten, among the bans seen since the start of the table.
     earliest_ns: u64,
     /// No ban in the table is to be forgotten before this time.
@@ -92,7 +92,7 @@ pub(in crate::daemon) struct BanRegistry {
     journal: Option<Journal>,
 }
 
-impl BanRegistry {
+impl BanIndex {
     /// Opens the bans of a table at the time `now_ns`, in nanoseconds of the decision's clock. Counts them first if a
     /// policy has brought another table.
     pub(in crate::daemon) fn open<'s, T: BanTable>(
@@ -109,7 +109,7 @@ impl BanRegistry {
             self.done.entry(maker).or_default().ended += u64::from(count);
         }
         Ok(Bans {
-            registry: self,
+            ban_index: self,
             table,
             now_ns,
             is_journaled: true,
@@ -150,7 +150,7 @@ impl BanRegistry {
         self.counted = None;
         self.changes += 1;
         self.position = None;
-        self.gave_way = None;
+        self.eviction_position = None;
         self.earliest_ns = u64::MAX;
         self.quiet_until_ns = 0;
         self.tally = Tally::default();
@@ -185,7 +185,7 @@ impl BanRegistry {
 
 /// A table's bans at one time, with exclusive access.
 pub(in crate::daemon) struct Bans<'s, T> {
-    registry: &'s mut BanRegistry,
+    ban_index: &'s mut BanIndex,
     table: &'s T,
     now_ns: u64,
     /// Whether changes go to the journal.
@@ -195,7 +195,7 @@ pub(in crate::daemon) struct Bans<'s, T> {
 impl<T: BanTable> Bans<'_, T> {
     /// Returns a number that grows with each change of the table.
     pub(in crate::daemon) const fn changes(&self) -> u64 {
-        self.registry.changes
+        self.ban_index.changes
     }
 
     /// Keeps the following changes out of the journal: they came from other nodes, or concern this host alone.
@@ -219,15 +219,15 @@ impl<T: BanTable> Bans<'_, T> {
         };
         // Read only now: making room may have removed some of them.
         let present = prefix::read(self.table, &key)?;
-        self.registry.changes += 1;
+        self.ban_index.changes += 1;
         prefix::write(self.table, &key, with(&present, ban))?;
         if let Some(before) = &before {
-            self.registry.tally.remove(&key, before);
+            self.ban_index.tally.remove(&key, before);
         }
-        self.registry.tally.add(&key, &ban);
+        self.ban_index.tally.add(&key, &ban);
         let others = present.iter().filter(|other| !is_own(other));
         for moved in others.clone().chain([&ban]) {
-            self.registry.expect_expiry(moved);
+            self.ban_index.expect_expiry(moved);
         }
         self.done(&ban).made += 1;
         self.write_journal(&key, &ban, false);
@@ -310,7 +310,7 @@ impl<T: BanTable> Bans<'_, T> {
     /// Forgets the due bans among the next some thousand, if any ban may be due.
     pub(in crate::daemon) fn sweep(&mut self) -> Result<(), DatapathError> {
         let now_ns = self.now_ns;
-        if self.registry.tally.ended() > 0 && now_ns >= self.registry.quiet_until_ns {
+        if self.ban_index.tally.ended() > 0 && now_ns >= self.ban_index.quiet_until_ns {
             self.forget_some(|ban| now_ns >= forgotten_at(ban))?;
         }
         Ok(())
@@ -333,7 +333,7 @@ impl<T: BanTable> Bans<'_, T> {
             self.remove(key, over.ok_or(BanError::TooManyOrigins)?)?;
         }
         let capacity = self.table.capacity()?;
-        if self.registry.tally.entries() < capacity {
+        if self.ban_index.tally.entries() < capacity {
             return Ok(None);
         }
         let forgotten = self.forget_until_found(Tally::ended, |ban| !ban.holds(now_ns))?;
@@ -349,7 +349,7 @@ impl<T: BanTable> Bans<'_, T> {
     fn make_automatic_room(&mut self) -> Result<(), BanError> {
         let capacity = self.table.capacity()?;
         let most = capacity - capacity / KEPT_PART;
-        if self.registry.tally.automatic() < most {
+        if self.ban_index.tally.automatic() < most {
             return Ok(());
         }
         let now_ns = self.now_ns;
@@ -369,11 +369,11 @@ impl<T: BanTable> Bans<'_, T> {
     ) -> Result<bool, DatapathError> {
         // Passes two ends of the table, as it starts in the middle.
         let mut ends = 0;
-        while left(&self.registry.tally) > 0 && ends < 2 {
+        while left(&self.ban_index.tally) > 0 && ends < 2 {
             if self.forget_some(&is_chosen)? > 0 {
                 return Ok(true);
             }
-            ends += u32::from(self.registry.position.is_none());
+            ends += u32::from(self.ban_index.position.is_none());
         }
         Ok(false)
     }
@@ -382,16 +382,18 @@ impl<T: BanTable> Bans<'_, T> {
     fn evict(&mut self) -> Result<Option<(IpNet, Ban)>, DatapathError> {
         // Passes two ends of the table, as it starts in the middle.
         let mut ends = 0;
-        while self.registry.tally.automatic() > 0 && ends < 2 {
+        while self.ban_index.tally.automatic() > 0 && ends < 2 {
             let mut some = Vec::new();
-            let next = self.table.read_some(self.registry.gave_way, &mut some)?;
+            let next = self
+                .table
+                .read_some(self.ban_index.eviction_position, &mut some)?;
             some.retain(|(_, ban)| ban.is_automatic());
             if let Some((key, ban)) = some.into_iter().min_by_key(|(_, ban)| ban.until_ns) {
                 self.remove(&key, &ban)?;
                 self.done(&ban).evicted += 1;
                 return Ok(Some((prefix_of(&key), ban)));
             }
-            self.registry.gave_way = next;
+            self.ban_index.eviction_position = next;
             ends += u32::from(next.is_none());
         }
         Ok(None)
@@ -400,18 +402,18 @@ impl<T: BanTable> Bans<'_, T> {
     /// Removes the chosen bans among the next some thousand; returns their number.
     fn forget_some(&mut self, is_chosen: impl Fn(&Ban) -> bool) -> Result<usize, DatapathError> {
         let mut some = Vec::new();
-        self.registry.position = self.table.read_some(self.registry.position, &mut some)?;
+        self.ban_index.position = self.table.read_some(self.ban_index.position, &mut some)?;
         let mut forgotten = 0;
         for (key, ban) in &some {
             if is_chosen(ban) {
                 self.remove(key, ban)?;
                 forgotten += 1;
             } else {
-                self.registry.earliest_ns = self.registry.earliest_ns.min(forgotten_at(ban));
+                self.ban_index.earliest_ns = self.ban_index.earliest_ns.min(forgotten_at(ban));
             }
         }
-        if self.registry.position.is_none() {
-            self.registry.quiet_until_ns = mem::replace(&mut self.registry.earliest_ns, u64::MAX);
+        if self.ban_index.position.is_none() {
+            self.ban_index.quiet_until_ns = mem::replace(&mut self.ban_index.earliest_ns, u64::MAX);
         }
         Ok(forgotten)
     }
@@ -442,25 +444,30 @@ impl<T: BanTable> Bans<'_, T> {
         let Some(position) = bans.position(|other| other.is_of_origin_of(ban)) else {
             return Ok(());
         };
-        self.registry.changes += 1;
+        self.ban_index.changes += 1;
         prefix::write(self.table, key, without(&present, position))?;
         let others = present.iter().filter(|other| !other.is_of_origin_of(ban));
-        others.for_each(|moved| self.registry.expect_expiry(moved));
-        if self.registry.tally.remove(key, &present[position]) {
+        others.for_each(|moved| self.ban_index.expect_expiry(moved));
+        if self.ban_index.tally.remove(key, &present[position]) {
             // Only after the removal: look-ups need a length as long as a ban has it.
-            self.table.keep_lengths(self.registry.tally.lengths())?;
+            self.table.keep_lengths(self.ban_index.tally.lengths())?;
         }
-        self.registry.removed += 1;
+        self.ban_index.removed += 1;
         // Clearing reads all remaining bans, but so rarely that it costs little beside the removals.
-        if self.registry.removed > MOST_REMOVED.max(self.registry.tally.entries()) {
+        if self.ban_index.removed > MOST_REMOVED.max(self.ban_index.tally.entries()) {
             self.table.clear_filter()?;
-            self.registry.removed = 0;
+            self.ban_index.removed = 0;
         }
         Ok(())
     }
 
     fn write_journal(&mut self, key: &BanKey, ban: &Ban, is_lifted: bool) {
-        if let Some(journal) = self.registry.journal.as_mut().filter(|_| self.is_journaled) {
+        if let Some(journal) = self
+            .ban_index
+            .journal
+            .as_mut()
+            .filter(|_| self.is_journaled)
+        {
             journal.write(JournalEntry {
                 prefix: prefix_of(key),
                 ban: *ban,
@@ -470,7 +477,7 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     fn done(&mut self, ban: &Ban) -> &mut BanTotals {
-        self.registry.done.entry(Maker::of(ban)).or_default()
+        self.ban_index.done.entry(Maker::of(ban)).or_default()
     }
 }
 
