@@ -13,8 +13,8 @@ use super::error::{StoreError, one_line};
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// How long an answer may take: longer than a read waits for messages.
-const ANSWER: Duration = Duration::from_secs(8);
+/// How long a response may take: longer than a read waits for messages.
+const RESPONSE: Duration = Duration::from_secs(8);
 
 /// How to reach the store.
 #[derive(Clone)]
@@ -110,7 +110,10 @@ impl Access {
     }
 
     /// Connects to a Sentinel. It has no databases, and its users are not the store's.
-    pub(crate) async fn ask(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
+    pub(crate) async fn enter_sentinel(
+        &self,
+        place: &Place,
+    ) -> Result<MultiplexedConnection, ConnectError> {
         self.connect_as(place, plain()).await
     }
 
@@ -143,7 +146,7 @@ impl Access {
         };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(ANSWER));
+            .set_response_timeout(Some(RESPONSE));
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         Ok(connecting.await?)
     }

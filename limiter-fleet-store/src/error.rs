@@ -12,19 +12,19 @@ pub enum StoreError {
     /// The ACL user lacks a right.
     #[error("{0}")]
     Denied(Denied),
-    /// The answer has an unexpected form.
-    #[error("it answers what was not asked")]
-    Answer,
+    /// The response has an unexpected form.
+    #[error("its response has an unexpected form")]
+    Response,
 }
 
 /// Returns a server's text without control characters: it may contain anything.
-pub(crate) fn one_line(said: &str) -> String {
-    said.replace(char::is_control, " ")
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 impl From<redis::ParsingError> for StoreError {
     fn from(_: redis::ParsingError) -> Self {
-        Self::Answer
+        Self::Response
     }
 }
 
@@ -72,19 +72,19 @@ mod tests {
     use crate::ConnectError;
 
     #[test]
-    fn whatever_a_server_says_is_one_line() {
-        let said = || "ERR a\n<0>b\u{1b}[2J\u{9b}c".to_owned();
-        let told = "ERR a <0>b [2J c";
-        assert_eq!(StoreError::Store(said()).to_string(), told);
-        assert_eq!(ConnectError::Refused(said()).to_string(), told);
+    fn any_response_of_a_server_is_one_line() {
+        let text = || "ERR a\n<0>b\u{1b}[2J\u{9b}c".to_owned();
+        let shown = "ERR a <0>b [2J c";
+        assert_eq!(StoreError::Store(text()).to_string(), shown);
+        assert_eq!(ConnectError::Refused(text()).to_string(), shown);
         assert_eq!(
-            ConnectError::from(StoreError::Store(said())).to_string(),
-            told
+            ConnectError::from(StoreError::Store(text())).to_string(),
+            shown
         );
     }
 
     #[test]
-    fn what_is_to_be_added_is_told() {
+    fn what_is_to_be_added_is_reported() {
         let mut read = cmd("XREAD");
         read.arg("COUNT").arg(1).arg("STREAMS");
         read.arg("limiter:letters:{edge:a}").arg("0-0");

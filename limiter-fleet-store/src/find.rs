@@ -1,14 +1,14 @@
 //! Finds the server that has a key.
 //!
 //! A single server has all keys. For a server with replicas, Sentinels name the current one. In a cluster,
-//! each server knows the keys of all, and redirects. Each node's letters may be on a different server; all
+//! each server knows the keys of all, and redirects. Each node's messages may be on a different server; all
 //! other keys of a fleet are on one, by the braces in their names.
 
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 
 use super::{
     access::{Access, ConnectError, Place},
-    ask::refused,
+    query::refused,
     stream::newest_of,
 };
 
@@ -21,7 +21,7 @@ const LONGEST_HOST: usize = 253;
 /// A connection, and its server.
 pub(crate) type Connected = (MultiplexedConnection, Place);
 
-/// A server's answer about a key.
+/// A server's response about a key.
 enum Found {
     Here(MultiplexedConnection),
     Elsewhere(Place),
@@ -43,11 +43,11 @@ pub(crate) async fn connect(access: &Access, key: &str) -> Result<Connected, Con
 /// Connects to the server that has a key, starting from one address.
 async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connected, ConnectError> {
     let mut place = match &access.sentinel {
-        Some(name) => told_by_sentinel(access, place, name).await?,
+        Some(name) => query_sentinel(access, place, name).await?,
         None => place.clone(),
     };
     for _ in 0..=MOST_HOPS {
-        match look(access, &place, key).await? {
+        match probe(access, &place, key).await? {
             Found::Here(connection) => return Ok((connection, place)),
             Found::Elsewhere(other) => place = other,
         }
@@ -55,22 +55,22 @@ async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connect
     Err(ConnectError::Circle)
 }
 
-/// Asks a Sentinel for the address of the named server.
-async fn told_by_sentinel(
+/// Queries a Sentinel for the address of the named server.
+async fn query_sentinel(
     access: &Access,
     sentinel: &Place,
     name: &str,
 ) -> Result<Place, ConnectError> {
-    let mut connection = access.ask(sentinel).await?;
+    let mut connection = access.enter_sentinel(sentinel).await?;
     let mut question = cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let told: Option<(String, u16)> = question.query_async(&mut connection).await?;
-    let (host, port) = told.ok_or_else(|| ConnectError::Unknown(name.to_owned()))?;
+    let reported: Option<(String, u16)> = question.query_async(&mut connection).await?;
+    let (host, port) = reported.ok_or_else(|| ConnectError::Unknown(name.to_owned()))?;
     Ok(Place { host, port })
 }
 
-/// Asks a server whether it has a key.
-async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
+/// Queries a server whether it has a key.
+async fn probe(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
     let mut connection = access.enter(place).await?;
     let question = newest_of(key);
     match question.query_async::<Value>(&mut connection).await {
@@ -83,17 +83,17 @@ async fn look(access: &Access, place: &Place, key: &str) -> Result<Found, Connec
 }
 
 /// Returns the target of a cluster's redirect; `None`: it is no redirect.
-pub(crate) fn elsewhere(error: &RedisError, asked: &Place) -> Option<Place> {
+pub(crate) fn elsewhere(error: &RedisError, queried: &Place) -> Option<Place> {
     let (address, _) = error.redirect_node()?;
-    place_of(address, asked)
+    place_of(address, queried)
 }
 
 /// Reads `host:port`. IPv6 addresses have no brackets there. A server that does not know its own name
-/// leaves the host out: it is then the host that was asked. Refuses any text other than a name or an
+/// leaves the host out: it is then the queried host. Refuses any text other than a name or an
 /// address.
-fn place_of(address: &str, asked: &Place) -> Option<Place> {
+fn place_of(address: &str, queried: &Place) -> Option<Place> {
     let (host, port) = address.rsplit_once(':')?;
-    let host = if host.is_empty() { &asked.host } else { host };
+    let host = if host.is_empty() { &queried.host } else { host };
     let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".:-_".contains(&byte);
     if host.len() > LONGEST_HOST || !host.bytes().all(is_of_host) {
         return None;
@@ -110,23 +110,23 @@ mod tests {
 
     #[test]
     fn where_a_cluster_sends_to() {
-        let asked = Place {
+        let queried = Place {
             host: "a.example".to_owned(),
             port: 6379,
         };
-        let told = |address: &str| place_of(address, &asked).map(|place| place.to_string());
-        assert_eq!(told("10.0.0.1:7001").as_deref(), Some("10.0.0.1:7001"));
+        let reported = |address: &str| place_of(address, &queried).map(|place| place.to_string());
+        assert_eq!(reported("10.0.0.1:7001").as_deref(), Some("10.0.0.1:7001"));
         assert_eq!(
-            told("2001:db8::1:7001").as_deref(),
+            reported("2001:db8::1:7001").as_deref(),
             Some("[2001:db8::1]:7001")
         );
-        assert_eq!(told(":7001").as_deref(), Some("a.example:7001"));
-        assert_eq!(told("10.0.0.1"), None);
-        assert_eq!(told("10.0.0.1:"), None);
-        assert_eq!(told("10.0.0.1:65536"), None);
-        assert_eq!(told("\u{1b}[2J:7001"), None);
-        assert_eq!(told("a b:7001"), None);
-        let long = |length| told(&format!("{}:7001", "a".repeat(length)));
+        assert_eq!(reported(":7001").as_deref(), Some("a.example:7001"));
+        assert_eq!(reported("10.0.0.1"), None);
+        assert_eq!(reported("10.0.0.1:"), None);
+        assert_eq!(reported("10.0.0.1:65536"), None);
+        assert_eq!(reported("\u{1b}[2J:7001"), None);
+        assert_eq!(reported("a b:7001"), None);
+        let long = |length| reported(&format!("{}:7001", "a".repeat(length)));
         assert!(long(LONGEST_HOST).is_some());
         assert_eq!(long(LONGEST_HOST + 1), None);
     }

@@ -1,17 +1,17 @@
 //! The store through which the nodes of a fleet communicate: Valkey, or Redis since 6.2.
 //!
-//! It carries opaque bytes: `limiter-fleet` seals and checks them. A fleet has these keys there:
+//! It carries opaque bytes: `limiter-fleet` authenticates and checks them. A fleet has these keys there:
 //!
-//! * `limiter:{NAME}:bans`, a hash: the last note about each ban, for nodes that start;
-//! * `limiter:{NAME}:news`, a stream: new notes, for running nodes;
+//! * `limiter:{NAME}:bans`, a hash: the last update about each ban, for nodes that start;
+//! * `limiter:{NAME}:news`, a stream: new updates, for running nodes;
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
 //! * `limiter:{NAME}:sources`, a hash: each node's known sources, in slots, for nodes that start;
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
 //! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
-//! * `limiter:{NAME}:answers`, a hash: each node's answer to the order;
-//! * `limiter:letters:{NAME:NODE}`, a stream for each node: the letters to it.
+//! * `limiter:{NAME}:answers`, a hash: each node's reply to the order;
+//! * `limiter:letters:{NAME:NODE}`, a stream for each node: the messages to it.
 //!
-//! In a cluster, all keys with the same text in braces are on one server: so letters are spread over the
+//! In a cluster, all keys with the same text in braces are on one server: so messages are spread over the
 //! servers.
 //!
 //! Only [`Store`], [`Inbox`], [`Outbox`], [`Sources`], `stream.rs` and `find.rs` send commands;
@@ -22,22 +22,22 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod ask;
 mod error;
 mod find;
 mod position;
-mod post;
 mod pushes;
+mod query;
 mod sources;
 mod store;
 mod stream;
+mod transport;
 
 pub use self::{
     access::{Access, ConnectError, Place, Tls},
     error::{Denied, StoreError},
     position::Position,
-    post::{Inbox, Outbox, Sent},
     sources::{SomeSlots, Sources},
     store::{Snapshot, Store},
     stream::{MOST_AT_ONCE, News, WAIT},
+    transport::{Inbox, Outbox, Sent},
 };

@@ -32,8 +32,8 @@ impl Store {
     async fn pushed(&mut self, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut get = cmd("HMGET");
         get.arg(&self.push).arg(field);
-        let found = Vec::<Option<Vec<u8>>>::from_redis_value(self.ask(&get).await?)?;
-        found.into_iter().next().ok_or(StoreError::Answer)
+        let found = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
+        found.into_iter().next().ok_or(StoreError::Response)
     }
 
     /// Replaces the order, and stores the file if given.
@@ -52,10 +52,10 @@ impl Store {
             keep.arg(FILE).arg(file);
         }
         keep.arg(ORDER).arg(order);
-        self.ask(&keep).await.map(|_| ())
+        self.query(&keep).await.map(|_| ())
     }
 
-    /// Removes a push that is over, with the answers of these nodes.
+    /// Removes a push that is over, with the replies of these nodes.
     ///
     /// # Errors
     ///
@@ -63,30 +63,30 @@ impl Store {
     pub async fn forget_push(&mut self, nodes: &[String]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.push).arg(ORDER).arg(FILE);
-        self.ask(&delete).await?;
+        self.query(&delete).await?;
         let mut delete = cmd("HDEL");
-        delete.arg(&self.answers).arg(nodes);
-        self.ask(&delete).await.map(|_| ())
+        delete.arg(&self.replies).arg(nodes);
+        self.query(&delete).await.map(|_| ())
     }
 
-    /// Replaces a node's answer to an order.
+    /// Replaces a node's reply to an order.
     ///
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn answer(&mut self, node: &str, answer: &[u8]) -> Result<(), StoreError> {
+    pub async fn reply(&mut self, node: &str, reply: &[u8]) -> Result<(), StoreError> {
         let mut keep = cmd("HSET");
-        keep.arg(&self.answers).arg(node).arg(answer);
-        self.ask(&keep).await.map(|_| ())
+        keep.arg(&self.replies).arg(node).arg(reply);
+        self.query(&keep).await.map(|_| ())
     }
 
-    /// Returns the answers of about `most` nodes at most.
+    /// Returns the replies of about `most` nodes at most.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn answers(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-        let answers = self.answers.clone();
-        self.all_values(&answers, most).await
+    pub async fn replies(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        let replies = self.replies.clone();
+        self.all_values(&replies, most).await
     }
 }

@@ -4,14 +4,14 @@ use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError},
-    ask::{ask, ask_all, check_rights, idle},
     error::StoreError,
     find,
     position::Position,
+    query::{check_rights, idle, query, query_all},
     stream::{self, FIELD, News},
 };
 
-/// About how many letters the stream keeps: some minutes' worth.
+/// About how many messages the stream keeps: some minutes' worth.
 const KEPT: u32 = 10_000;
 
 /// How many fields to read at once: each has up to 33 kB.
@@ -50,7 +50,7 @@ impl Sources {
         })
     }
 
-    /// Returns the position of the newest letter, or the first possible position if the stream is empty.
+    /// Returns the position of the newest message, or the first possible position if the stream is empty.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Sources {
         stream::newest(&mut self.connection, &self.news).await
     }
 
-    /// Reads letters after a position. Without any, waits a second at most.
+    /// Reads messages after a position. Without any, waits a second at most.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Sources {
         stream::read(&mut self.connection, &self.news, after).await
     }
 
-    /// Returns whether letters after a position may have been trimmed from the stream.
+    /// Returns whether messages after a position may have been trimmed from the stream.
     ///
     /// # Errors
     ///
@@ -77,20 +77,20 @@ impl Sources {
         stream::is_cut_after(&mut self.connection, &self.news, position).await
     }
 
-    /// Appends letters to the stream.
+    /// Appends messages to the stream.
     ///
     /// # Errors
     ///
     /// The store has refused some, or the outcome is unknown.
-    pub async fn tell(&mut self, letters: &[Vec<u8>]) -> Result<(), StoreError> {
+    pub async fn append(&mut self, messages: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut all = pipe();
-        for letter in letters {
+        for message in messages {
             let mut one = cmd("XADD");
             one.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
-            one.arg("*").arg(FIELD).arg(letter);
+            one.arg("*").arg(FIELD).arg(message);
             all.add_command(one).ignore();
         }
-        ask_all(&mut self.connection, &all).await
+        query_all(&mut self.connection, &all).await
     }
 
     /// Reads a part of the hash of slots from a cursor; 0: from the beginning.
@@ -101,7 +101,7 @@ impl Sources {
     pub async fn slots(&mut self, cursor: u64) -> Result<SomeSlots, StoreError> {
         let mut scan = cmd("HSCAN");
         scan.arg(&self.slots).arg(cursor).arg("COUNT").arg(SOME);
-        let found = self.ask(&scan).await?;
+        let found = self.query(&scan).await?;
         let (cursor, found): (u64, Vec<Vec<u8>>) = found;
         let mut found = found.into_iter();
         let mut fields = Vec::new();
@@ -122,7 +122,7 @@ impl Sources {
         for (field, value) in values {
             keep.arg(field).arg(value);
         }
-        self.ask(&keep).await
+        self.query(&keep).await
     }
 
     /// Removes fields of the hash of slots.
@@ -133,7 +133,7 @@ impl Sources {
     pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.slots).arg(fields);
-        self.ask(&delete).await
+        self.query(&delete).await
     }
 
     /// Checks the user's rights to all commands of this type.
@@ -151,7 +151,7 @@ impl Sources {
         check_rights(&mut self.connection, &all).await
     }
 
-    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, StoreError> {
-        ask(&mut self.connection, command).await
+    async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, StoreError> {
+        query(&mut self.connection, command).await
     }
 }

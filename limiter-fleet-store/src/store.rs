@@ -4,10 +4,10 @@ use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd, pi
 
 use super::{
     access::{Access, ConnectError},
-    ask::{ask, ask_all, check_rights, idle},
     error::StoreError,
     find,
     position::Position,
+    query::{check_rights, idle, query, query_all},
     stream::{self, FIELD, MOST_AT_ONCE, News},
 };
 
@@ -22,7 +22,7 @@ pub struct Store {
     news: String,
     nodes: String,
     pub(crate) push: String,
-    pub(crate) answers: String,
+    pub(crate) replies: String,
 }
 
 /// A part of the hash of bans.
@@ -51,7 +51,7 @@ impl Store {
             news,
             nodes: key("nodes"),
             push: key("push"),
-            answers: key("answers"),
+            replies: key("answers"),
         })
     }
 
@@ -70,14 +70,14 @@ impl Store {
         for (field, value) in values {
             keep.arg(field).arg(value);
         }
-        let mut tell = cmd("XADD");
-        tell.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
-        tell.arg("*").arg(FIELD).arg(message);
+        let mut append = cmd("XADD");
+        append.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
+        append.arg("*").arg(FIELD).arg(message);
         // The library's own transactions hide that the first command is denied.
         let mut both = pipe();
         both.cmd("MULTI").ignore().add_command(keep).ignore();
-        both.add_command(tell).ignore().cmd("EXEC");
-        ask_all::<Value>(&mut self.connection, &both)
+        both.add_command(append).ignore().cmd("EXEC");
+        query_all::<Value>(&mut self.connection, &both)
             .await
             .map(|_| ())
     }
@@ -93,7 +93,7 @@ impl Store {
             all.add_command(idle(command, &self.bans));
             all.add_command(idle(command, &self.push));
         }
-        for hash in [&self.nodes, &self.answers] {
+        for hash in [&self.nodes, &self.replies] {
             all.add_command(idle("HDEL", hash));
             all.add_command(idle("HSET", hash));
             all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
@@ -153,11 +153,11 @@ impl Store {
     pub async fn values(&mut self, fields: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         let mut get = cmd("HMGET");
         get.arg(&self.bans).arg(fields);
-        let values = Vec::<Option<Vec<u8>>>::from_redis_value(self.ask(&get).await?)?;
+        let values = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
         if values.len() == fields.len() {
             Ok(values)
         } else {
-            Err(StoreError::Answer)
+            Err(StoreError::Response)
         }
     }
 
@@ -169,7 +169,7 @@ impl Store {
     pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.bans).arg(fields);
-        self.ask(&delete).await.map(|_| ())
+        self.query(&delete).await.map(|_| ())
     }
 
     /// Replaces a node's heartbeat; returns whether it is the first one.
@@ -177,10 +177,10 @@ impl Store {
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn beat(&mut self, node: &str, beat: &[u8]) -> Result<bool, StoreError> {
+    pub async fn heartbeat(&mut self, node: &str, heartbeat: &[u8]) -> Result<bool, StoreError> {
         let mut keep = cmd("HSET");
-        keep.arg(&self.nodes).arg(node).arg(beat);
-        let added = u64::from_redis_value(self.ask(&keep).await?)?;
+        keep.arg(&self.nodes).arg(node).arg(heartbeat);
+        let added = u64::from_redis_value(self.query(&keep).await?)?;
         Ok(added > 0)
     }
 
@@ -189,7 +189,7 @@ impl Store {
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn beats(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub async fn heartbeats(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
         let nodes = self.nodes.clone();
         self.all_values(&nodes, most).await
     }
@@ -199,10 +199,10 @@ impl Store {
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn forget_beat(&mut self, node: &str) -> Result<(), StoreError> {
+    pub async fn forget_heartbeat(&mut self, node: &str) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
         delete.arg(&self.nodes).arg(node);
-        self.ask(&delete).await.map(|_| ())
+        self.query(&delete).await.map(|_| ())
     }
 
     /// Returns about `most` values of a hash at most.
@@ -227,13 +227,13 @@ impl Store {
 
     /// Scans a hash; returns the next cursor, and the values.
     async fn scan(&mut self, scan: &Cmd) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-        let found = self.ask(scan).await?;
+        let found = self.query(scan).await?;
         let (cursor, fields) = <(u64, Vec<Vec<u8>>)>::from_redis_value(found)?;
         let values = fields.into_iter().skip(1).step_by(2);
         Ok((cursor, values.collect()))
     }
 
-    pub(crate) async fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        ask(&mut self.connection, command).await
+    pub(crate) async fn query(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        query(&mut self.connection, command).await
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
 
-use super::{ask::ask, error::StoreError, position::Position};
+use super::{error::StoreError, position::Position, query::query};
 
 /// The most messages or fields to read at once.
 pub const MOST_AT_ONCE: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) async fn newest(
     connection: &mut MultiplexedConnection,
     stream: &str,
 ) -> Result<Position, StoreError> {
-    let found = ask(connection, &newest_of(stream)).await?;
+    let found = query(connection, &newest_of(stream)).await?;
     Ok(messages(found)?.next.unwrap_or_default())
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn is_cut_after(
 ) -> Result<bool, StoreError> {
     let mut oldest = cmd("XRANGE");
     oldest.arg(stream).arg("-").arg("+").arg("COUNT").arg(1);
-    let found = ask(connection, &oldest).await?;
+    let found = query(connection, &oldest).await?;
     let oldest = messages(found)?.next;
     Ok(oldest.is_some_and(|oldest| oldest > position))
 }
@@ -62,15 +62,15 @@ pub(crate) async fn read(
     read.arg("COUNT").arg(MOST_AT_ONCE);
     read.arg("BLOCK").arg(WAIT.as_millis().to_string());
     read.arg("STREAMS").arg(stream).arg(after.to_string());
-    match ask(connection, &read).await? {
+    match query(connection, &read).await? {
         Value::Nil => Ok(News::default()),
         // RESP2 answers a list of the stream's name and messages, RESP3 a map.
         Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
             Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
-            _ => Err(StoreError::Answer),
+            _ => Err(StoreError::Response),
         },
         Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
-        _ => Err(StoreError::Answer),
+        _ => Err(StoreError::Response),
     }
 }
 
@@ -89,12 +89,12 @@ pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
 /// Reads messages with their positions. Skips messages without the field: another program wrote them.
 pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
     let Value::Array(all) = found else {
-        return Err(StoreError::Answer);
+        return Err(StoreError::Response);
     };
     let mut news = News::default();
     for one in all {
         let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
-        news.next = Some(Position::parse(&position).ok_or(StoreError::Answer)?);
+        news.next = Some(Position::parse(&position).ok_or(StoreError::Response)?);
         let mut fields = fields.into_iter();
         if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
             news.messages.extend(fields.next());

@@ -1,6 +1,6 @@
 //! A node's bank: it lends of the node's own share of one budget.
 
-use crate::{Ask, Boot, Bucket, Header, Loan, Memory, NodeId, Share, fair::divide};
+use crate::{Boot, Bucket, Header, Loan, Memory, NodeId, Request, Share, fair::divide};
 
 /// The part of a node's share that it may lend, and its borrowers.
 #[derive(Debug)]
@@ -16,18 +16,18 @@ pub(crate) struct Bank {
 #[derive(Clone, Copy, Debug)]
 struct Account {
     of: NodeId,
-    /// Its last question.
-    question: (Boot, u64),
-    /// The share that the borrower kept when it asked, and the answer.
+    /// Its last request.
+    last_request: (Boot, u64),
+    /// The share that the borrower kept by its request, and the reply.
     kept: Lent,
-    answered: Lent,
+    granted: Lent,
     wants: Share,
-    /// Since when its last question waits for an answer; `None`: it was answered.
+    /// Since when its last request waits for a reply; `None`: the bank has replied.
     waits_since: Option<u64>,
-    /// Since when the bank would answer differently; `None`: it would not.
+    /// Since when the bank would reply differently; `None`: it would not.
     other_since: Option<u64>,
     /// When the last hint about that was sent.
-    told_at: u64,
+    hinted_at: u64,
 }
 
 /// A lent share.
@@ -48,11 +48,11 @@ impl Lent {
 }
 
 impl Account {
-    /// Returns the most that the borrower may be using. The bank cannot know whether the answer has
+    /// Returns the most that the borrower may be using. The bank cannot know whether the reply has
     /// arrived, so it counts the larger of the two shares.
     fn lent(&self, now: u64, memory: &Memory) -> Share {
         self.at(&self.kept, now, memory)
-            .max(self.at(&self.answered, now, memory))
+            .max(self.at(&self.granted, now, memory))
     }
 
     fn at(&self, lent: &Lent, now: u64, memory: &Memory) -> Share {
@@ -69,23 +69,23 @@ impl Account {
     }
 
     fn end(&self, lent: &Lent, memory: &Memory) -> u64 {
-        memory.lent_until((self.of, self.question.0), lent.until, lent.last)
+        memory.lent_until((self.of, self.last_request.0), lent.until, lent.last)
     }
 
-    /// Returns whether the borrower's demand counts: its question waits, or the answer still runs.
+    /// Returns whether the borrower's demand counts: its request waits, or the reply still runs.
     fn lives(&self, now: u64, memory: &Memory) -> bool {
-        self.waits_since.is_some() || self.has(&self.answered, now, memory)
+        self.waits_since.is_some() || self.has(&self.granted, now, memory)
     }
 
     /// Returns whether the borrower may use either share.
     fn may_have(&self, now: u64, memory: &Memory) -> bool {
-        self.has(&self.kept, now, memory) || self.has(&self.answered, now, memory)
+        self.has(&self.kept, now, memory) || self.has(&self.granted, now, memory)
     }
 
-    /// Returns the answer to the waiting question. `fair` is the borrower's fair share, `own` the share
-    /// that the bank still has. `None`: no question waits, or the answer is held back until other borrowers
+    /// Returns the reply to the waiting request. `fair` is the borrower's fair share, `own` the share
+    /// that the bank still has. `None`: no request waits, or the reply is held back until other borrowers
     /// have returned enough, for `Terms::hold_ns` at most.
-    fn answer(&self, now: u64, fair: Share, own: Share, memory: &Memory) -> Option<Share> {
+    fn reply(&self, now: u64, fair: Share, own: Share, memory: &Memory) -> Option<Share> {
         let since = self.waits_since?;
         let kept = self.at(&self.kept, now, memory);
         let share = fair.min(kept + own);
@@ -130,28 +130,28 @@ impl Bank {
         self.capital.without(lent.sum())
     }
 
-    /// Records a question; [`Self::answers`] answers it. `in_force` is the node's total share. Returns the
+    /// Records a request; [`Self::replies`] replies to it. `in_force` is the node's total share. Returns the
     /// new total: it grows by the share that the borrower gives back.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         now: u64,
-        (header, ask): (&Header, &Ask),
+        (header, request): (&Header, &Request),
         in_force: Share,
         memory: &Memory,
         bucket: &mut impl Bucket,
     ) -> Share {
         let before = self.own(now, memory);
-        if self.note(now, header, ask, memory).is_none() {
+        if self.record(now, header, request, memory).is_none() {
             return in_force;
         }
         let in_force = in_force + self.own(now, memory).without(before);
-        bucket.change(now, in_force, ask.returned_millitokens);
+        bucket.change(now, in_force, request.returned_millitokens);
         in_force
     }
 
-    /// Answers the questions that need not wait. `own_want` is the node's own demand on the capital.
+    /// Replies to the requests that need not wait. `own_want` is the node's own demand on the capital.
     /// `in_force` is its total share, which shrinks by each loan.
-    pub(crate) fn answers(
+    pub(crate) fn replies(
         &mut self,
         now: u64,
         own_want: Share,
@@ -170,19 +170,19 @@ impl Bank {
             let Some(account) = self.accounts.get_mut(position) else {
                 continue;
             };
-            let Some(share) = account.answer(now, fair, own, memory) else {
+            let Some(share) = account.reply(now, fair, own, memory) else {
                 continue;
             };
             account.waits_since = None;
-            account.answered = Lent {
+            account.granted = Lent {
                 share,
                 until: now.saturating_add(terms.lent_ns()),
                 last: now.saturating_add(terms.renewable_lent_ns()),
             };
-            // The bucket shrinks before the borrower can hear of the loan.
+            // The bucket shrinks before the borrower can learn of the loan.
             in_force = in_force.without(share.without(account.at(&account.kept, now, memory)));
             let loan = Loan {
-                number: account.question.1,
+                number: account.last_request.1,
                 share,
                 millitokens: bucket.change(now, in_force, 0),
             };
@@ -191,64 +191,70 @@ impl Bank {
         loans
     }
 
-    /// Returns whether [`Self::answers`] would answer any question.
-    pub(crate) fn would_answer(&self, now: u64, own_want: Share, memory: &Memory) -> bool {
+    /// Returns whether [`Self::replies`] would reply to any request.
+    pub(crate) fn would_reply(&self, now: u64, own_want: Share, memory: &Memory) -> bool {
         if !self.has_waiting() {
             return false;
         }
         let own = self.own(now, memory);
         let mut accounts = (self.accounts.iter()).zip(self.fair(now, own_want, memory));
-        accounts.any(|(account, fair)| account.answer(now, fair, own, memory).is_some())
+        accounts.any(|(account, fair)| account.reply(now, fair, own, memory).is_some())
     }
 
     fn has_waiting(&self) -> bool {
         (self.accounts.iter()).any(|account| account.waits_since.is_some())
     }
 
-    /// Records the borrower's promise. `None`: the question is an old one, and promises nothing any more.
-    fn note(&mut self, now: u64, header: &Header, ask: &Ask, memory: &Memory) -> Option<()> {
-        let question = (header.boot, ask.number);
+    /// Records the borrower's promise. `None`: the request is an old one, and promises nothing any more.
+    fn record(
+        &mut self,
+        now: u64,
+        header: &Header,
+        request: &Request,
+        memory: &Memory,
+    ) -> Option<()> {
+        let last_request = (header.boot, request.number);
         let found = (self.accounts).binary_search_by_key(&header.from, |account| account.of);
         let position = match found {
-            Ok(position) if question <= self.accounts[position].question => return None,
+            Ok(position) if last_request <= self.accounts[position].last_request => return None,
             Ok(position) => position,
-            Err(_) if !memory.may_be_new(header, ask.number) => return None,
+            Err(_) if !memory.may_be_new(header, request.number) => return None,
             Err(position) => {
                 let account = Account {
                     of: header.from,
-                    question,
+                    last_request,
                     kept: Lent::NOTHING,
-                    answered: Lent::NOTHING,
+                    granted: Lent::NOTHING,
                     wants: Share::NONE,
                     waits_since: None,
                     other_since: None,
-                    told_at: 0,
+                    hinted_at: 0,
                 };
                 self.accounts.insert(position, account);
                 position
             }
         };
         let account = self.accounts.get_mut(position)?;
-        let ends = [account.kept, account.answered].map(|lent| account.end(&lent, memory));
+        let ends = [account.kept, account.granted].map(|lent| account.end(&lent, memory));
         let until = ends.into_iter().fold(0, u64::max);
         account.kept = Lent {
-            share: account.lent(now, memory).min(ask.keeps),
+            share: account.lent(now, memory).min(request.keeps),
             until,
             // The borrower does not renew it either.
             last: until,
         };
-        account.answered = Lent::NOTHING;
-        account.question = question;
-        account.wants = ask.wants;
+        account.granted = Lent::NOTHING;
+        account.last_request = last_request;
+        account.wants = request.wants;
         account.other_since = None;
-        // A repeated question keeps its place: it has waited since the first one.
+        // A repeated request keeps its place: it has waited since the first one.
         account.waits_since.get_or_insert(now);
         self.settled = None;
         Some(())
     }
 
     /// Returns the fair share of each borrower, in account order. Borrowers that have received nothing yet
-    /// count too, or the first to ask would keep everything.
+    /// count too, or the first request would keep everything.
     fn fair(&self, now: u64, own_want: Share, memory: &Memory) -> Vec<Share> {
         let wants = self.accounts.iter().map(|account| {
             if account.lives(now, memory) {
@@ -267,8 +273,8 @@ impl Bank {
         given.into_iter().map(Share::billionths).collect()
     }
 
-    /// Returns the borrowers with an answer that would now differ by more than an eighth, each with the new
-    /// answer. A borrower that must give something back first has some time to do so by itself.
+    /// Returns the borrowers with a reply that would now differ by more than an eighth, each with the new
+    /// reply. A borrower that must give something back first has some time to do so by itself.
     pub(crate) fn changed(
         &mut self,
         now: u64,
@@ -288,7 +294,7 @@ impl Bank {
                 is_settled = false;
                 continue;
             }
-            let has = account.answered.share;
+            let has = account.granted.share;
             let kept = account.at(&account.kept, now, memory);
             let could_have = fair.min(kept.max(has) + own);
             let is_less = fair < has.less_an_eighth();
@@ -302,9 +308,9 @@ impl Bank {
             let since = *account.other_since.get_or_insert(now);
             let pause_ns = if is_less { terms.hint_ns() } else { 0 };
             if now.saturating_sub(since) >= pause_ns
-                && now.saturating_sub(account.told_at) >= terms.patience_ns
+                && now.saturating_sub(account.hinted_at) >= terms.patience_ns
             {
-                account.told_at = now;
+                account.hinted_at = now;
                 changed.push((account.of, could_have));
             }
         }
@@ -320,20 +326,20 @@ impl Bank {
             return now;
         }
         let lent = self.accounts.iter().flat_map(|account| {
-            let of = (account.of, account.question.0);
-            let lent = [account.kept, account.answered].into_iter();
+            let of = (account.of, account.last_request.0);
+            let lent = [account.kept, account.granted].into_iter();
             lent.map(move |lent| memory.lent_calm_until(now, of, lent.until, lent.last))
         });
         lent.filter(|end| *end > now).min().unwrap_or(u64::MAX)
     }
 
-    /// Removes borrowers without a running loan, but remembers the numbers of their questions.
+    /// Removes borrowers without a running loan, but remembers the numbers of their requests.
     pub(crate) fn tidy(&mut self, now: u64, memory: &mut Memory) {
         let before = self.accounts.len();
         self.accounts.retain(|account| {
             let is_over = account.is_over(now, memory);
             if is_over {
-                memory.forget(account.of, account.question);
+                memory.forget(account.of, account.last_request);
             }
             !is_over
         });
@@ -342,13 +348,13 @@ impl Bank {
         }
     }
 
-    /// Removes all accounts, but remembers the numbers of their questions.
+    /// Removes all accounts, but remembers the numbers of their requests.
     pub(crate) fn close(&mut self, now: u64, memory: &mut Memory) {
         for account in self.accounts.drain(..) {
             if account.may_have(now, memory) {
                 memory.lose_count(now);
             }
-            memory.forget(account.of, account.question);
+            memory.forget(account.of, account.last_request);
         }
     }
 

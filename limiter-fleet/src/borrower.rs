@@ -1,23 +1,23 @@
 //! The borrower's side of a loan: the share that a node has from one bank.
 
-use crate::{Ask, Bucket, Loan, Memory, NodeId, Share, Terms};
+use crate::{Bucket, Loan, Memory, NodeId, Request, Share, Terms};
 
 /// Loans taken at one moment are renewed at this many different times, to spread the load.
 const PARTS: u64 = 64;
 
-/// The share that a node has from one bank, and its questions to it.
+/// The share that a node has from one bank, and its requests to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Borrower {
     pub(crate) bank: NodeId,
-    /// The number of the last question, when it was asked, and for how much.
+    /// The number of the last request, when it was sent, and for how much.
     number: u64,
-    asked_at: u64,
-    asked_for: Share,
-    is_answered: bool,
-    /// Whether to ask once more: the bank would answer differently now, or it counts more as lent than the
-    /// node has.
-    asks_again: bool,
-    /// The share that the bank last asked the node to shrink to.
+    requested_at: u64,
+    requested_share: Share,
+    has_reply: bool,
+    /// Whether to send a request once more: the bank would reply differently now, or it counts more as lent
+    /// than the node has.
+    requests_again: bool,
+    /// The share of the bank's last hint.
     at_most: Share,
     held: Share,
     /// When the loan ends. Renewals lengthen it up to `last`.
@@ -32,10 +32,10 @@ impl Borrower {
         Self {
             bank,
             number: 0,
-            asked_at: 0,
-            asked_for: Share::NONE,
-            is_answered: true,
-            asks_again: false,
+            requested_at: 0,
+            requested_share: Share::NONE,
+            has_reply: true,
+            requests_again: false,
             at_most: Share::WHOLE,
             held: Share::NONE,
             until: 0,
@@ -53,7 +53,7 @@ impl Borrower {
         }
     }
 
-    /// Returns whether the last answer still runs, even an answer of nothing.
+    /// Returns whether the last reply still runs, even a reply of nothing.
     fn has(&self, now: u64, memory: &Memory) -> bool {
         now < self.until || now < self.end(memory)
     }
@@ -62,36 +62,36 @@ impl Borrower {
         memory.borrowed_until(self.bank, self.until, self.last)
     }
 
-    /// Asks for the share that the node `wants`, if the question would be new and no answer is on its way.
+    /// Requests the share that the node `wants`, if the request would be new and no reply is on its way.
     /// Returns any surplus. `in_force` is the node's total share.
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &mut self,
         now: u64,
         wants: Share,
         in_force: Share,
         memory: &mut Memory,
         bucket: &mut impl Bucket,
-    ) -> Option<Ask> {
+    ) -> Option<Request> {
         let held = self.held(now, memory);
-        if !self.would_ask(now, wants, memory) {
+        if !self.would_request(now, wants, memory) {
             return None;
         }
         let keeps = held.min(wants).min(self.at_most);
         if keeps < held {
-            // The bucket shrinks before the bank can hear that the share is free.
+            // The bucket shrinks before the bank can learn that the share is free.
             self.owed += bucket.change(now, in_force.without(held.without(keeps)), 0);
         }
         self.held = keeps;
-        // No renewal until the answer comes: the bank counts the kept share and the answer separately.
+        // No renewal until the reply comes: the bank counts the kept share and the reply separately.
         self.until = self.end(memory);
         self.last = self.until;
         self.number = memory.next_number();
-        self.asked_at = now;
-        self.asked_for = wants;
-        self.is_answered = false;
-        self.asks_again = false;
+        self.requested_at = now;
+        self.requested_share = wants;
+        self.has_reply = false;
+        self.requests_again = false;
         self.at_most = Share::WHOLE;
-        Some(Ask {
+        Some(Request {
             number: self.number,
             keeps,
             returned_millitokens: std::mem::take(&mut self.owed),
@@ -99,32 +99,32 @@ impl Borrower {
         })
     }
 
-    /// Returns whether [`Self::ask`] would send a question.
-    pub(crate) fn would_ask(&self, now: u64, wants: Share, memory: &Memory) -> bool {
-        now.saturating_sub(self.asked_at) >= Terms::SHORTEST_PAUSE_NS
+    /// Returns whether [`Self::request`] would send a request.
+    pub(crate) fn would_request(&self, now: u64, wants: Share, memory: &Memory) -> bool {
+        now.saturating_sub(self.requested_at) >= Terms::SHORTEST_PAUSE_NS
             && self.is_due(now, wants, memory)
             && !self.is_waiting(now, memory)
     }
 
-    /// Returns whether an answer may be on its way. A bank that has restarted since sends none.
+    /// Returns whether a reply may be on its way. A bank that has restarted since sends none.
     fn is_waiting(&self, now: u64, memory: &Memory) -> bool {
-        !self.is_answered
-            && now < self.asked_at.saturating_add(memory.terms().patience_ns)
-            && memory.known_since(self.bank) <= self.asked_at
+        !self.has_reply
+            && now < self.requested_at.saturating_add(memory.terms().patience_ns)
+            && memory.known_since(self.bank) <= self.requested_at
     }
 
-    /// Returns whether a question is due: the demand has changed much, or a loan that is not renewed ends
+    /// Returns whether a request is due: the demand has changed much, or a loan that is not renewed ends
     /// soon.
     fn is_due(&self, now: u64, wants: Share, memory: &Memory) -> bool {
         let held = self.held(now, memory);
         if wants == Share::NONE && held == Share::NONE {
-            let is_withdrawn = self.asked_for == Share::NONE || !self.has(now, memory);
-            return self.may_owe(now, memory) || self.is_answered && !is_withdrawn;
+            let is_withdrawn = self.requested_share == Share::NONE || !self.has(now, memory);
+            return self.may_owe(now, memory) || self.has_reply && !is_withdrawn;
         }
-        let has_all = held >= self.asked_for;
+        let has_all = held >= self.requested_share;
         let soon = now.saturating_add(memory.terms().margin_ns());
-        self.asks_again
-            || !self.is_answered
+        self.requests_again
+            || !self.has_reply
             || wants < held.less_an_eighth()
             || has_all && held < wants.less_an_eighth()
             || !self.has(soon, memory)
@@ -133,13 +133,13 @@ impl Borrower {
     /// Returns whether the bank may still count a share as lent that the node has returned, or never
     /// received. It does so while the node renews.
     pub(crate) fn may_owe(&self, now: u64, memory: &Memory) -> bool {
-        !self.is_answered && memory.is_renewed(self.bank, now)
+        !self.has_reply && memory.is_renewed(self.bank, now)
     }
 
-    /// Returns until when no question is due and no loan ends, at unchanged demand.
+    /// Returns until when no request is due and no loan ends, at unchanged demand.
     pub(crate) fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
-        let is_quiet = self.asked_for == Share::NONE && self.held(now, memory) == Share::NONE;
-        if self.asks_again || !self.is_answered {
+        let is_quiet = self.requested_share == Share::NONE && self.held(now, memory) == Share::NONE;
+        if self.requests_again || !self.has_reply {
             now
         } else if is_quiet {
             u64::MAX
@@ -148,7 +148,7 @@ impl Borrower {
         }
     }
 
-    /// Takes a loan, if it answers the last question in time. `in_force` is the node's total share.
+    /// Takes a loan, if it replies to the last request in time. `in_force` is the node's total share.
     pub(crate) fn take(
         &mut self,
         now: u64,
@@ -158,39 +158,39 @@ impl Borrower {
         bucket: &mut impl Bucket,
     ) {
         let terms = *memory.terms();
-        let until = self.asked_at.saturating_add(terms.loan_ns);
-        if self.is_answered || loan.number != self.number || now >= until {
+        let until = self.requested_at.saturating_add(terms.loan_ns);
+        if self.has_reply || loan.number != self.number || now >= until {
             return;
         }
         let held = self.held(now, memory);
         let rest = in_force.without(held);
-        self.is_answered = true;
-        // The bank still counts the kept share, until the next question tells it.
-        self.asks_again = loan.share < held.less_an_eighth();
+        self.has_reply = true;
+        // The bank still counts the kept share, until the next request reports it.
+        self.requests_again = loan.share < held.less_an_eighth();
         self.held = loan.share;
         self.until = until;
-        // Spread the final ends, or all loans given together would be asked for again at once.
+        // Spread the final ends, or all loans given together would be requested again at once.
         let half = Terms::RENEWABLE_NS / 2;
         let later = half / PARTS * (self.number % PARTS);
-        self.last = self.asked_at.saturating_add(half + later);
+        self.last = self.requested_at.saturating_add(half + later);
         memory.uses(self.bank, now);
         self.owed += bucket.change(now, rest + loan.share, loan.millitokens);
     }
 
-    /// Makes the node ask once more, and return everything above `at_most`.
-    pub(crate) const fn ask_again(&mut self, at_most: Share) {
-        self.asks_again = true;
+    /// Makes the node send a request once more, and return everything above `at_most`.
+    pub(crate) const fn request_again(&mut self, at_most: Share) {
+        self.requests_again = true;
         self.at_most = at_most;
     }
 
     /// Marks the loan for renewal, if it still runs.
-    pub(crate) fn note_use(&mut self, now: u64, memory: &mut Memory) {
+    pub(crate) fn record_use(&mut self, now: u64, memory: &mut Memory) {
         if !self.has(now, memory) {
             return;
         }
         // Saves the look-up for a while.
         self.until = self.end(memory);
-        if self.asked_for > Share::NONE || self.held > Share::NONE {
+        if self.requested_share > Share::NONE || self.held > Share::NONE {
             memory.uses(self.bank, now);
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use hmac::{Hmac, Mac as _, digest::CtOutput};
 use sha2::Sha256;
 
-/// The fewest bytes of a key: the length of its seals.
+/// The fewest bytes of a key: the length of its MACs.
 const LEAST: usize = 32;
 
 /// The most bytes of a key: a longer file is probably not a key.
@@ -64,14 +64,14 @@ impl Key {
         }
     }
 
-    /// Returns the seal of some parts: HMAC-SHA-256 (RFC 2104). Their lengths must follow from the first
-    /// parts, or two lists of parts could have one seal. Seals are compared in constant time.
-    pub(crate) fn seal(&self, parts: &[&[u8]]) -> CtOutput<Hmac<Sha256>> {
-        let mut seal = self.0.clone();
+    /// Returns the MAC of some parts: HMAC-SHA-256 (RFC 2104). Their lengths must follow from the first
+    /// parts, or two lists of parts could have one MAC. MACs are compared in constant time.
+    pub(crate) fn mac(&self, parts: &[&[u8]]) -> CtOutput<Hmac<Sha256>> {
+        let mut mac = self.0.clone();
         for part in parts {
-            seal.update(part);
+            mac.update(part);
         }
-        seal.finalize()
+        mac.finalize()
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     /// RFC 4231, test case 6: a key longer than a block.
     #[test]
-    fn a_seal_is_an_hmac() {
+    fn a_mac_is_an_hmac() {
         let key = Key::new(&[0xaa; 131]).unwrap();
         let parts: [&[u8]; 2] = [
             b"Test Using Larger Than Block-Size Key",
@@ -100,6 +100,6 @@ mod tests {
             0xb7, 0x7f, 0x8e, 0x0b, 0xc6, 0x21, 0x37, 0x28, 0xc5, 0x14, 0x05, 0x46, 0x04, 0x0f,
             0x0e, 0xe3, 0x7f, 0x54,
         ];
-        assert_eq!(key.seal(&parts).into_bytes().as_slice(), expected);
+        assert_eq!(key.mac(&parts).into_bytes().as_slice(), expected);
     }
 }

@@ -29,7 +29,7 @@ pub struct NodeId(pub u32);
 /// The nodes of a fleet. All nodes must have the same list.
 ///
 /// While one list replaces another, a node takes the smaller of its shares by the two lists, and exchanges
-/// letters only with nodes that do the same ([`Members::between`]). So any mix of nodes with the old list
+/// messages only with nodes that do the same ([`Members::between`]). So any mix of nodes with the old list
 /// and nodes between the lists has at most the whole: each has at most its share by the old list. The same
 /// holds between the lists and for the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Members {
         (self.lists.as_deref()).map_or(std::slice::from_ref(self), <[Self; 2]>::as_slice)
     }
 
-    /// Returns the names that nodes must share to accept each other's letters: each list's names, with an
+    /// Returns the names that nodes must share to accept each other's messages: each list's names, with an
     /// empty one between lists.
     pub(crate) fn alike(&self) -> impl Iterator<Item = &str> {
         let lists = self.lists().iter();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_hear_those_that_change_the_same_lists() {
+    fn nodes_accept_those_that_change_the_same_lists() {
         let list =
             |names: &[&str]| Members::new(names.iter().map(|&name| name.to_owned())).unwrap();
         let between =

@@ -1,8 +1,8 @@
 //! The part of a node's knowledge about other nodes that outlives budgets, so that it may forget budgets.
 //!
-//! A question must count once. A bank remembers each borrower's last question about each budget. Questions
+//! A request must count once. A bank remembers each borrower's last request about each budget. Requests
 //! are numbered over all budgets, so one number per borrower covers all forgotten ones. An earlier start's
-//! questions are lost; so a question names the bank's start.
+//! requests are lost; so a request names the bank's start.
 //!
 //! Loans between two nodes are renewed together: a bank lengthens all that it counts as lent to the
 //! borrower, and then confirms it. It cannot lengthen a loan that it has lost count of: so it renews
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::{Boot, NodeId, Renewal, Terms, renewals::Renewals};
 
-/// The header of a letter.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The sender.
@@ -21,20 +21,20 @@ pub struct Header {
     pub to: NodeId,
     /// The sender's start.
     pub boot: Boot,
-    /// The receiver's start as the sender last heard of it; 0: unknown.
+    /// The receiver's start as the sender last received it; 0: unknown.
     pub to_boot: Boot,
 }
 
-/// How much of a letter counts.
+/// How much of a message counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hearing {
+pub enum Relevance {
     /// Nothing: it is for another node, or from no member.
     None,
-    /// It is for another start of this node: ignore the notes. An empty letter may tell the sender the
+    /// It is for another start of this node: ignore the entries. An empty message may tell the sender the
     /// current start.
     OtherStart,
-    /// Its notes count.
-    Notes,
+    /// Its entries count.
+    Entries,
 }
 
 /// A node's lasting knowledge of the other nodes.
@@ -45,8 +45,8 @@ pub struct Memory {
     terms: Terms,
     /// The number of nodes.
     nodes: u32,
-    /// The number of the last question, over all banks and budgets.
-    asked: u64,
+    /// The number of the last request, over all banks and budgets.
+    requested: u64,
     /// From when on this node renews its loans: by then, the loans that it has lost count of are over.
     renews_from: u64,
     /// How many runs of renewals of this node's loans have lapsed.
@@ -57,20 +57,20 @@ pub struct Memory {
 /// Another node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Other {
-    /// Its start, and when this node first heard of it.
+    /// Its start, and when this node first received it.
     boot: Boot,
     since: u64,
-    /// The highest number among its forgotten questions.
+    /// The highest number among its forgotten requests.
     forgotten: (Boot, u64),
-    /// Its last question for a renewal, and the renewals of this node's loans to that start.
+    /// Its last request for a renewal, and the renewals of this node's loans to that start.
     renewed: (Boot, u64),
     lent: Renewals,
     has_lapsed: bool,
-    /// This node's last question for a renewal, when it was asked, and the renewals of loans from that
+    /// This node's last request for a renewal, when it was sent, and the renewals of loans from that
     /// node.
     number: u64,
-    asked_at: u64,
-    is_answered: bool,
+    requested_at: u64,
+    has_reply: bool,
     borrowed: Renewals,
     /// Until when this node has loans there to renew, as far as it knows.
     used_until: u64,
@@ -86,7 +86,7 @@ impl Memory {
             boot,
             terms,
             nodes,
-            asked: 0,
+            requested: 0,
             renews_from: now.saturating_add(terms.silent_ns()),
             lapses: 0,
             others: BTreeMap::new(),
@@ -105,7 +105,7 @@ impl Memory {
         &self.terms
     }
 
-    /// Returns the header of a letter to a node.
+    /// Returns the header of a message to a node.
     #[must_use]
     pub fn header(&self, to: NodeId) -> Header {
         Header {
@@ -116,10 +116,10 @@ impl Memory {
         }
     }
 
-    /// Records the header of a letter. Heed the notes only on [`Hearing::Notes`].
-    pub fn hear(&mut self, now: u64, header: &Header) -> Hearing {
+    /// Records the header of a message. Heed the entries only on [`Relevance::Entries`].
+    pub fn receive(&mut self, now: u64, header: &Header) -> Relevance {
         if header.to != self.id || header.from == self.id || header.from.0 >= self.nodes {
-            return Hearing::None;
+            return Relevance::None;
         }
         let other = self.others.entry(header.from).or_default();
         if other.boot != header.boot {
@@ -127,13 +127,13 @@ impl Memory {
             other.since = now;
         }
         if header.to_boot == self.boot {
-            Hearing::Notes
+            Relevance::Entries
         } else {
-            Hearing::OtherStart
+            Relevance::OtherStart
         }
     }
 
-    /// Returns whether a question may be new although its budget is unknown: its number is higher than all
+    /// Returns whether a request may be new although its budget is unknown: its number is higher than all
     /// forgotten ones.
     #[must_use]
     pub fn may_be_new(&self, header: &Header, number: u64) -> bool {
@@ -142,8 +142,8 @@ impl Memory {
     }
 
     pub(crate) fn next_number(&mut self) -> u64 {
-        self.asked += 1;
-        self.asked
+        self.requested += 1;
+        self.requested
     }
 
     /// Returns since when the node's current start is known.
@@ -151,27 +151,27 @@ impl Memory {
         self.others.get(&node).map_or(0, |other| other.since)
     }
 
-    pub(crate) fn forget(&mut self, from: NodeId, question: (Boot, u64)) {
+    pub(crate) fn forget(&mut self, from: NodeId, request: (Boot, u64)) {
         let other = self.others.entry(from).or_default();
-        other.forgotten = other.forgotten.max(question);
+        other.forgotten = other.forgotten.max(request);
     }
 
-    /// Returns the banks with a due renewal, each with the question to send.
-    pub fn ask_renewals(&mut self, now: u64) -> Vec<(NodeId, Renewal)> {
-        let mut asks = Vec::new();
+    /// Returns the banks with a due renewal, each with the request to send.
+    pub fn request_renewals(&mut self, now: u64) -> Vec<(NodeId, Renewal)> {
+        let mut requests = Vec::new();
         for (node, other) in &mut self.others {
             if now >= other.used_until || !other.is_renewal_due(now, &self.terms) {
                 continue;
             }
-            self.asked += 1;
-            (other.number, other.asked_at, other.is_answered) = (self.asked, now, false);
+            self.requested += 1;
+            (other.number, other.requested_at, other.has_reply) = (self.requested, now, false);
             let renewal = Renewal {
-                asked: Some(self.asked),
-                answered: None,
+                requested: Some(self.requested),
+                replied: None,
             };
-            asks.push((*node, renewal));
+            requests.push((*node, renewal));
         }
-        asks
+        requests
     }
 
     /// Returns how many runs of renewals of this node's loans have lapsed. While the number stays the same,
@@ -186,18 +186,18 @@ impl Memory {
         self.lapses
     }
 
-    /// Handles the renewal in a letter that [counts](Hearing::Notes); returns the answer.
-    pub fn hear_renewal(&mut self, now: u64, header: &Header, renewal: &Renewal) -> Renewal {
+    /// Handles the renewal in a message that [counts](Relevance::Entries); returns the reply.
+    pub fn receive_renewal(&mut self, now: u64, header: &Header, renewal: &Renewal) -> Renewal {
         let other = self.others.entry(header.from).or_default();
-        if let Some(number) = renewal.answered {
+        if let Some(number) = renewal.replied {
             other.take_renewal(now, number, &self.terms);
         }
-        let question = renewal.asked.map(|number| (header.boot, number));
-        let counts = |question: &(Boot, u64)| {
-            // A repeated question was answered, or is late.
-            *question > other.renewed && now >= self.renews_from
+        let request = renewal.requested.map(|number| (header.boot, number));
+        let counts = |request: &(Boot, u64)| {
+            // A repeated request had its reply, or is late.
+            *request > other.renewed && now >= self.renews_from
         };
-        let Some(question) = question.filter(counts) else {
+        let Some(request) = request.filter(counts) else {
             return Renewal::default();
         };
         if other.renewed.0 != header.boot {
@@ -208,13 +208,13 @@ impl Memory {
             self.lapses += 1;
         }
         other.has_lapsed = false;
-        other.renewed = question;
-        // Lengthen the loans before the borrower can hear of it.
+        other.renewed = request;
+        // Lengthen the loans before the borrower can learn of it.
         let until = now.saturating_add(self.terms.lent_ns());
         other.lent.renew(now, until);
         Renewal {
-            asked: None,
-            answered: Some(question.1),
+            requested: None,
+            replied: Some(request.1),
         }
     }
 
@@ -268,19 +268,19 @@ impl Memory {
 
 impl Other {
     fn is_renewal_due(&self, now: u64, terms: &Terms) -> bool {
-        let pause = if self.is_answered {
+        let pause = if self.has_reply {
             terms.renewal_pause_ns()
         } else {
             terms.patience_ns
         };
-        self.number == 0 || now.saturating_sub(self.asked_at) >= pause
+        self.number == 0 || now.saturating_sub(self.requested_at) >= pause
     }
 
-    /// Renews the borrowed loans, if this answers the last question in time.
+    /// Renews the borrowed loans, if this replies to the last request in time.
     fn take_renewal(&mut self, now: u64, number: u64, terms: &Terms) {
-        let until = self.asked_at.saturating_add(terms.loan_ns);
-        if !self.is_answered && number == self.number && now < until {
-            self.is_answered = true;
+        let until = self.requested_at.saturating_add(terms.loan_ns);
+        if !self.has_reply && number == self.number && now < until {
+            self.has_reply = true;
             self.borrowed.renew(now, until);
         }
     }
@@ -298,47 +298,48 @@ mod tests {
         Memory::new(0, id, Boot(boot), TERMS, 2)
     }
 
-    fn asked(number: u64) -> Renewal {
+    fn requested(number: u64) -> Renewal {
         Renewal {
-            asked: Some(number),
-            answered: None,
+            requested: Some(number),
+            replied: None,
         }
     }
 
-    /// Makes the bank handle a renewal from a start of the borrower; returns the number of its answer.
-    fn answered(bank: &mut Memory, now: u64, boot: u64, number: u64) -> Option<u64> {
+    /// Makes the bank handle a renewal from a start of the borrower; returns the number of its reply.
+    fn replied(bank: &mut Memory, now: u64, boot: u64, number: u64) -> Option<u64> {
         let header = Header {
             from: BORROWER,
             to: BANK,
             boot: Boot(boot),
             to_boot: bank.boot,
         };
-        bank.hear_renewal(now, &header, &asked(number)).answered
+        bank.receive_renewal(now, &header, &requested(number))
+            .replied
     }
 
     #[test]
-    fn a_renewal_counts_once_and_only_for_the_start_that_asked() {
+    fn a_renewal_counts_once_and_only_for_the_start_that_requested_it() {
         let lent = TERMS.lent_ns();
         let mut bank = memory(BANK, 5);
         // Loans of an earlier start are unknown.
-        assert_eq!(answered(&mut bank, lent - 1, 7, 1), None);
-        assert_eq!(answered(&mut bank, lent, 7, 1), Some(1));
-        assert_eq!(answered(&mut bank, lent, 7, 1), None);
-        assert_eq!(answered(&mut bank, lent, 7, 3), Some(3));
-        assert_eq!(answered(&mut bank, lent, 7, 2), None);
+        assert_eq!(replied(&mut bank, lent - 1, 7, 1), None);
+        assert_eq!(replied(&mut bank, lent, 7, 1), Some(1));
+        assert_eq!(replied(&mut bank, lent, 7, 1), None);
+        assert_eq!(replied(&mut bank, lent, 7, 3), Some(3));
+        assert_eq!(replied(&mut bank, lent, 7, 2), None);
         let end = |bank: &Memory, boot| bank.lent_until((BORROWER, Boot(boot)), lent + 1, u64::MAX);
         assert_eq!([end(&bank, 6), end(&bank, 7)], [lent + 1, 2 * lent]);
-        assert_eq!(answered(&mut bank, lent, 8, 1), Some(1));
-        assert_eq!(answered(&mut bank, lent, 7, 9), None);
+        assert_eq!(replied(&mut bank, lent, 8, 1), Some(1));
+        assert_eq!(replied(&mut bank, lent, 7, 9), None);
         assert_eq!([end(&bank, 7), end(&bank, 8)], [lent + 1, 2 * lent]);
         // A loan that the bank has lost count of is over before it renews any loan.
         bank.lose_count(2 * lent);
-        assert_eq!(answered(&mut bank, 3 * lent - 1, 8, 2), None);
-        assert_eq!(answered(&mut bank, 3 * lent, 8, 3), Some(3));
+        assert_eq!(replied(&mut bank, 3 * lent - 1, 8, 2), None);
+        assert_eq!(replied(&mut bank, 3 * lent, 8, 3), Some(3));
     }
 
     #[test]
-    fn a_borrower_takes_the_answer_to_its_last_renewal_in_time() {
+    fn a_borrower_takes_the_reply_to_its_last_renewal_in_time() {
         let mut borrower = memory(BORROWER, 7);
         let header = Header {
             from: BANK,
@@ -346,24 +347,24 @@ mod tests {
             boot: Boot(5),
             to_boot: Boot(7),
         };
-        assert_eq!(borrower.ask_renewals(0), []);
+        assert_eq!(borrower.request_renewals(0), []);
         borrower.uses(BANK, 0);
-        assert_eq!(borrower.ask_renewals(0), [(BANK, asked(1))]);
+        assert_eq!(borrower.request_renewals(0), [(BANK, requested(1))]);
         let patience = TERMS.patience_ns;
-        assert_eq!(borrower.ask_renewals(patience - 1), []);
-        assert_eq!(borrower.ask_renewals(patience), [(BANK, asked(2))]);
+        assert_eq!(borrower.request_renewals(patience - 1), []);
+        assert_eq!(borrower.request_renewals(patience), [(BANK, requested(2))]);
         let mut takes = |now: u64, number: u64| {
             let renewal = Renewal {
-                asked: None,
-                answered: Some(number),
+                requested: None,
+                replied: Some(number),
             };
-            borrower.hear_renewal(now, &header, &renewal);
+            borrower.receive_renewal(now, &header, &renewal);
             borrower.borrowed_until(BANK, now + 1, u64::MAX)
         };
         assert_eq!(takes(patience + 5, 1), patience + 6);
-        // The time runs from the question.
+        // The time runs from the request.
         assert_eq!(takes(patience + 5, 2), patience + TERMS.loan_ns);
-        // A node without loans asks for no renewal.
-        assert_eq!(borrower.ask_renewals(patience + TERMS.loan_ns), []);
+        // A node without loans requests no renewal.
+        assert_eq!(borrower.request_renewals(patience + TERMS.loan_ns), []);
     }
 }

@@ -10,8 +10,8 @@ impl Keys {
     /// bytes, as two little-endian words, of HMAC-SHA-256 with the current key. It does not reveal the key.
     #[must_use]
     pub fn names_secret(&self, fleet: &Name) -> [u64; 2] {
-        let seal = self.current.seal(&[PURPOSE, fleet.as_str().as_bytes()]);
-        let bytes: [u8; 32] = seal.into_bytes().into();
+        let mac = self.current.mac(&[PURPOSE, fleet.as_str().as_bytes()]);
+        let bytes: [u8; 32] = mac.into_bytes().into();
         let (words, _) = bytes.as_chunks();
         [words[0], words[1]].map(u64::from_le_bytes)
     }
@@ -23,7 +23,7 @@ mod tests {
     use crate::Key;
 
     #[test]
-    fn it_is_that_of_the_key_that_seals_and_of_the_fleet() {
+    fn it_is_that_of_the_current_key_and_of_the_fleet() {
         let key = |byte| Key::new(&[byte; 32]).unwrap();
         let secret = |current, other: Option<u8>, fleet: &str| {
             let keys = Keys {

@@ -1,7 +1,7 @@
 //! A node's part in one budget: its home share, its loans and its borrowing.
 
 use crate::{
-    Ask, Bucket, Header, Loan, Memory, Message, NodeId, Share, Stakes, bank::Bank,
+    Bucket, Header, Loan, Memory, NodeId, Payload, Request, Share, Stakes, bank::Bank,
     borrower::Borrower,
 };
 
@@ -14,7 +14,7 @@ pub struct Node {
     /// Sorted by bank.
     borrowers: Vec<Borrower>,
     /// The share that the bucket was last set to.
-    told: Share,
+    reported: Share,
 }
 
 /// A node's usable share.
@@ -35,12 +35,12 @@ impl Clone for Node {
             floor: self.floor,
             bank: self.bank.clone(),
             borrowers: self.borrowers.clone(),
-            told: self.told,
+            reported: self.reported,
         }
     }
 
     fn clone_from(&mut self, source: &Self) {
-        (self.floor, self.told) = (source.floor, source.told);
+        (self.floor, self.reported) = (source.floor, source.reported);
         self.bank.clone_from(&source.bank);
         self.borrowers.clone_from(&source.borrowers);
     }
@@ -57,7 +57,7 @@ impl Node {
             floor: stakes.floor(),
             bank: stakes.is_bank(id).then(|| Bank::open(stakes.capital())),
             borrowers: others.map(|bank| Borrower::new(*bank)).collect(),
-            told: Share::NONE,
+            reported: Share::NONE,
         }
     }
 
@@ -88,33 +88,33 @@ impl Node {
 
     /// Sets the bucket to the usable share. Call it whenever a loan ends.
     pub fn settle(&mut self, now: u64, memory: &Memory, bucket: &mut impl Bucket) {
-        self.told = self.in_force(now, memory).share;
-        bucket.change(now, self.told, 0);
+        self.reported = self.in_force(now, memory).share;
+        bucket.change(now, self.reported, 0);
     }
 
-    /// Asks for the missing share: with `demand`, the node would refuse no packet. Returns the questions,
+    /// Requests the missing share: with `demand`, the node would refuse no packet. Returns the requests,
     /// each with its bank.
-    pub fn ask(
+    pub fn request(
         &mut self,
         now: u64,
         demand: Share,
         memory: &mut Memory,
         bucket: &mut impl Bucket,
-    ) -> Vec<(NodeId, Ask)> {
+    ) -> Vec<(NodeId, Request)> {
         self.settle(now, memory, bucket);
         let (more, mut less) = self.lacks(now, demand, memory);
-        let mut asks = Vec::new();
+        let mut requests = Vec::new();
         for borrower in &mut self.borrowers {
             let held = borrower.held(now, memory);
             let back = held.min(less);
             let wants = held.without(back) + more;
-            if let Some(ask) = borrower.ask(now, wants, self.told, memory, bucket) {
+            if let Some(request) = borrower.request(now, wants, self.reported, memory, bucket) {
                 less = less.without(back);
-                self.told = self.told.without(held.without(ask.keeps));
-                asks.push((borrower.bank, ask));
+                self.reported = self.reported.without(held.without(request.keeps));
+                requests.push((borrower.bank, request));
             }
         }
-        asks
+        requests
     }
 
     /// Returns how much more the node needs of each bank, and how much less of all banks together.
@@ -127,22 +127,22 @@ impl Node {
         (more, all.without(wanted))
     }
 
-    /// Returns whether [`Self::ask`] would ask, or [`Self::speak`] would answer.
+    /// Returns whether [`Self::request`] would send a request, or [`Self::reply`] would reply.
     #[must_use]
     pub fn would_act(&self, now: u64, demand: Share, memory: &Memory) -> bool {
         let (more, less) = self.lacks(now, demand, memory);
         let own_want = demand.without(self.floor);
         let mut banks = self.bank.iter();
-        banks.any(|bank| bank.would_answer(now, own_want, memory))
+        banks.any(|bank| bank.would_reply(now, own_want, memory))
             || self.borrowers.iter().any(|borrower| {
                 let held = borrower.held(now, memory);
                 let wants = held.without(held.min(less)) + more;
-                borrower.would_ask(now, wants, memory)
+                borrower.would_request(now, wants, memory)
             })
     }
 
     /// Returns until when there is nothing to do, at unchanged demand and [`Memory::lapses`], and without a
-    /// letter about the budget.
+    /// message about the budget.
     #[must_use]
     pub fn calm_until(&self, now: u64, memory: &Memory) -> u64 {
         let borrowers = self.borrowers.iter();
@@ -151,60 +151,60 @@ impl Node {
         borrowed.chain(lent).min().unwrap_or(u64::MAX)
     }
 
-    /// Records a question to this node's bank, from a letter that [counts](crate::Hearing::Notes):
-    /// [`Self::speak`] answers it.
-    pub fn hear_ask(
+    /// Records a request to this node's bank, from a message that [counts](crate::Relevance::Entries):
+    /// [`Self::reply`] replies to it.
+    pub fn receive_request(
         &mut self,
         now: u64,
-        asked: (&Header, &Ask),
+        requested: (&Header, &Request),
         memory: &Memory,
         bucket: &mut impl Bucket,
     ) {
         self.settle(now, memory, bucket);
         if let Some(bank) = &mut self.bank {
-            self.told = bank.hear(now, asked, self.told, memory, bucket);
+            self.reported = bank.receive(now, requested, self.reported, memory, bucket);
         }
     }
 
-    /// Sends the bank's answers, and hints that it would answer differently now. Call it after a question,
-    /// when the node's own demand changes, and now and then. The node's own demand, as in [`Self::ask`],
+    /// Sends the bank's replies, and hints that it would reply differently now. Call it after a request,
+    /// when the node's own demand changes, and now and then. The node's own demand, as in [`Self::request`],
     /// counts like any borrower's.
-    pub fn speak(
+    pub fn reply(
         &mut self,
         now: u64,
         demand: Share,
         memory: &Memory,
         bucket: &mut impl Bucket,
-        mut say: impl FnMut(NodeId, Message),
+        mut send: impl FnMut(NodeId, Payload),
     ) {
         let own_want = demand.without(self.floor);
         if let Some(bank) = self.bank.as_mut().filter(|bank| !bank.is_idle()) {
-            for (to, loan) in bank.answers(now, own_want, self.told, memory, bucket) {
-                say(to, Message::Loan(loan));
+            for (to, loan) in bank.replies(now, own_want, self.reported, memory, bucket) {
+                send(to, Payload::Loan(loan));
             }
-            self.told = self.in_force(now, memory).share;
+            self.reported = self.in_force(now, memory).share;
         }
-        self.hint(now, demand, memory, say);
+        self.hint(now, demand, memory, send);
     }
 
-    /// Sends the hints of [`Self::speak`], without answers.
+    /// Sends the hints of [`Self::reply`], without replies.
     pub fn hint(
         &mut self,
         now: u64,
         demand: Share,
         memory: &Memory,
-        mut say: impl FnMut(NodeId, Message),
+        mut send: impl FnMut(NodeId, Payload),
     ) {
         let own_want = demand.without(self.floor);
         if let Some(bank) = self.bank.as_mut().filter(|bank| !bank.is_idle()) {
             for (to, share) in bank.changed(now, own_want, memory) {
-                say(to, Message::Changed(share));
+                send(to, Payload::Changed(share));
             }
         }
     }
 
-    /// Records an answer, from a letter that [counts](crate::Hearing::Notes).
-    pub fn hear_loan(
+    /// Records a reply, from a message that [counts](crate::Relevance::Entries).
+    pub fn receive_loan(
         &mut self,
         now: u64,
         (header, loan): (&Header, &Loan),
@@ -216,11 +216,11 @@ impl Node {
         let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) else {
             return;
         };
-        borrower.take(now, loan, self.told, memory, bucket);
-        self.told = self.in_force(now, memory).share;
+        borrower.take(now, loan, self.reported, memory, bucket);
+        self.reported = self.in_force(now, memory).share;
     }
 
-    /// Returns whether [`Self::hear_loan`] would keep the bucket at least as large: the loan is no smaller
+    /// Returns whether [`Self::receive_loan`] would keep the bucket at least as large: the loan is no smaller
     /// than the node's current share of that bank.
     #[must_use]
     pub fn loses_nothing(&self, now: u64, header: &Header, loan: &Loan, memory: &Memory) -> bool {
@@ -229,19 +229,19 @@ impl Node {
         borrower.is_none_or(|borrower| loan.share >= borrower.held(now, memory))
     }
 
-    /// Records a bank's hint of its present answer, from a letter that [counts](crate::Hearing::Notes):
-    /// [`Self::ask`] asks it again.
-    pub fn hear_changed(&mut self, from: NodeId, share: Share) {
+    /// Records a bank's hint of its present reply, from a message that [counts](crate::Relevance::Entries):
+    /// [`Self::request`] sends a request again.
+    pub fn receive_changed(&mut self, from: NodeId, share: Share) {
         let found = (self.borrowers).binary_search_by_key(&from, |borrower| borrower.bank);
         if let Some(borrower) = found.ok().and_then(|found| self.borrowers.get_mut(found)) {
-            borrower.ask_again(share);
+            borrower.request_again(share);
         }
     }
 
     /// Marks running loans for renewal. Call it at least once in half the time of a loan.
-    pub fn note_use(&mut self, now: u64, memory: &mut Memory) {
+    pub fn record_use(&mut self, now: u64, memory: &mut Memory) {
         for borrower in &mut self.borrowers {
-            borrower.note_use(now, memory);
+            borrower.record_use(now, memory);
         }
     }
 
@@ -264,7 +264,7 @@ impl Node {
             })
     }
 
-    /// Ends the part in the budget. The memory keeps the numbers of borrowers' questions, but no loan:
+    /// Ends the part in the budget. The memory keeps the numbers of borrowers' requests, but no loan:
     /// until all loans are over, do not create another `Node` of this budget.
     pub fn forget(mut self, now: u64, memory: &mut Memory) {
         if let Some(bank) = &mut self.bank {
@@ -276,7 +276,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Boot, Hearing, Members, Terms};
+    use crate::{Boot, Members, Relevance, Terms};
 
     /// Sums the tokens added, and returns none.
     #[derive(Default)]
@@ -292,8 +292,8 @@ mod tests {
     const BANK: NodeId = NodeId(0);
     const BORROWER: NodeId = NodeId(1);
 
-    fn ask(number: u64) -> Ask {
-        Ask {
+    fn request(number: u64) -> Request {
+        Request {
             number,
             keeps: Share::NONE,
             returned_millitokens: 1_000,
@@ -301,27 +301,27 @@ mod tests {
         }
     }
 
-    /// Makes a node handle a question; returns the answer.
-    fn answer(
+    /// Makes a node handle a request; returns the reply.
+    fn reply(
         node: &mut Node,
         now: u64,
         (header, number): (&Header, u64),
         memory: &Memory,
         bucket: &mut Gained,
     ) -> Option<Loan> {
-        let mut answer = None;
-        node.hear_ask(now, (header, &ask(number)), memory, bucket);
-        node.speak(now, Share::NONE, memory, bucket, |_, message| {
-            if let Message::Loan(loan) = message {
-                answer = Some(loan);
+        let mut reply = None;
+        node.receive_request(now, (header, &request(number)), memory, bucket);
+        node.reply(now, Share::NONE, memory, bucket, |_, payload| {
+            if let Payload::Loan(loan) = payload {
+                reply = Some(loan);
             }
         });
-        answer
+        reply
     }
 
-    /// An old question may arrive again after the bank has forgotten the budget.
+    /// An old request may arrive again after the bank has forgotten the budget.
     #[test]
-    fn a_question_counts_once_also_when_its_budget_is_forgotten() {
+    fn a_request_counts_once_also_when_its_budget_is_forgotten() {
         let members = Members::new(["a", "b"].map(str::to_owned)).unwrap();
         let stakes = members.stakes(b"owner");
         let terms = Terms::DEFAULT;
@@ -332,11 +332,11 @@ mod tests {
             boot: Boot(7),
             to_boot: Boot(5),
         };
-        assert_eq!(memory.hear(0, &header), Hearing::Notes);
+        assert_eq!(memory.receive(0, &header), Relevance::Entries);
         let mut bucket = Gained::default();
         let mut node = Node::new(&stakes, BANK);
         for number in [3, 4, 4, 3] {
-            answer(&mut node, 0, (&header, number), &memory, &mut bucket);
+            reply(&mut node, 0, (&header, number), &memory, &mut bucket);
         }
         assert_eq!(bucket.0, 2_000);
         node.tidy(terms.lent_ns() - 1, &mut memory);
@@ -347,27 +347,27 @@ mod tests {
         let mut node = Node::new(&stakes, BANK);
         for number in [1, 2, 3, 4] {
             assert!(!memory.may_be_new(&header, number));
-            let answer = answer(&mut node, 0, (&header, number), &memory, &mut bucket);
-            assert_eq!(answer, None);
+            let reply = reply(&mut node, 0, (&header, number), &memory, &mut bucket);
+            assert_eq!(reply, None);
         }
         assert_eq!(bucket.0, 2_000);
-        // Later questions are new, about any budget.
-        assert!(answer(&mut node, 0, (&header, 5), &memory, &mut bucket).is_some());
+        // Later requests are new, about any budget.
+        assert!(reply(&mut node, 0, (&header, 5), &memory, &mut bucket).is_some());
         node.forget(terms.lent_ns(), &mut memory);
         assert!(!memory.may_be_new(&header, 5));
-        // Questions of an earlier start never are.
+        // Requests of an earlier start never are.
         let earlier = Header {
             boot: Boot(6),
             ..header
         };
         assert!(!memory.may_be_new(&earlier, 99));
-        // A question to another start of the bank does not count.
+        // A request to another start of the bank does not count.
         let mut later = Memory::new(0, BANK, Boot(6), terms, members.count());
-        assert_eq!(later.hear(0, &header), Hearing::OtherStart);
+        assert_eq!(later.receive(0, &header), Relevance::OtherStart);
         let header = Header {
             from: BANK,
             ..header
         };
-        assert_eq!(later.hear(0, &header), Hearing::None);
+        assert_eq!(later.receive(0, &header), Relevance::None);
     }
 }

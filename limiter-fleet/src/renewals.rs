@@ -77,8 +77,8 @@ mod tests {
                 }
                 for (given, end, last) in &loans {
                     // The exact end of a finished loan does not matter.
-                    let said = [*given, *end].map(|kept| renewals.end(kept, *last).max(now));
-                    prop_assert_eq!(said, [(*end).max(now); 2]);
+                    let ends = [*given, *end].map(|kept| renewals.end(kept, *last).max(now));
+                    prop_assert_eq!(ends, [(*end).max(now); 2]);
                 }
             }
         }

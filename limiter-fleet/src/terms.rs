@@ -3,11 +3,11 @@
 /// The terms of loans, equal on all nodes of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The time of a loan from its question, by the borrower's clock, in nanoseconds.
+    /// The time of a loan from its request, by the borrower's clock, in nanoseconds.
     pub loan_ns: u64,
     /// By how much one node's clock may run faster than another's, in millionths.
     pub drift_ppm: u64,
-    /// How long a borrower waits for an answer before it asks again, in nanoseconds.
+    /// How long a borrower waits for a reply before it sends a request again, in nanoseconds.
     pub patience_ns: u64,
     /// The longest loan of an earlier start, in nanoseconds: its terms may have differed.
     pub earlier_ns: u64,
@@ -28,11 +28,11 @@ impl Terms {
         earlier_ns: 2_000_000_000,
     };
 
-    /// How long renewals can lengthen a loan, from its question, by the borrower's clock, in nanoseconds:
+    /// How long renewals can lengthen a loan, from its request, by the borrower's clock, in nanoseconds:
     /// several times the longest loan. So the bank too is free of a loan that its borrower has forgotten.
     pub(crate) const RENEWABLE_NS: u64 = 60_000_000_000;
 
-    /// The shortest pause between two questions to a bank about one owner, in nanoseconds.
+    /// The shortest pause between two requests to a bank about one owner, in nanoseconds.
     pub(crate) const SHORTEST_PAUSE_NS: u64 = 100_000_000;
 
     /// Returns the terms among so many nodes. In a larger fleet a node renews loans with more others, so
@@ -52,20 +52,20 @@ impl Terms {
         }
     }
 
-    /// Returns how long a bank waits before it asks a borrower to return a share for others: a borrower
+    /// Returns how long a bank waits before it hints a borrower to return a share for others: a borrower
     /// with less traffic finds out by itself.
     pub(crate) const fn hint_ns(&self) -> u64 {
         self.patience_ns / 10 * 3
     }
 
-    /// Returns how long a bank holds back an answer while others return the missing share: longer than
-    /// [`Self::hint_ns`], so that they are asked, but less than the borrower's patience.
+    /// Returns how long a bank holds back a reply while others return the missing share: longer than
+    /// [`Self::hint_ns`], so that they have a hint, but less than the borrower's patience.
     pub(crate) const fn hold_ns(&self) -> u64 {
         self.patience_ns / 10 * 7
     }
 
     /// Returns when a loan given now is surely over for the borrower, in nanoseconds of the bank's clock:
-    /// the borrower asked earlier, but its clock may run slower.
+    /// the borrower sent its request earlier, but its clock may run slower.
     #[must_use]
     pub const fn lent_ns(&self) -> u64 {
         self.as_counted_by_a_bank(self.loan_ns)
@@ -80,7 +80,7 @@ impl Terms {
         if lent > earlier { lent } else { earlier }
     }
 
-    /// Returns [`Self::RENEWABLE_NS`] from the bank's answer, by the bank's clock, in nanoseconds.
+    /// Returns [`Self::RENEWABLE_NS`] from the bank's reply, by the bank's clock, in nanoseconds.
     pub(crate) const fn renewable_lent_ns(&self) -> u64 {
         self.as_counted_by_a_bank(Self::RENEWABLE_NS)
     }
@@ -91,13 +91,13 @@ impl Terms {
         ns.saturating_add(slack).saturating_add(self.drift_ppm + 1)
     }
 
-    /// Returns the pause between two renewals: short enough that one question and one answer may be lost
+    /// Returns the pause between two renewals: short enough that one request and one reply may be lost
     /// before loans end.
     pub(crate) const fn renewal_pause_ns(&self) -> u64 {
         self.loan_ns / 5 * 2
     }
 
-    /// Returns how long before the end of a loan the borrower asks for it alone, if it is not renewed.
+    /// Returns how long before the end of a loan the borrower requests it alone, if it is not renewed.
     pub(crate) const fn margin_ns(&self) -> u64 {
         self.loan_ns / 4
     }

@@ -52,7 +52,7 @@ impl Fleet {
         })
     }
 
-    /// Returns the secret for numbering names alike on all nodes. It changes with the key that seals
+    /// Returns the secret for numbering names alike on all nodes. It changes with the key that authenticates
     /// messages.
     #[must_use]
     pub fn names_key(&self, keys: &Keys) -> HashKey {
@@ -132,8 +132,8 @@ pub enum SecretFileError {
     Key(usize, #[source] KeyError),
 }
 
-/// Reads the fleet's keys. The key on the first line seals messages. During a change of keys, messages sealed
-/// with the key on the second line are accepted, too.
+/// Reads the fleet's keys. The key on the first line authenticates messages. During a change of keys,
+/// messages authenticated with the key on the second line are accepted, too.
 ///
 /// # Errors
 ///
@@ -142,7 +142,7 @@ pub fn read_keys(path: &Path) -> Result<Keys, SecretFileError> {
     let lines = lines(path)?;
     if lines.len() > 2 {
         return Err(SecretFileError::TooMany(
-            "two keys: that which seals, and one more that is believed",
+            "two keys: the current one, and one more that is believed",
         ));
     }
     let keys = (1..).zip(&lines).map(|(number, line)| {

@@ -1,10 +1,10 @@
-//! The last note about each ban.
+//! The last update about each ban.
 
 use std::collections::{BTreeMap, HashMap, hash_map};
 
 use super::{
-    note::{BanId, BanNote, Said, Stamp},
     tally::Tally,
+    update::{BanId, BanState, BanUpdate, Stamp},
 };
 use crate::Name;
 
@@ -14,29 +14,29 @@ pub const MOST_HELD: usize = 500_000;
 /// How long a node remembers at most that a ban was lifted or has ended, in milliseconds: 30 days.
 const LONGEST_MEMORY_MS: u64 = 30 * 24 * 3_600_000;
 
-/// How long a node remembers a ban after its end, and any note about it at least, in milliseconds: an hour,
+/// How long a node remembers a ban after its end, and any update about it at least, in milliseconds: an hour,
 /// in which clocks may disagree and messages be under way.
 const AFTERWARDS_MS: u64 = 3_600_000;
 
-/// The last note about a ban.
+/// The last update about a ban.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The time and the node of the note.
+    /// The time and the node of the update.
     pub stamp: Stamp,
     /// The change.
-    pub said: Said,
-    /// The latest end among all notes about the ban, in milliseconds since 1970.
+    pub state: BanState,
+    /// The latest end among all updates about the ban, in milliseconds since 1970.
     pub ends_ms: u64,
 }
 
-/// The fate of a note.
+/// The fate of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// It is the last note now.
+    /// It is the last update now.
     New,
     /// It is known.
     Known,
-    /// A later note is known.
+    /// A later update is known.
     Older,
     /// It is over, and the ban is unknown.
     Over,
@@ -44,7 +44,7 @@ pub enum Merged {
     Full,
 }
 
-/// The last note about each ban.
+/// The last update about each ban.
 #[derive(Debug)]
 pub struct BanMap {
     entries: HashMap<BanId, Entry>,
@@ -55,13 +55,13 @@ impl Entry {
     /// Returns whether the ban holds at a time in milliseconds since 1970.
     #[must_use]
     pub const fn holds(&self, now_ms: u64) -> bool {
-        now_ms < self.said.ends_ms()
+        now_ms < self.state.ends_ms()
     }
 
-    /// Returns when the entry may be forgotten, in milliseconds since 1970: no note about the ban holds any
+    /// Returns when the entry may be forgotten, in milliseconds since 1970: no update about the ban holds any
     /// more.
     fn forgotten_at_ms(&self) -> u64 {
-        let own_ms = self.said.ends_ms();
+        let own_ms = self.state.ends_ms();
         if own_ms == u64::MAX {
             return own_ms;
         }
@@ -82,17 +82,17 @@ impl BanMap {
         }
     }
 
-    /// Takes a note, at a time in milliseconds since 1970.
-    pub fn merge(&mut self, note: BanNote, now_ms: u64) -> Merged {
-        let BanNote {
+    /// Takes an update, at a time in milliseconds since 1970.
+    pub fn merge(&mut self, update: BanUpdate, now_ms: u64) -> Merged {
+        let BanUpdate {
             id,
             stamp,
-            said,
+            state,
             ends_ms,
-        } = note;
+        } = update;
         let entry = Entry {
             stamp,
-            said,
+            state,
             ends_ms,
         };
         let room = self.entries.len() < MOST_HELD;
@@ -100,19 +100,19 @@ impl BanMap {
             hash_map::Entry::Vacant(_) if entry.forgotten_at_ms() <= now_ms => Merged::Over,
             hash_map::Entry::Vacant(_) if !room => Merged::Full,
             hash_map::Entry::Vacant(place) => {
-                self.others.add(place.key(), &entry.stamp, &entry.said);
+                self.others.add(place.key(), &entry.stamp, &entry.state);
                 place.insert(entry);
                 Merged::New
             }
             hash_map::Entry::Occupied(mut place) => {
                 let known = place.get();
                 let ends_ms = known.ends_ms.max(entry.ends_ms);
-                // Compared by content too: a node that sends two notes with one stamp must not make the
+                // Compared by content too: a node that sends two updates with one stamp must not make the
                 // others disagree.
-                let order = (&entry.stamp, &entry.said).cmp(&(&known.stamp, &known.said));
+                let order = (&entry.stamp, &entry.state).cmp(&(&known.stamp, &known.state));
                 if order.is_gt() {
-                    self.others.remove(place.key(), &known.stamp, &known.said);
-                    self.others.add(place.key(), &entry.stamp, &entry.said);
+                    self.others.remove(place.key(), &known.stamp, &known.state);
+                    self.others.add(place.key(), &entry.stamp, &entry.state);
                     place.insert(entry);
                 }
                 place.get_mut().ends_ms = ends_ms;
@@ -125,41 +125,41 @@ impl BanMap {
         }
     }
 
-    /// Records a note of this node, later than all known notes about the ban. `ends_ms`: when a lifted ban
-    /// would have ended. Times are in milliseconds since 1970.
-    pub fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> Merged {
+    /// Records an update of this node, later than all known updates about the ban. `ends_ms`: when a lifted
+    /// ban would have ended. Times are in milliseconds since 1970.
+    pub fn record(&mut self, id: BanId, state: BanState, ends_ms: u64, now_ms: u64) -> Merged {
         let known = self.entries.get(&id);
         let after_ms = known.map_or(0, |known| known.stamp.ms.saturating_add(1));
         let ends_ms = ends_ms
-            .max(said.ends_ms())
+            .max(state.ends_ms())
             .max(known.map_or(0, |known| known.ends_ms));
         let stamp = Stamp {
             ms: now_ms.max(after_ms),
             node: self.others.own().clone(),
         };
-        let word = BanNote {
+        let update = BanUpdate {
             id,
             stamp,
-            said,
+            state,
             ends_ms,
         };
-        self.merge(word, now_ms)
+        self.merge(update, now_ms)
     }
 
-    /// Returns the last note about a ban.
+    /// Returns the last update about a ban.
     #[must_use]
     pub fn get(&self, id: &BanId) -> Option<&Entry> {
         self.entries.get(id)
     }
 
-    /// Returns the last note about a ban, ready to send; `None`: the ban is unknown.
+    /// Returns the last update about a ban, ready to send; `None`: the ban is unknown.
     #[must_use]
-    pub fn note(&self, id: &BanId) -> Option<BanNote> {
+    pub fn update(&self, id: &BanId) -> Option<BanUpdate> {
         let entry = self.entries.get(id)?;
-        Some(BanNote {
+        Some(BanUpdate {
             id: id.clone(),
             stamp: entry.stamp.clone(),
-            said: entry.said.clone(),
+            state: entry.state.clone(),
             ends_ms: entry.ends_ms,
         })
     }
@@ -191,7 +191,7 @@ impl BanMap {
         let but = but.into_iter();
         let but = but.filter_map(|id| {
             let (id, entry) = self.entries.get_key_value(id)?;
-            Some((id, &entry.stamp, &entry.said))
+            Some((id, &entry.stamp, &entry.state))
         });
         self.others.holding(now_ms, but)
     }
@@ -201,7 +201,7 @@ impl BanMap {
         let is_over = |_: &BanId, entry: &mut Entry| entry.forgotten_at_ms() <= now_ms;
         let over = self.entries.extract_if(is_over);
         let forgotten = over.map(|(id, entry)| {
-            self.others.remove(&id, &entry.stamp, &entry.said);
+            self.others.remove(&id, &entry.stamp, &entry.state);
             id
         });
         forgotten.collect()
@@ -231,38 +231,38 @@ mod tests {
             .unwrap()
     }
 
-    fn said(until_ms: Option<u64>) -> Said {
-        Said::Banned {
+    fn state(until_ms: Option<u64>) -> BanState {
+        BanState::Banned {
             until_ms,
             reason: "why".into(),
             limit: None,
         }
     }
 
-    fn any_note() -> impl Strategy<Value = BanNote> {
-        let said = prop_oneof![
-            Just(Said::Lifted),
-            (0_u64..4_000_000).prop_map(|more| said(Some(NOW + more))),
-            Just(said(None)),
+    fn any_update() -> impl Strategy<Value = BanUpdate> {
+        let state = prop_oneof![
+            Just(BanState::Lifted),
+            (0_u64..4_000_000).prop_map(|more| state(Some(NOW + more))),
+            Just(state(None)),
         ];
         let ends = prop_oneof![Just(0), NOW..NOW + 5_000_000, Just(u64::MAX)];
-        (0_u8..3, NOW - 3..NOW, 0_u8..3, said, ends).prop_map(|(last, ms, node, said, ends_ms)| {
-            BanNote {
+        (0_u8..3, NOW - 3..NOW, 0_u8..3, state, ends).prop_map(
+            |(last, ms, node, state, ends_ms)| BanUpdate {
                 id: id(last),
                 stamp: Stamp {
                     ms,
                     node: name(node),
                 },
-                ends_ms: ends_ms.max(said.ends_ms()),
-                said,
-            }
-        })
+                ends_ms: ends_ms.max(state.ends_ms()),
+                state,
+            },
+        )
     }
 
-    fn merged(notes: impl IntoIterator<Item = BanNote>) -> HashMap<BanId, Entry> {
+    fn merged(updates: impl IntoIterator<Item = BanUpdate>) -> HashMap<BanId, Entry> {
         let mut map = BanMap::new(name(0));
-        for note in notes {
-            map.merge(note, NOW);
+        for update in updates {
+            map.merge(update, NOW);
         }
         map.entries
     }
@@ -270,57 +270,57 @@ mod tests {
     proptest! {
         /// In any order, with any repetitions.
         #[test]
-        fn nodes_that_heard_the_same_agree(
-            notes in vec(any_note(), 1..12),
+        fn nodes_that_received_the_same_agree(
+            updates in vec(any_update(), 1..12),
             order in vec(any::<Index>(), 0..40),
         ) {
-            let again = order.iter().map(|index| index.get(&notes).clone());
-            let other = merged(again.chain(notes.iter().rev().cloned()));
-            prop_assert_eq!(merged(notes.iter().cloned()), other);
+            let again = order.iter().map(|index| index.get(&updates).clone());
+            let other = merged(again.chain(updates.iter().rev().cloned()));
+            prop_assert_eq!(merged(updates.iter().cloned()), other);
         }
 
         /// The same when a snapshot of other nodes comes first.
         #[test]
         fn a_node_that_begins_with_a_snapshot_agrees(
-            notes in vec(any_note(), 1..12),
+            updates in vec(any_update(), 1..12),
             missed in any::<Index>(),
         ) {
-            let missed = missed.index(notes.len());
+            let missed = missed.index(updates.len());
             let mut snapshot = BanMap::new(name(0));
-            for note in &notes[..missed] {
-                snapshot.merge(note.clone(), NOW);
+            for update in &updates[..missed] {
+                snapshot.merge(update.clone(), NOW);
             }
             let ids = snapshot.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
-            let begun = ids.iter().filter_map(|id| snapshot.note(id));
-            let late = merged(begun.chain(notes[missed..].iter().cloned()));
-            prop_assert_eq!(merged(notes), late);
+            let begun = ids.iter().filter_map(|id| snapshot.update(id));
+            let late = merged(begun.chain(updates[missed..].iter().cloned()));
+            prop_assert_eq!(merged(updates), late);
         }
 
-        /// A node's own note wins, however far ahead other clocks are.
+        /// A node's own update wins, however far ahead other clocks are.
         #[test]
-        fn the_own_word_is_the_last(notes in vec(any_note(), 1..12), behind in 0_u64..1_000_000) {
+        fn the_own_update_is_the_last(updates in vec(any_update(), 1..12), behind in 0_u64..1_000_000) {
             let mut map = BanMap::new(name(0));
-            for note in notes {
-                map.merge(note, NOW);
+            for update in updates {
+                map.merge(update, NOW);
             }
             let before = map.get(&id(0)).map_or(0, |entry| entry.ends_ms);
-            prop_assert_eq!(map.say(id(0), Said::Lifted, 0, NOW - behind), Merged::New);
-            prop_assert_eq!(&map.get(&id(0)).unwrap().said, &Said::Lifted);
+            prop_assert_eq!(map.record(id(0), BanState::Lifted, 0, NOW - behind), Merged::New);
+            prop_assert_eq!(&map.get(&id(0)).unwrap().state, &BanState::Lifted);
             prop_assert_eq!(map.get(&id(0)).unwrap().ends_ms, before);
         }
 
         #[test]
-        fn nothing_repeated_brings_a_ban_back(notes in vec(any_note(), 1..12), later in 0_u64..9_000_000) {
+        fn nothing_repeated_brings_a_ban_back(updates in vec(any_update(), 1..12), later in 0_u64..9_000_000) {
             let mut map = BanMap::new(name(0));
-            for note in &notes {
-                map.merge(note.clone(), NOW);
+            for update in &updates {
+                map.merge(update.clone(), NOW);
             }
             for last in 0..3 {
-                map.say(id(last), Said::Lifted, 0, NOW);
+                map.record(id(last), BanState::Lifted, 0, NOW);
             }
             map.forget(NOW + later);
-            for note in notes {
-                map.merge(note, NOW + later);
+            for update in updates {
+                map.merge(update, NOW + later);
             }
             let mut entries = map.iter();
             prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
@@ -329,14 +329,14 @@ mod tests {
         /// The running count equals a walk over all entries, except that each second counts to its end.
         #[test]
         fn bans_of_others_are_counted_as_they_change(
-            steps in vec((any_note(), any::<bool>(), 0_u64..5_000_000, 0_u8..8), 1..24),
+            steps in vec((any_update(), any::<bool>(), 0_u64..5_000_000, 0_u8..8), 1..24),
         ) {
             let mut map = BanMap::new(name(0));
-            for (note, is_own, later, but) in steps {
+            for (update, is_own, later, but) in steps {
                 if is_own {
-                    map.say(note.id, note.said, note.ends_ms, NOW);
+                    map.record(update.id, update.state, update.ends_ms, NOW);
                 } else {
-                    map.merge(note, NOW);
+                    map.merge(update, NOW);
                 }
                 map.forget(NOW + later);
                 let second = (NOW + later) / 1_000 * 1_000;
@@ -355,8 +355,8 @@ mod tests {
     #[test]
     fn what_is_over_is_forgotten() {
         let mut map = BanMap::new(name(0));
-        map.say(id(1), said(Some(NOW + 1_000)), 0, NOW);
-        map.say(id(2), said(None), 0, NOW);
+        map.record(id(1), state(Some(NOW + 1_000)), 0, NOW);
+        map.record(id(2), state(None), 0, NOW);
         assert!(map.get(&id(1)).unwrap().holds(NOW + 999));
         assert!(!map.get(&id(1)).unwrap().holds(NOW + 1_000));
         assert!(map.get(&id(2)).unwrap().holds(u64::MAX - 1));
@@ -365,15 +365,15 @@ mod tests {
         assert_eq!(map.forget(later), [id(1)]);
         assert_eq!(map.forget(u64::MAX - 1), []);
         // A lifted ban without an end is remembered for a month.
-        map.say(id(2), Said::Lifted, 0, later);
+        map.record(id(2), BanState::Lifted, 0, later);
         assert_eq!(map.forget(later + LONGEST_MEMORY_MS), []);
         let month = later + LONGEST_MEMORY_MS + AFTERWARDS_MS;
         assert_eq!(map.forget(month), [id(2)]);
         assert!(map.is_empty());
         let mut over = BanMap::new(name(0));
-        over.say(id(3), said(Some(NOW + 1)), 0, NOW);
-        let note = over.note(&id(3)).unwrap();
-        assert_eq!(map.merge(note, month), Merged::Over);
+        over.record(id(3), state(Some(NOW + 1)), 0, NOW);
+        let update = over.update(&id(3)).unwrap();
+        assert_eq!(map.merge(update, month), Merged::Over);
     }
 
     #[test]
@@ -387,10 +387,10 @@ mod tests {
             }
         };
         for number in 0..MOST_HELD {
-            assert_eq!(map.say(of(number), said(None), 0, NOW), Merged::New);
+            assert_eq!(map.record(of(number), state(None), 0, NOW), Merged::New);
         }
-        assert_eq!(map.say(of(MOST_HELD), said(None), 0, NOW), Merged::Full);
-        assert_eq!(map.say(of(7), Said::Lifted, 0, NOW), Merged::New);
+        assert_eq!(map.record(of(MOST_HELD), state(None), 0, NOW), Merged::Full);
+        assert_eq!(map.record(of(7), BanState::Lifted, 0, NOW), Merged::New);
         assert_eq!(map.len(), MOST_HELD);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::note::{BanId, Said, Stamp};
+use super::update::{BanId, BanState, Stamp};
 use crate::Name;
 
 /// The bans of other nodes by origin, with the number that end in each second.
@@ -14,7 +14,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns an empty tally, which ignores notes of the node `own`.
+    /// Returns an empty tally, which ignores updates of the node `own`.
     pub(super) fn new(own: Name) -> Self {
         Self {
             own,
@@ -26,9 +26,9 @@ impl Tally {
         &self.own
     }
 
-    /// Counts a note that has become the last of its ban.
-    pub(super) fn add(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
-        let Some(second) = self.second(stamp, said) else {
+    /// Counts an update that has become the last of its ban.
+    pub(super) fn add(&mut self, id: &BanId, stamp: &Stamp, state: &BanState) {
+        let Some(second) = self.second(stamp, state) else {
             return;
         };
         let ends = match self.origins.get_mut(&id.origin) {
@@ -38,9 +38,9 @@ impl Tally {
         *ends.entry(second).or_default() += 1;
     }
 
-    /// Stops counting a note.
-    pub(super) fn remove(&mut self, id: &BanId, stamp: &Stamp, said: &Said) {
-        let Some(second) = self.second(stamp, said) else {
+    /// Stops counting an update.
+    pub(super) fn remove(&mut self, id: &BanId, stamp: &Stamp, state: &BanState) {
+        let Some(second) = self.second(stamp, state) else {
             return;
         };
         let Some(ends) = self.origins.get_mut(&id.origin) else {
@@ -62,7 +62,7 @@ impl Tally {
     pub(super) fn holding<'e>(
         &self,
         now_ms: u64,
-        but: impl Iterator<Item = (&'e BanId, &'e Stamp, &'e Said)>,
+        but: impl Iterator<Item = (&'e BanId, &'e Stamp, &'e BanState)>,
     ) -> BTreeMap<String, u64> {
         let now = now_ms / 1_000;
         let counts = self.origins.iter().map(|(origin, ends)| {
@@ -70,8 +70,8 @@ impl Tally {
             (origin.to_string(), holding.sum::<u64>())
         });
         let mut counts: BTreeMap<_, _> = counts.collect();
-        for (id, stamp, said) in but {
-            if self.second(stamp, said).is_some_and(|second| second > now)
+        for (id, stamp, state) in but {
+            if self.second(stamp, state).is_some_and(|second| second > now)
                 && let Some(count) = counts.get_mut(&*id.origin)
             {
                 *count -= 1;
@@ -82,8 +82,8 @@ impl Tally {
     }
 
     /// Returns the end of a ban in seconds since 1970, rounded up; `None`: the ban does not count.
-    fn second(&self, stamp: &Stamp, said: &Said) -> Option<u64> {
-        let ends_ms = said.ends_ms();
+    fn second(&self, stamp: &Stamp, state: &BanState) -> Option<u64> {
+        let ends_ms = state.ends_ms();
         (ends_ms > 0 && stamp.node != self.own).then(|| ends_ms.div_ceil(1_000))
     }
 }

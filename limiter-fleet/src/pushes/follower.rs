@@ -1,8 +1,8 @@
 //! A node's part in a push that another node leads.
 
 use super::{
-    answer::{PushAnswer, Said},
     order::{Order, PushId, Step, WrongOrder},
+    reply::{PushReply, PushState},
 };
 use crate::Name;
 
@@ -22,14 +22,14 @@ struct Current {
     file: [u8; 32],
     /// The highest order number so far.
     number: u64,
-    said: Said,
+    state: PushState,
     /// Whether the node is carrying out an order. Until it is done, it ignores other orders.
     is_at_it: bool,
-    /// The number of the last answer.
-    answered: u64,
+    /// The number of the last reply.
+    replied: u64,
 }
 
-/// The node's next step. It reports the result with [`Follower::said`], except for the first two variants.
+/// The node's next step. It reports the result with [`Follower::report`], except for the first two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing: it is done, or the order is a repetition.
@@ -67,7 +67,7 @@ impl Follower {
     #[must_use]
     pub fn held(&self) -> Option<&PushId> {
         let current = self.current.as_ref()?;
-        current.said.is_held().then_some(&current.push)
+        current.state.is_held().then_some(&current.push)
     }
 
     /// Handles an order, at a time in milliseconds since 1970.
@@ -75,11 +75,11 @@ impl Follower {
     /// # Errors
     ///
     /// The order must not be followed.
-    pub fn hear(&mut self, order: &Order, now_ms: u64) -> Result<Act, WrongOrder> {
+    pub fn receive(&mut self, order: &Order, now_ms: u64) -> Result<Act, WrongOrder> {
         order.check(now_ms)?;
         match &mut self.current {
-            Some(current) if current.push == order.push => current.hear(order, &self.own),
-            Some(current) if current.said.is_held() => Err(WrongOrder::Busy),
+            Some(current) if current.push == order.push => current.receive(order, &self.own),
+            Some(current) if current.state.is_held() => Err(WrongOrder::Busy),
             _ => self.begin(order),
         }
     }
@@ -100,17 +100,17 @@ impl Follower {
             push: order.push.clone(),
             file: order.file,
             number: order.number,
-            said: Said::Checking,
+            state: PushState::Checking,
             is_at_it: true,
-            answered: 0,
+            replied: 0,
         });
         Ok(Act::Check)
     }
 
     /// Records the result of a step, or that the policy was rolled back in the meantime.
-    pub fn said(&mut self, said: Said) {
+    pub fn report(&mut self, state: PushState) {
         if let Some(current) = &mut self.current {
-            current.said = said;
+            current.state = state;
             current.is_at_it = false;
         }
     }
@@ -123,44 +123,44 @@ impl Follower {
             .is_some_and(|current| !current.is_at_it)
             && self.held().is_some()
         {
-            self.said(Said::Back(why.into()));
+            self.report(PushState::Back(why.into()));
         }
     }
 
-    /// Returns the answer to send now, without a wish; `None`: the node knows of no push.
-    pub fn answer(&mut self) -> Option<PushAnswer> {
+    /// Returns the reply to send now, without a wish; `None`: the node knows of no push.
+    pub fn reply(&mut self) -> Option<PushReply> {
         let current = self.current.as_mut()?;
-        current.answered += 1;
-        Some(PushAnswer {
+        current.replied += 1;
+        Some(PushReply {
             push: current.push.clone(),
             node: self.own.clone(),
-            number: current.answered,
-            said: current.said.clone(),
+            number: current.replied,
+            state: current.state.clone(),
             wish: None,
         })
     }
 }
 
 impl Current {
-    fn hear(&mut self, order: &Order, own: &Name) -> Result<Act, WrongOrder> {
+    fn receive(&mut self, order: &Order, own: &Name) -> Result<Act, WrongOrder> {
         if order.file != self.file {
             return Err(WrongOrder::OtherFile);
         }
         if order.number <= self.number {
             return Ok(Act::Nothing);
         }
-        let act = match (&order.step, &self.said) {
-            (Step::Take(takers), Said::Would(_)) if takers.have(own) => {
-                self.said = Said::Takes;
+        let act = match (&order.step, &self.state) {
+            (Step::Take(takers), PushState::Would(_)) if takers.have(own) => {
+                self.state = PushState::Takes;
                 Act::Take
             }
-            (Step::Take(_), Said::Takes | Said::Holds(_)) => Act::Hold,
+            (Step::Take(_), PushState::Takes | PushState::Holds(_)) => Act::Hold,
             // The pushing node repeats its orders.
             _ if self.is_at_it => return Ok(Act::Nothing),
-            (Step::Keep, Said::Holds(_)) => Act::Keep,
-            (Step::Back, Said::Takes | Said::Holds(_)) => Act::Back,
-            (Step::Back, Said::Would(_)) => {
-                self.said = Said::Back("it was not taken here".into());
+            (Step::Keep, PushState::Holds(_)) => Act::Keep,
+            (Step::Back, PushState::Takes | PushState::Holds(_)) => Act::Back,
+            (Step::Back, PushState::Would(_)) => {
+                self.state = PushState::Back("it was not taken here".into());
                 Act::Nothing
             }
             _ => Act::Nothing,
@@ -211,79 +211,103 @@ mod tests {
     /// Returns a node that holds a pushed policy.
     fn holding() -> Follower {
         let mut node = follower();
-        assert_eq!(node.hear(&order(NOW, 1, Step::Check), NOW), Ok(Act::Check));
-        node.said(Said::Would("nothing".into()));
-        assert_eq!(node.hear(&order(NOW, 2, take()), NOW), Ok(Act::Take));
+        assert_eq!(
+            node.receive(&order(NOW, 1, Step::Check), NOW),
+            Ok(Act::Check)
+        );
+        node.report(PushState::Would("nothing".into()));
+        assert_eq!(node.receive(&order(NOW, 2, take()), NOW), Ok(Act::Take));
         assert_eq!(node.held(), Some(&push(NOW)));
-        node.said(Said::Holds(7));
+        node.report(PushState::Holds(7));
         node
     }
 
     #[test]
     fn taken_and_kept() {
         let mut node = holding();
-        assert_eq!(node.hear(&order(NOW, 3, take()), NOW), Ok(Act::Hold));
-        assert_eq!(node.hear(&order(NOW, 4, Step::Keep), NOW), Ok(Act::Keep));
+        assert_eq!(node.receive(&order(NOW, 3, take()), NOW), Ok(Act::Hold));
+        assert_eq!(node.receive(&order(NOW, 4, Step::Keep), NOW), Ok(Act::Keep));
         // While it keeps the policy, it does not begin again.
-        assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
-        node.said(Said::Kept(7));
-        assert_eq!(node.hear(&order(NOW, 6, Step::Keep), NOW), Ok(Act::Nothing));
+        assert_eq!(
+            node.receive(&order(NOW, 5, Step::Keep), NOW),
+            Ok(Act::Nothing)
+        );
+        node.report(PushState::Kept(7));
+        assert_eq!(
+            node.receive(&order(NOW, 6, Step::Keep), NOW),
+            Ok(Act::Nothing)
+        );
         // A kept policy is not taken back.
-        assert_eq!(node.hear(&order(NOW, 7, Step::Back), NOW), Ok(Act::Nothing));
+        assert_eq!(
+            node.receive(&order(NOW, 7, Step::Back), NOW),
+            Ok(Act::Nothing)
+        );
         assert_eq!(node.held(), None);
-        let numbers = [node.answer().unwrap(), node.answer().unwrap()].map(|answer| answer.number);
+        let numbers = [node.reply().unwrap(), node.reply().unwrap()].map(|reply| reply.number);
         assert_eq!(numbers, [1, 2]);
     }
 
     #[test]
     fn taken_and_taken_back() {
         let mut node = holding();
-        assert_eq!(node.hear(&order(NOW, 3, Step::Back), NOW), Ok(Act::Back));
-        node.said(Said::Back("it was told to".into()));
+        assert_eq!(node.receive(&order(NOW, 3, Step::Back), NOW), Ok(Act::Back));
+        node.report(PushState::Back("it was told to".into()));
         // It is not taken again.
-        assert_eq!(node.hear(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
-        assert_eq!(node.hear(&order(NOW, 5, Step::Keep), NOW), Ok(Act::Nothing));
+        assert_eq!(node.receive(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
+        assert_eq!(
+            node.receive(&order(NOW, 5, Step::Keep), NOW),
+            Ok(Act::Nothing)
+        );
     }
 
     #[test]
-    fn whatever_is_heard_while_it_takes_is_done_thereafter() {
+    fn whatever_is_received_while_it_takes_is_done_thereafter() {
         let mut node = follower();
-        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
+        node.receive(&order(NOW, 1, Step::Check), NOW).unwrap();
         assert_eq!(
-            node.hear(&order(NOW, 2, take()), NOW),
+            node.receive(&order(NOW, 2, take()), NOW),
             Ok(Act::Nothing),
             "it still looks"
         );
-        node.said(Said::Would("nothing".into()));
-        node.hear(&order(NOW, 3, take()), NOW).unwrap();
-        assert_eq!(node.hear(&order(NOW, 4, Step::Back), NOW), Ok(Act::Nothing));
-        node.said(Said::Holds(7));
-        assert_eq!(node.hear(&order(NOW, 5, Step::Back), NOW), Ok(Act::Back));
+        node.report(PushState::Would("nothing".into()));
+        node.receive(&order(NOW, 3, take()), NOW).unwrap();
+        assert_eq!(
+            node.receive(&order(NOW, 4, Step::Back), NOW),
+            Ok(Act::Nothing)
+        );
+        node.report(PushState::Holds(7));
+        assert_eq!(node.receive(&order(NOW, 5, Step::Back), NOW), Ok(Act::Back));
     }
 
     #[test]
     fn only_those_that_are_named_take_it() {
         let mut node = follower();
-        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
-        node.said(Said::Would("nothing".into()));
+        node.receive(&order(NOW, 1, Step::Check), NOW).unwrap();
+        node.report(PushState::Would("nothing".into()));
         let others = Step::Take(Takers::Some(vec![name("c")]));
-        assert_eq!(node.hear(&order(NOW, 2, others), NOW), Ok(Act::Nothing));
+        assert_eq!(node.receive(&order(NOW, 2, others), NOW), Ok(Act::Nothing));
         assert_eq!(node.held(), None);
-        assert_eq!(node.hear(&order(NOW, 3, Step::Back), NOW), Ok(Act::Nothing));
-        assert!(matches!(node.answer().unwrap().said, Said::Back(_)));
-        assert_eq!(node.hear(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
+        assert_eq!(
+            node.receive(&order(NOW, 3, Step::Back), NOW),
+            Ok(Act::Nothing)
+        );
+        assert!(matches!(node.reply().unwrap().state, PushState::Back(_)));
+        assert_eq!(node.receive(&order(NOW, 4, take()), NOW), Ok(Act::Nothing));
     }
 
     #[test]
     fn a_node_that_refuses_takes_nothing() {
-        for said in [Said::Refuses("the guard".into()), Said::Declines] {
+        for state in [PushState::Refuses("the guard".into()), PushState::Declines] {
             let mut node = follower();
-            node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
-            node.said(said.clone());
+            node.receive(&order(NOW, 1, Step::Check), NOW).unwrap();
+            node.report(state.clone());
             for (number, step) in (2..).zip([take(), Step::Keep, Step::Back]) {
-                assert_eq!(node.hear(&order(NOW, number, step), NOW), Ok(Act::Nothing));
+                assert_eq!(
+                    node.receive(&order(NOW, number, step), NOW),
+                    Ok(Act::Nothing)
+                );
             }
-            assert_eq!(node.answer().unwrap().said, said);
+            assert_eq!(node.reply().unwrap().state, state);
         }
     }
 
@@ -292,38 +316,38 @@ mod tests {
         let mut node = holding();
         let [check, took] = [order(NOW, 1, Step::Check), order(NOW, 2, take())];
         for old in [&check, &took] {
-            assert_eq!(node.hear(old, NOW), Ok(Act::Nothing));
+            assert_eq!(node.receive(old, NOW), Ok(Act::Nothing));
         }
-        node.hear(&order(NOW, 3, Step::Back), NOW).unwrap();
-        node.said(Said::Back("it was told to".into()));
+        node.receive(&order(NOW, 3, Step::Back), NOW).unwrap();
+        node.report(PushState::Back("it was told to".into()));
         // It follows neither the same push again nor an older one.
         for old in [&check, &took] {
-            assert_eq!(node.hear(old, NOW), Ok(Act::Nothing));
+            assert_eq!(node.receive(old, NOW), Ok(Act::Nothing));
         }
         let older = order(NOW - 1, 9, Step::Check);
-        assert_eq!(node.hear(&older, NOW), Err(WrongOrder::Older));
+        assert_eq!(node.receive(&older, NOW), Err(WrongOrder::Older));
         // A restarted node remembers the push, and does not begin it.
         let newest = node.newest().cloned();
         let mut anew = Follower::new(name("b"), newest);
         for old in [&check, &took, &older] {
-            assert_eq!(anew.hear(old, NOW), Err(WrongOrder::Older));
+            assert_eq!(anew.receive(old, NOW), Err(WrongOrder::Older));
         }
         assert_eq!(
-            anew.hear(&order(NOW + 1, 1, Step::Check), NOW),
+            anew.receive(&order(NOW + 1, 1, Step::Check), NOW),
             Ok(Act::Check)
         );
         // Much later, the order is too old for any node.
         let later = NOW + MOST_OLD_MS + 1;
-        assert_eq!(follower().hear(&check, later), Err(WrongOrder::Old));
+        assert_eq!(follower().receive(&check, later), Err(WrongOrder::Old));
     }
 
     #[test]
     fn one_push_at_a_time() {
         let mut node = holding();
         let newer = order(NOW + 1, 1, Step::Check);
-        assert_eq!(node.hear(&newer, NOW), Err(WrongOrder::Busy));
+        assert_eq!(node.receive(&newer, NOW), Err(WrongOrder::Busy));
         node.went_back("not confirmed in time");
-        assert_eq!(node.hear(&newer, NOW), Ok(Act::Check));
+        assert_eq!(node.receive(&newer, NOW), Ok(Act::Check));
         assert_eq!(node.newest(), Some(&push(NOW + 1)));
     }
 
@@ -331,15 +355,15 @@ mod tests {
     fn a_push_has_one_file_and_a_beginning() {
         let mut node = follower();
         assert_eq!(
-            node.hear(&order(NOW, 1, take()), NOW),
+            node.receive(&order(NOW, 1, take()), NOW),
             Err(WrongOrder::Unchecked)
         );
-        assert_eq!(node.answer(), None);
-        node.hear(&order(NOW, 1, Step::Check), NOW).unwrap();
-        node.said(Said::Would("nothing".into()));
+        assert_eq!(node.reply(), None);
+        node.receive(&order(NOW, 1, Step::Check), NOW).unwrap();
+        node.report(PushState::Would("nothing".into()));
         let mut other = order(NOW, 2, take());
         other.file = [8; 32];
-        assert_eq!(node.hear(&other, NOW), Err(WrongOrder::OtherFile));
+        assert_eq!(node.receive(&other, NOW), Err(WrongOrder::OtherFile));
         assert_eq!(node.held(), None);
     }
 
@@ -348,12 +372,15 @@ mod tests {
         let mut node = holding();
         node.went_back("not confirmed in time");
         assert_eq!(node.held(), None);
-        assert_eq!(node.hear(&order(NOW, 3, Step::Keep), NOW), Ok(Act::Nothing));
+        assert_eq!(
+            node.receive(&order(NOW, 3, Step::Keep), NOW),
+            Ok(Act::Nothing)
+        );
         let mut kept = holding();
-        kept.hear(&order(NOW, 3, Step::Keep), NOW).unwrap();
+        kept.receive(&order(NOW, 3, Step::Keep), NOW).unwrap();
         kept.went_back("not confirmed in time");
-        kept.said(Said::Kept(7));
+        kept.report(PushState::Kept(7));
         kept.went_back("not confirmed in time");
-        assert_eq!(kept.answer().unwrap().said, Said::Kept(7));
+        assert_eq!(kept.reply().unwrap().state, PushState::Kept(7));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    answer::{PushAnswer, Said, Wish},
     order::{MOST_CANARIES, Order, PushId, Step, Takers},
+    reply::{PushReply, PushState, Wish},
 };
 use crate::Name;
 
@@ -24,7 +24,7 @@ pub struct Plan {
     /// How long the canaries hold it before the other nodes take it, in milliseconds.
     pub canary_for_ms: u64,
     /// How long the push waits for confirmation, in milliseconds. Also how long each node holds the policy
-    /// without hearing from the push.
+    /// without an order of the push.
     pub confirm_ms: u64,
     /// Whether nodes only report the changes that the file would make.
     pub is_dry: bool,
@@ -57,12 +57,12 @@ impl std::fmt::Display for PlanError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nobody => formatter.write_str(
-                "no node has given a sign of life: wait some seconds, and look at `limiter fleet \
+                "no node has sent a heartbeat: wait some seconds, and look at `limiter fleet \
                  status`",
             ),
             Self::Unknown(node) => write!(
                 formatter,
-                "no node {node} gives signs of life: look at `limiter fleet status`"
+                "no node {node} sends heartbeats: look at `limiter fleet status`"
             ),
             Self::TooMany => write!(formatter, "name at most {MOST_CANARIES} canaries"),
         }
@@ -108,14 +108,14 @@ pub enum Outcome {
 pub struct Seen {
     /// Whether it takes the file first.
     pub is_canary: bool,
-    /// Its last state; : it has not answered yet.
-    pub said: Option<Said>,
+    /// Its last state; : it has not replied yet.
+    pub state: Option<PushState>,
     /// The changes that the file would make there; `None`: not reported.
     pub diff: Option<Box<str>>,
-    /// The number of its last answer.
+    /// The number of its last reply.
     number: u64,
-    /// When its last answer arrived, or the push began.
-    heard_ns: u64,
+    /// When its last reply arrived, or the push began.
+    received_ns: u64,
 }
 
 /// A push, on the pushing node. Times are in nanoseconds of its own clock.
@@ -149,10 +149,10 @@ impl Leader {
         let seen = |node| {
             let seen = Seen {
                 is_canary: false,
-                said: None,
+                state: None,
                 diff: None,
                 number: 0,
-                heard_ns: now_ns,
+                received_ns: now_ns,
             };
             (node, seen)
         };
@@ -230,27 +230,27 @@ impl Leader {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// Handles an answer, and fulfils the wish that an operator gave on the answering node.
-    pub fn hear(&mut self, answer: PushAnswer, now_ns: u64) {
-        let Some(node) = self.nodes.get_mut(&answer.node) else {
+    /// Handles a reply, and fulfils the wish that an operator gave on the replying node.
+    pub fn receive(&mut self, reply: PushReply, now_ns: u64) {
+        let Some(node) = self.nodes.get_mut(&reply.node) else {
             return;
         };
-        // A repeated answer does not prove that the node is alive.
-        if answer.push != self.push || answer.number <= node.number {
+        // A repeated reply does not prove that the node is alive.
+        if reply.push != self.push || reply.number <= node.number {
             return;
         }
-        node.number = answer.number;
-        node.heard_ns = now_ns;
-        if let Said::Would(diff) = &answer.said {
+        node.number = reply.number;
+        node.received_ns = now_ns;
+        if let PushState::Would(diff) = &reply.state {
             node.diff = Some(diff.clone());
         }
-        node.said = Some(answer.said);
-        match answer.wish {
+        node.state = Some(reply.state);
+        match reply.wish {
             Some(Wish::Keep) => {
                 self.keep(now_ns);
             }
             Some(Wish::Back) => {
-                let why = format!("an operator on node {} has it taken back", answer.node);
+                let why = format!("an operator on node {} has it taken back", reply.node);
                 self.take_back(why, now_ns);
             }
             None => {}
@@ -280,13 +280,13 @@ impl Leader {
 
     /// Advances the push.
     pub fn tick(&mut self, now_ns: u64) {
-        let trouble = match self.stage {
+        let problem = match self.stage {
             Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
-                self.trouble(now_ns)
+                self.problem(now_ns)
             }
             Stage::Keeping | Stage::GoingBack | Stage::Over(_) => None,
         };
-        if let Some(why) = trouble {
+        if let Some(why) = problem {
             self.take_back(why, now_ns);
             return;
         }
@@ -307,9 +307,10 @@ impl Leader {
                 }
             }
             Stage::Keeping => {
-                let is_known =
-                    |node: &Seen| matches!(node.said, Some(Said::Kept(_) | Said::Back(_)));
-                let kept = |node: &Seen| matches!(node.said, Some(Said::Kept(_)));
+                let is_known = |node: &Seen| {
+                    matches!(node.state, Some(PushState::Kept(_) | PushState::Back(_)))
+                };
+                let kept = |node: &Seen| matches!(node.state, Some(PushState::Kept(_)));
                 if self.takers().all(|(_, node)| is_known(node)) || self.is_late(LOST_NS, now_ns) {
                     let (all, some) = (
                         self.takers().all(|(_, node)| kept(node)),
@@ -326,8 +327,8 @@ impl Leader {
             Stage::GoingBack => {
                 let is_back = |node: &Seen| {
                     matches!(
-                        node.said,
-                        Some(Said::Back(_) | Said::Refuses(_) | Said::Declines)
+                        node.state,
+                        Some(PushState::Back(_) | PushState::Refuses(_) | PushState::Declines)
                     )
                 };
                 if self.nodes.values().all(is_back) || self.is_late(LOST_NS, now_ns) {
@@ -372,20 +373,22 @@ impl Leader {
 
     /// Returns the nodes that take policies from the fleet.
     fn takers(&self) -> impl Iterator<Item = (&Name, &Seen)> {
-        let declines = |node: &Seen| matches!(node.said, Some(Said::Declines));
+        let declines = |node: &Seen| matches!(node.state, Some(PushState::Declines));
         self.nodes.iter().filter(move |(_, node)| !declines(node))
     }
 
     /// Returns the reason why the push cannot go on, if any.
-    fn trouble(&self, now_ns: u64) -> Option<String> {
+    fn problem(&self, now_ns: u64) -> Option<String> {
         for (name, node) in self.takers() {
-            match &node.said {
-                Some(Said::Refuses(why)) => return Some(format!("node {name} refuses it: {why}")),
-                Some(Said::Back(why)) => return Some(format!("node {name} went back: {why}")),
+            match &node.state {
+                Some(PushState::Refuses(why)) => {
+                    return Some(format!("node {name} refuses it: {why}"));
+                }
+                Some(PushState::Back(why)) => return Some(format!("node {name} went back: {why}")),
                 _ => {}
             }
-            if now_ns.saturating_sub(node.heard_ns) > LOST_NS {
-                return Some(match node.said {
+            if now_ns.saturating_sub(node.received_ns) > LOST_NS {
+                return Some(match node.state {
                     None => format!("node {name} does not answer"),
                     Some(_) => format!("node {name} is silent"),
                 });
@@ -398,7 +401,7 @@ impl Leader {
     /// Returns whether a node takes too long for the current stage.
     fn is_slow(&self, node: &Seen, now_ns: u64) -> bool {
         let is_at_it = match self.stage {
-            Stage::Checking => matches!(node.said, Some(Said::Checking)),
+            Stage::Checking => matches!(node.state, Some(PushState::Checking)),
             Stage::Canaries => node.is_canary && !holds(node),
             Stage::Others => !holds(node),
             _ => false,
@@ -408,7 +411,7 @@ impl Leader {
 
     /// Advances when all nodes have checked the file.
     fn check(&mut self, now_ns: u64) {
-        let would = |node: &Seen| matches!(node.said, Some(Said::Would(_)));
+        let would = |node: &Seen| matches!(node.state, Some(PushState::Would(_)));
         if !self.takers().all(|(_, node)| would(node)) {
             return;
         }
@@ -455,5 +458,5 @@ impl Leader {
 }
 
 const fn holds(node: &Seen) -> bool {
-    matches!(node.said, Some(Said::Holds(_)))
+    matches!(node.state, Some(PushState::Holds(_)))
 }

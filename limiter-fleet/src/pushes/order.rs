@@ -97,7 +97,7 @@ pub enum Step {
 pub enum Takers {
     /// The nodes with these names.
     Some(Vec<Name>),
-    /// All nodes that have said they would.
+    /// All nodes that have reported they would.
     All,
 }
 
@@ -163,7 +163,7 @@ impl fmt::Display for WrongOrder {
             Self::Older => "an order of an older push than one that is known",
             Self::Busy => "another push waits to be confirmed",
             Self::OtherFile => "an order of a push with another file than before",
-            Self::Unchecked => "an order of a push whose beginning was not heard",
+            Self::Unchecked => "an order of a push whose beginning was not received",
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Act, Canaries, Follower, Leader, Order, Outcome, Plan, PlanError, PushAnswer, PushId, Said,
+    Act, Canaries, Follower, Leader, Order, Outcome, Plan, PlanError, PushId, PushReply, PushState,
     Stage, Wish,
 };
 use crate::Name;
@@ -15,7 +15,7 @@ const S: u64 = 1_000_000_000;
 /// A node: its part in the push, and until when it holds the policy.
 struct Node {
     follower: Follower,
-    says: Said,
+    reports: PushState,
     until_s: Option<u64>,
     has_new: bool,
     is_kept: bool,
@@ -28,9 +28,9 @@ struct World {
     leader: Option<Leader>,
     nodes: BTreeMap<Name, Node>,
     /// All orders ever sent.
-    said: Vec<Order>,
-    /// All answers ever sent.
-    answers: Vec<PushAnswer>,
+    sent: Vec<Order>,
+    /// All replies ever sent.
+    replies: Vec<PushReply>,
     now_s: u64,
 }
 
@@ -57,7 +57,7 @@ impl World {
         };
         let node = |name: &Name| Node {
             follower: Follower::new(name.clone(), None),
-            says: Said::Would("one limit".into()),
+            reports: PushState::Would("one limit".into()),
             until_s: None,
             has_new: false,
             is_kept: false,
@@ -70,8 +70,8 @@ impl World {
                 .iter()
                 .map(|name| (name.clone(), node(name)))
                 .collect(),
-            said: Vec::new(),
-            answers: Vec::new(),
+            sent: Vec::new(),
+            replies: Vec::new(),
             now_s: 0,
         }
     }
@@ -109,15 +109,15 @@ impl World {
                 continue;
             }
             if let Some(order) = &order {
-                node.hear(order, self.now_s);
+                node.receive(order, self.now_s);
             }
-            if let (Some(leader), Some(mut answer)) = (&mut self.leader, node.follower.answer()) {
-                answer.wish = node.wish;
-                self.answers.push(answer.clone());
-                leader.hear(answer, self.now_s * S);
+            if let (Some(leader), Some(mut reply)) = (&mut self.leader, node.follower.reply()) {
+                reply.wish = node.wish;
+                self.replies.push(reply.clone());
+                leader.receive(reply, self.now_s * S);
             }
         }
-        self.said.extend(order);
+        self.sent.extend(order);
     }
 
     fn run(&mut self, seconds: u64) {
@@ -130,22 +130,23 @@ impl Node {
         (self.has_new, self.until_s) = (false, None);
     }
 
-    fn hear(&mut self, order: &Order, now_s: u64) {
+    fn receive(&mut self, order: &Order, now_s: u64) {
         let until_s = Some(now_s + order.hold_ms / 1_000);
-        match self.follower.hear(order, NOW_MS + 1_000 * now_s) {
-            Ok(Act::Check) => self.follower.said(self.says.clone()),
+        match self.follower.receive(order, NOW_MS + 1_000 * now_s) {
+            Ok(Act::Check) => self.follower.report(self.reports.clone()),
             Ok(Act::Take) => {
                 (self.has_new, self.until_s) = (true, until_s);
-                self.follower.said(Said::Holds(2));
+                self.follower.report(PushState::Holds(2));
             }
             Ok(Act::Hold) => self.until_s = until_s,
             Ok(Act::Keep) => {
                 (self.is_kept, self.until_s) = (true, None);
-                self.follower.said(Said::Kept(2));
+                self.follower.report(PushState::Kept(2));
             }
             Ok(Act::Back) => {
                 self.back();
-                self.follower.said(Said::Back("it was told to".into()));
+                self.follower
+                    .report(PushState::Back("it was told to".into()));
             }
             Ok(Act::Nothing) | Err(_) => {}
         }
@@ -204,10 +205,10 @@ fn an_operator_on_another_node_has_it_kept_or_taken_back() {
     // A node that joined later does not count either.
     let mut world = World::new(plan());
     world.run(15);
-    let mut stranger = world.answers.last().unwrap().clone();
+    let mut stranger = world.replies.last().unwrap().clone();
     (stranger.node, stranger.wish) = (name("z"), Some(Wish::Keep));
     let now = world.now_s * S;
-    world.leader().hear(stranger, now);
+    world.leader().receive(stranger, now);
     assert_eq!(world.stage(), &Stage::Waiting);
 }
 
@@ -221,15 +222,15 @@ fn an_old_wish_counts_for_no_later_push_nor_again() {
     world.run(5);
     assert_eq!(world.stage(), &Stage::Waiting);
     let now = world.now_s * S;
-    for answer in world.answers.clone() {
-        world.leader().hear(answer, now);
+    for reply in world.replies.clone() {
+        world.leader().receive(reply, now);
     }
     assert_eq!(world.stage(), &Stage::Waiting);
     world.node("c").wish = Some(Wish::Keep);
     world.run(3);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Kept));
 
-    let old = world.answers;
+    let old = world.replies;
     let mut world = World::new(plan());
     let push = PushId {
         ms: NOW_MS + 1,
@@ -240,10 +241,10 @@ fn an_old_wish_counts_for_no_later_push_nor_again() {
     world.run(15);
     assert_eq!(world.stage(), &Stage::Waiting);
     let now = world.now_s * S;
-    for mut answer in old {
+    for mut reply in old {
         // Even with the highest number.
-        answer.number += 1_000_000;
-        world.leader().hear(answer, now);
+        reply.number += 1_000_000;
+        world.leader().receive(reply, now);
     }
     assert_eq!(world.stage(), &Stage::Waiting);
 }
@@ -274,7 +275,7 @@ fn named_canaries() {
     let unknown = Leader::new(push, [1; 32], named(&["z"]), [name("a")], 0);
     assert_eq!(unknown.unwrap_err(), PlanError::Unknown(name("z")));
     let mut world = World::new(named(&["b"]));
-    world.node("b").says = Said::Declines;
+    world.node("b").reports = PushState::Declines;
     world.run(5);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
 }
@@ -296,7 +297,7 @@ fn nothing_is_changed_by_a_dry_run_or_where_one_refuses() {
     );
 
     let mut world = World::new(plan());
-    world.node("c").says = Said::Refuses("the guard".into());
+    world.node("c").reports = PushState::Refuses("the guard".into());
     for _ in 0..10 {
         world.tick();
         assert_eq!(world.new_on(), "");
@@ -308,7 +309,7 @@ fn nothing_is_changed_by_a_dry_run_or_where_one_refuses() {
 #[test]
 fn nodes_that_take_no_policies_stand_in_no_way() {
     let mut world = World::new(plan());
-    world.node("a").says = Said::Declines;
+    world.node("a").reports = PushState::Declines;
     world.run(17);
     assert_eq!(world.new_on(), "bc");
     let now = world.now_s * S;
@@ -318,7 +319,7 @@ fn nodes_that_take_no_policies_stand_in_no_way() {
     // Without takers there is nothing to do.
     let mut world = World::new(plan());
     for of in ["a", "b", "c"] {
-        world.node(of).says = Said::Declines;
+        world.node(of).reports = PushState::Declines;
     }
     world.run(5);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
@@ -340,7 +341,7 @@ fn a_canary_that_falls_silent_takes_it_back() {
     world.run(40);
     assert_eq!(world.stage(), &Stage::Over(Outcome::Back));
     assert_eq!(world.leader().why(), Some("node a is silent"));
-    // It goes back although it cannot hear the order to.
+    // It goes back although it cannot receive the order to.
     world.run(60);
     assert_eq!(world.new_on(), "");
 }
@@ -369,7 +370,7 @@ fn whatever_is_repeated_puts_nothing_in_force() {
         (String::new(), &Stage::Over(Outcome::Back))
     );
     world.leader = None;
-    let said = world.said.clone();
+    let sent = world.sent.clone();
     let now_s = world.now_s;
     // This holds for restarted nodes too, since they remember.
     for anew in [false, true] {
@@ -378,8 +379,8 @@ fn whatever_is_repeated_puts_nothing_in_force() {
                 let newest = node.follower.newest().cloned();
                 node.follower = Follower::new(name("x"), newest);
             }
-            for order in said.iter().chain(said.iter().rev()) {
-                node.hear(order, now_s);
+            for order in sent.iter().chain(sent.iter().rev()) {
+                node.receive(order, now_s);
                 assert!(!node.has_new);
             }
         }
@@ -388,13 +389,13 @@ fn whatever_is_repeated_puts_nothing_in_force() {
     let mut fresh = Follower::new(name("b"), None);
     let later_ms = NOW_MS + 1_000 * (now_s + 61);
     assert!(
-        said.iter()
-            .all(|order| fresh.hear(order, later_ms).is_err())
+        sent.iter()
+            .all(|order| fresh.receive(order, later_ms).is_err())
     );
 }
 
 #[test]
-fn what_is_kept_here_and_lost_there_is_told() {
+fn what_is_kept_here_and_lost_there_is_reported() {
     let mut world = World::new(plan());
     world.run(16);
     world.node("c").is_gone = true;

@@ -1,29 +1,29 @@
-//! The words of other nodes about sources.
+//! The entries of other nodes about sources.
 
 use std::collections::{HashMap, hash_map};
 
 use super::{
-    letter::{Part, SourceLetter},
-    sayings::MOST_SAID,
-    word::{SLOTS, Slot, Source, Word, WrongWord},
+    entry::{SLOTS, Slot, Source, SourceEntry, WrongEntry},
+    message::{Part, SourceMessage},
+    own_entries::MOST_OWN_ENTRIES,
 };
 use crate::{Name, bans::MOST_AHEAD_MS};
 
-/// The most words of other nodes that a node remembers.
-pub const MOST_HEARD: usize = 500_000;
+/// The most entries of other nodes that a node remembers.
+pub const MOST_RECEIVED_ENTRIES: usize = 500_000;
 
-/// The most other nodes with remembered words.
+/// The most other nodes with remembered entries.
 const MOST_NODES: usize = 10_000;
 
 /// The greatest age of news, in milliseconds: ten minutes.
 const NEWS_MS: u64 = 600_000;
 
-/// The greatest age of a slot letter, in milliseconds: a week. Nodes repeat slots each day.
+/// The greatest age of a slot message, in milliseconds: a week. Nodes repeat slots each day.
 const SLOT_MS: u64 = 7 * 24 * 3_600_000;
 
-/// Why a letter, or a word in it, is refused.
+/// Why a message, or an entry in it, is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotHeard {
+pub enum MessageError {
     /// It is from the future.
     Ahead,
     /// It is too old.
@@ -36,59 +36,59 @@ pub enum NotHeard {
     Full,
 }
 
-/// How long before its end a word yields to another node's word, in seconds: longer than the interval
-/// between two searches for ended words.
+/// How long before its end an entry yields to another node's entry, in seconds: longer than the interval
+/// between two searches for ended entries.
 const SOON_S: u64 = 120;
 
 /// A slot of another node, as last received.
 #[derive(Debug, Default)]
-struct Heard {
-    /// The time of its last slot letter; 0: none.
+struct ReceivedSlot {
+    /// The time of its last slot message; 0: none.
     ms: u64,
-    /// Its active words, each with the time of its letter.
-    words: HashMap<Source, (Word, u64)>,
+    /// Its active entries, each with the time of its message.
+    entries: HashMap<Source, (SourceEntry, u64)>,
 }
 
-/// The words of one node.
+/// The entries of one node.
 #[derive(Debug)]
-struct Speaker {
+struct Peer {
     /// The time of its last news.
     news_ms: u64,
-    slots: Vec<Heard>,
-    /// The number of its active words.
+    slots: Vec<ReceivedSlot>,
+    /// The number of its active entries.
     count: usize,
 }
 
-/// The words of other nodes about sources.
+/// The entries of other nodes about sources.
 #[derive(Debug)]
 pub struct SourceMap {
     own: Name,
     ipv6_prefix: u8,
-    speakers: HashMap<Name, Speaker>,
-    /// The number of words of all nodes.
+    peers: HashMap<Name, Peer>,
+    /// The number of entries of all nodes.
     count: usize,
 }
 
-/// The outcome of a letter.
+/// The outcome of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The sources with changed words.
+    /// The sources with changed entries.
     pub sources: Vec<Source>,
-    /// The reasons for refused words, each once.
-    pub refused: Vec<NotHeard>,
+    /// The reasons for refused entries, each once.
+    pub refused: Vec<MessageError>,
 }
 
-impl From<WrongWord> for NotHeard {
-    fn from(wrong: WrongWord) -> Self {
+impl From<WrongEntry> for MessageError {
+    fn from(wrong: WrongEntry) -> Self {
         match wrong {
-            WrongWord::Prefix => Self::Prefix,
-            WrongWord::Ahead => Self::Ahead,
-            WrongWord::Source | WrongWord::End => Self::Wrong,
+            WrongEntry::Prefix => Self::Prefix,
+            WrongEntry::Ahead => Self::Ahead,
+            WrongEntry::Source | WrongEntry::End => Self::Wrong,
         }
     }
 }
 
-impl NotHeard {
+impl MessageError {
     /// Returns its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -102,11 +102,11 @@ impl NotHeard {
     }
 }
 
-impl Speaker {
+impl Peer {
     fn new() -> Self {
         Self {
             news_ms: 0,
-            slots: (0..SLOTS).map(|_| Heard::default()).collect(),
+            slots: (0..SLOTS).map(|_| ReceivedSlot::default()).collect(),
             count: 0,
         }
     }
@@ -120,7 +120,7 @@ impl SourceMap {
         Self {
             own,
             ipv6_prefix,
-            speakers: HashMap::new(),
+            peers: HashMap::new(),
             count: 0,
         }
     }
@@ -131,102 +131,107 @@ impl SourceMap {
         self.ipv6_prefix
     }
 
-    /// Takes a letter of another node, at a time in milliseconds since 1970. A letter older than the node's
-    /// last one has no effect, nor has a letter of this node.
+    /// Takes a message of another node, at a time in milliseconds since 1970. A message older than the node's
+    /// last one has no effect, nor has a message of this node.
     ///
     /// # Errors
     ///
-    /// The letter is refused.
-    pub fn hear(&mut self, letter: SourceLetter, now_ms: u64) -> Result<Changes, NotHeard> {
-        let longest_ms = match letter.part {
+    /// The message is refused.
+    pub fn receive(
+        &mut self,
+        message: SourceMessage,
+        now_ms: u64,
+    ) -> Result<Changes, MessageError> {
+        let longest_ms = match message.part {
             Part::News => NEWS_MS,
             Part::Slot(_) => SLOT_MS,
         };
-        if letter.ms > now_ms.saturating_add(MOST_AHEAD_MS) {
-            return Err(NotHeard::Ahead);
+        if message.ms > now_ms.saturating_add(MOST_AHEAD_MS) {
+            return Err(MessageError::Ahead);
         }
-        if letter.ms < now_ms.saturating_sub(longest_ms) {
-            return Err(NotHeard::Old);
+        if message.ms < now_ms.saturating_sub(longest_ms) {
+            return Err(MessageError::Old);
         }
-        if letter.node == self.own {
+        if message.node == self.own {
             return Ok(Changes::default());
         }
-        let room = self.speakers.len() < MOST_NODES;
-        let speaker = match self.speakers.entry(letter.node.clone()) {
-            hash_map::Entry::Vacant(_) if !room => return Err(NotHeard::Full),
-            hash_map::Entry::Vacant(place) => place.insert(Speaker::new()),
+        let room = self.peers.len() < MOST_NODES;
+        let peer = match self.peers.entry(message.node.clone()) {
+            hash_map::Entry::Vacant(_) if !room => return Err(MessageError::Full),
+            hash_map::Entry::Vacant(place) => place.insert(Peer::new()),
             hash_map::Entry::Occupied(place) => place.into_mut(),
         };
-        let before = speaker.count;
-        let mut hearing = Hearing {
-            ms: letter.ms,
+        let before = peer.count;
+        let mut intake = Intake {
+            ms: message.ms,
             now_ms,
-            prefixes: (letter.ipv6_prefix, self.ipv6_prefix),
-            room: MOST_SAID.min((MOST_HEARD - self.count.min(MOST_HEARD)) + before),
+            prefixes: (message.ipv6_prefix, self.ipv6_prefix),
+            room: MOST_OWN_ENTRIES
+                .min((MOST_RECEIVED_ENTRIES - self.count.min(MOST_RECEIVED_ENTRIES)) + before),
             changes: Changes::default(),
         };
-        match letter.part {
-            Part::News => hearing.news(speaker, letter.words),
-            Part::Slot(slot) => hearing.slot(speaker, slot, letter.words),
+        match message.part {
+            Part::News => intake.news(peer, message.entries),
+            Part::Slot(slot) => intake.slot(peer, slot, message.entries),
         }
-        self.count = self.count + speaker.count - before;
-        Ok(hearing.changes)
+        self.count = self.count + peer.count - before;
+        Ok(intake.changes)
     }
 
-    /// Chooses one node's word about a source, at a time in seconds since 1970: a word that is not fresh,
+    /// Chooses one node's entry about a source, at a time in seconds since 1970: an entry that is not fresh,
     /// then one that does not end soon, then the one with the earliest proof, then the one that ends last.
     #[must_use]
-    pub fn word(&self, source: Source, now_s: u64) -> Option<Word> {
+    pub fn entry(&self, source: Source, now_s: u64) -> Option<SourceEntry> {
         let slot = usize::from(source.slot());
-        let words = self.speakers.values().filter_map(|speaker| {
-            let (word, _) = speaker.slots.get(slot)?.words.get(&source)?;
-            word.holds(now_s).then_some(*word)
+        let entries = self.peers.values().filter_map(|peer| {
+            let (entry, _) = peer.slots.get(slot)?.entries.get(&source)?;
+            entry.holds(now_s).then_some(*entry)
         });
-        words.min_by_key(|word| {
+        entries.min_by_key(|entry| {
             (
-                word.is_fresh,
-                !word.holds(now_s + SOON_S),
-                word.since_s,
-                std::cmp::Reverse(word.until_s),
+                entry.is_fresh,
+                !entry.holds(now_s + SOON_S),
+                entry.since_s,
+                std::cmp::Reverse(entry.until_s),
             )
         })
     }
 
-    /// Forgets words that have ended, at a time in milliseconds since 1970. Returns their sources, and the
-    /// sources of words that end soon: another node's word may take their place.
+    /// Forgets entries that have ended, at a time in milliseconds since 1970. Returns their sources, and the
+    /// sources of entries that end soon: another node's entry may take their place.
     pub fn forget(&mut self, now_ms: u64) -> Vec<Source> {
         let now = now_ms / 1_000;
         let mut ended = Vec::new();
-        for speaker in self.speakers.values_mut() {
-            for slot in &mut speaker.slots {
-                let before = slot.words.len();
-                slot.words.retain(|source, (word, _)| {
-                    if !word.holds(now + SOON_S) {
+        for peer in self.peers.values_mut() {
+            for slot in &mut peer.slots {
+                let before = slot.entries.len();
+                slot.entries.retain(|source, (entry, _)| {
+                    if !entry.holds(now + SOON_S) {
                         ended.push(*source);
                     }
-                    word.holds(now)
+                    entry.holds(now)
                 });
-                let over = before - slot.words.len();
-                speaker.count -= over;
+                let over = before - slot.entries.len();
+                peer.count -= over;
                 self.count -= over;
             }
         }
         let oldest_ms = now_ms.saturating_sub(SLOT_MS);
-        self.speakers.retain(|_, speaker| {
-            let last_ms = speaker.slots.iter().map(|slot| slot.ms).max();
-            speaker.count > 0 || speaker.news_ms.max(last_ms.unwrap_or(0)) >= oldest_ms
+        self.peers.retain(|_, peer| {
+            let last_ms = peer.slots.iter().map(|slot| slot.ms).max();
+            peer.count > 0 || peer.news_ms.max(last_ms.unwrap_or(0)) >= oldest_ms
         });
         ended
     }
 
-    /// Returns the sources of all words, in no order: a source with words of several nodes comes several
+    /// Returns the sources of all entries, in no order: a source with entries of several nodes comes several
     /// times.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
-        let slots = self.speakers.values().flat_map(|speaker| &speaker.slots);
-        slots.flat_map(|slot| slot.words.keys().copied())
+        let slots = self.peers.values().flat_map(|peer| &peer.slots);
+        slots.flat_map(|slot| slot.entries.keys().copied())
     }
 
-    /// The number of remembered words.
+    /// The number of remembered entries.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
@@ -239,88 +244,88 @@ impl SourceMap {
     }
 }
 
-/// A letter being taken.
-struct Hearing {
+/// A message being taken.
+struct Intake {
     ms: u64,
     now_ms: u64,
     /// How many leading bits of an IPv6 address identify a source there, and here.
     prefixes: (u8, u8),
-    /// For how many more words of the node there is room.
+    /// For how many more entries of the node there is room.
     room: usize,
     changes: Changes,
 }
 
-impl Hearing {
-    fn news(&mut self, speaker: &mut Speaker, words: Vec<Word>) {
-        if self.ms <= speaker.news_ms {
+impl Intake {
+    fn news(&mut self, peer: &mut Peer, entries: Vec<SourceEntry>) {
+        if self.ms <= peer.news_ms {
             return;
         }
-        speaker.news_ms = self.ms;
-        for word in words {
-            let slot = usize::from(word.source.slot());
-            let Some(heard) = speaker.slots.get_mut(slot) else {
+        peer.news_ms = self.ms;
+        for entry in entries {
+            let slot = usize::from(entry.source.slot());
+            let Some(received) = peer.slots.get_mut(slot) else {
                 continue;
             };
-            if self.ms > heard.ms {
-                self.take(heard, &mut speaker.count, word);
+            if self.ms > received.ms {
+                self.take(received, &mut peer.count, entry);
             }
         }
     }
 
-    fn slot(&mut self, speaker: &mut Speaker, slot: Slot, words: Vec<Word>) {
-        let Some(heard) = speaker.slots.get_mut(usize::from(slot)) else {
+    fn slot(&mut self, peer: &mut Peer, slot: Slot, entries: Vec<SourceEntry>) {
+        let Some(received) = peer.slots.get_mut(usize::from(slot)) else {
             return;
         };
-        if self.ms <= heard.ms {
+        if self.ms <= received.ms {
             return;
         }
-        heard.ms = self.ms;
-        for word in words {
-            if word.source.slot() == slot {
-                self.take(heard, &mut speaker.count, word);
+        received.ms = self.ms;
+        for entry in entries {
+            if entry.source.slot() == slot {
+                self.take(received, &mut peer.count, entry);
             } else {
-                self.refuse(NotHeard::Wrong);
+                self.refuse(MessageError::Wrong);
             }
         }
-        // The slot letter replaces all earlier words of the slot.
-        let earlier = heard.words.extract_if(|_, (_, ms)| *ms < self.ms);
+        // The slot message replaces all earlier entries of the slot.
+        let earlier = received.entries.extract_if(|_, (_, ms)| *ms < self.ms);
         let before = self.changes.sources.len();
         self.changes
             .sources
             .extend(earlier.map(|(source, _)| source));
-        speaker.count -= self.changes.sources.len() - before;
+        peer.count -= self.changes.sources.len() - before;
     }
 
-    /// Takes a word, unless a later word is known.
-    fn take(&mut self, heard: &mut Heard, count: &mut usize, word: Word) {
+    /// Takes an entry, unless a later entry is known.
+    fn take(&mut self, received: &mut ReceivedSlot, count: &mut usize, entry: SourceEntry) {
         let (theirs, own) = self.prefixes;
-        if let Err(wrong) = word.check(theirs, own, self.now_ms) {
+        if let Err(wrong) = entry.check(theirs, own, self.now_ms) {
             return self.refuse(wrong.into());
         }
-        let known = heard.words.get(&word.source).copied();
+        let known = received.entries.get(&entry.source).copied();
         if known.is_some_and(|(_, ms)| ms > self.ms) {
             return;
         }
-        if !word.holds(self.now_ms / 1_000) {
-            if heard.words.remove(&word.source).is_some() {
+        if !entry.holds(self.now_ms / 1_000) {
+            if received.entries.remove(&entry.source).is_some() {
                 *count -= 1;
-                self.changes.sources.push(word.source);
+                self.changes.sources.push(entry.source);
             }
             return;
         }
         if known.is_none() {
             if *count >= self.room {
-                return self.refuse(NotHeard::Full);
+                return self.refuse(MessageError::Full);
             }
             *count += 1;
         }
-        heard.words.insert(word.source, (word, self.ms));
-        if known.is_none_or(|(known, _)| known != word) {
-            self.changes.sources.push(word.source);
+        received.entries.insert(entry.source, (entry, self.ms));
+        if known.is_none_or(|(known, _)| known != entry) {
+            self.changes.sources.push(entry.source);
         }
     }
 
-    fn refuse(&mut self, why: NotHeard) {
+    fn refuse(&mut self, why: MessageError) {
         if !self.changes.refused.contains(&why) {
             self.changes.refused.push(why);
         }

@@ -1,25 +1,25 @@
 //! Known sources: proven by one node, believed by all.
 //!
 //! A node reports only sources that it has proven itself. If it repeated reports of others, two nodes could
-//! keep a source known for ever. Each node's word about a source stands beside the others. It travels in
-//! [letters](SourceLetter) of two kinds: *news* has the changes; *slots* each have all of the node's words
-//! about one part of the sources, for nodes that start.
+//! keep a source known for ever. Each node's entry about a source stands beside the others. It travels in
+//! [messages](SourceMessage) of two kinds: *news* has the changes; *slots* each have all of the node's
+//! entries about one part of the sources, for nodes that start.
 //!
-//! * Each word has an end, and repetitions do not lengthen it ([`Word`]).
-//! * The latest of a node's letters wins, so a repeated letter cannot revive a word taken back
+//! * Each entry has an end, and repetitions do not lengthen it ([`SourceEntry`]).
+//! * The latest of a node's messages wins, so a repeated message cannot revive an entry taken back
 //!   ([`SourceMap`]).
-//! * [`Sayings`] holds a node's own words.
+//! * [`OwnEntries`] holds a node's own entries.
 //!
 //! Times are wall-clock times since 1970, since they travel between hosts.
 
-mod letter;
+mod entry;
 mod map;
-mod sayings;
-mod word;
+mod message;
+mod own_entries;
 
 pub use self::{
-    letter::{MOST_NEWS, MOST_OF_SLOT, Part, SourceLetter, SourceSeal},
-    map::{MOST_HEARD, NotHeard, SourceMap},
-    sayings::{MOST_SAID, Sayings},
-    word::{SLOTS, Slot, Source, Word, WrongWord},
+    entry::{SLOTS, Slot, Source, SourceEntry, WrongEntry},
+    map::{MOST_RECEIVED_ENTRIES, MessageError, SourceMap},
+    message::{MOST_NEWS, MOST_OF_SLOT, Part, SourceAuthenticator, SourceMessage},
+    own_entries::{MOST_OWN_ENTRIES, OwnEntries},
 };

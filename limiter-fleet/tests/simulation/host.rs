@@ -1,7 +1,7 @@
 //! A host: the daemon's work for each owner, and the buckets that outlive a crash of the daemon.
 
 use limiter_fleet::{
-    Boot, Header, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes, Terms,
+    Boot, Header, Members, Memory, Node, NodeId, Payload, Renewal, Share, Stakes, Terms,
 };
 
 use super::{
@@ -74,11 +74,11 @@ pub(crate) struct Host {
     pub(crate) forgotten: u64,
 }
 
-/// A message from one node to another.
+/// A payload from one node to another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Said {
+pub(crate) enum Content {
     /// About one owner.
-    Note(usize, Message),
+    Entry(usize, Payload),
     /// About all loans at once.
     Renewal(Renewal),
     /// Only the sender's current start.
@@ -86,8 +86,8 @@ pub(crate) enum Said {
 }
 
 #[derive(Default)]
-pub(crate) struct Heard {
-    pub(crate) said: Vec<(NodeId, Said)>,
+pub(crate) struct Outcome {
+    pub(crate) outgoing: Vec<(NodeId, Content)>,
     pub(crate) has_grown: bool,
     pub(crate) is_renewed: bool,
 }
@@ -150,92 +150,95 @@ impl Host {
         }
     }
 
-    /// Handles a message that counts.
-    pub(crate) fn hear(
+    /// Handles a payload that counts.
+    pub(crate) fn receive(
         &mut self,
         local: u64,
         header: &Header,
-        said: &Said,
+        content: &Content,
         owners: &Owners,
-    ) -> Heard {
-        let mut heard = Heard::default();
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
         if local < self.silent_until {
-            return heard;
+            return outcome;
         }
-        match said {
-            Said::Note(owner, message) => {
-                self.hear_note(local, header, (*owner, message), owners, &mut heard);
+        match content {
+            Content::Entry(owner, payload) => {
+                self.receive_entry(local, header, (*owner, payload), owners, &mut outcome);
                 self.parts[*owner].follow(local, &self.memory);
             }
-            Said::Renewal(renewal) => {
-                let answer = self.memory.hear_renewal(local, header, renewal);
-                heard.is_renewed = renewal.answered.is_some();
-                if !answer.is_none() {
-                    heard.said.push((header.from, Said::Renewal(answer)));
+            Content::Renewal(renewal) => {
+                let reply = self.memory.receive_renewal(local, header, renewal);
+                outcome.is_renewed = renewal.replied.is_some();
+                if !reply.is_none() {
+                    outcome
+                        .outgoing
+                        .push((header.from, Content::Renewal(reply)));
                 }
                 for part in &mut self.parts {
                     part.lengthen(local, &self.memory);
                 }
             }
-            Said::Nothing => {}
+            Content::Nothing => {}
         }
-        heard
+        outcome
     }
 
-    fn hear_note(
+    fn receive_entry(
         &mut self,
         local: u64,
         header: &Header,
-        (owner, message): (usize, &Message),
+        (owner, payload): (usize, &Payload),
         owners: &Owners,
-        heard: &mut Heard,
+        outcome: &mut Outcome,
     ) {
         let part = &mut self.parts[owner];
         let demand = wanted(part.demand, owners.budget);
-        let mut say =
-            |to: NodeId, message: Message| heard.said.push((to, Said::Note(owner, message)));
-        match message {
-            Message::Ask(ask) => {
+        let mut send = |to: NodeId, payload: Payload| {
+            outcome.outgoing.push((to, Content::Entry(owner, payload)));
+        };
+        match payload {
+            Payload::Request(request) => {
                 let is_bank = owners.stakes[owner].is_bank(self.id);
                 let may_begin = part.node.is_none() && local >= part.begins;
-                if may_begin && is_bank && self.memory.may_be_new(header, ask.number) {
+                if may_begin && is_bank && self.memory.may_be_new(header, request.number) {
                     part.node = Some(Node::new(&owners.stakes[owner], self.id));
                 }
                 let Some(node) = &mut part.node else {
                     return;
                 };
-                node.hear_ask(local, (header, ask), &self.memory, &mut part.bucket);
-                node.speak(local, demand, &self.memory, &mut part.bucket, say);
+                node.receive_request(local, (header, request), &self.memory, &mut part.bucket);
+                node.reply(local, demand, &self.memory, &mut part.bucket, send);
             }
-            Message::Loan(loan) => {
+            Payload::Loan(loan) => {
                 let before = part.bucket.share(local);
                 if let Some(node) = &mut part.node {
-                    node.hear_loan(local, (header, loan), &mut self.memory, &mut part.bucket);
-                    heard.has_grown = node.in_force(local, &self.memory).share > before;
+                    node.receive_loan(local, (header, loan), &mut self.memory, &mut part.bucket);
+                    outcome.has_grown = node.in_force(local, &self.memory).share > before;
                 }
             }
-            Message::Changed(share) => {
+            Payload::Changed(share) => {
                 if let Some(node) = &mut part.node {
-                    node.hear_changed(header.from, *share);
-                    let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
-                    for (to, ask) in asks {
-                        say(to, Message::Ask(ask));
+                    node.receive_changed(header.from, *share);
+                    let requests = node.request(local, demand, &mut self.memory, &mut part.bucket);
+                    for (to, request) in requests {
+                        send(to, Payload::Request(request));
                     }
                 }
             }
         }
     }
 
-    /// Does the daemon's work of a fifth of a second; returns the questions to send.
+    /// Does the daemon's work of a fifth of a second; returns the requests to send.
     pub(crate) fn tick(
         &mut self,
         local: u64,
         owners: &Owners,
         may_forget: bool,
-    ) -> Vec<(NodeId, Said)> {
-        let mut said = Vec::new();
+    ) -> Vec<(NodeId, Content)> {
+        let mut content = Vec::new();
         if local < self.silent_until {
-            return said;
+            return content;
         }
         let has_default = std::mem::replace(&mut self.has_default, true);
         for (owner, (part, stakes)) in self.parts.iter_mut().zip(&owners.stakes).enumerate() {
@@ -243,7 +246,7 @@ impl Host {
                 part.bucket.becomes_home(local, owners.unknown);
             }
             let demand = wanted(part.demand, owners.budget);
-            // Correct shares that an earlier daemon has left, and ask for shares that packets need.
+            // Correct shares that an earlier daemon has left, and request shares that packets need.
             let may_begin = part.node.is_none() && local >= part.begins;
             if may_begin && (part.has_word || demand > part.bucket.share(local)) {
                 part.node = Some(Node::new(stakes, self.id));
@@ -251,13 +254,13 @@ impl Host {
             let Some(node) = &mut part.node else {
                 continue;
             };
-            let asks = node.ask(local, demand, &mut self.memory, &mut part.bucket);
-            let mut say = |to, message| said.push((to, Said::Note(owner, message)));
-            for (to, ask) in asks {
-                say(to, Message::Ask(ask));
+            let requests = node.request(local, demand, &mut self.memory, &mut part.bucket);
+            let mut send = |to, payload| content.push((to, Content::Entry(owner, payload)));
+            for (to, request) in requests {
+                send(to, Payload::Request(request));
             }
-            node.speak(local, demand, &self.memory, &mut part.bucket, say);
-            node.note_use(local, &mut self.memory);
+            node.reply(local, demand, &self.memory, &mut part.bucket, send);
+            node.record_use(local, &mut self.memory);
             if may_forget {
                 node.tidy(local, &mut self.memory);
             }
@@ -272,9 +275,9 @@ impl Host {
             }
             part.follow(local, &self.memory);
         }
-        let renewals = self.memory.ask_renewals(local).into_iter();
-        said.extend(renewals.map(|(to, renewal)| (to, Said::Renewal(renewal))));
-        said
+        let renewals = self.memory.request_renewals(local).into_iter();
+        content.extend(renewals.map(|(to, renewal)| (to, Content::Renewal(renewal))));
+        content
     }
 }
 
@@ -289,7 +292,7 @@ impl Part {
         }
     }
 
-    /// Tells the programs until when the share holds.
+    /// Sets in the programs until when the share holds.
     fn follow(&mut self, local: u64, memory: &Memory) {
         if let Some(node) = &self.node {
             self.bucket.ends(node.in_force(local, memory));

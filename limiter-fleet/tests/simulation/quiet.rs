@@ -117,7 +117,7 @@ fn nodes_that_are_cut_off_keep_what_is_theirs() {
 }
 
 #[test]
-fn nobody_says_anything_while_nobody_needs_more_than_it_has() {
+fn nothing_is_sent_while_no_node_needs_more_than_it_has() {
     const NODES: usize = 10;
     let mut world = World::quiet(9, NODES, BUDGET);
     for node in 0..NODES {
@@ -148,7 +148,7 @@ fn a_large_fleet_shares_as_a_small_one_does() {
     let percent = used(&mut world, NODES, LARGE, 2_000);
     let messages = (world.messages() - before) / 2 / BUSY;
     assert!((90..=100).contains(&percent), "{percent} %");
-    // A busy node asks its eight banks while their answers change, and they answer.
+    // A busy node sends requests to its eight banks while their replies change, and they reply.
     println!("{messages} messages a second of a busy node, {percent} % used");
     assert!(messages <= 40, "{messages} messages a second");
 }

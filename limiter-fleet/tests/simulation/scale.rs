@@ -8,14 +8,14 @@
 use std::collections::{HashMap, HashSet};
 
 use limiter_fleet::{
-    Boot, Bucket, Hearing, Members, Memory, Message, Node, NodeId, Renewal, Share, Stakes,
+    Boot, Bucket, Members, Memory, Node, NodeId, Payload, Relevance, Renewal, Share, Stakes,
 };
 
 use super::world::MS;
 
 /// How long a message takes, and how often a node polls.
 const STEP_NS: u64 = 50 * MS;
-const STEPS_OF_LOOK: u64 = 4;
+const STEPS_OF_POLL: u64 = 4;
 const SECOND_STEPS: u64 = 20;
 
 /// A bucket without tokens: only shares matter here.
@@ -35,13 +35,13 @@ struct Place {
 
 #[derive(Default)]
 struct Counts {
-    notes: u64,
+    entries: u64,
     renewals: u64,
-    letters: u64,
+    messages: u64,
 }
 
-enum Said {
-    Note(u32, Message),
+enum Content {
+    Entry(u32, Payload),
     Renewal(Renewal),
 }
 
@@ -50,7 +50,7 @@ struct Fleet {
     stakes: Vec<Stakes>,
     /// The node that receives each owner's packets.
     busy: Vec<usize>,
-    under_way: Vec<(NodeId, NodeId, Said)>,
+    under_way: Vec<(NodeId, NodeId, Content)>,
     step: u64,
     counts: Counts,
     pairs: HashSet<(NodeId, NodeId)>,
@@ -90,63 +90,69 @@ impl Fleet {
     fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * SECOND_STEPS {
             self.step += 1;
-            self.hear();
+            self.receive();
             for number in 0..self.places.len() {
-                if (self.step + number as u64).is_multiple_of(STEPS_OF_LOOK) {
-                    self.look(number);
+                if (self.step + number as u64).is_multiple_of(STEPS_OF_POLL) {
+                    self.poll(number);
                 }
             }
             let pairs: HashSet<_> = (self.under_way.iter())
                 .map(|(from, to, _)| (*from, *to))
                 .collect();
-            self.counts.letters += pairs.len() as u64;
+            self.counts.messages += pairs.len() as u64;
             self.pairs.extend(pairs);
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let now = self.step * STEP_NS;
-        for (from, to, said) in std::mem::take(&mut self.under_way) {
+        for (from, to, content) in std::mem::take(&mut self.under_way) {
             let header = self.places[from.0 as usize].memory.header(to);
             let number = to.0 as usize;
-            let hearing = self.places[number].memory.hear(now, &header);
-            if hearing != Hearing::Notes {
+            let relevance = self.places[number].memory.receive(now, &header);
+            if relevance != Relevance::Entries {
                 // The sender learns the current start at once.
                 let back = self.places[number].memory.header(from);
-                self.places[from.0 as usize].memory.hear(now, &back);
+                self.places[from.0 as usize].memory.receive(now, &back);
             }
-            match said {
-                Said::Renewal(renewal) => {
+            match content {
+                Content::Renewal(renewal) => {
                     self.counts.renewals += 1;
                     let memory = &mut self.places[number].memory;
-                    let answer = memory.hear_renewal(now, &header, &renewal);
-                    if !answer.is_none() {
-                        self.under_way.push((to, from, Said::Renewal(answer)));
+                    let reply = memory.receive_renewal(now, &header, &renewal);
+                    if !reply.is_none() {
+                        self.under_way.push((to, from, Content::Renewal(reply)));
                     }
                 }
-                Said::Note(owner, message) => {
-                    self.counts.notes += 1;
+                Content::Entry(owner, payload) => {
+                    self.counts.entries += 1;
                     let demand = self.demand(owner, number);
                     let place = &mut self.places[number];
                     let stakes = &self.stakes[owner as usize];
-                    let mut say = |other, message| {
-                        (self.under_way).push((to, other, Said::Note(owner, message)));
+                    let mut send = |other, payload| {
+                        (self.under_way).push((to, other, Content::Entry(owner, payload)));
                     };
                     let node = (place.nodes.entry(owner)).or_insert_with(|| Node::new(stakes, to));
-                    match message {
-                        Message::Ask(ask) => {
-                            node.hear_ask(now, (&header, &ask), &place.memory, &mut Empty);
-                            node.speak(now, demand, &place.memory, &mut Empty, say);
+                    match payload {
+                        Payload::Request(request) => {
+                            node.receive_request(
+                                now,
+                                (&header, &request),
+                                &place.memory,
+                                &mut Empty,
+                            );
+                            node.reply(now, demand, &place.memory, &mut Empty, send);
                         }
-                        Message::Loan(loan) => {
-                            let answer = (&header, &loan);
-                            node.hear_loan(now, answer, &mut place.memory, &mut Empty);
+                        Payload::Loan(loan) => {
+                            let reply = (&header, &loan);
+                            node.receive_loan(now, reply, &mut place.memory, &mut Empty);
                         }
-                        Message::Changed(share) => {
-                            node.hear_changed(from, share);
-                            for (bank, ask) in node.ask(now, demand, &mut place.memory, &mut Empty)
+                        Payload::Changed(share) => {
+                            node.receive_changed(from, share);
+                            for (bank, request) in
+                                node.request(now, demand, &mut place.memory, &mut Empty)
                             {
-                                say(bank, Message::Ask(ask));
+                                send(bank, Payload::Request(request));
                             }
                         }
                     }
@@ -155,10 +161,10 @@ impl Fleet {
         }
     }
 
-    fn look(&mut self, number: usize) {
+    fn poll(&mut self, number: usize) {
         let now = self.step * STEP_NS;
         let id = NodeId(u32::try_from(number).expect("few"));
-        let is_to_tidy = (self.step / STEPS_OF_LOOK).is_multiple_of(5);
+        let is_to_tidy = (self.step / STEPS_OF_POLL).is_multiple_of(5);
         let Place { memory, nodes } = &mut self.places[number];
         for (owner, node) in nodes {
             let demand = if self.busy[*owner as usize] == number {
@@ -166,21 +172,24 @@ impl Fleet {
             } else {
                 Share::NONE
             };
-            let mut say = |to, message| self.under_way.push((id, to, Said::Note(*owner, message)));
+            let mut send = |to, payload| {
+                self.under_way
+                    .push((id, to, Content::Entry(*owner, payload)));
+            };
             if is_to_tidy {
-                node.note_use(now, memory);
+                node.record_use(now, memory);
                 node.tidy(now, memory);
-                node.hint(now, demand, memory, &mut say);
+                node.hint(now, demand, memory, &mut send);
             }
             if node.would_act(now, demand, memory) {
-                for (to, ask) in node.ask(now, demand, memory, &mut Empty) {
-                    say(to, Message::Ask(ask));
+                for (to, request) in node.request(now, demand, memory, &mut Empty) {
+                    send(to, Payload::Request(request));
                 }
-                node.speak(now, demand, memory, &mut Empty, say);
+                node.reply(now, demand, memory, &mut Empty, send);
             }
         }
-        for (to, renewal) in memory.ask_renewals(now) {
-            self.under_way.push((id, to, Said::Renewal(renewal)));
+        for (to, renewal) in memory.request_renewals(now) {
+            self.under_way.push((id, to, Content::Renewal(renewal)));
         }
     }
 
@@ -212,24 +221,24 @@ impl Fleet {
         of_busy * 100 / (self.stakes.len() as u64 * Share::WHOLE.in_billionths())
     }
 
-    fn tell(&mut self, what: &str, seconds: u64) {
+    fn print(&mut self, what: &str, seconds: u64) {
         let nodes = self.places.len() as u64;
         let Counts {
-            notes,
+            entries,
             renewals,
-            letters,
+            messages,
         } = std::mem::take(&mut self.counts);
         // Each message has two ends.
         let each = |count: u64| 2 * count / seconds / nodes;
         println!(
-            "{nodes} nodes, {} owners, {what}: {} % used; a second and node, both ways: {} notes, {} \
-             renewals, {} letters; {} letters a second in all; {} pairs",
+            "{nodes} nodes, {} owners, {what}: {} % used; a second and node, both ways: {} entries, {} \
+             renewals, {} messages; {} messages a second in all; {} pairs",
             self.stakes.len(),
             self.used(),
-            each(notes),
+            each(entries),
             each(renewals),
-            each(letters),
-            letters / seconds,
+            each(messages),
+            messages / seconds,
             self.pairs.len() / 2,
         );
         self.pairs.clear();
@@ -252,9 +261,9 @@ fn large_fleets_speak_by_pairs() {
             fleet.moves(owner, fleet.busy[owner as usize]);
         }
         fleet.run(5);
-        fleet.tell("the first five seconds", 5);
+        fleet.print("the first five seconds", 5);
         fleet.run(10);
-        fleet.tell("steady", 10);
+        fleet.print("steady", 10);
         assert!(fleet.used() >= 94);
         // A tenth of the owners moves each second.
         for second in 0..5 {
@@ -264,6 +273,6 @@ fn large_fleets_speak_by_pairs() {
             }
             fleet.run(1);
         }
-        fleet.tell("moving", 5);
+        fleet.print("moving", 5);
     }
 }

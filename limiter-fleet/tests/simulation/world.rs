@@ -3,12 +3,12 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_fleet::{Boot, Header, Hearing, Members, NodeId, Share, Terms};
+use limiter_fleet::{Boot, Header, Members, NodeId, Relevance, Share, Terms};
 
 use super::{
     bucket::{Budget, Whole},
     faults::Faults,
-    host::{Host, Owners, Said},
+    host::{Content, Host, Owners},
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -20,8 +20,8 @@ const TICK_MS: u64 = 200;
 /// How much faster or slower than true time a clock may run, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// A letter with a single message.
-type Letter = (Header, Said);
+/// A message with a single payload.
+type Message = (Header, Content);
 
 pub(crate) struct World {
     rng: Rng,
@@ -31,10 +31,10 @@ pub(crate) struct World {
     wholes: Vec<Whole>,
     hosts: Vec<Host>,
     now: u64,
-    /// By arrival time, with the index of the letter.
+    /// By arrival time, with the index of the message.
     under_way: BinaryHeap<Reverse<(u64, u64)>>,
-    /// All letters ever sent.
-    sent: Vec<Letter>,
+    /// All messages ever sent.
+    sent: Vec<Message>,
     taken: u64,
     renewed: u64,
     demands_change: bool,
@@ -201,7 +201,7 @@ impl World {
                 break;
             }
             self.under_way.pop();
-            let (header, said) = self.sent[usize::try_from(number).expect("few")];
+            let (header, content) = self.sent[usize::try_from(number).expect("few")];
             let [from, to_index] = [header.from, header.to].map(|node| node.0 as usize);
             if self.hosts[from].cut_until > self.now || self.hosts[to_index].cut_until > self.now {
                 continue;
@@ -215,27 +215,27 @@ impl World {
                 continue;
             }
             let local = host.local(self.now);
-            match (host.memory.hear(local, &header), said) {
-                (Hearing::None, _) | (_, Said::Nothing) => {}
-                (Hearing::OtherStart, _) => {
+            match (host.memory.receive(local, &header), content) {
+                (Relevance::None, _) | (_, Content::Nothing) => {}
+                (Relevance::OtherStart, _) => {
                     let reply = host.memory.header(header.from);
-                    self.send((reply, Said::Nothing));
+                    self.send((reply, Content::Nothing));
                 }
-                (Hearing::Notes, said) => {
-                    let heard = host.hear(local, &header, &said, &self.owners);
-                    self.taken += u64::from(heard.has_grown);
-                    self.renewed += u64::from(heard.is_renewed);
-                    for (to, said) in heard.said {
+                (Relevance::Entries, content) => {
+                    let outcome = host.receive(local, &header, &content, &self.owners);
+                    self.taken += u64::from(outcome.has_grown);
+                    self.renewed += u64::from(outcome.is_renewed);
+                    for (to, content) in outcome.outgoing {
                         let header = self.hosts[to_index].memory.header(to);
-                        self.send((header, said));
+                        self.send((header, content));
                     }
                 }
             }
         }
     }
 
-    fn send(&mut self, letter: Letter) {
-        self.sent.push(letter);
+    fn send(&mut self, message: Message) {
+        self.sent.push(message);
         let number = self.sent.len() as u64 - 1;
         let happens = |rng: &mut Rng, percent| rng.u64(0..100) < percent;
         if !happens(&mut self.rng, self.faults.lost) {
@@ -254,7 +254,7 @@ impl World {
                 .push(Reverse((self.now + delay * MS, number)));
         }
         if happens(&mut self.rng, self.faults.replayed) {
-            // In order, as an attacker replays recorded letters.
+            // In order, as an attacker replays recorded messages.
             let old = self.rng.u64(0..=number);
             for (later, number) in (old..=number).take(4).enumerate() {
                 let at = self.now + (1 + later as u64) * MS;
@@ -302,9 +302,9 @@ impl World {
             return;
         }
         let may_forget = self.faults.forgotten > self.rng.u64(0..100);
-        for (to, said) in host.tick(local, &self.owners, may_forget) {
+        for (to, content) in host.tick(local, &self.owners, may_forget) {
             let header = self.hosts[number].memory.header(to);
-            self.send((header, said));
+            self.send((header, content));
         }
     }
 

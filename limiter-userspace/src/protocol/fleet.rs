@@ -41,14 +41,14 @@ pub struct FleetStatus {
     pub bans: BTreeMap<String, u64>,
     /// The bans that are active on other nodes but refused here.
     pub refused_here: u64,
-    /// The delay of the last note from another node, in nanoseconds, by both nodes' clocks; `None`: none
+    /// The delay of the last update from another node, in nanoseconds, by both nodes' clocks; `None`: none
     /// came since the start.
     pub delay_ns: Option<u64>,
-    /// The notes sent since the start.
+    /// The updates sent since the start.
     pub sent: u64,
-    /// The notes from other nodes since the start that changed something.
-    pub heard: u64,
-    /// The notes refused since the start, by reason.
+    /// The updates from other nodes since the start that changed something.
+    pub received: u64,
+    /// The messages refused since the start, by reason.
     pub refused: BTreeMap<String, u64>,
     /// The policies pushed to this node since the start: `kept`, `refused`, `taken_back`.
     #[serde(default)]
@@ -58,11 +58,11 @@ pub struct FleetStatus {
     /// This node's shares of shared limits, by the limit's name.
     pub shares: BTreeMap<String, FleetShare>,
     /// Why budgets are not shared; `None`: they are.
-    pub letters_error: Option<String>,
-    /// The servers that take this node's letters about budgets, each with the reason why it loses some, if
+    pub messages_error: Option<String>,
+    /// The servers that take this node's messages about budgets, each with the reason why it loses some, if
     /// it does.
     #[serde(default)]
-    pub letter_servers: BTreeMap<String, Option<String>>,
+    pub message_servers: BTreeMap<String, Option<String>>,
     /// The state of sharing known sources; `None`: this node or its version does not share them.
     #[serde(default)]
     pub sources: Option<FleetSources>,
@@ -71,12 +71,12 @@ pub struct FleetStatus {
 /// A node's state of sharing known sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetSources {
-    /// The sources with a word of this node.
-    pub said: u64,
+    /// The sources with an entry of this node.
+    pub proven: u64,
     /// The sources with changes not yet sent to the store.
     pub unsent: u64,
-    /// The words of other nodes about sources.
-    pub heard: u64,
+    /// The entries of other nodes about sources.
+    pub received: u64,
     /// Why known sources are not shared now; `None`: they are.
     pub error: Option<String>,
 }
@@ -134,8 +134,8 @@ impl FleetStatus {
     #[must_use]
     pub fn policies(&self) -> usize {
         let nodes = self.nodes.values();
-        let heard = nodes.filter(|node| node.ago_ns <= SILENT_NS);
-        let policies: BTreeSet<_> = heard.map(|node| &node.policy).collect();
+        let received = nodes.filter(|node| node.ago_ns <= SILENT_NS);
+        let policies: BTreeSet<_> = received.map(|node| &node.policy).collect();
         policies.len()
     }
 

@@ -31,8 +31,8 @@ pub struct PushStatus {
     /// The SHA-256 of the file.
     pub sha256: String,
     /// The stage: `checking`, `canaries`, `others`, `waiting`, `keeping`, `going-back`; or the end: `checked`,
-    /// `kept`, `kept-by-some`, `taken-back`. `asked`: another node pushes it, and this node has sent it the
-    /// request to keep it or roll it back.
+    /// `kept`, `kept-by-some`, `taken-back`. `requested`: another node pushes it, and this node has sent it
+    /// the request to keep it or roll it back.
     pub stage: String,
     /// Whether it is over.
     pub over: bool,

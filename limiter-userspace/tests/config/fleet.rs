@@ -193,7 +193,7 @@ fn wrong_files() {
         &with(file),
         &format!("{KEY}\n").repeat(3),
         &[
-            "the file 'fleet.key' has more than two keys: that which seals, and one more that is \
+            "the file 'fleet.key' has more than two keys: the current one, and one more that is \
              believed",
         ],
     );

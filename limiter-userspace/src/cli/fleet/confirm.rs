@@ -36,7 +36,7 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
         let status = args.read.query_daemon(EndPush { keep })?;
-        if status.stage != "asked" {
+        if status.stage != "requested" {
             break status;
         }
         if begun.elapsed() > PATIENCE {

@@ -26,30 +26,30 @@ pub(crate) fn bans(status: &FleetStatus) -> String {
 }
 
 /// Counts the known, unsent and locally refused bans.
-pub(crate) fn notes(status: &FleetStatus) -> String {
+pub(crate) fn ban_counts(status: &FleetStatus) -> String {
     let [held, unsent, refused] = [status.held, status.unsent, status.refused_here].map(count);
     format!("known {held}, unsent {unsent}, refused here {refused}")
 }
 
 /// Explains why budgets are not shared; `None`: they are.
 pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
-    let error = status.letters_error.as_ref()?;
+    let error = status.messages_error.as_ref()?;
     Some(format!("budgets are not shared: {error}"))
 }
 
-/// Counts the servers that take letters about budgets, and names the ones that lose some; `None`: a single
+/// Counts the servers that take messages about budgets, and names the ones that lose some; `None`: a single
 /// server takes all.
-pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
-    let servers = &status.letter_servers;
+pub(crate) fn message_servers(status: &FleetStatus) -> Option<String> {
+    let servers = &status.message_servers;
     let failing = servers.iter().filter_map(|(server, error)| {
         let error = error.as_ref()?;
-        Some(format!("; {server} loses letters: {error}"))
+        Some(format!("; {server} loses messages: {error}"))
     });
     let failing: String = failing.collect();
     let is_reported = servers.len() > 1 || !failing.is_empty();
     is_reported.then(|| {
         format!(
-            "letters go to {}{failing}",
+            "messages go to {}{failing}",
             counted(servers.len(), "server")
         )
     })
@@ -58,18 +58,18 @@ pub(crate) fn letter_servers(status: &FleetStatus) -> Option<String> {
 /// Counts the shared known sources; `None`: none.
 pub(crate) fn sources(status: &FleetStatus) -> Option<String> {
     let sources = status.sources.as_ref()?;
-    let [said, unsent, heard] = [sources.said, sources.unsent, sources.heard].map(count);
+    let [proven, unsent, received] = [sources.proven, sources.unsent, sources.received].map(count);
     let problem = sources.error.as_ref();
     let problem = problem.map_or_else(String::new, |error| format!("; not shared now: {error}"));
     Some(format!(
-        "known sources: {said} proven here, {unsent} of them unsent, {heard} words of other nodes{problem}"
+        "known sources: {proven} proven here, {unsent} of them unsent, {received} entries of other nodes{problem}"
     ))
 }
 
-/// Counts refused notes by reason; `None`: none.
+/// Counts refused messages by reason; `None`: none.
 pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     let refused = numbers(&status.refused);
-    (!refused.is_empty()).then(|| format!("notes refused: {refused}"))
+    (!refused.is_empty()).then(|| format!("messages refused: {refused}"))
 }
 
 /// Counts pushed policies by outcome; `None`: none.

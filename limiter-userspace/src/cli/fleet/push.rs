@@ -39,8 +39,8 @@ pub(super) struct PushArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     canary_for: Duration,
 
-    /// How long all wait to be confirmed: then, or that long after a node last heard of this command, the
-    /// policy is taken back
+    /// How long all wait to be confirmed: then, or that long after a node last received this command's
+    /// order, the policy is taken back
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     confirm: Duration,
 

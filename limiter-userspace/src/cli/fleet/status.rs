@@ -36,13 +36,13 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     writeln!(out, "fleet {}, node {}", fleet.name, fleet.node)?;
     writeln!(out, "{}", lines::store(status))?;
     writeln!(out, "{}", lines::bans(status))?;
-    writeln!(out, "{}", lines::notes(status))?;
+    writeln!(out, "{}", lines::ban_counts(status))?;
     if let Some(delay_ns) = status.delay_ns {
-        writeln!(out, "last note under way for {}", duration(delay_ns))?;
+        writeln!(out, "last update under way for {}", duration(delay_ns))?;
     }
     if !status.shares.is_empty() {
         let problem = lines::sharing_problem(status);
-        for line in problem.iter().chain(&lines::letter_servers(status)) {
+        for line in problem.iter().chain(&lines::message_servers(status)) {
             writeln!(out, "{line}")?;
         }
         let header = [
@@ -104,13 +104,13 @@ mod tests {
             refused_here: 0,
             delay_ns: None,
             sent: 0,
-            heard: 0,
+            received: 0,
             refused: BTreeMap::new(),
             pushes: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
-            letters_error: None,
-            letter_servers: BTreeMap::new(),
+            messages_error: None,
+            message_servers: BTreeMap::new(),
             sources: None,
         }
     }
@@ -131,7 +131,7 @@ mod tests {
         status.connected = true;
         status.delay_ns = Some(3_000_000);
         status.bans = BTreeMap::from([("automatic".to_owned(), 7), ("operator".to_owned(), 1)]);
-        status.refused = BTreeMap::from([("seal".to_owned(), 2)]);
+        status.refused = BTreeMap::from([("mac".to_owned(), 2)]);
         let node = |policy: &str| FleetNode {
             version: "0.1.0".to_owned(),
             policy: policy.to_owned(),
@@ -149,8 +149,8 @@ mod tests {
              store redis://store:6379/0: connected for 2 s\n\
              bans of other nodes: automatic 7, operator 1\n\
              known 1 234, unsent 3, refused here 0\n\
-             last note under way for 3 ms\n\
-             notes refused: seal 2\n\
+             last update under way for 3 ms\n\
+             messages refused: mac 2\n\
              2 nodes, which have 2 different policies\n\
              node  version  policy            heartbeat  lag  differs\n\
              a     0.1.0    00000000000000aa  1 s ago    –\n\
@@ -185,14 +185,14 @@ mod tests {
     fn known_sources() {
         let mut status = connecting();
         let mut sources = FleetSources {
-            said: 12_345,
+            proven: 12_345,
             unsent: 6,
-            heard: 7_890,
+            received: 7_890,
             error: None,
         };
         status.sources = Some(sources.clone());
         let line =
-            "known sources: 12 345 proven here, 6 of them unsent, 7 890 words of other nodes";
+            "known sources: 12 345 proven here, 6 of them unsent, 7 890 entries of other nodes";
         assert!(shown(&status).contains(&format!("\n{line}\n")));
         sources.error = Some("it does not answer".to_owned());
         status.sources = Some(sources);
@@ -220,17 +220,17 @@ mod tests {
             error: None,
         };
         status.shares = BTreeMap::from([("All".to_owned(), share), ("Each".to_owned(), of_many)]);
-        status.letters_error = Some("it does not answer".to_owned());
+        status.messages_error = Some("it does not answer".to_owned());
         let server = |number: u32| format!("10.0.0.{number}:6379");
-        status.letter_servers = BTreeMap::from([(server(1), None)]);
-        assert!(!shown(&status).contains("letters go"));
+        status.message_servers = BTreeMap::from([(server(1), None)]);
+        assert!(!shown(&status).contains("messages go"));
         let why = "Connection refused".to_owned();
-        (status.letter_servers).extend([(server(2), Some(why)), (server(3), None)]);
+        (status.message_servers).extend([(server(2), Some(why)), (server(3), None)]);
         let text = shown(&status);
         assert!(
             text.contains(
                 "budgets are not shared: it does not answer\n\
-                 letters go to 3 servers; 10.0.0.2:6379 loses letters: Connection refused\n\
+                 messages go to 3 servers; 10.0.0.2:6379 loses messages: Connection refused\n\
                  limit   share   wanted    hot             rate  burst  problem\n\
                  All    97.4 %  100.0 %      –  97 465 a second    974  –\n\
                  Each   50.0 %        –  1 234  50 000 a second    500  –\n"

@@ -1,7 +1,7 @@
 //! Enforces bans of other nodes, unless this node's guard or policy forbids them.
 
 use limiter_datapath::kernel::DatapathError;
-use limiter_fleet::bans::{BanId, Entry, Said};
+use limiter_fleet::bans::{BanId, BanState, Entry};
 use limiter_policy::{
     policy::bans::{Origin, prefix_of},
     text::short,
@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 
 use super::{
     known::{Known, Seed},
-    words::{self, Now},
+    updates::{self, Now},
 };
 use crate::{
     daemon::{bans::BanError, guard::GuardError, shared::Daemon},
@@ -37,7 +37,7 @@ pub(super) struct Enforced {
     pub(super) allowed: Vec<BanId>,
 }
 
-/// Enforces the last note about some bans.
+/// Enforces the last update about some bans.
 pub(super) fn enforce(
     daemon: &Daemon,
     known: &Known,
@@ -53,7 +53,7 @@ pub(super) fn enforce(
             let Some(entry) = known.map.get(id) else {
                 continue;
             };
-            let new = words::new_ban(id, &entry.said, &manifest.names, now);
+            let new = updates::new_ban(id, &entry.state, &manifest.names, now);
             let Some(new) = new.filter(|_| entry.holds(now.ms)) else {
                 if let Ok(origin) = id.origin.parse::<Origin>() {
                     bans.unban(id.prefix, Some(&origin))?;
@@ -79,7 +79,7 @@ pub(super) fn enforce(
             }
             match bans.ban(&new) {
                 Ok(_) => {
-                    say(id, entry);
+                    log_ban(id, entry);
                     enforced.allowed.push(id.clone());
                 }
                 Err(BanError::Datapath(error)) => return Err(error),
@@ -90,8 +90,8 @@ pub(super) fn enforce(
     })
 }
 
-fn say(id: &BanId, entry: &Entry) {
-    let Said::Banned { reason, .. } = &entry.said else {
+fn log_ban(id: &BanId, entry: &Entry) {
+    let BanState::Banned { reason, .. } = &entry.state else {
         return;
     };
     let (prefix, node, origin) = (short(id.prefix), &entry.stamp.node, &id.origin);
@@ -142,9 +142,9 @@ pub(super) fn seeds(daemon: &Daemon) -> Result<Vec<(BanId, Seed)>, DatapathError
         seeds.extend(holding.map(|(key, ban)| {
             let seed = Seed {
                 since_ms: now.since_ms(&ban),
-                said: words::made(&ban, now.until_ms(&ban), names),
+                state: updates::made(&ban, now.until_ms(&ban), names),
             };
-            (words::id(prefix_of(&key), &ban), seed)
+            (updates::id(prefix_of(&key), &ban), seed)
         }));
         if position.is_none() {
             return Ok(seeds);

@@ -37,11 +37,11 @@ pub(in crate::daemon) struct Fleet {
     changed_known: AtomicBool,
     /// The last push that began here; `None`: none.
     pub(super) lead: Mutex<Option<Lead>>,
-    told: Mutex<Told>,
+    report: Mutex<Report>,
 }
 
-/// The latest reports of the fleet threads.
-pub(super) struct Told {
+/// The latest report of the fleet threads.
+pub(super) struct Report {
     pub(super) is_connected: bool,
     pub(super) error: Option<String>,
     pub(super) since: Instant,
@@ -51,13 +51,13 @@ pub(super) struct Told {
     pub(super) refused_here: usize,
     pub(super) delay_ns: Option<u64>,
     pub(super) sent: u64,
-    pub(super) heard: u64,
+    pub(super) received: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
-    pub(super) letters_error: Option<String>,
-    /// The servers that take letters, each with the reason why it loses some, if it does.
-    pub(super) letter_servers: BTreeMap<String, Option<String>>,
+    pub(super) messages_error: Option<String>,
+    /// The servers that take messages, each with the reason why it loses some, if it does.
+    pub(super) message_servers: BTreeMap<String, Option<String>>,
     /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
     /// How many pushed policies were kept, refused and rolled back.
@@ -92,7 +92,7 @@ impl Fleet {
             sources_ending: Notify::new(),
             changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
-            told: Mutex::new(Told {
+            report: Mutex::new(Report {
                 is_connected: false,
                 error: None,
                 since: Instant::now(),
@@ -102,12 +102,12 @@ impl Fleet {
                 refused_here: 0,
                 delay_ns: None,
                 sent: 0,
-                heard: 0,
+                received: 0,
                 refused: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
-                letters_error: None,
-                letter_servers: BTreeMap::new(),
+                messages_error: None,
+                message_servers: BTreeMap::new(),
                 sources: None,
                 pushes: BTreeMap::new(),
                 newest_push: None,
@@ -130,9 +130,9 @@ impl Fleet {
 
     /// Returns the state of the fleet, as this node knows it.
     pub(in crate::daemon) fn status(&self) -> FleetStatus {
-        let told = self.told();
+        let report = self.report();
         let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let nodes = told.nodes.iter().map(|(name, seen)| {
+        let nodes = report.nodes.iter().map(|(name, seen)| {
             let node = FleetNode {
                 version: seen.version.clone(),
                 policy: format!("{:016x}", seen.policy),
@@ -149,30 +149,30 @@ impl Fleet {
         };
         FleetStatus {
             fleet: self.brief(),
-            connected: told.is_connected,
-            error: told.error.clone(),
-            since_ns: ns(told.since),
-            unsent: told.unsent as u64,
-            held: told.held as u64,
-            bans: told.bans.clone(),
-            refused_here: told.refused_here as u64,
-            delay_ns: told.delay_ns,
-            sent: told.sent,
-            heard: told.heard,
-            refused: owned(&told.refused),
-            pushes: owned(&told.pushes),
+            connected: report.is_connected,
+            error: report.error.clone(),
+            since_ns: ns(report.since),
+            unsent: report.unsent as u64,
+            held: report.held as u64,
+            bans: report.bans.clone(),
+            refused_here: report.refused_here as u64,
+            delay_ns: report.delay_ns,
+            sent: report.sent,
+            received: report.received,
+            refused: owned(&report.refused),
+            pushes: owned(&report.pushes),
             nodes: nodes.collect(),
-            shares: told.shares.clone(),
-            letters_error: told.letters_error.clone(),
-            letter_servers: told.letter_servers.clone(),
-            sources: told.sources.clone(),
+            shares: report.shares.clone(),
+            messages_error: report.messages_error.clone(),
+            message_servers: report.message_servers.clone(),
+            sources: report.sources.clone(),
         }
     }
 
     /// Returns the node with the newest push known to this node.
     pub(in crate::daemon) fn pusher(&self) -> Option<String> {
-        let told = self.told();
-        let newest = told.newest_push.as_ref();
+        let report = self.report();
+        let newest = report.newest_push.as_ref();
         newest.map(|push| push.node.to_string())
     }
 
@@ -186,14 +186,14 @@ impl Fleet {
         self.changed_known.swap(false, Relaxed)
     }
 
-    /// Counts a refused note.
+    /// Counts a refused message.
     pub(super) fn refuse(&self, reason: &'static str) {
-        *self.told().refused.entry(reason).or_default() += 1;
+        *self.report().refused.entry(reason).or_default() += 1;
     }
 
-    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+    pub(super) fn report(&self) -> MutexGuard<'_, Report> {
         // A panic cannot leave the numbers inconsistent.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

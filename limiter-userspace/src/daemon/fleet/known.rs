@@ -7,7 +7,7 @@ use std::{
 
 use limiter_fleet::{
     Name,
-    bans::{BanId, BanMap, BanNote, Merged, Said, Stamp},
+    bans::{BanId, BanMap, BanState, BanUpdate, Merged, Stamp},
 };
 
 /// How far the end of one ban may differ between nodes, in milliseconds.
@@ -18,18 +18,18 @@ const SAME_END_MS: u64 = 2_000;
 pub(super) struct Seed {
     /// When it was made, in milliseconds since 1970.
     pub(super) since_ms: u64,
-    /// The note to send about it.
-    pub(super) said: Said,
+    /// The state to send about it.
+    pub(super) state: BanState,
 }
 
-/// The outcome of a note.
+/// The outcome of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It must be enforced.
     Due,
     /// It is already enforced, since before the node read the store.
     InForce,
-    /// A later note is known, which the store may lack.
+    /// A later update is known, which the store may lack.
     Older,
     /// It changes nothing.
     Nothing,
@@ -42,11 +42,11 @@ pub(super) enum Taken {
 pub(super) struct Known {
     node: Name,
     pub(super) map: BanMap,
-    /// The active bans of this host that no note has confirmed yet.
+    /// The active bans of this host that no update has confirmed yet.
     pub(super) seeds: HashMap<BanId, Seed>,
-    /// The bans with a note that must be sent to the store.
+    /// The bans with an update that must be sent to the store.
     pub(super) unsent: HashSet<BanId>,
-    /// The bans with a last note that the store may lack.
+    /// The bans with a last update that the store may lack.
     pub(super) doubted: HashSet<BanId>,
 }
 
@@ -62,61 +62,61 @@ impl Known {
     }
 
     /// Records a change made here, at a time in milliseconds since 1970. Returns whether there is room.
-    pub(super) fn say(&mut self, id: BanId, said: Said, ends_ms: u64, now_ms: u64) -> bool {
+    pub(super) fn record(&mut self, id: BanId, state: BanState, ends_ms: u64, now_ms: u64) -> bool {
         self.seeds.remove(&id);
-        let is_said = self.map.say(id.clone(), said, ends_ms, now_ms) == Merged::New;
-        if is_said {
+        let is_recorded = self.map.record(id.clone(), state, ends_ms, now_ms) == Merged::New;
+        if is_recorded {
             self.unsent.insert(id);
         }
-        is_said
+        is_recorded
     }
 
-    /// Takes a checked note, at a time in milliseconds since 1970.
-    pub(super) fn take(&mut self, note: BanNote, now_ms: u64) -> Taken {
-        let id = note.id.clone();
-        let ends_ms = note.said.ends_ms();
-        let said_ms = note.stamp.ms;
-        match self.map.merge(note, now_ms) {
+    /// Takes a checked update, at a time in milliseconds since 1970.
+    pub(super) fn take(&mut self, update: BanUpdate, now_ms: u64) -> Taken {
+        let id = update.id.clone();
+        let ends_ms = update.state.ends_ms();
+        let sent_ms = update.stamp.ms;
+        match self.map.merge(update, now_ms) {
             Merged::Known => Taken::Nothing,
             Merged::Over => Taken::Over,
             Merged::Older => Taken::Older,
             Merged::Full => Taken::Full,
             Merged::New => {
-                // The note is the last one, and its sender has stored it.
+                // The update is the last one, and its sender has stored it.
                 self.unsent.remove(&id);
                 let Some(seed) = self.seeds.remove(&id) else {
                     return Taken::Due;
                 };
-                if ends_ms.abs_diff(seed.said.ends_ms()) <= SAME_END_MS {
+                if ends_ms.abs_diff(seed.state.ends_ms()) <= SAME_END_MS {
                     return Taken::InForce;
                 }
-                if said_ms >= seed.since_ms {
+                if sent_ms >= seed.since_ms {
                     return Taken::Due;
                 }
-                self.say_seed(id, seed);
+                self.record_seed(id, seed);
                 Taken::InForce
             }
         }
     }
 
-    /// Claims all remaining seeds as bans of this node: the store has no note about them.
-    pub(super) fn say_seeds(&mut self) {
+    /// Claims all remaining seeds as bans of this node: the store has no update about them.
+    pub(super) fn record_seeds(&mut self) {
         for (id, seed) in mem::take(&mut self.seeds) {
-            self.say_seed(id, seed);
+            self.record_seed(id, seed);
         }
     }
 
-    fn say_seed(&mut self, id: BanId, seed: Seed) {
-        let note = BanNote {
+    fn record_seed(&mut self, id: BanId, seed: Seed) {
+        let update = BanUpdate {
             stamp: Stamp {
                 ms: seed.since_ms,
                 node: self.node.clone(),
             },
-            ends_ms: seed.said.ends_ms(),
-            said: seed.said,
+            ends_ms: seed.state.ends_ms(),
+            state: seed.state,
             id: id.clone(),
         };
-        if self.map.merge(note, seed.since_ms) == Merged::New {
+        if self.map.merge(update, seed.since_ms) == Merged::New {
             self.unsent.insert(id);
         }
     }
@@ -135,63 +135,81 @@ mod tests {
         }
     }
 
-    fn said(until_ms: u64) -> Said {
-        Said::Banned {
+    fn state(until_ms: u64) -> BanState {
+        BanState::Banned {
             until_ms: Some(until_ms),
             reason: "".into(),
             limit: None,
         }
     }
 
-    fn note(ms: u64, said: Said) -> BanNote {
-        BanNote {
+    fn update(ms: u64, state: BanState) -> BanUpdate {
+        BanUpdate {
             id: id(),
             stamp: Stamp {
                 ms,
                 node: "b".try_into().unwrap(),
             },
-            ends_ms: said.ends_ms().max(NOW + 9_000),
-            said,
+            ends_ms: state.ends_ms().max(NOW + 9_000),
+            state,
         }
     }
 
-    /// Returns the outcome of a note about a ban that is active here since NOW, and whether there is
+    /// Returns the outcome of an update about a ban that is active here since NOW, and whether there is
     /// something to send.
-    fn after(note: BanNote) -> (Taken, bool) {
+    fn after(update: BanUpdate) -> (Taken, bool) {
         let mut known = Known::new("a".try_into().unwrap());
         let seed = Seed {
             since_ms: NOW,
-            said: said(NOW + 9_000),
+            state: state(NOW + 9_000),
         };
         known.seeds.insert(id(), seed);
-        let taken = known.take(note, NOW);
-        known.say_seeds();
+        let taken = known.take(update, NOW);
+        known.record_seeds();
         (taken, !known.unsent.is_empty())
     }
 
     #[test]
-    fn bans_from_before_the_fleet_was_heard() {
-        // The note is about the same ban.
+    fn bans_from_before_the_fleet_was_read() {
+        // The update is about the same ban.
         assert_eq!(
-            after(note(NOW - 5, said(NOW + 8_000))),
+            after(update(NOW - 5, state(NOW + 8_000))),
             (Taken::InForce, false)
         );
-        // The note has another end or lifts the ban, and is later or earlier.
-        assert_eq!(after(note(NOW + 5, said(NOW + 1_000))), (Taken::Due, false));
-        assert_eq!(after(note(NOW + 5, Said::Lifted)), (Taken::Due, false));
-        assert_eq!(after(note(NOW - 5, Said::Lifted)), (Taken::InForce, true));
+        // The update has another end or lifts the ban, and is later or earlier.
+        assert_eq!(
+            after(update(NOW + 5, state(NOW + 1_000))),
+            (Taken::Due, false)
+        );
+        assert_eq!(
+            after(update(NOW + 5, BanState::Lifted)),
+            (Taken::Due, false)
+        );
+        assert_eq!(
+            after(update(NOW - 5, BanState::Lifted)),
+            (Taken::InForce, true)
+        );
     }
 
     #[test]
-    fn what_was_done_here_is_sent_unless_others_said_more() {
+    fn what_was_done_here_is_sent_unless_others_sent_more() {
         let mut known = Known::new("a".try_into().unwrap());
-        assert!(known.say(id(), said(NOW + 9_000), 0, NOW));
-        assert_eq!(known.take(note(NOW - 1, Said::Lifted), NOW), Taken::Older);
+        assert!(known.record(id(), state(NOW + 9_000), 0, NOW));
+        assert_eq!(
+            known.take(update(NOW - 1, BanState::Lifted), NOW),
+            Taken::Older
+        );
         assert_eq!(known.unsent.len(), 1);
-        assert_eq!(known.take(note(NOW + 1, Said::Lifted), NOW), Taken::Due);
-        assert_eq!(known.take(note(NOW + 1, Said::Lifted), NOW), Taken::Nothing);
+        assert_eq!(
+            known.take(update(NOW + 1, BanState::Lifted), NOW),
+            Taken::Due
+        );
+        assert_eq!(
+            known.take(update(NOW + 1, BanState::Lifted), NOW),
+            Taken::Nothing
+        );
         assert!(known.unsent.is_empty());
-        known.say_seeds();
+        known.record_seeds();
         assert!(known.unsent.is_empty());
     }
 }

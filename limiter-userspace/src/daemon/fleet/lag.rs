@@ -20,7 +20,7 @@ const MOST: usize = 720;
 pub(super) struct Newest(VecDeque<(StreamPlace, Instant)>);
 
 impl Newest {
-    pub(super) fn note(&mut self, newest: StreamPlace, now: Instant) {
+    pub(super) fn record(&mut self, newest: StreamPlace, now: Instant) {
         if self.0.back().is_some_and(|(last, _)| *last >= newest) {
             return;
         }
@@ -61,11 +61,11 @@ mod tests {
         let after = |seconds| begun + Duration::from_secs(seconds);
         let mut newest = Newest::default();
         assert_eq!(newest.lag(at(0), begun), Duration::ZERO);
-        newest.note(at(100), begun);
+        newest.record(at(100), begun);
         // An equal or lower position: messages were removed from the store.
-        newest.note(at(100), after(5));
-        newest.note(at(90), after(10));
-        newest.note(at(200), after(15));
+        newest.record(at(100), after(5));
+        newest.record(at(90), after(10));
+        newest.record(at(200), after(15));
         assert_eq!(newest.lag(at(99), after(20)), Duration::from_secs(20));
         assert_eq!(newest.lag(at(100), after(20)), Duration::from_secs(5));
         let next = StreamPlace { ms: 200, number: 1 };
@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(newest.lag(read, after(20)), Duration::ZERO);
         }
         for message in 0..2_000 {
-            newest.note(at(300 + message), after(20 + message));
+            newest.record(at(300 + message), after(20 + message));
         }
         assert_eq!(newest.0.len(), MOST);
         assert_eq!(newest.lag(at(0), after(2_019)), Duration::from_secs(719));

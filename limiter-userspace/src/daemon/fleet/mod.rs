@@ -2,15 +2,14 @@
 //!
 //! A thread with its own runtime is the node (`node.rs`). It takes local changes from the journal of bans
 //! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
-//! the notes (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
+//! the updates (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
 //! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `shares/` is
 //! this node's part in shared budgets, `sources/` in known sources, and `push/` in pushed policies.
 
 mod access;
-mod beats;
-mod complaints;
 mod enforce;
 mod handle;
+mod heartbeats;
 mod jitter;
 mod key_file;
 mod known;
@@ -20,7 +19,8 @@ mod push;
 mod session;
 mod shares;
 mod sources;
-mod words;
+mod updates;
+mod warnings;
 
 use std::{
     io,
@@ -79,9 +79,9 @@ async fn live(node: &mut Node) {
             Err(Over::Ending) => return,
             Err(error) => error,
         };
-        let was_connected = note_lost(node, &error);
-        // Notes that were being sent wait again.
-        node.tell();
+        let was_connected = record_loss(node, &error);
+        // Updates that were being sent wait again.
+        node.publish();
         if was_connected {
             pause = FIRST_PAUSE;
         }
@@ -93,24 +93,24 @@ async fn live(node: &mut Node) {
 }
 
 /// Reports why there is no connection; returns whether there was one.
-fn note_lost(node: &mut Node, error: &Over) -> bool {
+fn record_loss(node: &mut Node, error: &Over) -> bool {
     let why = error.to_string();
     let store = &node.fleet.settings.store;
-    let mut told = node.fleet.told();
-    let was_connected = told.is_connected;
+    let mut report = node.fleet.report();
+    let was_connected = report.is_connected;
     if matches!(error, Over::Emptied | Over::Cut | Over::Rekeyed) {
         info!(why, "the fleet's store {store} is read again: {why}");
-    } else if node.complaints.is_new(&why) {
+    } else if node.warnings.is_new(&why) {
         warn!(
             why,
             "the fleet's store {store} is not there: {why}; bans hold as they are, and what is done \
-             here is told later"
+             here is sent later"
         );
     }
-    if was_connected || told.error.is_none() {
-        told.since = Instant::now();
+    if was_connected || report.error.is_none() {
+        report.since = Instant::now();
     }
-    told.is_connected = false;
-    told.error = Some(why);
+    report.is_connected = false;
+    report.error = Some(why);
     was_connected
 }

@@ -9,28 +9,28 @@ use std::{
 use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{
     Keys, Members, OpenError,
-    bans::{BanId, BanNote, BanSeal, Beat, StreamPlace},
-    pushes::PushSeal,
+    bans::{BanAuthenticator, BanId, BanUpdate, Heartbeat, StreamPlace},
+    pushes::PushAuthenticator,
 };
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    complaints::Complaints,
     enforce::{self, Enforced},
     handle::Fleet,
     key_file::KeyFile,
     known::{Known, Taken},
     push::Pushes,
-    words::{self, Now},
+    updates::{self, Now},
+    warnings::Warnings,
 };
 use crate::daemon::shared::Daemon;
 
-/// The most bans with a last note that the store may lack, besides unsent ones.
+/// The most bans with a last update that the store may lack, besides unsent ones.
 const MOST_DOUBTED: usize = 100_000;
 
-/// The shortest interval between log messages about notes refused for one reason.
+/// The shortest interval between warnings about messages refused for one reason.
 const LOG_AGAIN: Duration = Duration::from_mins(1);
 
 pub(super) struct Node {
@@ -39,8 +39,8 @@ pub(super) struct Node {
     /// The runtime of the rest of the daemon, where the guard queries the kernel.
     pub(super) others: Handle,
     pub(super) known: Known,
-    pub(super) seal: BanSeal,
-    pub(super) push_seal: PushSeal,
+    pub(super) authenticator: BanAuthenticator,
+    pub(super) push_authenticator: PushAuthenticator,
     /// Its part in pushed policies.
     pub(super) pushes: Pushes,
     /// Whether the node has read the whole store once.
@@ -48,11 +48,11 @@ pub(super) struct Node {
     /// The last message of the stream that was read and enforced.
     pub(super) read: Option<StreamPlace>,
     /// The reasons logged since there was a connection.
-    pub(super) complaints: Complaints,
+    pub(super) warnings: Warnings,
     key_file: KeyFile,
     /// The active bans of other nodes that are refused here, each with the reason.
     refused: HashMap<BanId, &'static str>,
-    /// When the log last had each reason for refused notes.
+    /// When the log last had each reason for refused messages.
     logged: HashMap<&'static str, Instant>,
     /// The generation of a policy, and its digest.
     policy: (u64, u64),
@@ -60,21 +60,21 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
-        let seal = BanSeal::new(&fleet.settings.name, keys);
+        let authenticator = BanAuthenticator::new(&fleet.settings.name, keys);
         let key_file = KeyFile::new(&fleet.settings.key_file);
-        let push_seal = PushSeal::new(&fleet.settings.name, keys);
+        let push_authenticator = PushAuthenticator::new(&fleet.settings.name, keys);
         let pushes = Pushes::new(&daemon, &fleet);
         Self {
             known: Known::new(fleet.settings.node.clone()),
             daemon,
             fleet,
             others,
-            seal,
-            push_seal,
+            authenticator,
+            push_authenticator,
             pushes,
             has_read: false,
             read: None,
-            complaints: Complaints::default(),
+            warnings: Warnings::default(),
             key_file,
             refused: HashMap::new(),
             logged: HashMap::new(),
@@ -86,17 +86,17 @@ impl Node {
     pub(super) fn begin(&mut self) {
         match enforce::seeds(&self.daemon) {
             Ok(seeds) => self.known.seeds = seeds.into_iter().collect(),
-            Err(error) => warn!("the fleet does not hear of the bans in force: {error}"),
+            Err(error) => warn!("the fleet does not receive the bans in force: {error}"),
         }
     }
 
     /// Records the changes made here since the last call.
-    pub(super) fn note_changes(&mut self) {
+    pub(super) fn record_changes(&mut self) {
         let (changes, lost) = self.daemon.bans.ban_index().take_changes();
         if lost > 0 {
             warn!(
                 lost,
-                "the fleet does not hear of some bans and liftings: there were too many at once \
+                "the fleet does not receive some bans and liftings: there were too many at once \
                  (bans: {lost})"
             );
         }
@@ -108,58 +108,58 @@ impl Node {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         for changed in &changes {
-            let (id, said, ends_ms) = words::said(changed, &datapath.manifest().names, now);
+            let (id, state, ends_ms) = updates::state_of(changed, &datapath.manifest().names, now);
             self.refused.remove(&id);
-            full |= !self.known.say(id, said, ends_ms, now.ms);
+            full |= !self.known.record(id, state, ends_ms, now.ms);
         }
         drop(datapath);
         if full {
             self.refuse("full", "there is no room for more of the fleet's bans");
         }
-        self.tell();
+        self.publish();
     }
 
-    /// Opens a letter; counts it if it is not from the fleet.
-    pub(super) fn open(&mut self, letter: &[u8]) -> Vec<BanNote> {
-        match self.seal.open(letter) {
-            Ok(notes) => notes,
+    /// Opens a message; counts it if it is not from the fleet.
+    pub(super) fn open(&mut self, message: &[u8]) -> Vec<BanUpdate> {
+        match self.authenticator.open(message) {
+            Ok(updates) => updates,
             Err(error) => {
-                self.refuse_letter(error);
+                self.refuse_message(error);
                 Vec::new()
             }
         }
     }
 
-    /// Counts a letter that is not from the fleet.
-    pub(super) fn refuse_letter(&mut self, error: OpenError) {
+    /// Counts a message that is not from the fleet.
+    pub(super) fn refuse_message(&mut self, error: OpenError) {
         self.refuse(reason(error), &error.to_string());
     }
 
-    /// Takes a note from another node; returns the outcome.
-    pub(super) fn take(&mut self, note: BanNote, now: Now) -> Taken {
-        if let Err(wrong) = note.check(now.ms) {
+    /// Takes an update from another node; returns the outcome.
+    pub(super) fn take(&mut self, update: BanUpdate, now: Now) -> Taken {
+        if let Err(wrong) = update.check(now.ms) {
             self.refuse(wrong.name(), &wrong.to_string());
             return Taken::Nothing;
         }
-        let taken = self.known.take(note, now.ms);
+        let taken = self.known.take(update, now.ms);
         match taken {
-            Taken::Due => self.fleet.told().heard += 1,
+            Taken::Due => self.fleet.report().received += 1,
             Taken::Full => self.refuse("full", "there is no room for more of the fleet's bans"),
             Taken::InForce | Taken::Older | Taken::Nothing | Taken::Over => {}
         }
         taken
     }
 
-    /// Takes new notes, and enforces the ones that change something.
-    pub(super) async fn hear(&mut self, notes: Vec<BanNote>) {
+    /// Takes new updates, and enforces the ones that change something.
+    pub(super) async fn receive(&mut self, updates: Vec<BanUpdate>) {
         let now = Now::new();
         let mut due = Vec::new();
-        for note in notes {
-            let id = note.id.clone();
-            let delay_ms = now.ms.saturating_sub(note.stamp.ms);
-            match self.take(note, now) {
+        for update in updates {
+            let id = update.id.clone();
+            let delay_ms = now.ms.saturating_sub(update.stamp.ms);
+            match self.take(update, now) {
                 Taken::Due => {
-                    self.fleet.told().delay_ns = Some(delay_ms.saturating_mul(1_000_000));
+                    self.fleet.report().delay_ns = Some(delay_ms.saturating_mul(1_000_000));
                     due.push(id);
                 }
                 Taken::Older => self.doubt(id),
@@ -169,14 +169,14 @@ impl Node {
         self.enforce(due).await;
     }
 
-    /// Marks a ban: the store may lack its last note.
+    /// Marks a ban: the store may lack its last update.
     pub(super) fn doubt(&mut self, id: BanId) {
         if self.known.doubted.len() < MOST_DOUBTED {
             self.known.doubted.insert(id);
         }
     }
 
-    /// Enforces the last note about some bans.
+    /// Enforces the last update about some bans.
     pub(super) async fn enforce(&mut self, ids: Vec<BanId>) {
         if ids.is_empty() {
             return;
@@ -197,7 +197,7 @@ impl Node {
                     .extend(ids.into_iter().map(|id| (id, "kernel")));
             }
         }
-        self.tell();
+        self.publish();
     }
 
     fn enforced(&mut self, enforced: Enforced) {
@@ -227,7 +227,7 @@ impl Node {
     }
 
     /// Returns this node's heartbeat.
-    pub(super) fn beat(&mut self, now: Now) -> Beat {
+    pub(super) fn heartbeat(&mut self, now: Now) -> Heartbeat {
         let datapath = self.daemon.datapath();
         let manifest = datapath.manifest();
         if self.policy.0 != manifest.generation {
@@ -239,7 +239,7 @@ impl Node {
             self.policy = (manifest.generation, digest);
         }
         let version = env!("CARGO_PKG_VERSION");
-        Beat::new(
+        Heartbeat::new(
             self.fleet.settings.node.clone(),
             version,
             self.policy.1,
@@ -257,8 +257,8 @@ impl Node {
         let name = self.fleet.settings.key_file.display();
         match read {
             Ok(keys) => {
-                self.seal = BanSeal::new(&self.fleet.settings.name, &keys);
-                self.push_seal = PushSeal::new(&self.fleet.settings.name, &keys);
+                self.authenticator = BanAuthenticator::new(&self.fleet.settings.name, &keys);
+                self.push_authenticator = PushAuthenticator::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
                 self.compare_names_key(&keys);
                 true
@@ -279,13 +279,13 @@ impl Node {
             && by_keys.fingerprint() != manifest.settings.name_keys().fingerprint()
         {
             warn!(
-                "limits in common number names by the key of before: once all nodes seal with the new one, reload \
+                "limits in common number names by the key of before: once all nodes authenticate with the new one, reload \
                  them all"
             );
         }
     }
 
-    /// Counts a refused note, and logs the reason now and then.
+    /// Counts a refused message, and logs the reason now and then.
     pub(super) fn refuse(&mut self, reason: &'static str, why: &str) {
         self.fleet.refuse(reason);
         let now = Instant::now();
@@ -300,17 +300,17 @@ impl Node {
     }
 
     /// Publishes the state for status queries.
-    pub(super) fn tell(&self) {
-        let mut told = self.fleet.told();
-        told.unsent = self.known.unsent.len();
-        told.held = self.known.map.len();
-        told.refused_here = self.refused.len();
+    pub(super) fn publish(&self) {
+        let mut report = self.fleet.report();
+        report.unsent = self.known.unsent.len();
+        report.held = self.known.map.len();
+        report.refused_here = self.refused.len();
     }
 
     /// Counts the active bans of other nodes.
     pub(super) fn count(&self) {
         let bans = self.known.map.of_others(Now::new().ms, self.refused.keys());
-        self.fleet.told().bans = bans;
+        self.fleet.report().bans = bans;
     }
 }
 
@@ -319,7 +319,7 @@ const fn reason(error: OpenError) -> &'static str {
     match error {
         OpenError::TooLong => "too_long",
         OpenError::Version => "version",
-        OpenError::Seal => "seal",
-        OpenError::Notes => "unreadable",
+        OpenError::Mac => "mac",
+        OpenError::Body => "unreadable",
     }
 }

@@ -1,8 +1,8 @@
 //! A connection to the store, from its beginning to its loss.
 //!
-//! It notes the end of the stream, reads the whole hash, then follows the stream from the noted position:
-//! so it misses nothing, and sees some notes twice, without effect. Then it sends the notes that the store
-//! lacks. The first node to notice a gap fills it.
+//! It records the end of the stream, reads the whole hash, then follows the stream from the recorded
+//! position: so it misses nothing, and sees some updates twice, without effect. Then it sends the updates
+//! that the store lacks. The first node to notice a gap fills it.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use limiter_fleet::bans::{BanId, MOST_BAN_NOTES, MOST_HELD};
+use limiter_fleet::bans::{BanId, MOST_BAN_UPDATES, MOST_HELD};
 use limiter_fleet_store::{ConnectError, News, Position, Store, StoreError};
 use thiserror::Error;
 use tokio::{
@@ -25,24 +25,24 @@ use tracing::info;
 
 use super::{
     access::{self, AccessError},
-    beats::Beats,
+    heartbeats::Heartbeats,
     known::Taken,
     lag,
     node::Node,
-    words::Now,
+    updates::Now,
 };
 
-/// The longest interval between two beats of the thread's watchdog.
+/// The longest interval between two reports to the thread's watchdog.
 const ALIVE: Duration = Duration::from_millis(500);
 
 /// How many one-second ticks lie between two heartbeats.
-const BEAT_TICKS: u64 = 5;
+const HEARTBEAT_TICKS: u64 = 5;
 
 /// How many ticks lie between two searches for ended bans.
 const TIDY_TICKS: u64 = 60;
 
 /// How many fields to read at once.
-const SOME: usize = MOST_BAN_NOTES;
+const SOME: usize = MOST_BAN_UPDATES;
 
 /// Why a session has ended.
 #[derive(Debug, Error)]
@@ -65,7 +65,7 @@ pub(super) enum Over {
     /// The stream was trimmed before it was read.
     #[error("its stream was cut before it was read")]
     Cut,
-    /// The fleet's keys have changed: values sealed with a retired key must be sealed again.
+    /// The fleet's keys have changed: values authenticated with a retired key must be written again.
     #[error("the fleet's keys have changed")]
     Rekeyed,
     /// The policy in force identifies sources by another prefix length.
@@ -87,9 +87,9 @@ impl Node {
         let after = self.meanwhile(store.newest()).await??;
         // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
         // nevertheless.
-        let mut beats = Beats::default();
+        let mut heartbeats = Heartbeats::default();
         let taken = match self.meanwhile(store.check_rights()).await? {
-            Ok(()) => beats.exchange(self, &mut store).await,
+            Ok(()) => heartbeats.exchange(self, &mut store).await,
             Err(error) => Err(error.into()),
         };
         if taken.is_ok() || !self.has_read {
@@ -110,15 +110,15 @@ impl Node {
             // stream always has messages.
             tokio::select! {
                 () = fleet.ending.notified() => return Err(Over::Ending),
-                () = fleet.changed.notified() => self.note_changes(),
+                () = fleet.changed.notified() => self.record_changes(),
                 _ = ticks.tick() => {
                     self.daemon.watchdog.fleet.check_in();
-                    if tick.is_multiple_of(BEAT_TICKS) {
+                    if tick.is_multiple_of(HEARTBEAT_TICKS) {
                         if self.renew_keys() {
                             return Err(Over::Rekeyed);
                         }
                         self.count();
-                        beats.exchange(self, &mut store).await?;
+                        heartbeats.exchange(self, &mut store).await?;
                     }
                     self.exchange_pushes(&mut store).await?;
                     if tick % TIDY_TICKS == TIDY_TICKS - 1 {
@@ -126,11 +126,11 @@ impl Node {
                     }
                     tick += 1;
                 }
-                heard = news.messages.recv() => {
-                    let news = heard.ok_or(StoreError::Answer)??;
+                received = news.messages.recv() => {
+                    let news = received.ok_or(StoreError::Response)??;
                     for message in news.messages {
-                        let notes = self.open(&message);
-                        self.hear(notes).await;
+                        let updates = self.open(&message);
+                        self.receive(updates).await;
                     }
                     self.read = news.next.map(lag::place).or(self.read);
                 }
@@ -149,7 +149,7 @@ impl Node {
             tokio::select! {
                 done = &mut work => return Ok(done),
                 () = fleet.ending.notified() => return Err(Over::Ending),
-                () = fleet.changed.notified() => self.note_changes(),
+                () = fleet.changed.notified() => self.record_changes(),
                 () = sleep(ALIVE) => {}
             }
             self.daemon.watchdog.fleet.check_in();
@@ -171,11 +171,11 @@ impl Node {
             let now = Now::new();
             let mut due = Vec::new();
             for value in &some.values {
-                let is_current = self.seal.is_current(value);
-                for note in self.open(value) {
-                    let id = note.id.clone();
+                let is_current = self.authenticator.is_current(value);
+                for update in self.open(value) {
+                    let id = update.id.clone();
                     let hash = hashes.hash_one(&id);
-                    let taken = self.take(note, now);
+                    let taken = self.take(update, now);
                     match taken {
                         Taken::Due => due.push(id),
                         Taken::Over => over.push(id),
@@ -195,14 +195,14 @@ impl Node {
                 break;
             }
         }
-        self.known.say_seeds();
+        self.known.record_seeds();
         let known = self.known.map.iter().map(|(id, _)| id);
         let lacking = known.filter(|id| !there.contains(&hashes.hash_one(id)));
         self.known.doubted = lacking.cloned().collect();
         Ok(())
     }
 
-    /// Sends some of the notes that the store lacks.
+    /// Sends some of the updates that the store lacks.
     async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
         let ids: Vec<_> = self.known.unsent.iter().take(SOME).cloned().collect();
         if ids.is_empty() {
@@ -211,32 +211,32 @@ impl Node {
         for id in &ids {
             self.known.unsent.remove(id);
         }
-        let notes: Vec<_> = ids
+        let updates: Vec<_> = ids
             .iter()
-            .filter_map(|id| self.known.map.note(id))
+            .filter_map(|id| self.known.map.update(id))
             .collect();
-        let values: Vec<_> = notes
+        let values: Vec<_> = updates
             .iter()
-            .map(|note| {
+            .map(|update| {
                 (
-                    field(&note.id),
-                    self.seal.letter(std::slice::from_ref(note)),
+                    field(&update.id),
+                    self.authenticator.message(std::slice::from_ref(update)),
                 )
             })
             .collect();
-        let message = self.seal.letter(&notes);
+        let message = self.authenticator.message(&updates);
         let sent = self.meanwhile(store.publish(&values, &message)).await;
         if !matches!(sent, Ok(Ok(()))) {
             self.known.unsent.extend(ids);
         }
         sent??;
-        self.fleet.told().sent += notes.len() as u64;
-        self.tell();
+        self.fleet.report().sent += updates.len() as u64;
+        self.publish();
         Ok(())
     }
 
-    /// Checks for some doubted bans whether the store has the last note, sealed with the current key. Sends
-    /// it if not: another node may have done so meanwhile.
+    /// Checks for some doubted bans whether the store has the last update, authenticated with the current
+    /// key. Sends it if not: another node may have done so meanwhile.
     async fn resolve(&mut self, store: &mut Store) -> Result<(), Over> {
         let ids: Vec<_> = self.known.doubted.iter().take(SOME).cloned().collect();
         if ids.is_empty() {
@@ -249,14 +249,14 @@ impl Node {
         for (id, value) in ids.into_iter().zip(values) {
             self.known.doubted.remove(&id);
             let value = value.unwrap_or_default();
-            let is_current = self.seal.is_current(&value);
-            let notes = if value.is_empty() {
+            let is_current = self.authenticator.is_current(&value);
+            let updates = if value.is_empty() {
                 Vec::new()
             } else {
                 self.open(&value)
             };
-            let note = notes.into_iter().find(|note| note.id == id);
-            let taken = note.map(|note| self.take(note, now));
+            let update = updates.into_iter().find(|update| update.id == id);
+            let taken = update.map(|update| self.take(update, now));
             match taken {
                 Some(Taken::Due) => due.push(id),
                 Some(Taken::Nothing | Taken::InForce) if is_current => {}
@@ -290,14 +290,14 @@ impl Node {
     }
 
     fn connected(&mut self) {
-        self.complaints.clear();
+        self.warnings.clear();
         {
-            let mut told = self.fleet.told();
-            told.is_connected = true;
-            told.error = None;
-            told.since = std::time::Instant::now();
+            let mut report = self.fleet.report();
+            report.is_connected = true;
+            report.error = None;
+            report.since = std::time::Instant::now();
         }
-        self.tell();
+        self.publish();
         self.count();
         let (store, held) = (&self.fleet.settings.store, self.known.map.len());
         info!(

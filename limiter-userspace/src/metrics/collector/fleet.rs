@@ -23,7 +23,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         ),
         (
             "limiter_fleet_unsent",
-            "Bans and liftings that the fleet's store has not heard of yet",
+            "Bans and liftings that are not sent to the fleet's store yet",
             status.unsent,
         ),
         (
@@ -58,7 +58,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     for (name, help, ns) in [
         (
             "limiter_fleet_delay_seconds",
-            "How long what was last heard of another node was under way, by both nodes' clocks",
+            "How long the last update of another node was under way, by both nodes' clocks",
             status.delay_ns,
         ),
         (
@@ -88,14 +88,14 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     encode_sources(status, encoder)?;
     for (name, help, value) in [
         (
-            "limiter_fleet_notes_sent",
-            "Notes of bans and liftings that were sent to the fleet's store",
+            "limiter_fleet_updates_sent",
+            "Updates of bans and liftings that were sent to the fleet's store",
             status.sent,
         ),
         (
-            "limiter_fleet_notes_heard",
-            "Notes of other nodes that had something new",
-            status.heard,
+            "limiter_fleet_updates_received",
+            "Updates of other nodes that had something new",
+            status.received,
         ),
     ] {
         let counter = ConstCounter::new(value);
@@ -103,8 +103,8 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     }
     counters(
         encoder,
-        "limiter_fleet_notes_refused",
-        "What other nodes said and was refused, by reason",
+        "limiter_fleet_messages_refused",
+        "Messages of other nodes that were refused, by reason",
         &rows("reason", &status.refused),
     )?;
     counters(
@@ -123,23 +123,23 @@ fn encode_sources(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt:
     for (name, help, value) in [
         (
             "limiter_fleet_sources_carried",
-            "1: nodes hear of each other's known sources",
+            "1: nodes share their known sources",
             u64::from(sources.error.is_none()),
         ),
         (
-            "limiter_fleet_sources_said",
-            "Sources that this node has proven, and says so to the others",
-            sources.said,
+            "limiter_fleet_sources_proven",
+            "Sources that this node has proven and shares",
+            sources.proven,
         ),
         (
             "limiter_fleet_sources_unsent",
-            "Sources of which the others have yet to hear",
+            "Sources with changes that are not sent yet",
             sources.unsent,
         ),
         (
-            "limiter_fleet_sources_heard",
-            "Words of other nodes about sources that they have proven",
-            sources.heard,
+            "limiter_fleet_sources_received",
+            "Entries of other nodes about sources that they have proven",
+            sources.received,
         ),
     ] {
         let gauge = ConstGauge::new(gauge_of(value));
@@ -159,18 +159,18 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
     for (name, help, value) in [
         (
             "limiter_fleet_shares_carried",
-            "1: nodes hear of each other's need for budgets",
-            u64::from(status.letters_error.is_none()),
+            "1: nodes exchange messages about budgets",
+            u64::from(status.messages_error.is_none()),
         ),
         (
-            "limiter_fleet_letter_servers",
-            "Servers of the fleet's store that letters about budgets go to",
-            status.letter_servers.len() as u64,
+            "limiter_fleet_message_servers",
+            "Servers of the fleet's store that messages about budgets go to",
+            status.message_servers.len() as u64,
         ),
         (
-            "limiter_fleet_letter_servers_failing",
-            "Those of them that lose letters",
-            status.letter_servers.values().flatten().count() as u64,
+            "limiter_fleet_message_servers_failing",
+            "Those of them that lose messages",
+            status.message_servers.values().flatten().count() as u64,
         ),
     ] {
         let gauge = ConstGauge::new(gauge_of(value));

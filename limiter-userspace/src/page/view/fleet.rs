@@ -30,7 +30,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             p { "This is node " (status.fleet.node) " of the fleet " (status.fleet.name) "." }
             p class=[(!status.connected).then_some("warning")] { (lines::store(status)) }
             p { (lines::bans(status)) }
-            p { (lines::notes(status)) }
+            p { (lines::ban_counts(status)) }
             @if let Some(sources) = lines::sources(status) {
                 @let is_lost = status.sources.as_ref().is_some_and(|sources| sources.error.is_some());
                 p class=[is_lost.then_some("warning")] { (sources) }
@@ -40,7 +40,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             @if let Some(others) = lines::with_other_nodes(status) { p.warning { (others) } }
             @if !status.shares.is_empty() {
                 @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
-                @if let Some(servers) = lines::letter_servers(status) { p { (servers) } }
+                @if let Some(servers) = lines::message_servers(status) { p { (servers) } }
                 (table("Shared limits", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }

@@ -1,4 +1,4 @@
-//! Exchanges pushes with the store once a second: the current order, and each node's answer.
+//! Exchanges pushes with the store once a second: the current order, and each node's reply.
 
 use std::{
     io, mem,
@@ -6,57 +6,57 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::pushes::{Act, MOST_FILE, Order, PushId, Said, WrongOrder, file_digest};
+use limiter_fleet::pushes::{Act, MOST_FILE, Order, PushId, PushState, WrongOrder, file_digest};
 use limiter_fleet_store::Store;
 use tokio::task::spawn_blocking;
 
 use super::{
-    heard::OtherPush,
     lead::Lead,
     memory,
+    other::OtherPush,
     part::{Doing, Place, Running},
 };
 use crate::daemon::{
     confirm,
-    fleet::{node::Node, session::Over, words::Now},
+    fleet::{node::Node, session::Over, updates::Now},
     requests::{Push, PushStep},
 };
 
-/// How long after the last order a node still answers.
-const SPEAKS: Duration = Duration::from_secs(20);
+/// How long after the last order a node still replies.
+const REPLIES: Duration = Duration::from_secs(20);
 
-/// The most answers to read.
+/// The most replies to read.
 const MOST: usize = 10_000;
 
 impl Node {
-    /// Takes the current order, carries it out, and answers. Leads the push, if it began here.
+    /// Takes the current order, carries it out, and replies. Leads the push, if it began here.
     pub(in crate::daemon::fleet) async fn exchange_pushes(
         &mut self,
         store: &mut Store,
     ) -> Result<(), Over> {
         let (daemon, fleet) = (Arc::clone(&self.daemon), Arc::clone(&self.fleet));
         self.pushes.finish(&daemon, &fleet).await;
-        self.pushes.note_time(&daemon, &fleet);
+        self.pushes.record_time(&daemon, &fleet);
         self.lead(store).await?;
         let order = self.meanwhile(store.order()).await??;
         let is_first = mem::replace(&mut self.pushes.is_new, false);
         if let Some(order) = order
             && self.pushes.seen.as_ref() != Some(&order)
         {
-            self.hear_order(store, &order, is_first).await?;
+            self.receive_order(store, &order, is_first).await?;
             self.pushes.seen = Some(order);
         }
-        self.answer(store).await
+        self.reply(store).await
     }
 
-    /// Sends the next order of a push that began here, and reads the answers.
+    /// Sends the next order of a push that began here, and reads the replies.
     async fn lead(&mut self, store: &mut Store) -> Result<(), Over> {
         let fleet = Arc::clone(&self.fleet);
         let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
         if fleet.lead().as_ref().is_some_and(lingers) {
             // Another push may have begun; do not overwrite its order.
             let order = self.meanwhile(store.order()).await??;
-            let order = order.and_then(|order| self.push_seal.open_order(&order).ok());
+            let order = order.and_then(|order| self.push_authenticator.open_order(&order).ok());
             if let (Some(order), Some(lead)) = (order, fleet.lead().as_mut())
                 && order.push > *lead.leader.push()
             {
@@ -81,9 +81,9 @@ impl Node {
             self.meanwhile(store.forget_push(&nodes)).await??;
             return Ok(());
         }
-        let sealed = self.push_seal.order(&order);
+        let authenticated = self.push_authenticator.order(&order);
         let file = file.as_ref().map(|text| text.as_bytes());
-        let given = self.meanwhile(store.give_order(&sealed, file)).await;
+        let given = self.meanwhile(store.give_order(&authenticated, file)).await;
         if !matches!(given, Ok(Ok(())))
             && let Some(lead) = fleet.lead().as_mut()
             && file.is_some()
@@ -91,38 +91,38 @@ impl Node {
             lead.is_sent = false;
         }
         given??;
-        let answers = self.meanwhile(store.answers(MOST)).await??;
-        for answer in answers.iter().take(MOST) {
-            match self.push_seal.open_answer(answer) {
-                Ok(answer) => {
+        let replies = self.meanwhile(store.replies(MOST)).await??;
+        for reply in replies.iter().take(MOST) {
+            match self.push_authenticator.open_reply(reply) {
+                Ok(reply) => {
                     if let Some(lead) = fleet.lead().as_mut() {
                         let now_ns = lead.now_ns();
-                        lead.leader.hear(answer, now_ns);
+                        lead.leader.receive(reply, now_ns);
                     }
                 }
                 Err(_) => self.refuse(
-                    "answer",
-                    "an answer to a push is not sealed by the fleet's key",
+                    "reply",
+                    "a reply to a push is not authenticated by the fleet's key",
                 ),
             }
         }
         Ok(())
     }
 
-    async fn hear_order(
+    async fn receive_order(
         &mut self,
         store: &mut Store,
-        sealed: &[u8],
+        authenticated: &[u8],
         is_first: bool,
     ) -> Result<(), Over> {
-        let order = match self.push_seal.open_order(sealed) {
+        let order = match self.push_authenticator.open_order(authenticated) {
             Ok(order) => order,
             Err(error) => {
-                self.refuse_letter(error);
+                self.refuse_message(error);
                 return Ok(());
             }
         };
-        let act = match self.pushes.follower.hear(&order, Now::new().ms) {
+        let act = match self.pushes.follower.receive(&order, Now::new().ms) {
             Ok(act) => act,
             // A node that is gone has left it there.
             Err(WrongOrder::Old | WrongOrder::Long) if is_first => return Ok(()),
@@ -131,14 +131,14 @@ impl Node {
                 return Ok(());
             }
         };
-        self.pushes.heard = Some(Instant::now());
+        self.pushes.received = Some(Instant::now());
         {
-            let mut told = self.fleet.told();
-            told.newest_push = self.pushes.follower.newest().cloned();
+            let mut report = self.fleet.report();
+            report.newest_push = self.pushes.follower.newest().cloned();
             if order.push.node == self.fleet.settings.node {
-                told.other_push = None;
+                report.other_push = None;
             } else {
-                OtherPush::hear(&mut told.other_push, order.clone());
+                OtherPush::receive(&mut report.other_push, order.clone());
             }
         }
         self.act(store, act, &order).await
@@ -168,13 +168,13 @@ impl Node {
 
     /// Checks the file, if this node takes policies.
     async fn check(&mut self, store: &mut Store, order: &Order) -> Result<(), Over> {
-        let said = match &self.pushes.place {
+        let state = match &self.pushes.place {
             Place::File(_) => None,
-            Place::None => Some(Said::Declines),
+            Place::None => Some(PushState::Declines),
             Place::Forgetful(why) => Some(self.pushes.refused(&self.fleet, why)),
         };
-        if let Some(said) = said {
-            self.pushes.follower.said(said);
+        if let Some(state) = state {
+            self.pushes.follower.report(state);
             return Ok(());
         }
         let file = self.meanwhile(store.pushed_file()).await??;
@@ -190,8 +190,8 @@ impl Node {
     fn go_on(&mut self, doing: Option<Doing>) {
         if doing.is_none() {
             let why = "the store does not have the file that was pushed";
-            let said = self.pushes.refused(&self.fleet, why);
-            self.pushes.follower.said(said);
+            let state = self.pushes.refused(&self.fleet, why);
+            self.pushes.follower.report(state);
         }
         self.pushes.doing = doing;
     }
@@ -218,24 +218,24 @@ impl Node {
         }))
     }
 
-    /// Sends this node's answer.
-    async fn answer(&mut self, store: &mut Store) -> Result<(), Over> {
+    /// Sends this node's reply.
+    async fn reply(&mut self, store: &mut Store) -> Result<(), Over> {
         if self
             .pushes
-            .heard
-            .is_none_or(|heard| heard.elapsed() > SPEAKS)
+            .received
+            .is_none_or(|received| received.elapsed() > REPLIES)
         {
             return Ok(());
         }
-        let Some(mut answer) = self.pushes.follower.answer() else {
+        let Some(mut reply) = self.pushes.follower.reply() else {
             return Ok(());
         };
         {
-            let other = &self.fleet.told().other_push;
-            answer.wish = (other.as_ref()).and_then(|other| other.wish(&answer.push));
+            let other = &self.fleet.report().other_push;
+            reply.wish = (other.as_ref()).and_then(|other| other.wish(&reply.push));
         }
-        let sealed = self.push_seal.answer(&answer);
-        let own = answer.node.to_string();
-        Ok(self.meanwhile(store.answer(&own, &sealed)).await??)
+        let authenticated = self.push_authenticator.reply(&reply);
+        let own = reply.node.to_string();
+        Ok(self.meanwhile(store.reply(&own, &authenticated)).await??)
     }
 }

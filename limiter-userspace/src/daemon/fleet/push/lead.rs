@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::pushes::{Leader, Outcome, Said, Seen, Stage};
+use limiter_fleet::pushes::{Leader, Outcome, PushState, Seen, Stage};
 
 use crate::protocol::{PushNode, PushStatus};
 
@@ -26,7 +26,7 @@ pub(in crate::daemon::fleet) struct Lead {
     pub(super) is_forgotten: bool,
     begun: Instant,
     /// When a command last queried the state.
-    asked: Instant,
+    queried: Instant,
 }
 
 impl Lead {
@@ -40,7 +40,7 @@ impl Lead {
             is_sent: false,
             is_forgotten: false,
             begun: now,
-            asked: now,
+            queried: now,
         }
     }
 
@@ -52,7 +52,7 @@ impl Lead {
     /// Advances the push. Without its command, no operator can confirm it: takes it back.
     pub(super) fn tick(&mut self) {
         let now_ns = self.now_ns();
-        if self.asked.elapsed() > ABSENT {
+        if self.queried.elapsed() > ABSENT {
             let why = "the command that pushed it has ended";
             self.leader.take_back(why, now_ns);
         }
@@ -60,8 +60,8 @@ impl Lead {
     }
 
     /// Records a query of the state.
-    pub(super) fn ask(&mut self) {
-        self.asked = Instant::now();
+    pub(super) fn query(&mut self) {
+        self.queried = Instant::now();
     }
 
     /// Returns whether the push is over and no node needs its last order any more.
@@ -103,16 +103,16 @@ const fn stage(stage: &Stage) -> &'static str {
 }
 
 fn node(seen: &Seen) -> PushNode {
-    let (state, why, generation) = match &seen.said {
+    let (state, why, generation) = match &seen.state {
         None => ("silent", None, None),
-        Some(Said::Checking) => ("checking", None, None),
-        Some(Said::Declines) => ("takes-none", None, None),
-        Some(Said::Would(_)) => ("would", None, None),
-        Some(Said::Refuses(why)) => ("refuses", Some(why), None),
-        Some(Said::Takes) => ("taking", None, None),
-        Some(Said::Holds(generation)) => ("holds", None, Some(*generation)),
-        Some(Said::Kept(generation)) => ("kept", None, Some(*generation)),
-        Some(Said::Back(why)) => ("back", Some(why), None),
+        Some(PushState::Checking) => ("checking", None, None),
+        Some(PushState::Declines) => ("takes-none", None, None),
+        Some(PushState::Would(_)) => ("would", None, None),
+        Some(PushState::Refuses(why)) => ("refuses", Some(why), None),
+        Some(PushState::Takes) => ("taking", None, None),
+        Some(PushState::Holds(generation)) => ("holds", None, Some(*generation)),
+        Some(PushState::Kept(generation)) => ("kept", None, Some(*generation)),
+        Some(PushState::Back(why)) => ("back", Some(why), None),
     };
     PushNode {
         canary: seen.is_canary,

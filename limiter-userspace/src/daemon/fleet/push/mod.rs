@@ -4,15 +4,15 @@
 //! Each node reads the current order once a second (`exchange.rs`), and makes the daemon check, take, keep
 //! or take back the file (`part.rs`). It uses the mechanism of `limiter run --confirm`, which reverts by
 //! itself unless the fleet confirms in time. The pushing node sends the orders (`lead.rs`), while its
-//! operator's command queries the state (`asked.rs`). An operator on another node may also keep the policy
-//! or take it back: that node tells the pushing node (`heard.rs`).
+//! operator's command queries the state (`requests.rs`). An operator on another node may also keep the policy
+//! or take it back: that node informs the pushing node (`other.rs`).
 
-mod asked;
 mod exchange;
-mod heard;
 mod lead;
 mod memory;
+mod other;
 mod part;
+mod requests;
 
-pub(in crate::daemon) use self::asked::PushingError;
-pub(super) use self::{heard::OtherPush, lead::Lead, part::Pushes};
+pub(in crate::daemon) use self::requests::PushingError;
+pub(super) use self::{lead::Lead, other::OtherPush, part::Pushes};

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::pushes::{Follower, Said, bounded};
+use limiter_fleet::pushes::{Follower, PushState, bounded};
 use limiter_policy::config::folder_of;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -24,7 +24,7 @@ pub(in crate::daemon::fleet) struct Pushes {
     /// Whether the store was never read: an order found there may belong to an old push.
     pub(super) is_new: bool,
     /// When the node last followed an order.
-    pub(super) heard: Option<Instant>,
+    pub(super) received: Option<Instant>,
     pub(super) doing: Option<Doing>,
 }
 
@@ -69,14 +69,14 @@ impl Pushes {
                 }
             },
         };
-        fleet.told().newest_push.clone_from(&newest);
+        fleet.report().newest_push.clone_from(&newest);
         Self {
             follower: Follower::new(own, newest),
             place,
             text: None,
             seen: None,
             is_new: true,
-            heard: None,
+            received: None,
             doing: None,
         }
     }
@@ -93,9 +93,9 @@ impl Pushes {
         if !is_done {
             return;
         }
-        let said = match self.doing.take() {
+        let state = match self.doing.take() {
             Some(Doing::Check(running)) => match result(running).await {
-                Ok(pushed) => Said::Would(bounded(&pushed.diff)),
+                Ok(pushed) => PushState::Would(bounded(&pushed.diff)),
                 Err(error) => self.refused(fleet, &error),
             },
             Some(Doing::Take(running)) => match result(running).await {
@@ -107,14 +107,14 @@ impl Pushes {
                          confirms it",
                         self.pusher()
                     );
-                    Said::Holds(generation)
+                    PushState::Holds(generation)
                 }
                 Err(error) => self.refused(fleet, &error),
             },
             Some(Doing::Keep(running)) => match result(running).await {
                 Ok(pushed) => {
                     count(fleet, "kept");
-                    Said::Kept(pushed.generation)
+                    PushState::Kept(pushed.generation)
                 }
                 Err(why) => {
                     // The policy is not kept, so end its time now.
@@ -124,21 +124,21 @@ impl Pushes {
                         self.pusher()
                     );
                     count(fleet, "taken_back");
-                    Said::Back(bounded(&why))
+                    PushState::Back(bounded(&why))
                 }
             },
             Some(Doing::Back) => {
                 warn!("the policy that {} pushed is taken back", self.pusher());
                 count(fleet, "taken_back");
-                Said::Back("it was told to".into())
+                PushState::Back("it was told to".into())
             }
             None => return,
         };
-        self.follower.said(said);
+        self.follower.report(state);
     }
 
     /// Records that a policy was taken back because its time was over.
-    pub(super) fn note_time(&mut self, daemon: &Daemon, fleet: &Fleet) {
+    pub(super) fn record_time(&mut self, daemon: &Daemon, fleet: &Fleet) {
         let held = self.follower.held().is_some();
         if held && self.doing.is_none() && !confirm::awaits_fleet(daemon) {
             count(fleet, "taken_back");
@@ -146,13 +146,13 @@ impl Pushes {
         }
     }
 
-    pub(super) fn refused(&self, fleet: &Fleet, why: &str) -> Said {
+    pub(super) fn refused(&self, fleet: &Fleet, why: &str) -> PushState {
         warn!(
             "the policy that {} pushes is not taken: {why}",
             self.pusher()
         );
         count(fleet, "refused");
-        Said::Refuses(bounded(why))
+        PushState::Refuses(bounded(why))
     }
 
     /// Names the pushing node, for messages.
@@ -169,5 +169,5 @@ async fn result(running: Running) -> Result<PushResult, String> {
 }
 
 fn count(fleet: &Fleet, outcome: &'static str) {
-    *fleet.told().pushes.entry(outcome).or_default() += 1;
+    *fleet.report().pushes.entry(outcome).or_default() += 1;
 }

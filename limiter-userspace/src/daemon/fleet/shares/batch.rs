@@ -1,10 +1,10 @@
-//! Acts for many owners at once: a poll of packets' demand, or some letters.
+//! Acts for many owners at once: a poll of packets' demand, or some messages.
 //!
 //! All acts are planned first, for all owners. So every share that shrinks is lowered before any act is
 //! carried out, with a single wait for running programs.
 
 use limiter_common::{key::BucketKey, strategy::gcra::KeyShare};
-use limiter_fleet::{LimitName, Memory, Node, NodeId, Note};
+use limiter_fleet::{Entry, LimitName, Memory, Node, NodeId};
 
 use super::{hot::Act, lever::Host, owners::Owners};
 
@@ -14,8 +14,8 @@ pub(super) type Due = (u32, Act);
 /// The result of a batch.
 #[derive(Default)]
 pub(super) struct Done {
-    /// Notes to send, each with its receiver.
-    pub(super) said: Vec<(NodeId, Note)>,
+    /// Entries to send, each with its receiver.
+    pub(super) entries: Vec<(NodeId, Entry)>,
     /// The limits of owners that must start again, each with the error.
     pub(super) failed: Vec<(LimitName, String)>,
 }
@@ -43,7 +43,7 @@ pub(super) fn run<H: Host>(
     {
         batch.fail_all(&error.to_string(), host.now_ns());
     }
-    let said = batch.perform(host, now_ns);
+    let entries = batch.perform(host, now_ns);
     let done_ns = host.now_ns();
     let words = batch.finished(now_ns, done_ns);
     if !words.is_empty()
@@ -52,11 +52,11 @@ pub(super) fn run<H: Host>(
         batch.fail_all(&error.to_string(), done_ns);
     }
     // Do not announce acts that failed.
-    let said = said
+    let entries = entries
         .into_iter()
         .filter(|(number, ..)| batch.has_begun(*number));
     Done {
-        said: said.map(|(_, to, note)| (to, note)).collect(),
+        entries: entries.map(|(_, to, entry)| (to, entry)).collect(),
         failed: batch.failed,
     }
 }
@@ -84,20 +84,20 @@ impl Batch<'_> {
         lowered
     }
 
-    /// Carries out the planned acts; returns the notes to send, each with its owner and receiver.
-    fn perform<H: Host>(&mut self, host: H, now_ns: u64) -> Vec<(u32, NodeId, Note)> {
-        let mut said = Vec::new();
+    /// Carries out the planned acts; returns the entries to send, each with its owner and receiver.
+    fn perform<H: Host>(&mut self, host: H, now_ns: u64) -> Vec<(u32, NodeId, Entry)> {
+        let mut entries = Vec::new();
         for (number, acts) in numbered(self.acts) {
             let Some(owner) = self.owners.at(number) else {
                 continue;
             };
-            let say = |to, note| said.push((number, to, note));
-            let done = owner.perform(host, now_ns, acts, self.memory, say);
+            let send = |to, entry| entries.push((number, to, entry));
+            let done = owner.perform(host, now_ns, acts, self.memory, send);
             if let Err(error) = done {
                 self.fail(number, &error.to_string(), host.now_ns());
             }
         }
-        said
+        entries
     }
 
     /// Returns the changed shares, by key.

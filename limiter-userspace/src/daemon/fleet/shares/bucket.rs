@@ -4,7 +4,7 @@
 //! the tokens, as the protocol wants. A larger share would create tokens, so they are charged in advance.
 //!
 //! * **Smaller**: the smaller share is in force, and all programs have stopped using the larger one, before
-//!   the protocol, and so any other node, can hear of it. The protocol is planned first ([`Rehearsal`]),
+//!   the protocol, and so any other node, can learn of it. The protocol is planned first ([`Rehearsal`]),
 //!   for many owners, with one wait for all. Until then the released part was still this node's, so the
 //!   tokens gained meanwhile go with it.
 //! * **Larger**: the tokens are charged first, except the ones that come with the share. The larger share

@@ -1,5 +1,5 @@
 //! The packets' demand for an owner's tokens, kept as steady as possible: each change makes nodes exchange
-//! notes.
+//! entries.
 //!
 //! Polls are so frequent that a slow owner has a packet in one and none in the next. So where a poll has
 //! few packets, this counts over as many polls as it takes to tell a change from chance.
@@ -70,7 +70,7 @@ impl Demand {
     }
 
     /// Takes the count of tokens demanded so far; returns the rate, in tokens a second.
-    pub(super) fn look(&mut self, wanted: u64, now_ns: u64) -> u64 {
+    pub(super) fn poll(&mut self, wanted: u64, now_ns: u64) -> u64 {
         if let Some((before, at_ns)) = self.last.replace((wanted, now_ns)) {
             self.count(Count {
                 // Counters start again at 0 in new maps.
@@ -81,42 +81,42 @@ impl Demand {
         self.rate
     }
 
-    /// Trusts the last poll alone, when another node asks for the owner's share here: a sender that has
+    /// Trusts the last poll alone, when another node requests the owner's share here: a sender that has
     /// moved there sends nothing here any more. Returns the rate, in tokens a second.
     pub(super) fn doubt(&mut self) -> u64 {
-        let look = self.lately;
+        let poll = self.lately;
         let missing = scaled(self.rate, self.silent_ns, SECOND_NS);
-        if self.is_many(look) {
-            if self.is_less(look.tokens, scaled(self.rate, look.ns, SECOND_NS)) {
-                self.rate = look.rate();
+        if self.is_many(poll) {
+            if self.is_less(poll.tokens, scaled(self.rate, poll.ns, SECOND_NS)) {
+                self.rate = poll.rate();
             }
-        } else if self.silent_ns > look.ns && missing >= FEW * self.each {
+        } else if self.silent_ns > poll.ns && missing >= FEW * self.each {
             // The earlier count would raise the rate again.
             (self.rate, self.counted) = (0, Count::NONE);
         }
         self.rate
     }
 
-    fn count(&mut self, look: Count) {
-        let before = std::mem::replace(&mut self.lately, look);
-        if self.is_many(look) {
-            self.count_many(look, before);
+    fn count(&mut self, poll: Count) {
+        let before = std::mem::replace(&mut self.lately, poll);
+        if self.is_many(poll) {
+            self.count_many(poll, before);
         } else {
-            self.count_few(look, before);
+            self.count_few(poll, before);
         }
     }
 
     /// Returns whether a poll has enough packets to tell the rate by itself.
-    fn is_many(&self, look: Count) -> bool {
-        look.tokens.max(scaled(self.rate, look.ns, SECOND_NS)) >= MANY * self.each
+    fn is_many(&self, poll: Count) -> bool {
+        poll.tokens.max(scaled(self.rate, poll.ns, SECOND_NS)) >= MANY * self.each
     }
 
     /// Takes a poll that tells the rate. Uses the larger of the last two polls, so that uneven traffic does
     /// not lose its share at once; a falling rate is changed only when it has settled.
-    fn count_many(&mut self, look: Count, before: Count) {
-        let (rate, before) = (look.rate(), before.rate());
-        let expected = scaled(self.rate, look.ns, SECOND_NS);
-        let tokens = scaled(rate.max(before), look.ns, SECOND_NS);
+    fn count_many(&mut self, poll: Count, before: Count) {
+        let (rate, before) = (poll.rate(), before.rate());
+        let expected = scaled(self.rate, poll.ns, SECOND_NS);
+        let tokens = scaled(rate.max(before), poll.ns, SECOND_NS);
         let is_more = tokens > expected + expected / 8 + 2 * self.deviation(expected);
         let is_falling = rate < before - before / 4;
         if is_more || !is_falling && self.is_less(tokens, expected) {
@@ -131,13 +131,13 @@ impl Demand {
     }
 
     /// Takes a poll with few packets or none.
-    fn count_few(&mut self, look: Count, before: Count) {
-        self.silent_ns = if look.tokens == 0 {
-            self.silent_ns.saturating_add(look.ns)
+    fn count_few(&mut self, poll: Count, before: Count) {
+        self.silent_ns = if poll.tokens == 0 {
+            self.silent_ns.saturating_add(poll.ns)
         } else {
             0
         };
-        let counted = self.counted.and(look);
+        let counted = self.counted.and(poll);
         if self.rate == 0 && counted.tokens == 0 {
             // The common case: most owners have no demand here.
             return;
@@ -146,13 +146,13 @@ impl Demand {
         let missing = scaled(self.rate, self.silent_ns, SECOND_NS);
         let expected = scaled(self.rate, counted.ns, SECOND_NS);
         let deviation = self.deviation(expected);
-        if self.silent_ns > look.ns && missing >= SILENCE * self.each {
+        if self.silent_ns > poll.ns && missing >= SILENCE * self.each {
             self.rate = 0;
         } else if counted.tokens > expected + deviation * 5 / 2 + 2 * self.each
             || counted.tokens + deviation * 3 + self.each < expected
         {
             // Uses the last two polls too: both had at least this rate.
-            self.rate = counted.rate().max(look.rate().min(before.rate()));
+            self.rate = counted.rate().max(poll.rate().min(before.rate()));
         } else if counted.ns < LONGEST_NS {
             return;
         }
@@ -188,7 +188,7 @@ mod tests {
     struct Owner {
         demand: Demand,
         wanted: u64,
-        looks: u64,
+        polls: u64,
         changes: u64,
     }
 
@@ -197,29 +197,29 @@ mod tests {
             let mut owner = Self {
                 demand: Demand::new(each),
                 wanted: 0,
-                looks: 0,
+                polls: 0,
                 changes: 0,
             };
-            owner.look(0);
+            owner.poll(0);
             owner
         }
 
         /// Sends packets until the next poll; returns the rate.
-        fn look(&mut self, packets: u64) -> u64 {
+        fn poll(&mut self, packets: u64) -> u64 {
             let before = self.demand.rate;
             self.wanted += packets * self.demand.each;
-            self.looks += 1;
-            let rate = self.demand.look(self.wanted, self.looks * STEP);
+            self.polls += 1;
+            let rate = self.demand.poll(self.wanted, self.polls * STEP);
             self.changes += u64::from(rate != before);
             rate
         }
 
         /// Sends packets at a rate, evenly or at random; returns how often the measured rate changed.
-        fn run(&mut self, looks: u64, per_second: u64, rng: Option<&mut Rng>) -> u64 {
+        fn run(&mut self, polls: u64, per_second: u64, rng: Option<&mut Rng>) -> u64 {
             let before = self.changes;
             let mut rest = 0;
             let mut rng = rng;
-            for _ in 0..looks {
+            for _ in 0..polls {
                 let packets = if let Some(rng) = &mut rng {
                     // At most one packet a millisecond.
                     (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64
@@ -229,37 +229,37 @@ mod tests {
                     rest %= 5;
                     packets
                 };
-                self.look(packets);
+                self.poll(packets);
             }
             self.changes - before
         }
     }
 
     #[test]
-    fn a_busy_owner_is_followed_look_by_look() {
+    fn a_busy_owner_is_followed_poll_by_poll() {
         let mut owner = Owner::new(1);
-        assert_eq!(owner.look(200), 1_000);
+        assert_eq!(owner.poll(200), 1_000);
         // Nearly the same rate.
-        assert_eq!(owner.look(210), 1_000);
-        assert_eq!(owner.look(180), 1_000);
-        assert_eq!(owner.look(400), 2_000);
+        assert_eq!(owner.poll(210), 1_000);
+        assert_eq!(owner.poll(180), 1_000);
+        assert_eq!(owner.poll(400), 2_000);
         // Packets in every other poll.
-        assert_eq!(owner.look(0), 2_000);
-        assert_eq!(owner.look(400), 2_000);
+        assert_eq!(owner.poll(0), 2_000);
+        assert_eq!(owner.poll(400), 2_000);
         // A falling demand counts only when it has settled,
-        assert_eq!(owner.look(200), 2_000);
-        assert_eq!(owner.look(0), 2_000);
-        assert_eq!(owner.look(0), 0);
-        // or when another node asks.
-        owner.look(400);
-        assert_eq!(owner.look(50), 2_000);
+        assert_eq!(owner.poll(200), 2_000);
+        assert_eq!(owner.poll(0), 2_000);
+        assert_eq!(owner.poll(0), 0);
+        // or at a request of another node.
+        owner.poll(400);
+        assert_eq!(owner.poll(50), 2_000);
         owner.demand.doubt();
         assert_eq!(owner.demand.rate, 250);
         owner.run(3, 0, None);
         // New counters.
         owner.wanted = 5;
-        assert_eq!(owner.look(0), 0);
-        assert_eq!(owner.look(20), 100);
+        assert_eq!(owner.poll(0), 0);
+        assert_eq!(owner.poll(20), 100);
     }
 
     #[test]
@@ -277,13 +277,13 @@ mod tests {
             owner.run(5, 10 * rate, None);
             let found = owner.demand.rate;
             assert!((rate * 7..=rate * 15).contains(&found), "{rate}: {found}");
-            // silence when another node asks,
+            // silence at a request of another node,
             let before = owner.demand.clone();
             owner.run(2 + 5 * FEW / rate, 0, None);
             owner.demand.doubt();
             assert_eq!(owner.demand.rate, 0, "{rate}");
             // with no effect of earlier packets,
-            assert_eq!(owner.look(0), 0, "{rate}");
+            assert_eq!(owner.poll(0), 0, "{rate}");
             owner.demand = before;
             // and silence by itself after eight missing packets.
             owner.run(3 + 5 * SILENCE / rate, 0, None);
@@ -297,10 +297,10 @@ mod tests {
         for rate in [3, 6, 20, 60, 200, 500] {
             let mut owner = Owner::new(1);
             owner.run(50, rate, Some(&mut rng));
-            let looks = 5_000;
-            let changes = owner.run(looks, rate, Some(&mut rng));
-            println!("{rate} a second: {changes} changes in {looks} looks");
-            assert!(changes <= looks / 75, "{rate}: {changes}");
+            let polls = 5_000;
+            let changes = owner.run(polls, rate, Some(&mut rng));
+            println!("{rate} a second: {changes} changes in {polls} polls");
+            assert!(changes <= polls / 75, "{rate}: {changes}");
         }
     }
 

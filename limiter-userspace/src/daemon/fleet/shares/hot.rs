@@ -5,7 +5,7 @@ use limiter_common::{
     strategy::gcra::{KeyShare, Parts, ShareWord},
 };
 use limiter_fleet::{
-    Ask, Bucket, Budget, Header, Loan, Memory, Message, Node, NodeId, Note, Share, Stakes,
+    Bucket, Budget, Entry, Header, Loan, Memory, Node, NodeId, Payload, Request, Share, Stakes,
 };
 
 use super::{
@@ -24,20 +24,20 @@ pub(super) const WHOLE_NS: u64 = 1_000 * SECOND_NS;
 
 /// An act for an owner.
 pub(super) enum Act {
-    /// Ask for the packets' demand.
-    Look,
-    /// Handle a question.
-    Ask(Header, Ask),
-    /// Handle an answer.
+    /// Poll the packets' demand.
+    Poll,
+    /// Handle a request.
+    Request(Header, Request),
+    /// Handle a reply.
     Loan(Header, Loan),
-    /// Handle a bank's hint of its present answer.
+    /// Handle a bank's hint of its present reply.
     Changed(NodeId, Share),
 }
 
 impl Act {
     /// Returns whether another node needs the share held here.
     const fn is_others(&self) -> bool {
-        matches!(self, Self::Ask(..) | Self::Changed(..))
+        matches!(self, Self::Request(..) | Self::Changed(..))
     }
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Hot {
     /// The tokens of the whole budget that come back in [`WHOLE_NS`].
     whole: u64,
     pub(super) wanted: Share,
-    /// Whether the demand is below the estimate from before another node asked, so that there is a share to
-    /// return.
+    /// Whether the demand is below the estimate from before a request of another node, so that there is a
+    /// share to return.
     has_less: bool,
     /// Since when the demand has not exceeded the home share, in nanoseconds.
     quiet_since_ns: u64,
@@ -117,12 +117,12 @@ impl Hot {
     }
 
     /// Takes the packets' demand and the kernel's word.
-    pub(super) fn look(&mut self, share: &KeyShare, now_ns: u64, id: NodeId) {
+    pub(super) fn poll(&mut self, share: &KeyShare, now_ns: u64, id: NodeId) {
         if (share.word, share.after) != (self.word.word, self.word.after) {
             self.calm.until_ns = 0;
         }
         self.word = *share;
-        let tokens = self.demand.look(share.wanted, now_ns);
+        let tokens = self.demand.poll(share.wanted, now_ns);
         self.wanted = self.part_of(tokens);
         if self.wanted > self.home || self.quiet_since_ns == 0 {
             self.quiet_since_ns = now_ns;
@@ -146,7 +146,7 @@ impl Hot {
         now_ns: u64,
         lapses: u64,
         memory: &mut Memory,
-        mut say: impl FnMut(NodeId, Note),
+        mut send: impl FnMut(NodeId, Entry),
     ) -> Due {
         let calm = &self.calm;
         if now_ns < calm.until_ns && (calm.wanted, calm.lapses) == (self.wanted, lapses) {
@@ -155,11 +155,11 @@ impl Hot {
         let Some(node) = &mut self.node else {
             return Due::Nothing;
         };
-        node.note_use(now_ns, memory);
+        node.record_use(now_ns, memory);
         node.tidy(now_ns, memory);
         let budget = self.budget;
-        node.hint(now_ns, self.wanted, memory, |to, message| {
-            say(to, Note { budget, message });
+        node.hint(now_ns, self.wanted, memory, |to, payload| {
+            send(to, Entry { budget, payload });
         });
         let (due, until_ns) = self.due(now_ns, memory);
         self.calm = Calm {
@@ -274,7 +274,7 @@ impl Hot {
         now_ns: u64,
         acts: &[(u32, Act)],
         memory: &mut Memory,
-        mut say: impl FnMut(NodeId, Note),
+        mut send: impl FnMut(NodeId, Entry),
     ) -> Result<(), ChangeError> {
         let least = self.word.word.or(self.after(), now_ns);
         let Some(node) = &mut self.node else {
@@ -282,9 +282,9 @@ impl Hot {
         };
         let budget = self.budget;
         let mut bucket = ShareBucket::new(host, self.key, self.counted.0, least);
-        let say = |to, message| say(to, Note { budget, message });
+        let send = |to, payload| send(to, Entry { budget, payload });
         let wanted = (self.wanted, self.has_less);
-        perform(node, now_ns, wanted, acts, memory, &mut bucket, say);
+        perform(node, now_ns, wanted, acts, memory, &mut bucket, send);
         self.counted.0 = bucket.share;
         bucket.error.map_or(Ok(()), Err)
     }
@@ -399,29 +399,29 @@ fn perform(
     acts: &[(u32, Act)],
     memory: &mut Memory,
     bucket: &mut impl Bucket,
-    mut say: impl FnMut(NodeId, Message),
+    mut send: impl FnMut(NodeId, Payload),
 ) {
-    let (mut asks, mut speaks) = (has_less, false);
+    let (mut requests, mut replies) = (has_less, false);
     for (_, act) in acts {
         match act {
-            Act::Look => asks = true,
+            Act::Poll => requests = true,
             Act::Changed(from, share) => {
-                node.hear_changed(*from, *share);
-                asks = true;
+                node.receive_changed(*from, *share);
+                requests = true;
             }
-            Act::Ask(header, ask) => {
-                node.hear_ask(now_ns, (header, ask), memory, bucket);
-                speaks = true;
+            Act::Request(header, request) => {
+                node.receive_request(now_ns, (header, request), memory, bucket);
+                replies = true;
             }
-            Act::Loan(header, loan) => node.hear_loan(now_ns, (header, loan), memory, bucket),
+            Act::Loan(header, loan) => node.receive_loan(now_ns, (header, loan), memory, bucket),
         }
     }
-    if asks {
-        for (bank, ask) in node.ask(now_ns, wanted, memory, bucket) {
-            say(bank, Message::Ask(ask));
+    if requests {
+        for (bank, request) in node.request(now_ns, wanted, memory, bucket) {
+            send(bank, Payload::Request(request));
         }
     }
-    if asks || speaks {
-        node.speak(now_ns, wanted, memory, bucket, say);
+    if requests || replies {
+        node.reply(now_ns, wanted, memory, bucket, send);
     }
 }

@@ -52,7 +52,7 @@ impl Joint {
         self.name == other.name && self.limit.id == other.limit.id
     }
 
-    pub(super) fn note(&mut self, error: &str, now_ns: u64) {
+    pub(super) fn record(&mut self, error: &str, now_ns: u64) {
         self.error = Some((error.to_owned(), now_ns));
     }
 

@@ -1,7 +1,7 @@
 //! All budgets shared by this node.
 //!
 //! Owners are many, and few are *hot*: owners with packets refused here at the home share, and owners that
-//! another node asks about. Only hot owners have their own words in the kernel and a part in the protocol.
+//! another node requests. Only hot owners have their own words in the kernel and a part in the protocol.
 //! A limit on all sources together has one owner, which is always hot.
 
 use std::collections::{BTreeMap, HashSet};
@@ -12,7 +12,7 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
-    Boot, Header, Hearing, Letter, LimitName, Members, Memory, Message, NodeId, Note, Renewal,
+    Boot, Entry, Header, LimitName, Members, Memory, Message, NodeId, Payload, Relevance, Renewal,
     Terms,
 };
 use limiter_policy::policy::{Limit, MOST_KEYS, shared_limits::minimum_share_of};
@@ -35,7 +35,7 @@ pub(super) const MOST_HOT: usize = MOST_KEYS as usize / 4 * 3;
 const COOLING_NS: u64 = 5_000_000_000;
 
 /// How many polls lie between two removals of owners without need.
-const COOLING_LOOKS: u64 = 5;
+const COOLING_POLLS: u64 = 5;
 
 pub(super) struct Keeper {
     members: Members,
@@ -44,13 +44,13 @@ pub(super) struct Keeper {
     memory: Memory,
     joints: BTreeMap<LimitName, Joint>,
     owners: Owners,
-    looks: u64,
+    polls: u64,
 }
 
 /// Messages to other nodes.
 #[derive(Default)]
-pub(super) struct Said {
-    pub(super) notes: Vec<(NodeId, Note)>,
+pub(super) struct Outgoing {
+    pub(super) entries: Vec<(NodeId, Entry)>,
     /// Renewals of all loans with a node.
     pub(super) renewals: Vec<(NodeId, Renewal)>,
     /// Nodes that address an earlier start of this one.
@@ -62,7 +62,7 @@ pub(super) struct Said {
 struct DueNow {
     acts: Vec<batch::Due>,
     words: Vec<(u32, KeyShare)>,
-    said: Vec<(NodeId, Note)>,
+    entries: Vec<(NodeId, Entry)>,
 }
 
 impl DueNow {
@@ -74,10 +74,10 @@ impl DueNow {
         lapses: u64,
         memory: &mut Memory,
     ) {
-        let say = |to, note| self.said.push((to, note));
-        match owner.attend(now_ns, lapses, memory, say) {
+        let send = |to, entry| self.entries.push((to, entry));
+        match owner.attend(now_ns, lapses, memory, send) {
             Due::Nothing => {}
-            Due::Act => self.acts.push((number, Act::Look)),
+            Due::Act => self.acts.push((number, Act::Poll)),
             Due::Lengthened(word) => self.words.push((number, word)),
         }
     }
@@ -100,7 +100,7 @@ impl Keeper {
             members,
             joints: BTreeMap::new(),
             owners: Owners::default(),
-            looks: 0,
+            polls: 0,
         }
     }
 
@@ -132,27 +132,27 @@ impl Keeper {
         }
     }
 
-    /// Polls the packets' demand, and asks for it; returns the messages to send.
-    pub(super) fn look(&mut self, host: impl Host) -> Said {
-        self.looks += 1;
+    /// Polls the packets' demand, and requests it; returns the messages to send.
+    pub(super) fn poll(&mut self, host: impl Host) -> Outgoing {
+        self.polls += 1;
         let now_ns = host.now_ns();
         self.begin(host, now_ns);
         let mut due = DueNow::default();
-        let looked = self.look_at_owners(host, now_ns, &mut due);
-        let looked = looked.and_then(|()| self.heat_wanting(host, now_ns, &mut due));
-        if let Err(error) = looked {
-            self.note(&error.to_string(), now_ns);
-            return Said::default();
+        let polled = self.poll_owners(host, now_ns, &mut due);
+        let polled = polled.and_then(|()| self.heat_wanting(host, now_ns, &mut due));
+        if let Err(error) = polled {
+            self.record(&error.to_string(), now_ns);
+            return Outgoing::default();
         }
         self.lengthen(host, &due.words);
-        let mut notes = self.batch(host, now_ns, due.acts);
-        notes.append(&mut due.said);
-        if self.looks.is_multiple_of(COOLING_LOOKS) {
+        let mut entries = self.batch(host, now_ns, due.acts);
+        entries.append(&mut due.entries);
+        if self.polls.is_multiple_of(COOLING_POLLS) {
             self.cool(host, now_ns);
         }
-        Said {
-            notes,
-            renewals: self.memory.ask_renewals(now_ns),
+        Outgoing {
+            entries,
+            renewals: self.memory.request_renewals(now_ns),
             strangers: Vec::new(),
         }
     }
@@ -177,7 +177,7 @@ impl Keeper {
                     owner.fail(&mut self.memory, now_ns);
                 }
             }
-            self.note(&error.to_string(), now_ns);
+            self.record(&error.to_string(), now_ns);
         }
     }
 
@@ -188,7 +188,7 @@ impl Keeper {
                 let begun = host.set_limit(joint.limit.id, self.unknown.word.parts());
                 joint.has_begun = begun.is_ok();
                 if let Err(error) = begun {
-                    joint.note(&error.to_string(), now_ns);
+                    joint.record(&error.to_string(), now_ns);
                 }
             }
         }
@@ -196,27 +196,27 @@ impl Keeper {
 
     /// Polls all owners with their own words, and collects the work due. Owners left by an earlier daemon
     /// become hot too, and so return to the home share.
-    fn look_at_owners(
+    fn poll_owners(
         &mut self,
         host: impl Host,
         now_ns: u64,
         due: &mut DueNow,
     ) -> Result<(), DatapathError> {
         let lapses = self.memory.lapses(now_ns);
-        let (looks, id) = (self.looks, self.memory.id());
+        let (polls, id) = (self.polls, self.memory.id());
         let (owners, memory) = (&mut self.owners, &mut self.memory);
         let (mut seen, mut others) = (0, Vec::new());
         host.each_key_share(|number, key, share| match owners.at(number) {
             Some(owner) if owner.key == *key => {
-                owner.look(&share, now_ns, id);
-                owner.seen = looks;
+                owner.poll(&share, now_ns, id);
+                owner.seen = polls;
                 seen += 1;
                 due.attend(number, owner, now_ns, lapses, memory);
             }
             _ => others.push((number, *key, share)),
         })?;
         if seen < self.owners.count() {
-            let gone = self.owners.take_if(|owner| owner.seen != looks);
+            let gone = self.owners.take_if(|owner| owner.seen != polls);
             self.forget(gone, now_ns);
         }
         for (number, key, share) in others {
@@ -230,8 +230,8 @@ impl Keeper {
 
     /// Adds an owner that has a word in the kernel.
     fn put(&mut self, number: u32, mut owner: Hot, share: &KeyShare, now_ns: u64) {
-        owner.look(share, now_ns, self.memory.id());
-        owner.seen = self.looks;
+        owner.poll(share, now_ns, self.memory.id());
+        owner.seen = self.polls;
         let before = self.owners.put(number, owner);
         self.forget(before, now_ns);
     }
@@ -309,89 +309,89 @@ impl Keeper {
         Some(Hot::new(*key, budget, stakes, id, share, tokens))
     }
 
-    /// Handles letters of other nodes; returns the messages to send.
-    pub(super) fn hear(&mut self, host: impl Host, letters: &[Letter]) -> Said {
+    /// Handles messages of other nodes; returns the messages to send.
+    pub(super) fn receive(&mut self, host: impl Host, messages: &[Message]) -> Outgoing {
         let now_ns = host.now_ns();
-        let mut said = Said::default();
+        let mut outgoing = Outgoing::default();
         let (mut acts, mut new) = (Vec::new(), Vec::new());
-        for letter in letters {
-            match self.memory.hear(now_ns, &letter.header) {
-                Hearing::Notes => {
-                    let (header, renewal) = (&letter.header, &letter.renewal);
-                    let answer = self.memory.hear_renewal(now_ns, header, renewal);
-                    if !answer.is_none() {
-                        said.renewals.push((header.from, answer));
+        for message in messages {
+            match self.memory.receive(now_ns, &message.header) {
+                Relevance::Entries => {
+                    let (header, renewal) = (&message.header, &message.renewal);
+                    let reply = self.memory.receive_renewal(now_ns, header, renewal);
+                    if !reply.is_none() {
+                        outgoing.renewals.push((header.from, reply));
                     }
-                    for note in &letter.notes {
-                        self.hear_note(header, note, &mut acts, &mut new);
+                    for entry in &message.entries {
+                        self.receive_entry(header, entry, &mut acts, &mut new);
                     }
                 }
-                Hearing::OtherStart if letter.says_anything() => {
-                    said.strangers.push(letter.header.from);
+                Relevance::OtherStart if message.has_content() => {
+                    outgoing.strangers.push(message.header.from);
                 }
-                Hearing::OtherStart | Hearing::None => {}
+                Relevance::OtherStart | Relevance::None => {}
             }
         }
         let keys: Vec<_> = new.iter().map(|(key, _)| *key).collect();
         if let Err(error) = self.heat(host, &keys, MOST_HOT) {
-            self.note(&error.to_string(), now_ns);
+            self.record(&error.to_string(), now_ns);
         }
         let known = new.into_iter();
         acts.extend(known.filter_map(|(key, act)| Some((self.owners.number_of(&key)?, act))));
-        said.notes = self.batch(host, now_ns, acts);
-        said
+        outgoing.entries = self.batch(host, now_ns, acts);
+        outgoing
     }
 
-    /// Turns a note into an act: for a hot owner, by its number, or for an owner to heat. Ignores a note
+    /// Turns an entry into an act: for a hot owner, by its number, or for an owner to heat. Ignores an entry
     /// about an unknown limit: this node has other terms, or has not reloaded its configuration yet.
-    fn hear_note(
+    fn receive_entry(
         &self,
         header: &Header,
-        note: &Note,
+        entry: &Entry,
         acts: &mut Vec<batch::Due>,
         new: &mut Vec<(BucketKey, Act)>,
     ) {
-        let joint = self.joints.get(&note.budget.limit);
+        let joint = self.joints.get(&entry.budget.limit);
         let Some(joint) = joint.filter(|joint| joint.has_begun) else {
             return;
         };
-        let Some(key) = joint.key_of(&note.budget.owner) else {
+        let Some(key) = joint.key_of(&entry.budget.owner) else {
             return;
         };
-        let act = match note.message {
-            Message::Loan(loan) => Act::Loan(*header, loan),
-            Message::Changed(share) => Act::Changed(header.from, share),
-            Message::Ask(ask) => Act::Ask(*header, ask),
+        let act = match entry.payload {
+            Payload::Loan(loan) => Act::Loan(*header, loan),
+            Payload::Changed(share) => Act::Changed(header.from, share),
+            Payload::Request(request) => Act::Request(*header, request),
         };
         if let Some(number) = self.owners.number_of(&key) {
             acts.push((number, act));
-        } else if let Act::Ask(_, ask) = &act {
-            let stakes = self.members.stakes(&note.budget.bytes());
-            if stakes.is_bank(self.memory.id()) && self.memory.may_be_new(header, ask.number) {
+        } else if let Act::Request(_, request) = &act {
+            let stakes = self.members.stakes(&entry.budget.bytes());
+            if stakes.is_bank(self.memory.id()) && self.memory.may_be_new(header, request.number) {
                 new.push((key, act));
             }
         }
     }
 
-    /// Carries out acts for many owners; returns the notes to send.
+    /// Carries out acts for many owners; returns the entries to send.
     fn batch(
         &mut self,
         host: impl Host,
         now_ns: u64,
         acts: Vec<batch::Due>,
-    ) -> Vec<(NodeId, Note)> {
+    ) -> Vec<(NodeId, Entry)> {
         let done = batch::run(&mut self.owners, &mut self.memory, host, now_ns, acts);
         for (limit, error) in done.failed {
             if let Some(joint) = self.joints.get_mut(&limit) {
-                joint.note(&error, now_ns);
+                joint.record(&error, now_ns);
             }
         }
-        done.said
+        done.entries
     }
 
-    fn note(&mut self, error: &str, now_ns: u64) {
+    fn record(&mut self, error: &str, now_ns: u64) {
         for joint in self.joints.values_mut() {
-            joint.note(error, now_ns);
+            joint.record(error, now_ns);
         }
     }
 
@@ -411,7 +411,7 @@ impl Keeper {
         self.forget(cool, now_ns);
         // The next poll finds the owners that stay in the kernel.
         if let Err(error) = host.remove_key_shares(&keys) {
-            self.note(&error.to_string(), now_ns);
+            self.record(&error.to_string(), now_ns);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Shared limits: this node has a share of each owner's budget.
 //!
 //! `limiter-fleet` has the protocol, which keeps the sum of all shares within the whole. A separate thread
-//! runs it: it polls packets' demand (`demand.rs`), asks other nodes by letters over the store (`post/`),
-//! and sets shares with their ends in the kernel (`bucket.rs`), for the owners that need it (`keeper.rs`,
+//! runs it: it polls packets' demand (`demand.rs`), queries other nodes by messages over the store
+//! (`transport/`), and sets shares with their ends in the kernel (`bucket.rs`), for the owners that need it
+//! (`keeper.rs`,
 //! `owners.rs`, `hot.rs`). The datapath knows shares and their ends, but no fleet: so loans end by
 //! themselves, even without this thread or the store.
 //!
@@ -21,9 +22,9 @@ mod model;
 mod node;
 mod owner;
 mod owners;
-mod post;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 use std::{io, sync::Arc};
 

@@ -1,17 +1,17 @@
-//! This node's loop: it polls, asks and answers, by the policy in force.
+//! This node's loop: it polls, sends requests and replies, by the policy in force.
 
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
 use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
-use limiter_fleet::{Keys, Letter, Members, NodeId, Note, Renewal, Seal};
+use limiter_fleet::{Authenticator, Entry, Keys, Members, Message, NodeId, Renewal};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::{
     super::{handle::Fleet, key_file::KeyFile},
-    keeper::{Keeper, Said},
+    keeper::{Keeper, Outgoing},
     lever::{Host as _, Kernel},
-    post::{Carrier, Letters},
+    transport::{Carrier, Messages},
 };
 use crate::daemon::shared::Daemon;
 
@@ -21,19 +21,19 @@ const TICK: Duration = Duration::from_millis(200);
 /// How many ticks lie between two checks of the key file.
 const KEY_TICKS: u64 = 25;
 
-/// The most letters handled at once.
-const MOST_LETTERS: usize = 64;
+/// The most messages handled at once.
+const MOST_MESSAGES: usize = 64;
 
 pub(super) struct ShareNode {
     daemon: Arc<Daemon>,
     fleet: Arc<Fleet>,
     members: Members,
     keeper: Keeper,
-    seal: Seal,
+    authenticator: Authenticator,
     key_file: KeyFile,
     /// The generation of the current policy; `None`: none yet.
     generation: Option<u64>,
-    /// Whether the log has a warning about refused letters.
+    /// Whether the log has a warning about refused messages.
     has_refused: bool,
 }
 
@@ -49,7 +49,7 @@ impl ShareNode {
         // The configuration was checked: the node is a member.
         let id = members.node(settings.node.as_str()).unwrap_or(NodeId(0));
         Self {
-            seal: seal(&fleet, members, keys.clone()),
+            authenticator: authenticator(&fleet, members, keys.clone()),
             key_file: KeyFile::new(&fleet.settings.key_file),
             members: members.clone(),
             keeper: Keeper::new(
@@ -82,39 +82,39 @@ impl ShareNode {
                         self.renew_keys();
                     }
                     tick += 1;
-                    let said = self.look();
-                    carrier.send(self.letters(said));
+                    let outgoing = self.poll();
+                    carrier.send(self.messages(outgoing));
                 }
-                letter = carrier.arrived.recv() => {
-                    let Some(letter) = letter else {
+                message = carrier.arrived.recv() => {
+                    let Some(message) = message else {
                         return;
                     };
-                    let mut letters = vec![letter];
-                    while letters.len() < MOST_LETTERS && let Ok(letter) = carrier.arrived.try_recv() {
-                        letters.push(letter);
+                    let mut messages = vec![message];
+                    while messages.len() < MOST_MESSAGES && let Ok(message) = carrier.arrived.try_recv() {
+                        messages.push(message);
                     }
-                    let said = self.hear(&letters);
-                    carrier.send(self.letters(said));
+                    let outgoing = self.receive(&messages);
+                    carrier.send(self.messages(outgoing));
                 }
             }
         }
     }
 
-    /// Polls packets' demand under the policy in force, and asks for it.
-    fn look(&mut self) -> Said {
+    /// Polls packets' demand under the policy in force, and requests it.
+    fn poll(&mut self) -> Outgoing {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         self.follow(&datapath);
         let Some(kernel) = Kernel::of(&datapath) else {
-            return Said::default();
+            return Outgoing::default();
         };
         if self.keeper.is_idle() {
-            self.fleet.told().shares.clear();
-            return Said::default();
+            self.fleet.report().shares.clear();
+            return Outgoing::default();
         }
-        let said = self.keeper.look(kernel);
-        self.fleet.told().shares = self.keeper.status(kernel.now_ns());
-        said
+        let outgoing = self.keeper.poll(kernel);
+        self.fleet.report().shares = self.keeper.status(kernel.now_ns());
+        outgoing
     }
 
     /// Follows the policy in force. Call it before changing any share under that policy.
@@ -128,75 +128,75 @@ impl ShareNode {
         }
     }
 
-    fn hear(&mut self, letters: &[Vec<u8>]) -> Said {
+    fn receive(&mut self, messages: &[Vec<u8>]) -> Outgoing {
         if self.keeper.is_idle() {
-            return Said::default();
+            return Outgoing::default();
         }
-        let opened = letters.iter().filter_map(|letter| self.opened(letter));
-        let letters: Vec<_> = opened.collect();
+        let opened = messages.iter().filter_map(|message| self.opened(message));
+        let messages: Vec<_> = opened.collect();
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         self.follow(&datapath);
         match Kernel::of(&datapath) {
-            Some(kernel) => self.keeper.hear(kernel, &letters),
-            None => Said::default(),
+            Some(kernel) => self.keeper.receive(kernel, &messages),
+            None => Outgoing::default(),
         }
     }
 
-    /// Opens a letter; `None`: it is refused.
-    fn opened(&mut self, letter: &[u8]) -> Option<Letter> {
-        match self.seal.open(letter) {
-            Ok(letter) => {
+    /// Opens a message; `None`: it is refused.
+    fn opened(&mut self, message: &[u8]) -> Option<Message> {
+        match self.authenticator.open(message) {
+            Ok(message) => {
                 self.has_refused = false;
-                Some(letter)
+                Some(message)
             }
             Err(error) => {
-                self.fleet.refuse("letter");
+                self.fleet.refuse("message");
                 if !mem::replace(&mut self.has_refused, true) {
-                    warn!("a letter about the fleet's budgets is not believed: {error}");
+                    warn!("a message about the fleet's budgets is refused: {error}");
                 }
                 None
             }
         }
     }
 
-    /// Seals messages, in as few letters to each node as possible.
-    fn letters(&self, said: Said) -> Letters {
-        let mut by_node = BTreeMap::<_, (Renewal, Vec<Note>)>::new();
-        for (node, note) in said.notes {
-            by_node.entry(node).or_default().1.push(note);
+    /// Authenticates entries, in as few messages to each node as possible.
+    fn messages(&self, outgoing: Outgoing) -> Messages {
+        let mut by_node = BTreeMap::<_, (Renewal, Vec<Entry>)>::new();
+        for (node, entry) in outgoing.entries {
+            by_node.entry(node).or_default().1.push(entry);
         }
-        for (node, renewal) in said.renewals {
+        for (node, renewal) in outgoing.renewals {
             // A later renewal replaces an earlier one.
             by_node.entry(node).or_default().0 = renewal;
         }
-        let mut letters = Letters::new();
-        for (node, (renewal, notes)) in by_node {
+        let mut messages = Messages::new();
+        for (node, (renewal, entries)) in by_node {
             if let Some(name) = self.keeper.name_of(node) {
                 let header = self.keeper.header(node);
-                let sealed = self.seal.letters(&header, renewal, &notes);
-                letters.extend(sealed.map(|letter| (name.to_owned(), letter)));
+                let authenticated = self.authenticator.messages(&header, renewal, &entries);
+                messages.extend(authenticated.map(|message| (name.to_owned(), message)));
             }
         }
-        for node in said.strangers {
+        for node in outgoing.strangers {
             if let Some(name) = self.keeper.name_of(node) {
-                let letter = self.seal.empty(&self.keeper.header(node));
-                letters.push((name.to_owned(), letter));
+                let message = self.authenticator.empty(&self.keeper.header(node));
+                messages.push((name.to_owned(), message));
             }
         }
-        letters
+        messages
     }
 
     fn renew_keys(&mut self) {
         // The thread that shares bans reports errors of the file.
         if let Some(Ok(keys)) = self.key_file.renewed() {
-            self.seal = seal(&self.fleet, &self.members, keys);
+            self.authenticator = authenticator(&self.fleet, &self.members, keys);
         }
     }
 }
 
-fn seal(fleet: &Fleet, members: &Members, keys: Keys) -> Seal {
-    Seal::new(
+fn authenticator(fleet: &Fleet, members: &Members, keys: Keys) -> Authenticator {
+    Authenticator::new(
         fleet.settings.name.as_str(),
         members,
         &members.terms(),

@@ -1,4 +1,4 @@
-//! Converts between owners in letters and keys of buckets. An owner from another node must fit the limit
+//! Converts between owners in messages and keys of buckets. An owner from another node must fit the limit
 //! first.
 
 use limiter_common::{
@@ -9,7 +9,7 @@ use limiter_common::{
 use limiter_fleet::Owner;
 use limiter_policy::policy::Limit;
 
-/// Returns the owner of a bucket, as letters name it.
+/// Returns the owner of a bucket, as messages name it.
 pub(super) fn owner_of(key: &BucketKey) -> Owner {
     let (kind, halves) = key.key_words();
     let mut id = [0; 16];

@@ -1,4 +1,4 @@
-//! Nodes of a fleet with lost, late and repeated letters and crashing daemons. The invariant: one bucket
+//! Nodes of a fleet with lost, late and repeated messages and crashing daemons. The invariant: one bucket
 //! with the whole budget would have admitted every packet that they admit.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -10,14 +10,14 @@ use limiter_common::{
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
     strategy::gcra::{Gcra, Parts},
 };
-use limiter_fleet::{Letter, Members, Renewal, Terms};
+use limiter_fleet::{Members, Message, Renewal, Terms};
 use limiter_policy::policy::{Limit, Rate, shared_limits::minimum_share_of};
 
 mod cost;
 mod room;
 
 use super::{
-    keeper::{Keeper, Said},
+    keeper::{Keeper, Outgoing},
     model::Model,
 };
 
@@ -34,8 +34,8 @@ struct World {
     starts: u64,
     now_ms: u64,
     under_way: BinaryHeap<Reverse<(u64, usize)>>,
-    sent: Vec<Letter>,
-    /// How many of a hundred letters are lost, and how many are late or repeated.
+    sent: Vec<Message>,
+    /// How many of a hundred messages are lost, and how many are late or repeated.
     faults: u64,
     /// Whether daemons start without waiting, which is wrong.
     is_hasty: bool,
@@ -174,30 +174,30 @@ impl World {
         let host = &mut self.hosts[number];
         let keeper = host.keeper.as_mut().unwrap();
         keeper.follow(std::slice::from_ref(&self.limit), 0, self.now_ms * MS);
-        let said = keeper.look(&host.model);
-        self.send(number, said);
+        let outgoing = keeper.poll(&host.model);
+        self.send(number, outgoing);
     }
 
-    fn send(&mut self, from: usize, said: Said) {
+    fn send(&mut self, from: usize, outgoing: Outgoing) {
         let keeper = self.hosts[from].keeper.as_ref().unwrap();
         let nothing = Renewal::default();
-        let notes = said.notes.into_iter();
-        let notes = notes.map(|(to, note)| (to, nothing, vec![note]));
-        let renewals = said.renewals.into_iter();
+        let entries = outgoing.entries.into_iter();
+        let entries = entries.map(|(to, entry)| (to, nothing, vec![entry]));
+        let renewals = outgoing.renewals.into_iter();
         let renewals = renewals.map(|(to, renewal)| (to, renewal, Vec::new()));
-        let empty = said.strangers.into_iter();
+        let empty = outgoing.strangers.into_iter();
         let empty = empty.map(|to| (to, nothing, Vec::new()));
-        let letters: Vec<_> = notes
+        let messages: Vec<_> = entries
             .chain(renewals)
             .chain(empty)
-            .map(|(to, renewal, notes)| Letter {
+            .map(|(to, renewal, entries)| Message {
                 header: keeper.header(to),
                 renewal,
-                notes,
+                entries,
             })
             .collect();
-        for letter in letters {
-            self.sent.push(letter);
+        for message in messages {
+            self.sent.push(message);
             let number = self.sent.len() - 1;
             let mut happens = |percent| self.rng.u64(0..100) < percent;
             let (is_lost, is_late, comes_twice) = (
@@ -224,20 +224,20 @@ impl World {
             if at > self.now_ms {
                 return;
             }
-            // A node handles all letters that have arrived together.
-            let mut letters = vec![Vec::new(); self.hosts.len()];
+            // A node handles all messages that have arrived together.
+            let mut messages = vec![Vec::new(); self.hosts.len()];
             while let Some(Reverse((at, number))) = self.under_way.peek().copied()
                 && at <= self.now_ms
             {
                 self.under_way.pop();
-                let letter = &self.sent[number];
-                letters[letter.header.to.0 as usize].push(letter.clone());
+                let message = &self.sent[number];
+                messages[message.header.to.0 as usize].push(message.clone());
             }
-            for (to, letters) in letters.into_iter().enumerate() {
+            for (to, messages) in messages.into_iter().enumerate() {
                 let host = &mut self.hosts[to];
-                if let Some(keeper) = host.keeper.as_mut().filter(|_| !letters.is_empty()) {
-                    let said = keeper.hear(&host.model, &letters);
-                    self.send(to, said);
+                if let Some(keeper) = host.keeper.as_mut().filter(|_| !messages.is_empty()) {
+                    let outgoing = keeper.receive(&host.model, &messages);
+                    self.send(to, outgoing);
                 }
             }
         }
@@ -345,7 +345,7 @@ fn start_while_lent(is_hasty: bool) -> World {
     world
 }
 
-/// Owners are hot while they need a share, on all nodes that are asked.
+/// Owners are hot while they need a share, on all nodes with a request.
 #[test]
 fn owners_are_hot_while_they_need_something() {
     let mut world = World::of(1, 3, IdFormat::IpAddress, 9, rate(600, 6_000), 0);
@@ -381,7 +381,7 @@ fn owners_are_hot_while_they_need_something() {
     }
 }
 
-/// A bank without demand lends everything, even if it had nothing to ask for when its demand ended.
+/// A bank without demand lends everything, even if it had nothing to request when its demand ended.
 #[test]
 fn what_a_bank_no_longer_needs_is_lent() {
     let mut world = World::new(1, 5, rate(20_000, 6_000), 0);
@@ -410,9 +410,9 @@ fn a_share_that_moves_brings_no_tokens() {
     }
 }
 
-/// A bank that waits for shares to return sends one hint, and the asked node uses its last poll.
+/// A bank that waits for shares to return sends one hint, and the receiving node uses its last poll.
 #[test]
-fn a_budget_that_moves_takes_few_notes() {
+fn a_budget_that_moves_takes_few_entries() {
     // A busy owner, and a slow owner.
     for (count, demand, ms) in [(2_000, 6_000, 5_000), (10, 6, 45_000)] {
         let mut world = World::of(1, 5, IdFormat::IpAddress, 1, rate(200.max(count), count), 0);
@@ -420,16 +420,16 @@ fn a_budget_that_moves_takes_few_notes() {
         world.demand(&[demand, 0, 0, 0, 0]);
         // Until part of its burst is spent, and shares have moved.
         world.run_for(ms);
-        let notes = |world: &World| -> usize {
+        let entries = |world: &World| -> usize {
             let sent = world.sent.iter();
-            sent.map(|letter| letter.notes.len()).sum()
+            sent.map(|message| message.entries.len()).sum()
         };
-        let before = notes(&world);
+        let before = entries(&world);
         world.demand(&[0, demand, 0, 0, 0]);
         world.run_for(3_000);
-        let said = notes(&world) - before;
-        println!("{demand} a second: {said} notes");
-        assert!((14..=30).contains(&said), "{said}");
+        let sent = entries(&world) - before;
+        println!("{demand} a second: {sent} entries");
+        assert!((14..=30).contains(&sent), "{sent}");
         world.used(1);
         world.run_for(5_000);
         let used = world.used(5_000);
@@ -466,7 +466,7 @@ fn cut_off_each_has_its_own_and_later_shares_again() {
     world.run_for(3_000);
     world.demand(&[20_000, 0]);
     world.run_for(2_000);
-    // No letter arrives.
+    // No message arrives.
     let silent = |world: &mut World, ms: u64| {
         for _ in 0..ms {
             world.under_way.clear();

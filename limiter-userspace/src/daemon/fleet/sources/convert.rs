@@ -1,10 +1,10 @@
-//! Converts records of the kernel's table to the fleet's words, and back.
+//! Converts records of the kernel's table to the fleet's entries, and back.
 
 use limiter_common::{
     address::{Address, Family},
     standing::{Kind, Moment, Record, Settings, SourceId, Tick},
 };
-use limiter_fleet::sources::{Source, Word};
+use limiter_fleet::sources::{Source, SourceEntry};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -31,8 +31,13 @@ pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
     matches!(record.current(at).kind(), Kind::Proven | Kind::Trusted)
 }
 
-/// Returns the word about a source, at a time in seconds since 1970; `None`: there is none.
-pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) -> Option<Word> {
+/// Returns the entry about a source, at a time in seconds since 1970; `None`: there is none.
+pub(super) fn entry(
+    id: SourceId,
+    record: Record,
+    at: &Moment<'_>,
+    now_s: u64,
+) -> Option<SourceEntry> {
     if !is_own(record, at) {
         return None;
     }
@@ -45,7 +50,7 @@ pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) ->
         let remember_s = at.settings.remember_ns / NS_PER_S;
         (ago_s(record.since()), ago_s(record.last()) + remember_s)
     };
-    Some(Word {
+    Some(SourceEntry {
         source: source(id),
         since_s,
         until_s,
@@ -53,14 +58,14 @@ pub(super) fn word(id: SourceId, record: Record, at: &Moment<'_>, now_s: u64) ->
     })
 }
 
-/// Returns the record for another node's word, at a time in seconds since 1970.
-pub(super) fn record(word: &Word, at: &Moment<'_>, now_s: u64) -> Record {
-    let age = ticks(now_s.saturating_sub(word.since_s)).min(Record::LONGEST_TRUST);
-    let left = ticks(word.until_s.saturating_sub(now_s));
+/// Returns the record for another node's entry, at a time in seconds since 1970.
+pub(super) fn record(entry: &SourceEntry, at: &Moment<'_>, now_s: u64) -> Record {
+    let age = ticks(now_s.saturating_sub(entry.since_s)).min(Record::LONGEST_TRUST);
+    let left = ticks(entry.until_s.saturating_sub(now_s));
     let remembered = ticks(at.settings.remember_ns / NS_PER_S);
     let unseen = remembered.saturating_sub(left);
     let ago = |ticks| Tick(at.now.0.wrapping_sub(ticks));
-    Record::new(Kind::Reported, word.is_fresh, 0, ago(unseen), ago(age))
+    Record::new(Kind::Reported, entry.is_fresh, 0, ago(unseen), ago(age))
 }
 
 const fn seconds(ticks: u32) -> u64 {
@@ -101,10 +106,10 @@ mod tests {
     /// Returns the standing on another host with a different clock, `later_s` seconds later.
     fn elsewhere(record: Record, now: u32, later_s: u64) -> Standing {
         let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
-        let word = word(id, record, &at(now), NOW_S).unwrap();
+        let entry = entry(id, record, &at(now), NOW_S).unwrap();
         let clock = 0x9000_0000 + ticks(later_s);
-        let heard = super::record(&word, &at(0x9000_0000), NOW_S);
-        heard.standing(&at(clock))
+        let received = super::record(&entry, &at(0x9000_0000), NOW_S);
+        received.standing(&at(clock))
     }
 
     #[test]
@@ -117,7 +122,7 @@ mod tests {
         let vouched = Record::NONE.after(Event::Trust { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, DAY_S - 9), Standing::Proven);
         assert_eq!(elsewhere(vouched, now, DAY_S + 9), Standing::Unknown);
-        // Trust beyond the time that a source is remembered: the node sends another word before that.
+        // Trust beyond the time that a source is remembered: the node sends another entry before that.
         let until_ns = u64::from(now + ticks(90 * DAY_S)) << Tick::BITS;
         let vouched = Record::NONE.after(Event::Trust { until_ns }, &at(now));
         assert_eq!(elsewhere(vouched, now, 30 * DAY_S - 9), Standing::Proven);
@@ -137,13 +142,13 @@ mod tests {
         let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         for (ago_s, expected) in [(3_000, Standing::Fresh), (4_000, Standing::Proven)] {
             let proven = Record::NONE.after(Event::Handshake, &at(now - ticks(ago_s)));
-            let word = word(id, proven, &at(now), NOW_S).unwrap();
-            assert_eq!(record(&word, &at(now), NOW_S).standing(&short), expected);
+            let entry = entry(id, proven, &at(now), NOW_S).unwrap();
+            assert_eq!(record(&entry, &at(now), NOW_S).standing(&short), expected);
         }
     }
 
     #[test]
-    fn only_what_this_host_found_out_is_said() {
+    fn only_what_this_host_found_out_is_sent() {
         let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         let now = Tick(5_000_000);
         for kind in [
@@ -154,12 +159,12 @@ mod tests {
             Kind::Reported,
         ] {
             let record = Record::new(kind, false, 9, now, now);
-            assert_eq!(word(id, record, &at(now.0), NOW_S), None, "{kind:?}");
+            assert_eq!(entry(id, record, &at(now.0), NOW_S), None, "{kind:?}");
         }
         // The record has ended.
         let record = Record::new(Kind::Proven, false, 9, now, now);
         let later = at(now.0 + ticks(31 * DAY_S));
-        assert_eq!(word(id, record, &later, NOW_S), None);
+        assert_eq!(entry(id, record, &later, NOW_S), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Writes the words of other nodes about sources to the kernel's table.
+//! Writes the entries of other nodes about sources to the kernel's table.
 
 use limiter_common::standing::{Event, Kind, Record};
 use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_fleet::sources::{Source, SourceMap};
 
-use super::{super::words::Now, convert};
+use super::{super::updates::Now, convert};
 use crate::daemon::shared::Daemon;
 
 /// How many sources to change before another thread may change the policy.
@@ -13,7 +13,7 @@ const SOME: usize = 256;
 /// The most sources to restore at once: the table may be full.
 const MOST_LOST: usize = 10_000;
 
-/// Writes the winning word about each of some sources to the table.
+/// Writes the winning entry about each of some sources to the table.
 pub(super) fn enforce(
     daemon: &Daemon,
     map: &SourceMap,
@@ -38,10 +38,10 @@ fn enforce_some(
     let now_s = Now::new().ms / 1_000;
     for source in sources {
         let id = convert::id(*source, known.settings());
-        let word = map.word(*source, now_s);
-        let record = word.map_or(Record::NONE, |word| convert::record(&word, &at, now_s));
+        let entry = map.entry(*source, now_s);
+        let record = entry.map_or(Record::NONE, |entry| convert::record(&entry, &at, now_s));
         let present = known.record(id);
-        let is_over = word.is_none() && present.kind() != Kind::Reported;
+        let is_over = entry.is_none() && present.kind() != Kind::Reported;
         if present != record && !is_over {
             known.record_event(id, Event::Reported { record })?;
         }
@@ -49,7 +49,7 @@ fn enforce_some(
     Ok(())
 }
 
-/// Restores sources with a word of another node that the table has lost: they were forgotten, or evicted.
+/// Restores sources with an entry of another node that the table has lost: they were forgotten, or evicted.
 pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
     let lost: Vec<_> = {
         let datapath = daemon.datapath();
@@ -65,10 +65,10 @@ pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), Datap
     enforce(daemon, map, &lost)
 }
 
-/// Removes sources learned from other nodes before this daemon started, if no node has a word about them
+/// Removes sources learned from other nodes before this daemon started, if no node has an entry about them
 /// now. Scans the whole table.
-pub(super) fn forget_unsaid(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
-    let heard: Vec<_> = {
+pub(super) fn forget_unclaimed(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+    let received: Vec<_> = {
         let datapath = daemon.datapath();
         let known = match datapath.known_sources() {
             Ok(known) => known,
@@ -76,13 +76,13 @@ pub(super) fn forget_unsaid(daemon: &Daemon, map: &SourceMap) -> Result<(), Data
             Err(error) => return Err(error),
         };
         let all = known.all();
-        let heard = all.filter(|(_, record)| record.kind() == Kind::Reported);
-        heard.map(|(id, _)| convert::source(id)).collect()
+        let received = all.filter(|(_, record)| record.kind() == Kind::Reported);
+        received.map(|(id, _)| convert::source(id)).collect()
     };
     let now_s = Now::new().ms / 1_000;
-    let unsaid: Vec<_> = heard
+    let unclaimed: Vec<_> = received
         .into_iter()
-        .filter(|source| map.word(*source, now_s).is_none())
+        .filter(|source| map.entry(*source, now_s).is_none())
         .collect();
-    enforce(daemon, map, &unsaid)
+    enforce(daemon, map, &unclaimed)
 }

@@ -1,16 +1,16 @@
 //! Known sources: a source proven by one node is believed by all.
 //!
-//! A separate thread scans the kernel's table for new proofs (`look.rs`), if there may be any
-//! (`openings.rs`), and exchanges words with other nodes over the store (`session.rs`), on its own
-//! connections, so that bans do not wait. Words of other nodes go into the table, marked as not from this
+//! A separate thread scans the kernel's table for new proofs (`scan.rs`), if there may be any
+//! (`openings.rs`), and exchanges entries with other nodes over the store (`session.rs`), on its own
+//! connections, so that bans do not wait. Entries of other nodes go into the table, marked as not from this
 //! host (`enforce.rs`). `limiter-fleet` checks them. The kernel ends each such record together with its
-//! word, even without a daemon.
+//! entry, even without a daemon.
 
 mod convert;
 mod enforce;
-mod look;
 mod node;
 mod openings;
+mod scan;
 mod session;
 
 use std::{io, sync::Arc};

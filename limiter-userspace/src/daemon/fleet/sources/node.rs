@@ -1,4 +1,4 @@
-//! This node: sends its own words about sources, and takes the ones of other nodes.
+//! This node: sends its own entries about sources, and takes the ones of other nodes.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -6,19 +6,19 @@ use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
     Keys,
-    sources::{Sayings, Source, SourceMap, SourceSeal},
+    sources::{OwnEntries, Source, SourceAuthenticator, SourceMap},
 };
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::{
     super::{
-        complaints::Complaints, handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over,
-        words::Now,
+        handle::Fleet, jitter::jittered, key_file::KeyFile, session::Over, updates::Now,
+        warnings::Warnings,
     },
     enforce,
-    look::{Looks, Seen},
     openings::Openings,
+    scan::{Scanner, Seen},
 };
 use crate::{
     daemon::{pace::cpu_time, shared::Daemon},
@@ -28,39 +28,39 @@ use crate::{
 /// The longest pause before reconnecting.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest interval between two beats of the thread's watchdog.
+/// The longest interval between two reports to the thread's watchdog.
 const ALIVE: Duration = Duration::from_millis(500);
 
 pub(super) struct SourceNode {
     pub(super) daemon: Arc<Daemon>,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) seal: SourceSeal,
-    pub(super) sayings: Sayings,
+    pub(super) authenticator: SourceAuthenticator,
+    pub(super) own_entries: OwnEntries,
     pub(super) map: SourceMap,
     /// Whether the node has read the whole store once.
     pub(super) has_read: bool,
-    looks: Looks,
+    scanner: Scanner,
     openings: Openings,
     /// The settings of standing; `None`: the policy does not use it.
     settings: Option<Settings>,
     key_file: KeyFile,
     /// The reasons logged since there was a connection.
-    complaints: Complaints,
+    warnings: Warnings,
 }
 
 impl SourceNode {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys) -> Self {
         let node = &fleet.settings.node;
         Self {
-            seal: SourceSeal::new(&fleet.settings.name, keys),
-            sayings: Sayings::new(node.clone(), 0),
+            authenticator: SourceAuthenticator::new(&fleet.settings.name, keys),
+            own_entries: OwnEntries::new(node.clone(), 0),
             map: SourceMap::new(node.clone(), 0),
             has_read: false,
-            looks: Looks::new(),
+            scanner: Scanner::new(),
             openings: Openings::default(),
             settings: None,
             key_file: KeyFile::new(&fleet.settings.key_file),
-            complaints: Complaints::default(),
+            warnings: Warnings::default(),
             daemon,
             fleet,
         }
@@ -73,7 +73,7 @@ impl SourceNode {
                 Err(Over::Ending) => return,
                 Err(error) => error,
             };
-            self.note_lost(&error);
+            self.record_loss(&error);
             if self.meanwhile(sleep(jittered(PAUSE))).await.is_err() {
                 return;
             }
@@ -108,26 +108,26 @@ impl SourceNode {
         }
     }
 
-    /// Scans for new words, if a scan is due and there may be any. If `all`, or if an operator has changed
-    /// trust here, also finds ended words and lost records.
-    pub(super) fn look(&mut self, all: bool) -> Result<(), Over> {
-        let is_due = self.looks.are_due();
+    /// Scans for new entries, if a scan is due and there may be any. If `all`, or if an operator has changed
+    /// trust here, also finds ended entries and lost records.
+    pub(super) fn scan(&mut self, all: bool) -> Result<(), Over> {
+        let is_due = self.scanner.are_due();
         let all = all || is_due && self.fleet.has_changed_known();
         let may_see = all || is_due && self.openings.are_new(&self.daemon.datapath());
         if !may_see {
             return Ok(());
         }
         let begun = cpu_time();
-        let looked = self.look_now(all);
+        let scanned = self.scan_now(all);
         if all && let Err(error) = enforce::enforce_lost(&self.daemon, &self.map) {
             self.failed(&error);
         }
-        self.looks.pause(begun);
-        looked
+        self.scanner.pause(begun);
+        scanned
     }
 
-    fn look_now(&mut self, all: bool) -> Result<(), Over> {
-        let seen = match self.looks.look(&self.daemon, &mut self.sayings, all) {
+    fn scan_now(&mut self, all: bool) -> Result<(), Over> {
+        let seen = match self.scanner.scan(&self.daemon, &mut self.own_entries, all) {
             Ok(seen) => seen,
             Err(error) => {
                 self.failed(&error);
@@ -136,7 +136,7 @@ impl SourceNode {
         };
         let Some(Seen { settings, is_full }) = seen else {
             self.settings = None;
-            self.fleet.told().sources = None;
+            self.fleet.report().sources = None;
             return Err(Over::NoStanding);
         };
         if is_full {
@@ -155,9 +155,9 @@ impl SourceNode {
         let ipv6_prefix = u8::try_from(settings.ipv6_prefix).unwrap_or(64);
         if ipv6_prefix != self.map.ipv6_prefix() {
             let node = &self.fleet.settings.node;
-            self.sayings = Sayings::new(node.clone(), ipv6_prefix);
+            self.own_entries = OwnEntries::new(node.clone(), ipv6_prefix);
             self.map = SourceMap::new(node.clone(), ipv6_prefix);
-            self.looks = Looks::new();
+            self.scanner = Scanner::new();
             self.has_read = false;
             return true;
         }
@@ -168,16 +168,16 @@ impl SourceNode {
         false
     }
 
-    /// Writes the winning word about each of some sources to the table.
+    /// Writes the winning entry about each of some sources to the table.
     pub(super) fn enforce(&self, sources: &[Source]) {
         if let Err(error) = enforce::enforce(&self.daemon, &self.map, sources) {
             self.failed(&error);
         }
     }
 
-    /// Removes sources that no node has a word about.
-    pub(super) fn forget_unsaid(&self) {
-        if let Err(error) = enforce::forget_unsaid(&self.daemon, &self.map) {
+    /// Removes sources that no node has an entry about.
+    pub(super) fn forget_unclaimed(&self) {
+        if let Err(error) = enforce::forget_unclaimed(&self.daemon, &self.map) {
             self.failed(&error);
         }
     }
@@ -187,7 +187,7 @@ impl SourceNode {
         warn!("the fleet's known sources are not in force here: {error}");
     }
 
-    /// Forgets ended words.
+    /// Forgets ended entries.
     pub(super) fn tidy(&mut self) {
         let ended = self.map.forget(Now::new().ms);
         self.enforce(&ended);
@@ -196,36 +196,36 @@ impl SourceNode {
     pub(super) fn renew_keys(&mut self) {
         // The thread that shares bans reports errors of the file.
         if let Some(Ok(keys)) = self.key_file.renewed() {
-            self.seal = SourceSeal::new(&self.fleet.settings.name, &keys);
-            self.sayings.write_all_again(Now::new().ms);
+            self.authenticator = SourceAuthenticator::new(&self.fleet.settings.name, &keys);
+            self.own_entries.write_all_again(Now::new().ms);
         }
     }
 
     /// Publishes the state for status queries, while the store works.
-    pub(super) fn tell(&mut self) {
-        self.complaints.clear();
-        let told = FleetSources {
-            said: self.sayings.len() as u64,
-            unsent: self.sayings.unsent() as u64,
-            heard: self.map.len() as u64,
+    pub(super) fn publish(&mut self) {
+        self.warnings.clear();
+        let report = FleetSources {
+            proven: self.own_entries.len() as u64,
+            unsent: self.own_entries.unsent() as u64,
+            received: self.map.len() as u64,
             error: None,
         };
         let store = &self.fleet.settings.store;
-        let before = self.fleet.told().sources.replace(told);
+        let before = self.fleet.report().sources.replace(report);
         if before.is_none_or(|before| before.error.is_some()) {
             info!("known sources are shared over the fleet's store {store}");
         }
     }
 
     /// Reports why the store is not available.
-    fn note_lost(&mut self, error: &Over) {
+    fn record_loss(&mut self, error: &Over) {
         if matches!(error, Over::OtherSources | Over::NoStanding) {
             return;
         }
         let (why, store) = (error.to_string(), &self.fleet.settings.store);
-        let mut told = self.fleet.told();
-        let sources = told.sources.get_or_insert_default();
-        if self.complaints.is_new(&why) {
+        let mut report = self.fleet.report();
+        let sources = report.sources.get_or_insert_default();
+        if self.warnings.is_new(&why) {
             warn!(
                 why,
                 "known sources are not shared over the fleet's store {store}: {why}; what is known stays so"

@@ -1,16 +1,16 @@
 //! A connection to the store, from its beginning to its loss.
 //!
 //! It reads the whole hash, then follows the stream from a minute earlier, because slots are written some
-//! seconds after their news. Words that come twice have no effect.
+//! seconds after their news. Entries that come twice have no effect.
 
 use std::{collections::HashMap, pin::pin, time::Duration};
 
-use limiter_fleet::sources::{NotHeard, Part, Slot, Source, SourceLetter};
+use limiter_fleet::sources::{MessageError, Part, Slot, Source, SourceMessage};
 use limiter_fleet_store::{MOST_AT_ONCE, News, Position, Sources};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{
-    super::{access, session::Over, words::Now},
+    super::{access, session::Over, updates::Now},
     node::SourceNode,
 };
 
@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// How many ticks lie between two checks of the keys, and of the store for lost data.
 const MARK_TICKS: u64 = 10;
 
-/// How many ticks lie between two searches for ended words.
+/// How many ticks lie between two searches for ended entries.
 const TIDY_TICKS: u64 = 120;
 
 /// How far before its end the stream is read from, in milliseconds.
@@ -29,8 +29,8 @@ const OVERLAP_MS: u64 = 60_000;
 /// How long a node may pause without reading everything again: less than the overlap.
 const STANDSTILL: Duration = Duration::from_secs(30);
 
-/// The most letters to send at once.
-const MOST_LETTERS: usize = 16;
+/// The most messages to send at once.
+const MOST_MESSAGES: usize = 16;
 
 /// The most slots to write at once.
 const MOST_SLOTS: usize = 8;
@@ -57,23 +57,23 @@ impl SourceNode {
             self.read_all(&mut store).await?;
         }
         marked?;
-        self.look(true)?;
-        self.tell();
+        self.scan(true)?;
+        self.publish();
         let mut reading = pin!(read(reader, newest.earlier(OVERLAP_MS), true));
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut tick, mut heard_at) = (1_u64, Instant::now());
+        let (mut tick, mut received_at) = (1_u64, Instant::now());
         loop {
             tokio::select! {
                 biased;
                 () = self.fleet.sources_ending.notified() => return Err(Over::Ending),
                 (reader, next, news) = &mut reading => {
                     let news = news?;
-                    if heard_at.elapsed() > STANDSTILL {
+                    if received_at.elapsed() > STANDSTILL {
                         return Err(Over::Cut);
                     }
-                    heard_at = Instant::now();
-                    self.hear_all(&news.messages);
+                    received_at = Instant::now();
+                    self.receive_all(&news.messages);
                     reading.set(read(reader, next, false));
                 }
                 _ = ticks.tick() => {
@@ -87,11 +87,11 @@ impl SourceNode {
                     let is_tidy = tick.is_multiple_of(TIDY_TICKS);
                     if is_tidy {
                         self.tidy();
-                        self.forget_unsaid();
+                        self.forget_unclaimed();
                     }
-                    self.look(is_tidy)?;
+                    self.scan(is_tidy)?;
                     self.send(&mut store).await?;
-                    self.tell();
+                    self.publish();
                     tick += 1;
                 }
             }
@@ -119,7 +119,7 @@ impl SourceNode {
                 }
                 match self.take(&field, &value, &mut there) {
                     Ok(changed) => due.extend(changed),
-                    Err(NotHeard::Old) => over.push(field),
+                    Err(MessageError::Old) => over.push(field),
                     Err(why) => self.fleet.refuse(why.name()),
                 }
             }
@@ -132,10 +132,10 @@ impl SourceNode {
                 break;
             }
         }
-        self.sayings.compare(&there, Now::new().ms);
+        self.own_entries.compare(&there, Now::new().ms);
         // An empty store may have lost its data: the nodes fill it again.
         if !self.has_read && !self.map.is_empty() {
-            self.forget_unsaid();
+            self.forget_unclaimed();
         }
         self.has_read = true;
         Ok(())
@@ -147,37 +147,37 @@ impl SourceNode {
         field: &[u8],
         value: &[u8],
         there: &mut HashMap<Slot, u64>,
-    ) -> Result<Vec<Source>, NotHeard> {
-        let Some(letter) = self.open(value) else {
+    ) -> Result<Vec<Source>, MessageError> {
+        let Some(message) = self.open(value) else {
             return Ok(Vec::new());
         };
-        let Part::Slot(slot) = letter.part else {
-            return Err(NotHeard::Wrong);
+        let Part::Slot(slot) = message.part else {
+            return Err(MessageError::Wrong);
         };
-        if field_of(&letter, slot) != field {
-            return Err(NotHeard::Wrong);
+        if field_of(&message, slot) != field {
+            return Err(MessageError::Wrong);
         }
         let now_ms = Now::new().ms;
-        if letter.node != self.fleet.settings.node {
-            return self.hear(letter);
+        if message.node != self.fleet.settings.node {
+            return self.receive(message);
         }
-        if self.seal.is_current(value) {
-            there.insert(slot, letter.ms);
+        if self.authenticator.is_current(value) {
+            there.insert(slot, message.ms);
         }
         if !self.has_read {
-            self.sayings.resume(letter, now_ms);
+            self.own_entries.resume(message, now_ms);
         }
         Ok(Vec::new())
     }
 
     /// Takes news, and enforces them.
-    fn hear_all(&mut self, messages: &[Vec<u8>]) {
+    fn receive_all(&mut self, messages: &[Vec<u8>]) {
         let mut due = Vec::new();
         for message in messages {
-            let Some(letter) = self.open(message) else {
+            let Some(message) = self.open(message) else {
                 continue;
             };
-            match self.hear(letter) {
+            match self.receive(message) {
                 Ok(changed) => due.extend(changed),
                 Err(why) => self.fleet.refuse(why.name()),
             }
@@ -185,17 +185,17 @@ impl SourceNode {
         self.enforce(&due);
     }
 
-    fn hear(&mut self, letter: SourceLetter) -> Result<Vec<Source>, NotHeard> {
-        let changes = self.map.hear(letter, Now::new().ms)?;
+    fn receive(&mut self, message: SourceMessage) -> Result<Vec<Source>, MessageError> {
+        let changes = self.map.receive(message, Now::new().ms)?;
         for why in changes.refused {
             self.fleet.refuse(why.name());
         }
         Ok(changes.sources)
     }
 
-    /// Opens a letter; counts it if it is not from the fleet.
-    fn open(&self, letter: &[u8]) -> Option<SourceLetter> {
-        let opened = self.seal.open(letter).ok();
+    /// Opens a message; counts it if it is not from the fleet.
+    fn open(&self, message: &[u8]) -> Option<SourceMessage> {
+        let opened = self.authenticator.open(message).ok();
         if opened.is_none() {
             self.fleet.refuse("source");
         }
@@ -205,28 +205,28 @@ impl SourceNode {
     /// Sends news, and writes slots that are due.
     async fn send(&mut self, store: &mut Sources) -> Result<(), Over> {
         let now_ms = Now::new().ms;
-        let mut letters = Vec::new();
-        while letters.len() < MOST_LETTERS
-            && let Some(letter) = self.sayings.news(now_ms)
+        let mut messages = Vec::new();
+        while messages.len() < MOST_MESSAGES
+            && let Some(message) = self.own_entries.news(now_ms)
         {
-            letters.push(letter);
+            messages.push(message);
         }
-        if !letters.is_empty() {
-            let sealed: Vec<_> = letters
+        if !messages.is_empty() {
+            let authenticated: Vec<_> = messages
                 .iter()
-                .map(|letter| self.seal.letter(letter))
+                .map(|message| self.authenticator.message(message))
                 .collect();
-            let told = self.meanwhile(store.tell(&sealed)).await;
-            self.sent(&letters, matches!(told, Ok(Ok(()))));
-            told??;
+            let appended = self.meanwhile(store.append(&authenticated)).await;
+            self.sent(&messages, matches!(appended, Ok(Ok(()))));
+            appended??;
         }
-        let slots = self.sayings.due(MOST_SLOTS, now_ms);
+        let slots = self.own_entries.due(MOST_SLOTS, now_ms);
         if !slots.is_empty() {
-            let values = slots.iter().filter_map(|letter| {
-                let Part::Slot(slot) = letter.part else {
+            let values = slots.iter().filter_map(|message| {
+                let Part::Slot(slot) = message.part else {
                     return None;
                 };
-                Some((field_of(letter, slot), self.seal.letter(letter)))
+                Some((field_of(message, slot), self.authenticator.message(message)))
             });
             let values: Vec<_> = values.collect();
             let kept = self.meanwhile(store.keep(&values)).await;
@@ -236,16 +236,16 @@ impl SourceNode {
         Ok(())
     }
 
-    fn sent(&mut self, letters: &[SourceLetter], is_sent: bool) {
-        for letter in letters {
-            self.sayings.sent(letter, is_sent);
+    fn sent(&mut self, messages: &[SourceMessage], is_sent: bool) {
+        for message in messages {
+            self.own_entries.sent(message, is_sent);
         }
     }
 }
 
 /// Returns the field of a slot in the store's hash.
-fn field_of(letter: &SourceLetter, slot: Slot) -> Vec<u8> {
-    format!("{} {slot}", letter.node).into_bytes()
+fn field_of(message: &SourceMessage, slot: Slot) -> Vec<u8> {
+    format!("{} {slot}", message.node).into_bytes()
 }
 
 /// Reads the stream over its own connection, because a read blocks until there is news. Returns the

@@ -103,7 +103,7 @@ fn a_thousand_bans_a_second_are_in_force_on_all_nodes() -> Result<()> {
         .stdin(file)
         .output()?;
     ensure!(output.status.success(), "{output:?}");
-    wait_until(b, |status| status["heard"] == 5_000)?;
+    wait_until(b, |status| status["received"] == 5_000)?;
     let time = begun.elapsed();
     println!("5000 bans were in force on the other node after {time:?}");
     ensure!(time < Duration::from_secs(5), "{time:?}");
@@ -132,10 +132,10 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let reported = wait_until(b, |status| status["connected"] == true)?;
     ensure!(
         reported["sent"] == 0,
-        "what others said was said again: {reported:#}"
+        "what others sent was sent again: {reported:#}"
     );
 
-    // Cut off, each node goes on alone, and tells the other when it is back.
+    // Cut off, each node goes on alone, and informs the other when it is back.
     fleet.store.set_link(2, "down")?;
     b.show(&["unban", "192.0.2.2"])?;
     b.show(&["ban", "192.0.2.4", "--for", "1h"])?;
@@ -213,7 +213,7 @@ fn forged_messages_do_nothing() -> Result<()> {
     }
     store.command(&["xadd", news, "*", "other", "x"])?;
     store.command(&["hdel", "limiter:{edge}:bans", "192.0.2.1/32 operator"])?;
-    wait_until(b, |status| status["refused"]["seal"].as_u64() >= Some(1))?;
+    wait_until(b, |status| status["refused"]["mac"].as_u64() >= Some(1))?;
     // The nodes still exchange bans afterwards.
     a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
     wait_for(b, "192.0.2.2", 1)?;

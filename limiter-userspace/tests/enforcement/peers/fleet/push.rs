@@ -70,11 +70,11 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
         if child.try_wait()?.is_none() {
             return Ok(child);
         }
-        let mut said = String::new();
+        let mut text = String::new();
         let stderr = child.stderr.as_mut().context("no stderr")?;
-        stderr.read_to_string(&mut said)?;
-        ensure!(said.contains(IN_THE_WAY), "{said}");
-        ensure!(Instant::now() < deadline, "{said}");
+        stderr.read_to_string(&mut text)?;
+        ensure!(text.contains(IN_THE_WAY), "{text}");
+        ensure!(Instant::now() < deadline, "{text}");
         thread::sleep(AGAIN);
     }
 }
@@ -185,10 +185,10 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         wait_for(node, true)?;
     }
     let refused = b.command(&["confirm"]).output()?;
-    let said = String::from_utf8(refused.stderr)?;
+    let text = String::from_utf8(refused.stderr)?;
     ensure!(
-        !refused.status.success() && said.contains("limiter fleet confirm"),
-        "{said}"
+        !refused.status.success() && text.contains("limiter fleet confirm"),
+        "{text}"
     );
     ensure!(
         b.show(&["status"])?
@@ -197,8 +197,8 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         b.show(&["status"])?
     );
     let second = begin(&fleet, b, POLICY, &[])?.wait_with_output()?;
-    let said = String::from_utf8(second.stderr)?;
-    ensure!(said.contains("node a pushes a policy"), "{said}");
+    let text = String::from_utf8(second.stderr)?;
+    ensure!(text.contains("node a pushes a policy"), "{text}");
     let begun = Instant::now();
     let mut confirms = b.command(&["fleet", "confirm"]).spawn()?;
     // Record the answers of that node, like an attacker who reads the store.
@@ -240,10 +240,10 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         thread::sleep(Duration::from_millis(300));
     }
     let done = waiting.wait_with_output()?;
-    let said = String::from_utf8(done.stderr)?;
+    let text = String::from_utf8(done.stderr)?;
     ensure!(
-        !done.status.success() && said.contains("nobody has confirmed it"),
-        "{said}"
+        !done.status.success() && text.contains("nobody has confirmed it"),
+        "{text}"
     );
     for node in [a, b] {
         wait_for(node, true)?;
@@ -255,15 +255,15 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     wait_for(b, false)?;
     // It is too early to confirm.
     let refused = b.command(&["fleet", "confirm"]).output()?;
-    let said = String::from_utf8(refused.stderr)?;
-    ensure!(said.contains("once all nodes have it"), "{said}");
+    let text = String::from_utf8(refused.stderr)?;
+    ensure!(text.contains("once all nodes have it"), "{text}");
     let shown = b.show(&["fleet", "revert"])?;
     ensure!(shown.contains("all nodes are told to go back"), "{shown}");
     let done = waiting.wait_with_output()?;
-    let said = String::from_utf8(done.stderr)?;
+    let text = String::from_utf8(done.stderr)?;
     ensure!(
-        said.contains("an operator on node b has it taken back"),
-        "{said}"
+        text.contains("an operator on node b has it taken back"),
+        "{text}"
     );
     for node in [a, b] {
         wait_for(node, true)?;
@@ -280,10 +280,10 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     let own = store::node_address(2);
     let blocks = format!("{POLICY}lists: [{{name: bad, cidr: {own}}}]\nblock: bad\n");
     let done = pushed(&fleet, a, &blocks, &["--yes"])?;
-    let said = String::from_utf8(done.stderr)?;
+    let text = String::from_utf8(done.stderr)?;
     ensure!(
-        said.contains("node b refuses it: the guard is against it"),
-        "{said}"
+        text.contains("node b refuses it: the guard is against it"),
+        "{text}"
     );
     ensure!(!done.status.success());
     ensure_untouched(&fleet)?;
@@ -301,16 +301,16 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
             "unknown id 'shoeSize'",
         ),
     ] {
-        let said = loop {
+        let text = loop {
             let done = begin(&fleet, a, &wrong, &["--yes"])?.wait_with_output()?;
-            let said = String::from_utf8(done.stderr)?;
+            let text = String::from_utf8(done.stderr)?;
             ensure!(!done.status.success());
-            if !said.contains(IN_THE_WAY) {
-                break said;
+            if !text.contains(IN_THE_WAY) {
+                break text;
             }
             thread::sleep(AGAIN);
         };
-        ensure!(said.contains(why), "{said}");
+        ensure!(text.contains(why), "{text}");
         ensure_untouched(&fleet)?;
     }
     fleet.stop()
@@ -379,7 +379,7 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
         .store
         .command(&["hset", key, "order", "forged", "file", POLICY])?;
     wait_until(&fleet.nodes[1], |status| {
-        status["refused"]["seal"].as_u64() >= Some(1)
+        status["refused"]["mac"].as_u64() >= Some(1)
             || status["refused"]["version"].as_u64() >= Some(1)
     })?;
     ensure_untouched(&fleet)?;
@@ -443,10 +443,10 @@ fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;
     let a = &fleet.nodes[0];
     let done = pushed(&fleet, a, POLICY, &["--yes"])?;
-    let said = String::from_utf8(done.stderr)?;
+    let text = String::from_utf8(done.stderr)?;
     ensure!(
-        !done.status.success() && said.contains("accept-policy"),
-        "{said}"
+        !done.status.success() && text.contains("accept-policy"),
+        "{text}"
     );
     ensure!(!has_it(a)? && !folder(a).exists());
     fleet.stop()

@@ -24,7 +24,7 @@ limits:
   All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 5000,
         count: 1000, period: 1s}";
 
-/// The keys of a user from before known sources were shared and letters had their own names in braces.
+/// The keys of a user from before known sources were shared and messages had their own names in braces.
 const OLD_KEYS: [&str; 6] = ["bans", "news", "nodes", "push", "answers", "letters:*"];
 
 /// The commands of docs/fleet.md.
@@ -59,7 +59,7 @@ fn errors(status: &Value) -> [&Value; 3] {
     let sources = &status["sources"];
     [
         &status["error"],
-        &status["letters_error"],
+        &status["messages_error"],
         &sources["error"],
     ]
 }
@@ -93,19 +93,19 @@ fn a_user_of_before_shares_bans_and_says_what_is_missing() -> Result<()> {
     };
     a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
     wait_for(b, "192.0.2.1", 1)?;
-    let letters = "its user has no right to 'xrevrange' of 'limiter:letters:{edge:a}': add \
+    let messages = "its user has no right to 'xrevrange' of 'limiter:letters:{edge:a}': add \
                    '~limiter:letters:{edge:*} +xrevrange' to its ACL";
     let sources = "its user has no right to 'xrevrange' of 'limiter:{edge}:sources-news': add '~limiter:{edge}:* \
                    +xrevrange' to its ACL";
     wait_until(a, |status| {
-        status["letters_error"] == letters && status["sources"]["error"] == sources
+        status["messages_error"] == messages && status["sources"]["error"] == sources
     })?;
     for node in [a, b] {
         wait_for_share(node, |share| (499..=500).contains(&share))?;
     }
     thread::sleep(QUIET);
     let shown = a.show(&["fleet", "status"])?;
-    for reported in [letters, sources] {
+    for reported in [messages, sources] {
         ensure!(shown.matches(reported).count() == 1, "{shown}");
         ensure!(lines(a, reported)? == 1, "{}", a.log()?);
     }
@@ -133,8 +133,8 @@ fn start_as(store: &Store, user: &str, number: usize, node: &str) -> Result<Limi
     start(store, number, &text.replace("edge@", &format!("{user}@")))
 }
 
-/// With separate users that read only their own letters, a node can be shut out, and no user can read
-/// another node's letters, even under that node's name.
+/// With separate users that read only their own messages, a node can be shut out, and no user can read
+/// another node's messages, even under that node's name.
 #[test]
 fn each_node_has_a_user_of_its_own() -> Result<()> {
     let store = Store::start(2)?;
@@ -164,7 +164,7 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
     let b = start_as(&store, "edge-a", 2, "b")?;
     let denied = "no right to 'xrevrange' of 'limiter:letters:{edge:b}'";
     wait_until(&b, |status| {
-        let error = status["letters_error"].as_str();
+        let error = status["messages_error"].as_str();
         error.is_some_and(|error| error.contains(denied))
     })?;
     ensure!(b.stop()?.success());
@@ -190,7 +190,7 @@ fn each_node_has_a_user_of_its_own() -> Result<()> {
 /// Without the right to one command, each part that needs it logs that once, and recovers when the right is
 /// added.
 #[test]
-fn each_right_that_is_missing_is_told() -> Result<()> {
+fn each_right_that_is_missing_is_reported() -> Result<()> {
     let fleet = Fleet::with(&["a"], LIMITS)?;
     let a = &fleet.nodes[0];
     let connect_anew = || fleet.store.command(&["CLIENT", "KILL", "TYPE", "normal"]);

@@ -115,7 +115,7 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 /// Each node starts at a different address: at most one of them is the server with the fleet's keys, and
 /// one has no server.
 #[test]
-fn a_cluster_says_which_server_has_the_keys() -> Result<()> {
+fn a_cluster_redirects_to_the_server_with_the_keys() -> Result<()> {
     let store = place(2)?;
     let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
     let ports = [7_001, 7_002, 7_003];

@@ -156,7 +156,7 @@ fn ten(fleet: &Fleet, number: usize, source: &str) -> Result<u64> {
 }
 
 /// A client that completes a handshake with one node is served first on another in a flood. The same holds
-/// for a client trusted by that node's operator, until the node forgets it. No node repeats words of
+/// for a client trusted by that node's operator, until the node forgets it. No node repeats entries of
 /// others.
 #[test]
 fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
@@ -198,10 +198,10 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
     thread::sleep(QUIET);
     for (node, expected) in [(a, 3), (b, 1), (c, 1)] {
         let status = status(node)?;
-        ensure!(status["sources"]["said"] == expected, "{status:#}");
+        ensure!(status["sources"]["proven"] == expected, "{status:#}");
         ensure!(status["sources"]["unsent"] == 0, "{status:#}");
     }
-    ensure!(status(c)?["sources"]["heard"] == 4, "{:#}", status(c)?);
+    ensure!(status(c)?["sources"]["received"] == 4, "{:#}", status(c)?);
     a.show(&["untrust", &shaken])?;
     let begun = Instant::now();
     wait_for(b, &shaken, "nothing")?;
@@ -227,17 +227,17 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
         node.show(&["trust", &both, "--for", "1h"])?;
     }
     b.show(&["trust", &of_b, "--for", "1h"])?;
-    wait_until(c, |status| status["sources"]["heard"] == 5)?;
+    wait_until(c, |status| status["sources"]["received"] == 5)?;
     a.show(&["untrust", &both])?;
-    wait_until(c, |status| status["sources"]["heard"] == 4)?;
+    wait_until(c, |status| status["sources"]["received"] == 4)?;
     ensure!(known(c, &both)?["why"] == "fleet");
     ensure!(known(b, &both)?["why"] == "trusted");
-    // The other node's word counts there now.
+    // The other node's entry counts there now.
     wait_for(a, &both, "fleet")?;
     b.show(&["untrust", &both])?;
     wait_for(c, &both, "nothing")?;
     ensure!(known(c, &of_b)?["why"] == "fleet");
-    // A word ends by itself.
+    // An entry ends by itself.
     b.show(&["trust", &both, "--for", "10s"])?;
     wait_for(c, &both, "fleet")?;
     let begun = Instant::now();
@@ -250,7 +250,7 @@ fn a_node_speaks_for_itself_alone() -> Result<()> {
     fleet.stop()
 }
 
-/// A returning node catches up on new words and on words taken back, even after the store was lost.
+/// A returning node catches up on new entries and on entries taken back, even after the store was lost.
 #[test]
 fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     let mut fleet = fleet(&["a", "b"], "")?;
@@ -304,10 +304,10 @@ fn wait_for_slots(fleet: &Fleet) -> Result<()> {
     })
 }
 
-/// An attacker with write access to the store but without the key can prove no source, and lengthen no word
+/// An attacker with write access to the store but without the key can prove no source, and lengthen no entry
 /// by replaying it.
 #[test]
-fn forged_and_repeated_letters_do_nothing() -> Result<()> {
+fn forged_and_repeated_messages_do_nothing() -> Result<()> {
     let fleet = fleet(&["a", "b"], "")?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
@@ -324,7 +324,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     wait_for(b, &taken_back, "nothing")?;
     for forged in [
         "",
-        "a word",
+        "an entry",
         "\u{1}0123456789abcdef0123456789abcdefxxxxxxxxxxxxxxxxx",
     ] {
         store.command(&["xadd", NEWS, "*", "m", forged])?;
@@ -335,7 +335,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     store.command(&["eval", repeat, "1", NEWS])?;
     store.command(&["eval", copy, "2", "kept", HASH])?;
     wait_until(b, |status| status["refused"]["source"].as_u64() >= Some(2))?;
-    // All later words arrive. A reconnected node reads the hash too.
+    // All later entries arrive. A reconnected node reads the hash too.
     store.set_link(2, "down")?;
     wait_until(b, |status| status["sources"]["error"].is_string())?;
     store.set_link(2, "up")?;
@@ -345,7 +345,7 @@ fn forged_and_repeated_letters_do_nothing() -> Result<()> {
     fleet.stop()
 }
 
-/// A node that does not share known sources neither sends nor takes words.
+/// A node that does not share known sources neither sends nor takes entries.
 #[test]
 fn a_node_need_not_share_known_sources() -> Result<()> {
     let mut fleet = fleet(&["a", "b"], "")?;

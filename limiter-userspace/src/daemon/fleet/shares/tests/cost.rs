@@ -1,4 +1,4 @@
-//! A node's costs for many hot owners: letters and CPU time, with real letters and seals but without a
+//! A node's costs for many hot owners: messages and CPU time, with real messages and MACs but without a
 //! kernel.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use limiter_fleet::{Key, Keys, Seal};
+use limiter_fleet::{Authenticator, Key, Keys};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::*;
@@ -44,10 +44,10 @@ impl Pace {
     }
 
     /// Returns the tokens demanded until a poll.
-    fn tokens(self, owner: u64, look: u64) -> u64 {
+    fn tokens(self, owner: u64, poll: u64) -> u64 {
         match self {
             Self::Busy => 20_000,
-            Self::Slow => 1 + u64::from((owner + look).is_multiple_of(5)),
+            Self::Slow => 1 + u64::from((owner + poll).is_multiple_of(5)),
         }
     }
 }
@@ -71,17 +71,17 @@ struct Costs {
     pace: Pace,
     hosts: Vec<(Model, Keeper)>,
     owners: Vec<BucketKey>,
-    seal: Seal,
+    authenticator: Authenticator,
     under_way: Vec<(usize, Vec<u8>)>,
     now_ns: u64,
     /// The first node's time.
     time: Duration,
-    sealing: Duration,
-    looking: Duration,
+    authenticating: Duration,
+    polling: Duration,
     sent: u64,
-    heard: u64,
+    received: u64,
     bytes: u64,
-    notes: u64,
+    entries: u64,
 }
 
 impl Costs {
@@ -109,29 +109,29 @@ impl Costs {
             pace,
             hosts: hosts.collect(),
             owners: owners.collect(),
-            seal: Seal::new("edge", &members, &Terms::DEFAULT, keys),
+            authenticator: Authenticator::new("edge", &members, &Terms::DEFAULT, keys),
             under_way: Vec::new(),
             now_ns: 3_000 * MS,
             time: Duration::ZERO,
-            sealing: Duration::ZERO,
-            looking: Duration::ZERO,
+            authenticating: Duration::ZERO,
+            polling: Duration::ZERO,
             sent: 0,
-            heard: 0,
+            received: 0,
             bytes: 0,
-            notes: 0,
+            entries: 0,
         }
     }
 
     /// Runs all nodes for so many polls.
-    fn run(&mut self, looks: u64, motion: Motion) {
-        for _ in 0..looks {
+    fn run(&mut self, polls: u64, motion: Motion) {
+        for _ in 0..polls {
             self.now_ns += TICK_MS * MS;
             let each = u64::from(OWNERS);
             for (number, owner) in (0..each).zip(&self.owners) {
-                let look = self.now_ns / (TICK_MS * MS);
-                let tokens = self.pace.tokens(number, look);
+                let poll = self.now_ns / (TICK_MS * MS);
+                let tokens = self.pace.tokens(number, poll);
                 let turn = match motion {
-                    Motion::Moving => (look + number) / 50,
+                    Motion::Moving => (poll + number) / 50,
                     Motion::OneNode | Motion::TwoNodes => 0,
                 };
                 let busy = usize::try_from((number + turn) % NODES as u64).unwrap();
@@ -144,34 +144,34 @@ impl Costs {
                 self.hosts[number].0.now_ns.set(self.now_ns);
                 let begun = Cpu::now();
                 let (model, keeper) = &mut self.hosts[number];
-                let said = keeper.look(&*model);
+                let outgoing = keeper.poll(&*model);
                 if number == 0 {
-                    self.looking += begun.elapsed();
+                    self.polling += begun.elapsed();
                 }
                 self.spend(number, begun);
-                self.send(number, said);
+                self.send(number, outgoing);
             }
-            // All letters arrive before the next poll: questions, then answers.
+            // All messages arrive before the next poll: requests, then replies.
             for _ in 0..2 {
                 let under_way = std::mem::take(&mut self.under_way);
                 for to in 0..NODES {
                     let begun = Cpu::now();
-                    let letters = under_way.iter().filter(|(node, _)| *node == to);
-                    let letters: Vec<_> = letters
-                        .map(|(_, letter)| self.seal.open(letter).unwrap())
+                    let messages = under_way.iter().filter(|(node, _)| *node == to);
+                    let messages: Vec<_> = messages
+                        .map(|(_, message)| self.authenticator.open(message).unwrap())
                         .collect();
                     if to == 0 {
-                        let notes = letters.iter().map(|letter| {
-                            letter.notes.len() + usize::from(!letter.renewal.is_none())
+                        let entries = messages.iter().map(|message| {
+                            message.entries.len() + usize::from(!message.renewal.is_none())
                         });
-                        self.notes += notes.sum::<usize>() as u64;
-                        self.heard += letters.len() as u64;
-                        self.sealing += begun.elapsed();
+                        self.entries += entries.sum::<usize>() as u64;
+                        self.received += messages.len() as u64;
+                        self.authenticating += begun.elapsed();
                     }
                     let (model, keeper) = &mut self.hosts[to];
-                    let said = keeper.hear(&*model, &letters);
+                    let outgoing = keeper.receive(&*model, &messages);
                     self.spend(to, begun);
-                    self.send(to, said);
+                    self.send(to, outgoing);
                 }
             }
         }
@@ -183,64 +183,64 @@ impl Costs {
         }
     }
 
-    fn send(&mut self, from: usize, said: Said) {
+    fn send(&mut self, from: usize, outgoing: Outgoing) {
         let begun = Cpu::now();
         let keeper = &self.hosts[from].1;
         let mut by_node = vec![(Renewal::default(), Vec::new()); NODES];
-        let count = said.notes.len() + said.renewals.len();
-        for (to, note) in said.notes {
-            by_node[to.0 as usize].1.push(note);
+        let count = outgoing.entries.len() + outgoing.renewals.len();
+        for (to, entry) in outgoing.entries {
+            by_node[to.0 as usize].1.push(entry);
         }
-        for (to, renewal) in said.renewals {
+        for (to, renewal) in outgoing.renewals {
             by_node[to.0 as usize].0 = renewal;
         }
-        let mut letters = Vec::new();
-        for (to, (renewal, notes)) in (0..).zip(by_node) {
+        let mut messages = Vec::new();
+        for (to, (renewal, entries)) in (0..).zip(by_node) {
             let header = keeper.header(limiter_fleet::NodeId(to));
             let to = to as usize;
-            letters.extend(
-                self.seal
-                    .letters(&header, renewal, &notes)
-                    .map(|letter| (to, letter)),
+            messages.extend(
+                self.authenticator
+                    .messages(&header, renewal, &entries)
+                    .map(|message| (to, message)),
             );
         }
-        for to in said.strangers {
-            letters.push((to.0 as usize, self.seal.empty(&keeper.header(to))));
+        for to in outgoing.strangers {
+            messages.push((to.0 as usize, self.authenticator.empty(&keeper.header(to))));
         }
         if from == 0 {
-            self.sealing += begun.elapsed();
-            let bytes = letters.iter().map(|(_, letter)| letter.len());
+            self.authenticating += begun.elapsed();
+            let bytes = messages.iter().map(|(_, message)| message.len());
             self.bytes += bytes.sum::<usize>() as u64;
-            self.sent += letters.len() as u64;
-            self.notes += count as u64;
+            self.sent += messages.len() as u64;
+            self.entries += count as u64;
         }
-        self.under_way.extend(letters);
+        self.under_way.extend(messages);
         self.spend(from, begun);
     }
 
-    fn tell(&mut self, what: &str, looks: u64) {
-        let seconds = looks * TICK_MS / 1_000;
+    fn print(&mut self, what: &str, polls: u64) {
+        let seconds = polls * TICK_MS / 1_000;
         let per_second = |count: u64| count / seconds;
         // In hundredths of a percent of a CPU.
         let part = |time: Duration| u64::try_from(time.as_micros()).unwrap() / (100 * seconds);
         let percent = |time: Duration| format!("{}.{:02} %", part(time) / 100, part(time) % 100);
         let (model, _) = &self.hosts[0];
         println!(
-            "{what}: {} of a CPU, of which {} to look and {} for codec and seals; a second: {} notes, {} letters out \
+            "{what}: {} of a CPU, of which {} to poll and {} for codec and MACs; a second: {} entries, {} messages out \
              ({} bytes), {} in; {} words, of which set {} a second, and {} waits",
             percent(self.time),
-            percent(self.looking),
-            percent(self.sealing),
-            per_second(self.notes),
+            percent(self.polling),
+            percent(self.authenticating),
+            per_second(self.entries),
             per_second(self.sent),
             per_second(self.bytes),
-            per_second(self.heard),
+            per_second(self.received),
             model.words(),
             per_second(model.sets()),
             model.waits(),
         );
-        (self.time, self.sealing, self.looking) = Default::default();
-        (self.sent, self.heard, self.bytes, self.notes) = (0, 0, 0, 0);
+        (self.time, self.authenticating, self.polling) = Default::default();
+        (self.sent, self.received, self.bytes, self.entries) = (0, 0, 0, 0);
         model.forget_counts();
     }
 }
@@ -257,8 +257,8 @@ fn what_many_hot_owners_cost() {
     ] {
         let mut costs = Costs::new(pace);
         costs.run(25, motion);
-        costs.tell(&format!("{pace:?}, {motion:?}, the first five seconds"), 25);
+        costs.print(&format!("{pace:?}, {motion:?}, the first five seconds"), 25);
         costs.run(50, motion);
-        costs.tell(&format!("{pace:?}, {motion:?}"), 50);
+        costs.print(&format!("{pace:?}, {motion:?}"), 50);
     }
 }

@@ -18,18 +18,18 @@ fn owners_without_room_stay_at_home() {
     let address = |number: u32| Address::v4((0x0a00_0000 + number).to_be_bytes());
     let owners = (0..20_000).map(|number| BucketKey::of_source(each, address(number), 32));
     let owners: Vec<_> = owners.collect();
-    let look = |keeper: &mut Keeper, at_ms: u64| {
+    let poll = |keeper: &mut Keeper, at_ms: u64| {
         model.now_ns.set(at_ms * MS);
         for owner in &owners {
             model.wants(owner, 200);
         }
-        keeper.look(&model);
+        keeper.poll(&model);
     };
-    look(&mut keeper, 3_000);
+    poll(&mut keeper, 3_000);
     assert_eq!(model.words(), MOST_HOT);
     keeper.follow(&[of_each, of_all], 0, 3_100 * MS);
-    look(&mut keeper, 3_200);
-    look(&mut keeper, 6_000);
+    poll(&mut keeper, 3_200);
+    poll(&mut keeper, 6_000);
     assert_eq!(model.words(), MOST_HOT + 1);
     assert!(model.has_word(&BucketKey::of_host(all)));
     let without = owners.iter().filter(|owner| !model.has_word(owner));

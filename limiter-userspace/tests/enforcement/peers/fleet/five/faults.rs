@@ -83,7 +83,7 @@ fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {
     for (number, name) in (1..).zip(NAMES) {
         let status = status(five.node(number))?;
         ensure!(
-            status["node"] == name && status["refused"]["letter"].is_null(),
+            status["node"] == name && status["refused"]["message"].is_null(),
             "{status:#}"
         );
     }

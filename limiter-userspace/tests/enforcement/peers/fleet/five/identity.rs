@@ -18,7 +18,7 @@ pub(in super::super) const NEW: &str =
     "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
 
 /// The log line of a daemon that has read its keys.
-pub(in super::super) const SAID: &str = "the fleet's keys are those in the file";
+pub(in super::super) const KEYS_READ: &str = "the fleet's keys are those in the file";
 
 /// By the steps of docs/fleet.md, one node after the other: all nodes understand each other at each moment,
 /// and a later node knows the earlier bans.
@@ -47,7 +47,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
         }
         // Each node reads the file within five seconds; in between, their keys differ.
         loop {
-            let has_read = [a.log()?, b.log()?].map(|log| log.matches(SAID).count() >= read);
+            let has_read = [a.log()?, b.log()?].map(|log| log.matches(KEYS_READ).count() >= read);
             for (from, to) in [(&a, &b), (&b, &a)] {
                 let prefix = format!("198.51.100.{number}");
                 from.show(&["ban", &prefix, "--for", "1h"])?;
@@ -66,7 +66,7 @@ fn a_key_changes_while_daemons_run() -> Result<()> {
     for node in [a, b, c] {
         let reported = status(&node)?;
         ensure!(
-            reported["refused"]["seal"].is_null(),
+            reported["refused"]["mac"].is_null(),
             "{reported:#}\n{}",
             node.log()?
         );
@@ -96,7 +96,7 @@ fn two_nodes_with_one_name_find_out() -> Result<()> {
     };
     for node in [one, other] {
         wait_until(node, |status| status["connected"] == true)?;
-        node.wait_for_log("another host says to be the fleet's node a, too")?;
+        node.wait_for_log("another host sends heartbeats as the fleet's node a, too")?;
     }
     one.show(&["ban", "192.0.2.1", "--for", "1h"])?;
     wait_for(other, "192.0.2.1", 1)?;

@@ -58,7 +58,7 @@ fn half_a_million_bans() -> Result<()> {
     let b = node(2, "b")?;
     println!("another node enforces after {:?}", begun.elapsed());
     wait(&b, |status| {
-        status["heard"] == MANY && status["connected"] == true
+        status["received"] == MANY && status["connected"] == true
     })?;
     println!("it knows all after {:?}: {}", begun.elapsed(), memory(&b)?);
     println!(

@@ -139,7 +139,7 @@ impl Floods {
 /// The packets that pass from the start on, compared with one bucket that has the whole budget.
 pub(super) struct Watch {
     begun: Instant,
-    looked: Instant,
+    polled: Instant,
     passed: u64,
     left: i64,
 }
@@ -149,7 +149,7 @@ impl Watch {
         let now = Instant::now();
         Self {
             begun: now,
-            looked: now,
+            polled: now,
             passed: 0,
             left: BURST,
         }
@@ -157,23 +157,23 @@ impl Watch {
 
     /// Checks that the bucket would have admitted all packets since any earlier measurement; returns the
     /// number since the last one.
-    fn look(&mut self, five: &Five) -> Result<u64> {
+    fn poll(&mut self, five: &Five) -> Result<u64> {
         let sinks = five.hosts.iter().map(|host| host.sink.so_far());
         let passed: u64 = sinks.map(|tally| tally.packets()).sum();
         let now = Instant::now();
         let new = passed - self.passed;
-        self.left = self.left.min(BURST) + most_in(now - self.looked) - i64::try_from(new)?;
-        (self.looked, self.passed) = (now, passed);
+        self.left = self.left.min(BURST) + most_in(now - self.polled) - i64::try_from(new)?;
+        (self.polled, self.passed) = (now, passed);
         ensure!(self.left >= -UNCOUNTED, "{} too many passed", -self.left);
         Ok(new)
     }
 
     /// Waits; returns the part of the budget that passed, in percent.
     pub(super) fn phase(&mut self, five: &Five, what: &str, time: Duration) -> Result<i64> {
-        self.look(five)?;
+        self.poll(five)?;
         let begun = Instant::now();
         thread::sleep(time);
-        let passed = self.look(five)?;
+        let passed = self.poll(five)?;
         let used = i64::try_from(passed)? * 100 / most_in(begun.elapsed());
         println!(
             "{what}: {passed} passed in {:?}: {used} %; one bucket would have {} left",

@@ -1,4 +1,4 @@
-//! Letters are spread over the servers of a Cluster.
+//! Messages are spread over the servers of a Cluster.
 
 use std::{
     thread,
@@ -21,12 +21,12 @@ use crate::peers::fleet::{
     configuration_at, servers, start, status, wait_until,
 };
 
-/// The nodes' names, each with the server of its letters. The first server also has all other keys of the
+/// The nodes' names, each with the server of its messages. The first server also has all other keys of the
 /// fleet.
 const NODES: [(&str, usize); 3] = [("c", 0), ("a", 1), ("d", 2)];
 
 /// How long to watch a node's share after the Cluster has changed.
-const LOOKED_AT: Duration = Duration::from_secs(8);
+const WATCHED: Duration = Duration::from_secs(8);
 
 /// Returns whether a share, in thousandths, is everything but the others' minimum shares.
 const fn nearly_all(share: u64) -> bool {
@@ -34,7 +34,7 @@ const fn nearly_all(share: u64) -> bool {
 }
 
 /// Starts a Cluster of three servers and three nodes, each node with a different first address. Checks that
-/// each server has one node's letters.
+/// each server has one node's messages.
 fn begin() -> Result<(Cluster, Fleet)> {
     let store = servers::place(NODES.len())?;
     let cluster = Cluster::start(&store, NODES.len())?;
@@ -50,13 +50,13 @@ fn begin() -> Result<(Cluster, Fleet)> {
         wait_until(node, |status| status["connected"] == true)?;
     }
     for (name, server) in NODES {
-        crate::wait(|| has_letters_of(&fleet, server, name))?;
+        crate::wait(|| has_messages_of(&fleet, server, name))?;
     }
     Ok((cluster, fleet))
 }
 
-/// Returns whether a server has the letters of that node only.
-fn has_letters_of(fleet: &Fleet, server: usize, name: &str) -> Result<bool> {
+/// Returns whether a server has the messages of that node only.
+fn has_messages_of(fleet: &Fleet, server: usize, name: &str) -> Result<bool> {
     let keys = ask(&fleet.store, server, &["KEYS", "limiter:letters:*"])?;
     Ok(keys.trim() == stream(name))
 }
@@ -65,17 +65,17 @@ fn stream(name: &str) -> String {
     format!("limiter:letters:{{edge:{name}}}")
 }
 
-/// Returns whether a node reports that a server takes its letters; `None`: the node sends it none.
+/// Returns whether a node reports that a server takes its messages; `None`: the node sends it none.
 fn takes(node: &Limiter, server: usize) -> Result<Option<bool>> {
     let status = status(node)?;
-    let reported = status["letter_servers"].get(place(server));
+    let reported = status["message_servers"].get(place(server));
     Ok(reported.map(serde_json::Value::is_null))
 }
 
-/// Nodes share budgets with letters on any server. While one server is stopped, and then gone, the other
+/// Nodes share budgets with messages on any server. While one server is stopped, and then gone, the other
 /// nodes share.
 #[test]
-fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
+fn messages_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
     let (mut cluster, fleet) = begin()?;
     let [first, second, third] = &fleet.nodes[..] else {
         unreachable!("three nodes");
@@ -135,9 +135,9 @@ fn letters_are_spread_over_the_servers_of_a_cluster() -> Result<()> {
     fleet.stop()
 }
 
-/// A node's letters move to another server, and a replica replaces another node's server.
+/// A node's messages move to another server, and a replica replaces another node's server.
 #[test]
-fn letters_follow_what_a_cluster_moves() -> Result<()> {
+fn messages_follow_streams_that_a_cluster_moves() -> Result<()> {
     let (mut cluster, fleet) = begin()?;
     cluster.add_replica(&fleet.store, 2)?;
     let [_, second, third] = &fleet.nodes[..] else {
@@ -148,9 +148,9 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
     wait_for_share(second, nearly_all)?;
     watch.used_within(&fleet, DRAINED)?;
 
-    move_letters(&fleet, "a", 1, 0)?;
+    move_messages(&fleet, "a", 1, 0)?;
     let less = had_less(second, Instant::now())?;
-    println!("the second had less than nearly all until {less:?} after its letters moved");
+    println!("the second had less than nearly all until {less:?} after its messages moved");
     wait_for_share(second, nearly_all)?;
     watch.wait_for_use(&fleet, 95..=100)?;
     let on_first = ask(&fleet.store, 0, &["KEYS", "limiter:letters:*"])?;
@@ -176,7 +176,7 @@ fn letters_follow_what_a_cluster_moves() -> Result<()> {
 /// Watches a node's share for a time; returns when it last had less than nearly everything.
 fn had_less(node: &Limiter, since: Instant) -> Result<Duration> {
     let (begun, mut until) = (Instant::now(), Duration::ZERO);
-    while begun.elapsed() < LOOKED_AT {
+    while begun.elapsed() < WATCHED {
         if !nearly_all(share(&status(node)?)) {
             until = since.elapsed();
         }
@@ -185,8 +185,8 @@ fn had_less(node: &Limiter, since: Instant) -> Result<Duration> {
     Ok(until)
 }
 
-/// Moves a node's letters to another server, like `redis-cli --cluster reshard`.
-fn move_letters(fleet: &Fleet, name: &str, from: usize, to: usize) -> Result<()> {
+/// Moves a node's messages to another server, like `redis-cli --cluster reshard`.
+fn move_messages(fleet: &Fleet, name: &str, from: usize, to: usize) -> Result<()> {
     let store = &fleet.store;
     let stream = stream(name);
     let slot = ask(store, 0, &["CLUSTER", "KEYSLOT", &stream])?;

@@ -73,7 +73,7 @@ fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
 }
 
 /// Sends the packets of some seconds, and prints a node's cost.
-fn tell(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
+fn print(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
     let node = &fleet.nodes[0];
     let (begun, before) = (Instant::now(), threads(node)?);
     send(fleet, seconds)?;
@@ -104,8 +104,8 @@ fn many_hot_keys() -> Result<()> {
         wait_for_share_of("Each", node, |share| share >= 199)?;
     }
     send(&fleet, iter::repeat_n(0, 10))?;
-    tell(&fleet, "nobody moves", iter::repeat_n(0, 20))?;
+    print(&fleet, "nobody moves", iter::repeat_n(0, 20))?;
     send(&fleet, 0..STAY)?;
-    tell(&fleet, "a thousand move each second", STAY..3 * STAY)?;
+    print(&fleet, "a thousand move each second", STAY..3 * STAY)?;
     fleet.stop()
 }

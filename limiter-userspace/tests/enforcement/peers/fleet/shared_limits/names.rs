@@ -134,7 +134,7 @@ fn a_key_changes_within_the_budgets_of_names() -> Result<()> {
     watch.wait_for_use(&fleet, NEARLY_ALL)?;
     for (times, keys) in (1..).zip([&[&*old, NEW][..], &[NEW, &old], &[NEW]]) {
         change_keys(&fleet, keys, times)?;
-        watch.look(&fleet)?;
+        watch.poll(&fleet)?;
     }
     // Until they are reloaded, both nodes number names with the old key.
     watch.wait_for_use(&fleet, NEARLY_ALL)?;

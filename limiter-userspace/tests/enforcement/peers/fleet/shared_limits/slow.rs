@@ -1,4 +1,4 @@
-//! One server of a Cluster is slow: only nodes with letters on it suffer.
+//! One server of a Cluster is slow: only nodes with messages on it suffer.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::peers::fleet::{
     servers, start, status, wait_for, wait_until,
 };
 
-/// The nodes' names, each with the server of its letters. The first server has only the fleet's other keys.
+/// The nodes' names, each with the server of its messages. The first server has only the fleet's other keys.
 const NODES: [(&str, usize); 4] = [("b", 1), ("a", 2), ("d", 3), ("h", 4)];
 
 const SERVERS: usize = 5;
@@ -59,10 +59,10 @@ fn wait_for_halves(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// The first node's letters are on a server that gets slow, then slower. That node has its equal part, and
+/// The first node's messages are on a server that gets slow, then slower. That node has its equal part, and
 /// the others share the rest: no loan is wasted.
 #[test]
-fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<()> {
+fn a_slow_server_of_a_cluster_slows_only_nodes_with_messages_on_it() -> Result<()> {
     let (cluster, fleet) = begin()?;
     let [slow, second, ..] = &fleet.nodes[..] else {
         unreachable!("four nodes");
@@ -82,13 +82,13 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
         );
         watch.wait_for_use(&fleet, 95..=100)?;
         ensure!(share(&status(second)?) > 700, "{:#}", status(second)?);
-        let reported = wait_until(slow, |status| status["letters_error"].is_string())?;
-        println!("{}", reported["letters_error"]);
+        let reported = wait_until(slow, |status| status["messages_error"].is_string())?;
+        println!("{}", reported["messages_error"]);
         let place = Delayed::place(1);
         let reported = wait_until(second, |status| {
-            status["letter_servers"][&place].is_string()
+            status["message_servers"][&place].is_string()
         })?;
-        println!("{}", reported["letter_servers"]);
+        println!("{}", reported["message_servers"]);
         cluster.delay(1, PROMPT);
         let begun = Instant::now();
         wait_for_halves(&fleet)?;
@@ -99,7 +99,7 @@ fn a_slow_server_of_a_cluster_slows_only_those_whose_letters_it_has() -> Result<
     let lines = log.matches("budgets are not shared").count();
     ensure!((2..=5).contains(&lines), "{lines}\n{log}");
 
-    // Pauses a server, first one with the letters of a busy node, then one with the letters of an idle
+    // Pauses a server, first one with the messages of a busy node, then one with the messages of an idle
     // node.
     for server in [2, 3] {
         cluster.cluster.server(server)?.signal(Signal::SIGSTOP)?;
@@ -133,7 +133,7 @@ fn a_slow_server_with_bans_slows_no_budgets() -> Result<()> {
     wait_for(&fleet.nodes[0], "192.0.2.1", 1)?;
     println!("a ban was known after at most {:?}", begun.elapsed());
     for node in &fleet.nodes {
-        wait_until(node, |status| status["letters_error"].is_null())?;
+        wait_until(node, |status| status["messages_error"].is_null())?;
     }
     cluster.delay(0, PROMPT);
     fleet.nodes[3].show(&["ban", "198.51.100.1", "--for", "1h"])?;

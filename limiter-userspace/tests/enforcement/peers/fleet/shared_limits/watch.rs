@@ -16,7 +16,7 @@ use super::{Fleet, PATIENCE, status, wait_for_parts};
 const MEASURED: Duration = Duration::from_secs(2);
 
 /// The interval between two measurements.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL: Duration = Duration::from_millis(300);
 
 /// The budget of a limit's only busy key. Its burst is five seconds' refill, so that the refill does not
 /// hide surplus tokens.
@@ -73,7 +73,7 @@ impl Watch {
             budgets: budgets.iter().map(|budget| (*budget, i64::MAX)).collect(),
             gone: vec![0; budgets.len()],
         };
-        watch.look(fleet)?;
+        watch.poll(fleet)?;
         Ok(watch)
     }
 
@@ -96,13 +96,13 @@ impl Watch {
 
     /// Checks the admitted tokens since every earlier measurement against the limits; returns the total of
     /// each budget.
-    pub(super) fn look(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
+    pub(super) fn poll(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
         let before = self.begun.elapsed();
         let nodes = fleet.nodes.iter().map(Limiter::status);
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         let after = self.begun.elapsed();
         let budgets = self.budgets.iter_mut().zip(&self.gone);
-        let looks = budgets.map(|((budget, behind), gone)| {
+        let polls = budgets.map(|((budget, behind), gone)| {
             let admitted = nodes.iter().map(|status| budget.admitted(status));
             let admitted = admitted.sum::<Result<u64>>()?;
             let count = gone + i64::try_from(admitted)?;
@@ -118,15 +118,15 @@ impl Watch {
             );
             Ok(admitted)
         });
-        looks.collect()
+        polls.collect()
     }
 
     /// Measures for a time; returns the used part of each budget, in percent of the rate.
     pub(super) fn used_within(&mut self, fleet: &Fleet, time: Duration) -> Result<Vec<u64>> {
-        let (before, begun) = (self.look(fleet)?, Instant::now());
+        let (before, begun) = (self.poll(fleet)?, Instant::now());
         loop {
-            thread::sleep(LOOK);
-            let (after, passed) = (self.look(fleet)?, begun.elapsed());
+            thread::sleep(POLL);
+            let (after, passed) = (self.poll(fleet)?, begun.elapsed());
             if passed >= time {
                 let budgets = self.budgets.iter().zip(before.into_iter().zip(after));
                 let used = budgets.map(|((budget, _), (before, after))| {

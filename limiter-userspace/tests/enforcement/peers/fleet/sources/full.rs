@@ -12,8 +12,11 @@ use std::{
 use anyhow::{Result, ensure};
 use limiter_fleet::{
     Key, Keys, Name,
-    bans::{BanId, BanNote, BanSeal, MOST_HELD, Said, Stamp},
-    sources::{MOST_HEARD, MOST_SAID, Part, Source, SourceLetter, SourceSeal, Word},
+    bans::{BanAuthenticator, BanId, BanState, BanUpdate, MOST_HELD, Stamp},
+    sources::{
+        MOST_OWN_ENTRIES, MOST_RECEIVED_ENTRIES, Part, Source, SourceAuthenticator, SourceEntry,
+        SourceMessage,
+    },
 };
 
 use super::many::LIMITS;
@@ -41,7 +44,7 @@ fn half_a_million_sources_and_bans() -> Result<()> {
     let text = format!("{text}{ROOM}\n");
     let node = start(&store, 1, &text)?;
     thread::sleep(Duration::from_secs(10));
-    println!("nothing is said: {}", memory(&node)?);
+    println!("nothing is received: {}", memory(&node)?);
     ensure!(node.stop()?.success());
     for (what, has_bans) in [("known sources", false), ("known sources and bans", true)] {
         fill(&store, has_bans)?;
@@ -51,7 +54,8 @@ fn half_a_million_sources_and_bans() -> Result<()> {
         loop {
             let status = status(&node)?;
             let bans = if has_bans { MOST_HELD } else { 0 };
-            if status["sources"]["heard"] == MOST_HEARD && status["heard"] == bans {
+            if status["sources"]["received"] == MOST_RECEIVED_ENTRIES && status["received"] == bans
+            {
                 ensure!(
                     status["refused"]
                         .as_object()
@@ -76,7 +80,7 @@ fn half_a_million_sources_and_bans() -> Result<()> {
     Ok(())
 }
 
-/// Fills the store with words of many nodes.
+/// Fills the store with entries of many nodes.
 fn fill(store: &Store, has_bans: bool) -> Result<()> {
     let keys = Keys {
         current: Key::new(KEY.as_bytes()).map_err(anyhow::Error::msg)?,
@@ -89,44 +93,44 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
     let file = store.directory().join("commands");
     let mut commands = BufWriter::new(File::create(&file)?);
     let mut keep = |hash: &str, field: &str, value: &[u8]| -> Result<()> {
-        let words = [b"HSET", hash.as_bytes(), field.as_bytes(), value];
+        let arguments = [b"HSET", hash.as_bytes(), field.as_bytes(), value];
         write!(commands, "*4\r\n")?;
-        for word in words {
-            write!(commands, "${}\r\n", word.len())?;
-            commands.write_all(word)?;
+        for argument in arguments {
+            write!(commands, "${}\r\n", argument.len())?;
+            commands.write_all(argument)?;
             commands.write_all(b"\r\n")?;
         }
         Ok(())
     };
-    let seal = SourceSeal::new(&fleet, &keys);
+    let authenticator = SourceAuthenticator::new(&fleet, &keys);
     let mut sources = (0_u32..).map(|number| Source::V4((0x1400_0000 + number).to_be_bytes()));
-    for number in 0..MOST_HEARD / MOST_SAID {
+    for number in 0..MOST_RECEIVED_ENTRIES / MOST_OWN_ENTRIES {
         let node = name(&format!("n{number}"))?;
-        let mut slots = BTreeMap::<_, Vec<Word>>::new();
-        for source in sources.by_ref().take(MOST_SAID) {
-            slots.entry(source.slot()).or_default().push(Word {
+        let mut slots = BTreeMap::<_, Vec<SourceEntry>>::new();
+        for source in sources.by_ref().take(MOST_OWN_ENTRIES) {
+            slots.entry(source.slot()).or_default().push(SourceEntry {
                 source,
                 since_s: 0,
                 until_s: until.as_secs(),
                 is_fresh: false,
             });
         }
-        for (slot, words) in slots {
-            let letter = SourceLetter {
+        for (slot, entries) in slots {
+            let message = SourceMessage {
                 node: node.clone(),
                 ms,
                 ipv6_prefix: 64,
                 part: Part::Slot(slot),
-                words,
+                entries,
             };
             keep(
                 super::HASH,
                 &format!("{node} {slot}"),
-                &seal.letter(&letter),
+                &authenticator.message(&message),
             )?;
         }
     }
-    let seal = BanSeal::new(&fleet, &keys);
+    let authenticator = BanAuthenticator::new(&fleet, &keys);
     let banning = name("n0")?;
     let until_ms = u64::try_from(until.as_millis())?;
     for number in 0..u32::try_from(MOST_HELD)? {
@@ -134,7 +138,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
             break;
         }
         let prefix = Ipv4Addr::from(0x0a00_0000 + number);
-        let note = BanNote {
+        let update = BanUpdate {
             id: BanId {
                 prefix: format!("{prefix}/32").parse()?,
                 origin: "operator".into(),
@@ -143,7 +147,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
                 ms,
                 node: banning.clone(),
             },
-            said: Said::Banned {
+            state: BanState::Banned {
                 until_ms: Some(until_ms),
                 reason: "a test".into(),
                 limit: None,
@@ -151,7 +155,11 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
             ends_ms: until_ms,
         };
         let field = format!("{prefix}/32 operator");
-        keep("limiter:{edge}:bans", &field, &seal.letter(&[note]))?;
+        keep(
+            "limiter:{edge}:bans",
+            &field,
+            &authenticator.message(&[update]),
+        )?;
     }
     commands.flush()?;
     let mut pipe = program::command(store.namespace(), "redis-cli")?;

@@ -9,14 +9,14 @@ use std::{
 use anyhow::{Result, ensure};
 use limiter_fleet::{
     Key, Keys,
-    sources::{Part, Source, SourceLetter, SourceSeal, Word},
+    sources::{Part, Source, SourceAuthenticator, SourceEntry, SourceMessage},
 };
 use testbed::Limiter;
 
 use super::{HASH, LIMITS, NEWS, known, wait_for};
 use crate::peers::fleet::{
     configuration,
-    five::identity::{NEW, OLD, SAID},
+    five::identity::{KEYS_READ, NEW, OLD},
     start, status,
     store::Store,
     wait_until, write_secret,
@@ -28,7 +28,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// How long to check that no node retries: each checks several times.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Returns a node's slots in the store, each with a digest of its letter.
+/// Returns a node's slots in the store, each with a digest of its message.
 fn slots(store: &Store, node: &str) -> Result<String> {
     let own = "local own = {} local all = redis.call('HGETALL', KEYS[1]) for at = 1, #all, 2 do \
                if all[at]:sub(1, #ARGV[1]) == ARGV[1] then own[#own + 1] = all[at] .. ' ' .. \
@@ -64,7 +64,7 @@ fn refused(node: &Limiter) -> Result<u64> {
     Ok(refused.unwrap_or_default())
 }
 
-/// Writes a node's word about a source to the store, sealed with a key.
+/// Writes a node's entry about a source to the store, authenticated with a key.
 fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     let keys = Keys {
         current: Key::new(key.as_bytes()).map_err(anyhow::Error::msg)?,
@@ -72,22 +72,23 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let source = Source::V4(address);
-    let mut letter = SourceLetter {
+    let mut message = SourceMessage {
         node: node.try_into().map_err(anyhow::Error::msg)?,
         ms: u64::try_from(now.as_millis())?,
         ipv6_prefix: 64,
         part: Part::News,
-        words: vec![Word {
+        entries: vec![SourceEntry {
             source,
             since_s: 0,
             until_s: now.as_secs() + 3_600,
             is_fresh: false,
         }],
     };
-    let seal = SourceSeal::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
+    let authenticator =
+        SourceAuthenticator::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
     // redis-cli accepts arbitrary bytes only from Lua.
-    let write = |command: &str, key: &str, field: &str, letter: &[u8]| {
-        let bytes: Vec<_> = letter.iter().map(|byte| format!("\\{byte:03}")).collect();
+    let write = |command: &str, key: &str, field: &str, message: &[u8]| {
+        let bytes: Vec<_> = message.iter().map(|byte| format!("\\{byte:03}")).collect();
         let bytes = bytes.concat();
         let field = field.replace(' ', "', '");
         let script = format!("redis.call('{command}', KEYS[1], '{field}', '{bytes}') return 'OK'");
@@ -95,16 +96,16 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
         ensure!(reported.trim() == "OK", "{reported}");
         Ok(())
     };
-    write("XADD", NEWS, "* m", &seal.letter(&letter))?;
-    letter.part = Part::Slot(source.slot());
-    letter.ms += 1;
+    write("XADD", NEWS, "* m", &authenticator.message(&message))?;
+    message.part = Part::Slot(source.slot());
+    message.ms += 1;
     let field = format!("{node}\\032{}", source.slot());
-    write("HSET", HASH, &field, &seal.letter(&letter))
+    write("HSET", HASH, &field, &authenticator.message(&message))
 }
 
 /// By the steps of docs/fleet.md: known sources stay known, and all nodes understand each other at each
-/// step. Afterwards the old key proves no source, and letters sealed with it are refused without further
-/// effect.
+/// step. Afterwards the old key proves no source, and messages authenticated with it are refused without
+/// further effect.
 #[test]
 fn a_key_changes_while_sources_are_known() -> Result<()> {
     let store = Store::start(NAMES.len())?;
@@ -118,7 +119,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         wait_for(&b, address, "fleet")?;
     }
     wait_for(&a, before[1], "fleet")?;
-    // A forged letter with the right key is believed, so later ones fail because of the key alone.
+    // A forged message with the right key is accepted, so later ones fail because of the key alone.
     forge(&store, "d", OLD, [203, 0, 113, 1])?;
     wait_for(&b, "203.0.113.1", "fleet")?;
     // This node is away meanwhile. Its slot is in the store.
@@ -132,7 +133,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
             write_secret(&key_file(&store, name), &keys.join("\n"))?;
         }
         for node in [&a, &b] {
-            wait(|| Ok(node.log()?.matches(SAID).count() >= number))?;
+            wait(|| Ok(node.log()?.matches(KEYS_READ).count() >= number))?;
         }
         let [of_a, of_b] = [1, 2].map(|last| format!("192.0.{number}.{last}"));
         trust(&a, &of_a)?;
@@ -158,7 +159,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     ensure!(known(&d, before[2])?["why"] == "nothing");
     ensure!(known(&d, "203.0.113.1")?["why"] == "nothing");
     ensure!(refused(&d)? > 0);
-    // Letters sealed with the old key are refused.
+    // Messages authenticated with the old key are refused.
     let refused_before = refused(&b)?;
     forge(&store, "a", OLD, [203, 0, 113, 2])?;
     wait_until(&b, |status| {
@@ -174,7 +175,7 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         ensure!(status(node)?["sources"]["error"].is_null());
     }
 
-    // The returning node has the new key, and the others accept its letters.
+    // The returning node has the new key, and the others accept its messages.
     write_secret(&key_file(&store, "c"), NEW)?;
     c.restart()?;
     trust(&c, "192.0.4.3")?;

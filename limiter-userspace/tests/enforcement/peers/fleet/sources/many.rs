@@ -97,7 +97,7 @@ fn wait(node: &Limiter, other: &Limiter, is_shared: bool, count: u32) -> Result<
             let known: Value = serde_json::from_str(&node.show(&["trusted", "--json"])?)?;
             return Ok(known["trusted"] == count);
         }
-        Ok(status(other)?["sources"]["heard"].as_u64() >= Some(count.into()))
+        Ok(status(other)?["sources"]["received"].as_u64() >= Some(count.into()))
     };
     while !is_there()? {
         ensure!(begun.elapsed() < LONGEST, "{:#}", status(other)?);

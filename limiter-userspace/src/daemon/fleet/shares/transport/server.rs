@@ -1,4 +1,4 @@
-//! Sends letters to one server of the store. The connection begins with the first letter, and ends after a
+//! Sends messages to one server of the store. The connection begins with the first message, and ends after a
 //! while without any.
 
 use std::{mem, sync::Arc, time::Duration};
@@ -13,31 +13,31 @@ use tokio::{
 use super::{
     super::super::{access, handle::Fleet, jitter::jittered},
     pace::{Late, Pace},
-    patience::{Letters, PAUSE, WAITING, in_time},
+    patience::{Messages, PAUSE, WAITING, in_time},
 };
 
-/// How long a connection without letters stays open.
+/// How long a connection without messages stays open.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Letters sent together.
+/// Messages sent together.
 pub(super) struct Batch {
-    pub(super) letters: Letters,
+    pub(super) messages: Messages,
     /// Whether another server has redirected them here. If this server redirects them again, they are
     /// dropped.
     pub(super) has_moved: bool,
 }
 
-/// Events from the task that reads letters and the tasks that send them.
+/// Events from the task that reads messages and the tasks that send them.
 pub(super) enum Event {
     /// The server with this node's stream; `None`: it is too slow.
     Home(Option<Place>),
-    /// A server takes letters; if it has lost some, the reason.
+    /// A server takes messages; if it has lost some, the reason.
     Taking(Place, Option<String>),
     /// Streams of nodes have moved to other servers.
     Moved(Vec<Moved>),
-    /// A server takes no letters, with the reason.
+    /// A server takes no messages, with the reason.
     Gone(Place, String),
-    /// A server's task ends, as it has no letters.
+    /// A server's task ends, as it has no messages.
     Idle(Place),
 }
 
@@ -45,11 +45,11 @@ pub(super) enum Event {
 pub(super) struct Moved {
     pub(super) node: String,
     pub(super) place: Place,
-    /// The redirected letter; `None`: it is lost.
-    pub(super) letter: Option<Vec<u8>>,
+    /// The redirected message; `None`: it is lost.
+    pub(super) message: Option<Vec<u8>>,
 }
 
-/// The task that sends letters to a server. Dropping it ends the task.
+/// The task that sends messages to a server. Dropping it ends the task.
 pub(super) struct Server {
     leaving: Sender<Batch>,
     task: JoinHandle<()>,
@@ -63,7 +63,7 @@ impl Server {
             place,
             leaving: left,
             events,
-            told: None,
+            reported: None,
             pace: Pace::new(),
         };
         Self {
@@ -72,7 +72,7 @@ impl Server {
         }
     }
 
-    /// Sends letters. Drops them while too many wait.
+    /// Sends messages. Drops them while too many wait.
     pub(super) fn send(&self, batch: Batch) {
         let _ = self.leaving.try_send(batch);
     }
@@ -89,8 +89,8 @@ struct Sending {
     place: Place,
     leaving: Receiver<Batch>,
     events: Sender<Event>,
-    /// The last report about lost letters; `None`: none since the connection.
-    told: Option<Result<(), String>>,
+    /// The last report about lost messages; `None`: none since the connection.
+    reported: Option<Result<(), String>>,
     pace: Pace,
 }
 
@@ -100,15 +100,15 @@ impl Sending {
             let Err(why) = self.send_all(batches).await else {
                 break;
             };
-            self.told = None;
-            self.tell(Event::Gone(self.place.clone(), why)).await;
+            self.reported = None;
+            self.report(Event::Gone(self.place.clone(), why)).await;
             sleep(jittered(PAUSE)).await;
             self.drop_late();
         }
-        self.tell(Event::Idle(self.place.clone())).await;
+        self.report(Event::Idle(self.place.clone())).await;
     }
 
-    /// Connects, and sends letters until there are none.
+    /// Connects, and sends messages until there are none.
     async fn send_all(&mut self, mut batches: Vec<Batch>) -> Result<(), String> {
         let settings = &self.fleet.settings;
         let access = access::of(settings).map_err(|error| error.to_string())?;
@@ -123,7 +123,7 @@ impl Sending {
         }
     }
 
-    /// Waits for letters, and takes all of them; `None`: none came for a long time.
+    /// Waits for messages, and takes all of them; `None`: none came for a long time.
     async fn next(&mut self) -> Option<Vec<Batch>> {
         let mut batches = Vec::new();
         let receiving = self.leaving.recv_many(&mut batches, WAITING);
@@ -134,22 +134,22 @@ impl Sending {
     async fn send(&mut self, outbox: &mut Outbox, mut batches: Vec<Batch>) -> Result<(), String> {
         batches.sort_by_key(|batch| batch.has_moved);
         let fresh = batches.iter().filter(|batch| !batch.has_moved);
-        let fresh: usize = fresh.map(|batch| batch.letters.len()).sum();
-        let letters = batches.into_iter().flat_map(|batch| batch.letters);
-        let mut letters: Letters = letters.collect();
-        let sent = self.pace.time(outbox.send(&letters)).await?;
-        self.note(sent.lost.map_or(Ok(()), Err)).await;
+        let fresh: usize = fresh.map(|batch| batch.messages.len()).sum();
+        let messages = batches.into_iter().flat_map(|batch| batch.messages);
+        let mut messages: Messages = messages.collect();
+        let sent = self.pace.time(outbox.send(&messages)).await?;
+        self.record(sent.lost.map_or(Ok(()), Err)).await;
         let moved = sent.moved.into_iter().filter_map(|(number, place)| {
-            let (node, letter) = mem::take(letters.get_mut(number)?);
+            let (node, message) = mem::take(messages.get_mut(number)?);
             Some(Moved {
                 node,
                 place,
-                letter: (number < fresh).then_some(letter),
+                message: (number < fresh).then_some(message),
             })
         });
         let moved: Vec<_> = moved.collect();
         if !moved.is_empty() {
-            self.tell(Event::Moved(moved)).await;
+            self.report(Event::Moved(moved)).await;
         }
         self.wait_while_late(outbox).await
     }
@@ -160,7 +160,7 @@ impl Sending {
         while self.pace.is_late() {
             self.pace.time(outbox.touch(own.as_str())).await?;
             if self.pace.is_late() {
-                self.note(Err(Late.to_string())).await;
+                self.record(Err(Late.to_string())).await;
                 sleep(jittered(PAUSE)).await;
             }
             self.drop_late();
@@ -168,21 +168,21 @@ impl Sending {
         Ok(())
     }
 
-    /// Drops letters that waited for a slow or lost server.
+    /// Drops messages that waited for a slow or lost server.
     fn drop_late(&mut self) {
         while self.leaving.try_recv().is_ok() {}
     }
 
-    /// Reports whether the server takes letters, or why it loses some, on changes only.
-    async fn note(&mut self, outcome: Result<(), String>) {
-        if self.told.as_ref() != Some(&outcome) {
-            self.told = Some(outcome.clone());
+    /// Reports whether the server takes messages, or why it loses some, on changes only.
+    async fn record(&mut self, outcome: Result<(), String>) {
+        if self.reported.as_ref() != Some(&outcome) {
+            self.reported = Some(outcome.clone());
             let place = self.place.clone();
-            self.tell(Event::Taking(place, outcome.err())).await;
+            self.report(Event::Taking(place, outcome.err())).await;
         }
     }
 
-    async fn tell(&self, event: Event) {
+    async fn report(&self, event: Event) {
         // Fails only when the daemon ends.
         let _ = self.events.send(event).await;
     }

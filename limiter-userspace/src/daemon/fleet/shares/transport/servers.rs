@@ -1,4 +1,4 @@
-//! The servers of the store that take letters.
+//! The servers of the store that take messages.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -11,116 +11,124 @@ use tracing::{info, warn};
 
 use super::{
     super::super::handle::Fleet,
-    patience::{Letters, WAITING},
+    patience::{Messages, WAITING},
     routes::Routes,
     server::{Batch, Event, Moved, Server},
 };
 
-/// The most servers to send letters to: the store decides which there are, so bound them.
+/// The most servers to send messages to: the store decides which there are, so bound them.
 const MOST_SERVERS: usize = 128;
 
 pub(super) struct Servers {
     fleet: Arc<Fleet>,
     routes: Routes,
     started: HashMap<Place, Server>,
-    told: Receiver<Event>,
-    telling: Sender<Event>,
+    events: Receiver<Event>,
+    reporter: Sender<Event>,
 }
 
 impl Servers {
     pub(super) fn new(fleet: Arc<Fleet>) -> Self {
-        let (telling, told) = mpsc::channel(WAITING);
+        let (reporter, events) = mpsc::channel(WAITING);
         Self {
             fleet,
             routes: Routes::default(),
             started: HashMap::new(),
-            told,
-            telling,
+            events,
+            reporter,
         }
     }
 
     pub(super) fn events(&self) -> Sender<Event> {
-        self.telling.clone()
+        self.reporter.clone()
     }
 
-    /// Forgets the home server: no task reads letters to this node.
+    /// Forgets the home server: no task reads messages to this node.
     pub(super) fn leave_home(&mut self) {
         self.routes.home = None;
     }
 
-    /// Sends letters until the channel closes, or the home server is lost: then returns the reason.
-    pub(super) async fn route(&mut self, leaving: &mut Receiver<Letters>) -> Result<(), String> {
+    /// Sends messages until the channel closes, or the home server is lost: then returns the reason.
+    pub(super) async fn route(&mut self, leaving: &mut Receiver<Messages>) -> Result<(), String> {
         loop {
             tokio::select! {
-                Some(event) = self.told.recv() => self.heed(event)?,
-                letters = leaving.recv() => match letters {
-                    Some(letters) => self.send(letters, false),
+                Some(event) = self.events.recv() => self.heed(event)?,
+                messages = leaving.recv() => match messages {
+                    Some(messages) => self.send(messages, false),
                     None => return Ok(()),
                 },
             }
         }
     }
 
-    fn send(&mut self, letters: Letters, has_moved: bool) {
-        for (place, letters) in self.routes.sort(letters) {
+    fn send(&mut self, messages: Messages, has_moved: bool) {
+        for (place, messages) in self.routes.sort(messages) {
             let has_room = self.started.len() < MOST_SERVERS;
             let server = match self.started.entry(place.clone()) {
                 Entry::Occupied(server) => server.into_mut(),
                 Entry::Vacant(vacant) if has_room => {
                     let fleet = Arc::clone(&self.fleet);
-                    vacant.insert(Server::start(fleet, place.clone(), self.telling.clone()))
+                    vacant.insert(Server::start(fleet, place.clone(), self.reporter.clone()))
                 }
                 Entry::Vacant(_) => continue,
             };
-            server.send(Batch { letters, has_moved });
+            server.send(Batch {
+                messages,
+                has_moved,
+            });
         }
     }
 
     fn heed(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Home(place) => self.routes.home = place,
-            Event::Taking(place, lost) => self.tell(&place, lost),
+            Event::Taking(place, lost) => self.report(&place, lost),
             Event::Moved(moved) => self.follow(moved),
             Event::Gone(place, why) => {
                 self.routes.forget(&place);
-                self.tell(&place, Some(why.clone()));
+                self.report(&place, Some(why.clone()));
                 if self.routes.home.as_ref() == Some(&place) {
                     return Err(why);
                 }
             }
             Event::Idle(place) => {
                 self.started.remove(&place);
-                self.fleet.told().letter_servers.remove(&place.to_string());
+                self.fleet
+                    .report()
+                    .message_servers
+                    .remove(&place.to_string());
             }
         }
         Ok(())
     }
 
-    /// Learns new places of streams, and sends the redirected letters there.
+    /// Learns new places of streams, and sends the redirected messages there.
     fn follow(&mut self, moved: Vec<Moved>) {
-        let mut letters = Letters::new();
+        let mut messages = Messages::new();
         for Moved {
             node,
             place,
-            letter,
+            message,
         } in moved
         {
             self.routes.learn(&node, place);
-            letters.extend(letter.map(|letter| (node, letter)));
+            messages.extend(message.map(|message| (node, message)));
         }
-        self.send(letters, true);
+        self.send(messages, true);
     }
 
-    /// Records whether a server takes letters, and logs changes.
-    fn tell(&self, place: &Place, error: Option<String>) {
-        let mut told = self.fleet.told();
-        let before = told.letter_servers.insert(place.to_string(), error.clone());
+    /// Records whether a server takes messages, and logs changes.
+    fn report(&self, place: &Place, error: Option<String>) {
+        let mut report = self.fleet.report();
+        let before = report
+            .message_servers
+            .insert(place.to_string(), error.clone());
         match (error, before.flatten()) {
             (Some(why), None) => warn!(
                 why,
-                "letters of the fleet to {place} are lost: {why}; with the nodes whose letters it has, no budgets are shared"
+                "messages of the fleet to {place} are lost: {why}; with the nodes whose messages it has, no budgets are shared"
             ),
-            (None, Some(_)) => info!("letters of the fleet to {place} are taken"),
+            (None, Some(_)) => info!("messages of the fleet to {place} are taken"),
             _ => {}
         }
     }
@@ -141,12 +149,12 @@ mod tests {
         }
     }
 
-    /// An event: the letters of node `number` have moved to server `number`.
+    /// An event: the messages of node `number` have moved to server `number`.
     fn moved(number: usize) -> Event {
         Event::Moved(vec![Moved {
             node: format!("node-{number}"),
             place: place(number),
-            letter: Some(vec![1]),
+            message: Some(vec![1]),
         }])
     }
 
@@ -174,12 +182,12 @@ mod tests {
         servers.heed(moved(1)).unwrap();
         let gone = |number| Event::Gone(place(number), "gone".to_owned());
         servers.heed(gone(1)).unwrap();
-        let told = servers.fleet.told().letter_servers.clone();
-        assert_eq!(told["server-1:6379"].as_deref(), Some("gone"));
+        let report = servers.fleet.report().message_servers.clone();
+        assert_eq!(report["server-1:6379"].as_deref(), Some("gone"));
         assert_eq!(servers.heed(gone(0)), Err("gone".to_owned()));
         servers.leave_home();
         servers.heed(gone(0)).unwrap();
         servers.heed(Event::Idle(place(1))).unwrap();
-        assert_eq!(servers.fleet.told().letter_servers.len(), 1);
+        assert_eq!(servers.fleet.report().message_servers.len(), 1);
     }
 }

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 
 use limiter_fleet_store::Place;
 
-use super::patience::Letters;
+use super::patience::Messages;
 
 #[derive(Default)]
 pub(super) struct Routes {
     /// The server with this node's stream, the default for all others; `None`: this node receives no
-    /// letters.
+    /// messages.
     pub(super) home: Option<Place>,
     /// Servers with the streams of other nodes, by node. Empty unless the store is a cluster.
     elsewhere: HashMap<String, Place>,
 }
 
 impl Routes {
-    /// Sorts letters by server. Without a home server this node sends none: it could not receive the
-    /// answers, so other nodes would lend to it in vain.
-    pub(super) fn sort(&self, letters: Letters) -> HashMap<&Place, Letters> {
-        let mut sorted = HashMap::<_, Letters>::new();
+    /// Sorts messages by server. Without a home server this node sends none: it could not receive the
+    /// replies, so other nodes would lend to it in vain.
+    pub(super) fn sort(&self, messages: Messages) -> HashMap<&Place, Messages> {
+        let mut sorted = HashMap::<_, Messages>::new();
         let Some(home) = &self.home else {
             return sorted;
         };
-        for letter in letters {
-            let place = self.elsewhere.get(&letter.0).unwrap_or(home);
-            sorted.entry(place).or_default().push(letter);
+        for message in messages {
+            let place = self.elsewhere.get(&message.0).unwrap_or(home);
+            sorted.entry(place).or_default().push(message);
         }
         sorted
     }
@@ -51,12 +51,12 @@ mod tests {
         }
     }
 
-    /// Returns the hosts for letters to these nodes, sorted by node.
+    /// Returns the hosts for messages to these nodes, sorted by node.
     fn hosts(routes: &Routes, nodes: &[&str]) -> Vec<String> {
-        let letters = nodes.iter().map(|node| ((*node).to_owned(), Vec::new()));
-        let sorted = routes.sort(letters.collect());
-        let all = sorted.into_iter().flat_map(|(place, letters)| {
-            let rows = letters.into_iter();
+        let messages = nodes.iter().map(|node| ((*node).to_owned(), Vec::new()));
+        let sorted = routes.sort(messages.collect());
+        let all = sorted.into_iter().flat_map(|(place, messages)| {
+            let rows = messages.into_iter();
             rows.map(|(node, _)| format!("{node} {}", place.host))
         });
         let mut all: Vec<_> = all.collect();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_go_where_streams_are() {
+    fn messages_go_where_streams_are() {
         let mut routes = Routes::default();
         assert!(hosts(&routes, &["a", "b"]).is_empty());
         routes.home = Some(place("one"));

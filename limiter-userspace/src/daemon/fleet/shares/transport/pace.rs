@@ -1,4 +1,4 @@
-//! Whether a server answers fast enough for letters.
+//! Whether a server answers fast enough for messages.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use tokio::time::Instant;
 
 use super::patience::in_time;
 
-/// An answer after this time is late. A node that asks for a share waits for half a second before it asks
-/// again: over a slower server, nodes would lend to each other in vain.
+/// An answer after this time is late. A node that requests a share waits for half a second before it sends a
+/// request again: over a slower server, nodes would lend to each other in vain.
 const LATE: Duration = Duration::from_millis(250);
 
 /// How long a server's speed may stay unknown.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Error)]
-#[error("it answers after more than 250 ms: what nodes say by it comes too late")]
+#[error("it answers after more than 250 ms: messages through it come too late")]
 pub(super) struct Late;
 
 /// A server's speed.
 pub(super) struct Pace {
     is_late: bool,
-    noted_at: Instant,
+    recorded_at: Instant,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
         Self {
             is_late: false,
-            noted_at: Instant::now(),
+            recorded_at: Instant::now(),
         }
     }
 
@@ -44,11 +44,11 @@ impl Pace {
     ) -> Result<T, String> {
         let begun = Instant::now();
         let done = in_time(work).await?;
-        self.note(begun.elapsed());
+        self.record(begun.elapsed());
         Ok(done)
     }
 
-    /// Waits for a read, which may block until there are letters; returns whether the speed is unknown.
+    /// Waits for a read, which may block until there are messages; returns whether the speed is unknown.
     pub(super) async fn time_read<E: ToString>(
         &mut self,
         read: impl Future<Output = Result<News, E>>,
@@ -57,21 +57,21 @@ impl Pace {
         let news = in_time(read).await?;
         let took = begun.elapsed();
         if news.next.is_none() {
-            self.note(took.saturating_sub(WAIT));
+            self.record(took.saturating_sub(WAIT));
         } else if took <= LATE / 2 {
-            self.note(took);
+            self.record(took);
         }
-        // Without letters, the server's own waiting time is unknown.
-        let is_old = self.is_late || self.noted_at.elapsed() > UNKNOWN;
-        let is_unknown = self.noted_at <= begun && is_old;
+        // Without messages, the server's own waiting time is unknown.
+        let is_old = self.is_late || self.recorded_at.elapsed() > UNKNOWN;
+        let is_unknown = self.recorded_at <= begun && is_old;
         Ok((news, is_unknown))
     }
 
     /// Records the time of an answer. A late server stays late until an answer takes at most half the
     /// limit: otherwise the log could alternate.
-    fn note(&mut self, took: Duration) {
+    fn record(&mut self, took: Duration) {
         self.is_late = took > if self.is_late { LATE / 2 } else { LATE };
-        self.noted_at = Instant::now();
+        self.recorded_at = Instant::now();
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Simulates a read of some length, with or without letters; returns whether the speed is unknown.
+    /// Simulates a read of some length, with or without messages; returns whether the speed is unknown.
     async fn read(pace: &mut Pace, ms: u64, has_letters: bool) -> bool {
         let read = async {
             sleep(Duration::from_millis(ms)).await;
@@ -108,7 +108,7 @@ mod tests {
         assert!(!read(&mut pace, 1_050, false).await && !pace.is_late());
         assert!(!read(&mut pace, 1_400, false).await && pace.is_late());
         assert!(!read(&mut pace, 20, true).await && !pace.is_late());
-        // The read may have waited for the letter.
+        // The read may have waited for the message.
         assert!(!read(&mut pace, 900, true).await && !pace.is_late());
         assert!(read(&mut pace, 900, true).await && !pace.is_late());
         answer(&mut pace, 1_000).await;

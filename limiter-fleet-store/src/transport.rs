@@ -1,4 +1,4 @@
-//! The commands for letters from one node to another.
+//! The commands for messages from one node to another.
 //!
 //! Each node's stream has its own name in braces, so a cluster spreads the streams over its servers. A
 //! server without the stream redirects to the right one.
@@ -7,39 +7,39 @@ use redis::{ErrorKind, RedisError, ServerErrorKind, Value, aio::MultiplexedConne
 
 use super::{
     access::{Access, ConnectError, Place},
-    ask::{ask, check_rights, is_denied, refused},
     error::{Denied, StoreError},
     find,
     position::Position,
+    query::{check_rights, is_denied, query, refused},
     stream::{self, FIELD, News},
 };
 
-/// About how many letters each node's stream keeps: older letters are worthless even if unread.
+/// About how many messages each node's stream keeps: older messages are worthless even if unread.
 const KEPT: u32 = 200;
 
-/// The name of the field of a mark, which is not a letter.
+/// The name of the field of a mark, which is not a message.
 const MARK: &str = "mark";
 
-/// A connection that reads letters to this node.
+/// A connection that reads messages to this node.
 pub struct Inbox {
     connection: MultiplexedConnection,
     place: Place,
     stream: String,
 }
 
-/// A connection that sends letters to nodes with streams on one server.
+/// A connection that sends messages to nodes with streams on one server.
 pub struct Outbox {
     connection: MultiplexedConnection,
     place: Place,
     fleet: String,
 }
 
-/// The outcome of sending letters.
+/// The outcome of sending messages.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// Redirected letters: each one's index, and its new server.
+    /// Redirected messages: each one's index, and its new server.
     pub moved: Vec<(usize, Place)>,
-    /// Why some letters are lost, as no server takes them now; `None`: none is lost.
+    /// Why some messages are lost, as no server takes them now; `None`: none is lost.
     pub lost: Option<String>,
 }
 
@@ -69,8 +69,8 @@ impl Inbox {
         &self.place
     }
 
-    /// Appends a mark after the newest letter; returns its position. It proves that the stream accepts
-    /// letters.
+    /// Appends a mark after the newest message; returns its position. It proves that the stream accepts
+    /// messages.
     ///
     /// # Errors
     ///
@@ -79,16 +79,16 @@ impl Inbox {
         let mut mark = cmd("XADD");
         mark.arg(&self.stream).arg("MAXLEN").arg("~").arg(KEPT);
         mark.arg("*").arg(MARK).arg("");
-        let position: Vec<u8> = ask(&mut self.connection, &mark).await?;
-        Position::parse(&position).ok_or(StoreError::Answer)
+        let position: Vec<u8> = query(&mut self.connection, &mark).await?;
+        Position::parse(&position).ok_or(StoreError::Response)
     }
 
-    /// Reads letters after a position. Without any, waits for [`WAIT`](crate::WAIT) at most.
+    /// Reads messages after a position. Without any, waits for [`WAIT`](crate::WAIT) at most.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn letters(&mut self, after: Position) -> Result<News, StoreError> {
+    pub async fn messages(&mut self, after: Position) -> Result<News, StoreError> {
         stream::read(&mut self.connection, &self.stream, after).await
     }
 
@@ -120,18 +120,18 @@ impl Outbox {
         })
     }
 
-    /// Sends letters, each to the named node.
+    /// Sends messages, each to the named node.
     ///
     /// # Errors
     ///
-    /// The server refuses all letters, or does not answer.
-    pub async fn send(&mut self, letters: &[(String, Vec<u8>)]) -> Result<Sent, StoreError> {
+    /// The server refuses all messages, or does not answer.
+    pub async fn send(&mut self, messages: &[(String, Vec<u8>)]) -> Result<Sent, StoreError> {
         let mut all = pipe();
-        for (node, letter) in letters {
+        for (node, message) in messages {
             let mut one = cmd("XADD");
             one.arg(stream_of(&self.fleet, node));
             one.arg("MAXLEN").arg("~").arg(KEPT);
-            one.arg("*").arg(FIELD).arg(letter);
+            one.arg("*").arg(FIELD).arg(message);
             all.add_command(one).ignore();
         }
         let sent: Result<(), RedisError> = all.query_async(&mut self.connection).await;
@@ -153,7 +153,7 @@ impl Outbox {
             match one.kind() {
                 ErrorKind::Server(ServerErrorKind::Moved) => {
                     let place = find::elsewhere(&one, &self.place);
-                    let place = place.ok_or(StoreError::Answer)?;
+                    let place = place.ok_or(StoreError::Response)?;
                     sent.moved.push((*number, place));
                 }
                 // The stream is moving to another server, or its server is down without a replica.

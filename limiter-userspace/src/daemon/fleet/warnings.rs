@@ -5,12 +5,12 @@ const MOST: usize = 8;
 
 /// The reasons logged since the store last worked.
 #[derive(Default)]
-pub(super) struct Complaints(Vec<String>);
+pub(super) struct Warnings(Vec<String>);
 
-impl Complaints {
+impl Warnings {
     /// Returns whether the log lacks this reason, and remembers it.
     pub(super) fn is_new(&mut self, why: &str) -> bool {
-        let is_new = self.0.len() < MOST && !self.0.iter().any(|said| said == why);
+        let is_new = self.0.len() < MOST && !self.0.iter().any(|logged| logged == why);
         if is_new {
             self.0.push(why.to_owned());
         }
@@ -28,13 +28,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_is_said_once() {
-        let mut complaints = Complaints::default();
-        let new = ["gone", "denied", "gone", "denied"].map(|why| complaints.is_new(why));
+    fn each_reason_is_logged_once() {
+        let mut warnings = Warnings::default();
+        let new = ["gone", "denied", "gone", "denied"].map(|why| warnings.is_new(why));
         assert_eq!(new, [true, true, false, false]);
-        let said = (0..100).filter(|number| complaints.is_new(&number.to_string()));
-        assert_eq!(said.count(), MOST - 2);
-        complaints.clear();
-        assert!(complaints.is_new("gone"));
+        let logged = (0..100).filter(|number| warnings.is_new(&number.to_string()));
+        assert_eq!(logged.count(), MOST - 2);
+        warnings.clear();
+        assert!(warnings.is_new("gone"));
     }
 }

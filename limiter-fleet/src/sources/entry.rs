@@ -1,4 +1,4 @@
-//! A node's word about a source, and the checks of words from other nodes.
+//! A node's entry about a source, and the checks of entries from other nodes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ pub const SLOTS: usize = 256;
 /// The index of a slot.
 pub type Slot = u8;
 
-/// The latest end of a word, in seconds from now: a year and a day.
+/// The latest end of an entry, in seconds from now: a year and a day.
 const LONGEST_S: u64 = 366 * 24 * 3_600;
 
 /// A source: an IPv4 address, or the upper half of the addresses of an IPv6 prefix.
@@ -24,22 +24,22 @@ pub enum Source {
     V6([u8; 8]),
 }
 
-/// A node's word about a source.
+/// A node's entry about a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct SourceEntry {
     /// The source.
     pub source: Source,
     /// Since when the source is proven, in seconds since 1970; 0: for longer than matters.
     pub since_s: u64,
-    /// Until when the word holds, in seconds since 1970; 0: it is taken back.
+    /// Until when the entry holds, in seconds since 1970; 0: it is taken back.
     pub until_s: u64,
     /// Whether the source was proven during a shortage, and has not come long after it.
     pub is_fresh: bool,
 }
 
-/// Why a sealed word is refused.
+/// Why an authenticated entry is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WrongWord {
+pub enum WrongEntry {
     /// No packet from another host has such a source.
     Source,
     /// The sending node has another IPv6 prefix length.
@@ -71,7 +71,7 @@ impl Source {
     /// # Errors
     ///
     /// It may not.
-    pub fn check(self, ipv6_prefix: u8, own_prefix: u8) -> Result<(), WrongWord> {
+    pub fn check(self, ipv6_prefix: u8, own_prefix: u8) -> Result<(), WrongEntry> {
         let is_right = match self {
             Self::V4(bytes) => {
                 let address = Ipv4Addr::from(bytes);
@@ -83,7 +83,7 @@ impl Source {
             }
             Self::V6(half) => {
                 if ipv6_prefix != own_prefix {
-                    return Err(WrongWord::Prefix);
+                    return Err(WrongEntry::Prefix);
                 }
                 let upper = u64::from_be_bytes(half);
                 let behind = u64::MAX.unbounded_shr(ipv6_prefix.into());
@@ -97,25 +97,25 @@ impl Source {
         if is_right {
             Ok(())
         } else {
-            Err(WrongWord::Source)
+            Err(WrongEntry::Source)
         }
     }
 }
 
-impl Word {
-    /// Checks a word from another node, at a time in milliseconds since 1970.
+impl SourceEntry {
+    /// Checks an entry from another node, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
     /// No honest node would send it.
-    pub fn check(&self, ipv6_prefix: u8, own_prefix: u8, now_ms: u64) -> Result<(), WrongWord> {
+    pub fn check(&self, ipv6_prefix: u8, own_prefix: u8, now_ms: u64) -> Result<(), WrongEntry> {
         self.source.check(ipv6_prefix, own_prefix)?;
         let latest_s = now_ms.saturating_add(MOST_AHEAD_MS) / 1_000;
         if self.since_s > latest_s {
-            return Err(WrongWord::Ahead);
+            return Err(WrongEntry::Ahead);
         }
         if self.until_s > latest_s + LONGEST_S {
-            return Err(WrongWord::End);
+            return Err(WrongEntry::End);
         }
         Ok(())
     }
@@ -164,11 +164,11 @@ mod tests {
             "255.255.255.255",
             "240.0.0.1",
         ] {
-            assert_eq!(v4(wrong).check(64, 64), Err(WrongWord::Source), "{wrong}");
+            assert_eq!(v4(wrong).check(64, 64), Err(WrongEntry::Source), "{wrong}");
         }
         assert_eq!(v6("2001:db8:0:7::").check(64, 64), Ok(()));
-        assert_eq!(v6("2001:db8:0:7::").check(64, 56), Err(WrongWord::Prefix));
-        assert_eq!(v6("2001:db8:0:7::").check(56, 64), Err(WrongWord::Prefix));
+        assert_eq!(v6("2001:db8:0:7::").check(64, 56), Err(WrongEntry::Prefix));
+        assert_eq!(v6("2001:db8:0:7::").check(56, 64), Err(WrongEntry::Prefix));
         assert_eq!(v6("2001:db8:0:700::").check(56, 56), Ok(()));
         for wrong in [
             "::",
@@ -177,34 +177,34 @@ mod tests {
             "fe80::",
             "ffff:ffff:c000:200::",
         ] {
-            assert_eq!(v6(wrong).check(56, 56), Err(WrongWord::Source), "{wrong}");
+            assert_eq!(v6(wrong).check(56, 56), Err(WrongEntry::Source), "{wrong}");
         }
     }
 
     #[test]
-    fn times_that_a_node_says() {
-        let word = Word {
+    fn times_that_a_node_sends() {
+        let entry = SourceEntry {
             source: Source::V4([192, 0, 2, 7]),
             since_s: NOW_S + 60,
             until_s: NOW_S + LONGEST_S,
             is_fresh: false,
         };
-        let check = |word: Word| word.check(64, 64, NOW_S * 1_000);
-        assert_eq!(check(word), Ok(()));
+        let check = |entry: SourceEntry| entry.check(64, 64, NOW_S * 1_000);
+        assert_eq!(check(entry), Ok(()));
         assert_eq!(
-            check(Word {
+            check(SourceEntry {
                 since_s: NOW_S + 61,
-                ..word
+                ..entry
             }),
-            Err(WrongWord::Ahead)
+            Err(WrongEntry::Ahead)
         );
-        let longer = Word {
+        let longer = SourceEntry {
             until_s: u64::MAX,
-            ..word
+            ..entry
         };
-        assert_eq!(check(longer), Err(WrongWord::End));
+        assert_eq!(check(longer), Err(WrongEntry::End));
         assert_eq!(check(longer.bounded(NOW_S)), Ok(()));
-        assert!(word.holds(NOW_S) && !word.holds(NOW_S + LONGEST_S));
+        assert!(entry.holds(NOW_S) && !entry.holds(NOW_S + LONGEST_S));
     }
 
     #[test]

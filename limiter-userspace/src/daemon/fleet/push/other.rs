@@ -18,39 +18,39 @@ const STANDS: Duration = Duration::from_secs(2);
 
 pub(in crate::daemon::fleet) struct OtherPush {
     order: Order,
-    heard: Instant,
+    received: Instant,
     wish: Option<(Wish, Instant)>,
 }
 
 impl OtherPush {
     /// Begins with the first order of a push.
-    pub(super) const fn new(order: Order, heard: Instant) -> Self {
+    pub(super) const fn new(order: Order, received: Instant) -> Self {
         Self {
             order,
-            heard,
+            received,
             wish: None,
         }
     }
 
     /// Takes the next order, or the first order of another push.
-    pub(super) fn hear(other: &mut Option<Self>, order: Order) {
+    pub(super) fn receive(other: &mut Option<Self>, order: Order) {
         let new = Self::new(order, Instant::now());
         match other {
             Some(known) if known.order.push == new.order.push => {
-                (known.order, known.heard) = (new.order, new.heard);
+                (known.order, known.received) = (new.order, new.received);
             }
             _ => *other = Some(new),
         }
     }
 
     /// Returns whether its last order is recent.
-    pub(super) fn is_heard(&self) -> bool {
-        self.heard.elapsed() < UNDER_WAY
+    pub(super) fn is_recent(&self) -> bool {
+        self.received.elapsed() < UNDER_WAY
     }
 
     /// Returns whether it is under way and undecided.
     pub(super) fn is_under_way(&self) -> bool {
-        self.is_heard() && !self.order.is_last()
+        self.is_recent() && !self.order.is_last()
     }
 
     pub(super) const fn push(&self) -> &PushId {
@@ -65,14 +65,14 @@ impl OtherPush {
 
     /// Records an operator's wish, and returns the state of the push; `None`: it is too early to keep the
     /// policy, or the opposite is decided.
-    pub(super) fn ask(&mut self, keep: bool) -> Option<PushStatus> {
+    pub(super) fn request(&mut self, keep: bool) -> Option<PushStatus> {
         let stage = match (&self.order.step, keep) {
             (Step::Keep, true) => "keeping",
             (Step::Back, false) => "going-back",
             (Step::Take(Takers::All), true) | (Step::Check | Step::Take(_), false) => {
                 let wish = if keep { Wish::Keep } else { Wish::Back };
                 self.wish = Some((wish, Instant::now()));
-                "asked"
+                "requested"
             }
             _ => return None,
         };

@@ -1,4 +1,4 @@
-//! A node's answers to the pushing node.
+//! A node's replies to the pushing node.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +11,17 @@ pub const MOST_TEXT: usize = 4096;
 /// The end of a text that was cut.
 const CUT: &str = "\n…";
 
-/// A node's answer to an order.
+/// A node's reply to an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushAnswer {
+pub struct PushReply {
     /// The push.
     pub push: PushId,
     /// The node.
     pub node: Name,
-    /// Rises with each answer of the node.
+    /// Rises with each reply of the node.
     pub number: u64,
     /// The node's state.
-    pub said: Said,
+    pub state: PushState,
     /// The wish of an operator on that node; `None`: none.
     pub wish: Option<Wish>,
 }
@@ -37,7 +37,7 @@ pub enum Wish {
 
 /// A node's state in a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum PushState {
     /// It checks the file.
     Checking,
     /// It takes no policies from the fleet.
@@ -56,7 +56,7 @@ pub enum Said {
     Back(Box<str>),
 }
 
-impl Said {
+impl PushState {
     /// Returns whether the file is or may be in force without being kept.
     #[must_use]
     pub const fn is_held(&self) -> bool {
@@ -71,16 +71,16 @@ impl Said {
     }
 }
 
-impl PushAnswer {
+impl PushReply {
     /// Returns whether a node may have sent it: texts are printed to a terminal.
     pub(super) fn is_right(&self) -> bool {
         let is_right = |character: char| character == '\n' || !character.is_control();
-        let mut texts = self.said.text().into_iter();
+        let mut texts = self.state.text().into_iter();
         texts.all(|text| text.len() <= MOST_TEXT && text.chars().all(is_right))
     }
 }
 
-/// Returns a text fit for an answer: without control characters except line breaks, and cut to length.
+/// Returns a text fit for a reply: without control characters except line breaks, and cut to length.
 #[must_use]
 pub fn bounded(text: &str) -> Box<str> {
     let clean = text.trim_end().chars();
@@ -103,18 +103,18 @@ mod tests {
 
     #[test]
     fn texts_are_bounded() {
-        let answer = |text: &str| PushAnswer {
+        let reply = |text: &str| PushReply {
             push: "1 a".parse().unwrap(),
             node: "b".try_into().unwrap(),
             number: 1,
-            said: Said::Would(text.into()),
+            state: PushState::Would(text.into()),
             wish: None,
         };
         assert_eq!(&*bounded("one\n  two\u{1b}[1m\n"), "one\n  two [1m");
         let long = bounded(&"ä".repeat(MOST_TEXT));
         assert!(long.len() <= MOST_TEXT && long.ends_with("ä\n…"));
-        assert!(answer(&long).is_right());
-        assert!(!answer("\u{1b}[1m").is_right());
-        assert!(!answer(&"x".repeat(MOST_TEXT + 1)).is_right());
+        assert!(reply(&long).is_right());
+        assert!(!reply("\u{1b}[1m").is_right());
+        assert!(!reply(&"x".repeat(MOST_TEXT + 1)).is_right());
     }
 }

@@ -1,4 +1,4 @@
-//! A note about a ban, and the checks of notes from other nodes.
+//! An update about a ban, and the checks of updates from other nodes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Name, name::is_word};
 
-/// How far in the future a note may be, in milliseconds: the tolerated difference of clocks.
+/// How far in the future an update may be, in milliseconds: the tolerated difference of clocks.
 pub const MOST_AHEAD_MS: u64 = 60_000;
 
 /// The longest time until a ban with an end ends, in milliseconds: a hundred years.
@@ -31,7 +31,7 @@ pub struct BanId {
     pub origin: Box<str>,
 }
 
-/// The time and the node of a note: notes are ordered by it.
+/// The time and the node of an update: updates are ordered by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// The time, in milliseconds since 1970.
@@ -42,7 +42,7 @@ pub struct Stamp {
 
 /// A change of a ban.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Said {
+pub enum BanState {
     /// The ban is lifted.
     Lifted,
     /// The ban is made.
@@ -56,23 +56,23 @@ pub enum Said {
     },
 }
 
-/// A node's note about a ban.
+/// A node's update about a ban.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BanNote {
+pub struct BanUpdate {
     /// The ban.
     pub id: BanId,
-    /// The time and the node of the note.
+    /// The time and the node of the update.
     pub stamp: Stamp,
     /// The change.
-    pub said: Said,
-    /// The latest end among all notes about the ban, in milliseconds since 1970; [`u64::MAX`]: one of them
+    pub state: BanState,
+    /// The latest end among all updates about the ban, in milliseconds since 1970; [`u64::MAX`]: one of them
     /// had no end.
     pub ends_ms: u64,
 }
 
-/// Why a sealed note is refused.
+/// Why an authenticated update is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WrongNote {
+pub enum WrongUpdate {
     /// Its prefix covers all addresses, or is not in canonical form.
     Prefix,
     /// Its origin is not a valid name, or its limit's name is invalid or belongs to another origin.
@@ -85,7 +85,7 @@ pub enum WrongNote {
     Ahead,
 }
 
-impl WrongNote {
+impl WrongUpdate {
     /// Returns its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -99,7 +99,7 @@ impl WrongNote {
     }
 }
 
-impl fmt::Display for WrongNote {
+impl fmt::Display for WrongUpdate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Prefix => "its prefix cannot be banned",
@@ -111,7 +111,7 @@ impl fmt::Display for WrongNote {
     }
 }
 
-impl Said {
+impl BanState {
     /// Returns when a ban ends, in milliseconds since 1970; [`u64::MAX`]: not by itself; 0: it is
     /// lifted.
     #[must_use]
@@ -127,48 +127,48 @@ impl Said {
     }
 }
 
-impl BanNote {
-    /// Checks a note from another node, at a time in milliseconds since 1970.
+impl BanUpdate {
+    /// Checks an update from another node, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
     /// No honest node would send it.
-    pub fn check(&self, now_ms: u64) -> Result<(), WrongNote> {
+    pub fn check(&self, now_ms: u64) -> Result<(), WrongUpdate> {
         if !is_bannable(self.id.prefix) {
-            return Err(WrongNote::Prefix);
+            return Err(WrongUpdate::Prefix);
         }
         if !is_word(&self.id.origin, MOST_ORIGIN) {
-            return Err(WrongNote::Origin);
+            return Err(WrongUpdate::Origin);
         }
         if self.stamp.ms > now_ms.saturating_add(MOST_AHEAD_MS) {
-            return Err(WrongNote::Ahead);
+            return Err(WrongUpdate::Ahead);
         }
         let latest_ms = self.stamp.ms.saturating_add(LONGEST_MS);
         if self.ends_ms != u64::MAX && self.ends_ms > latest_ms {
-            return Err(WrongNote::End);
+            return Err(WrongUpdate::End);
         }
-        let Said::Banned {
+        let BanState::Banned {
             until_ms,
             reason,
             limit,
-        } = &self.said
+        } = &self.state
         else {
             return Ok(());
         };
         if until_ms.is_some_and(|until_ms| until_ms < self.stamp.ms || until_ms > latest_ms)
-            || self.ends_ms < self.said.ends_ms()
+            || self.ends_ms < self.state.ends_ms()
         {
-            return Err(WrongNote::End);
+            return Err(WrongUpdate::End);
         }
         if !is_line(reason, MOST_REASON) {
-            return Err(WrongNote::Reason);
+            return Err(WrongUpdate::Reason);
         }
         if limit.is_some() != (&*self.id.origin == "automatic")
             || limit
                 .as_ref()
                 .is_some_and(|name| !is_line(name, MOST_LIMIT))
         {
-            return Err(WrongNote::Origin);
+            return Err(WrongUpdate::Origin);
         }
         Ok(())
     }
@@ -194,8 +194,8 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000;
 
-    fn note(prefix: &str) -> BanNote {
-        BanNote {
+    fn update(prefix: &str) -> BanUpdate {
+        BanUpdate {
             id: BanId {
                 prefix: prefix.parse().unwrap(),
                 origin: "operator".into(),
@@ -204,7 +204,7 @@ mod tests {
                 ms: NOW,
                 node: "a".try_into().unwrap(),
             },
-            said: Said::Banned {
+            state: BanState::Banned {
                 until_ms: Some(NOW + 1_000),
                 reason: "why".into(),
                 limit: None,
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(expected: Result<(), WrongNote>, change: impl FnOnce(&mut BanNote)) {
-        let mut note = note("192.0.2.0/24");
-        change(&mut note);
-        assert_eq!(note.check(NOW), expected, "{note:?}");
+    fn check(expected: Result<(), WrongUpdate>, change: impl FnOnce(&mut BanUpdate)) {
+        let mut update = update("192.0.2.0/24");
+        change(&mut update);
+        assert_eq!(update.check(NOW), expected, "{update:?}");
     }
 
-    fn banned(until_ms: Option<u64>, reason: &str, limit: Option<&str>) -> Said {
-        Said::Banned {
+    fn banned(until_ms: Option<u64>, reason: &str, limit: Option<&str>) -> BanState {
+        BanState::Banned {
             until_ms,
             reason: reason.into(),
             limit: limit.map(Into::into),
@@ -241,49 +241,53 @@ mod tests {
             let expected = if is_right {
                 Ok(())
             } else {
-                Err(WrongNote::Prefix)
+                Err(WrongUpdate::Prefix)
             };
-            assert_eq!(note(prefix).check(NOW), expected, "{prefix}");
+            assert_eq!(update(prefix).check(NOW), expected, "{prefix}");
         }
     }
 
     #[test]
     fn the_rest() {
         check(Ok(()), |_| {});
-        check(Err(WrongNote::Origin), |note| note.id.origin = "Ops".into());
-        check(Err(WrongNote::Origin), |note| {
-            note.id.origin = "x".repeat(65).into();
+        check(Err(WrongUpdate::Origin), |update| {
+            update.id.origin = "Ops".into();
         });
-        check(Ok(()), |note| note.id.origin = "x".repeat(64).into());
-        check(Err(WrongNote::Origin), |note| {
-            note.id.origin = "automatic".into();
+        check(Err(WrongUpdate::Origin), |update| {
+            update.id.origin = "x".repeat(65).into();
         });
-        check(Err(WrongNote::Origin), |note| {
-            note.said = banned(Some(NOW), "", Some("Limit"));
+        check(Ok(()), |update| update.id.origin = "x".repeat(64).into());
+        check(Err(WrongUpdate::Origin), |update| {
+            update.id.origin = "automatic".into();
         });
-        check(Ok(()), |note| {
-            note.id.origin = "automatic".into();
-            note.said = banned(Some(NOW), "", Some("Limit"));
+        check(Err(WrongUpdate::Origin), |update| {
+            update.state = banned(Some(NOW), "", Some("Limit"));
         });
-        check(Err(WrongNote::Reason), |note| {
-            note.said = banned(Some(NOW), "a\u{1b}[2J", None);
+        check(Ok(()), |update| {
+            update.id.origin = "automatic".into();
+            update.state = banned(Some(NOW), "", Some("Limit"));
         });
-        check(Err(WrongNote::Reason), |note| {
-            note.said = banned(Some(NOW), &"x".repeat(89), None);
+        check(Err(WrongUpdate::Reason), |update| {
+            update.state = banned(Some(NOW), "a\u{1b}[2J", None);
         });
-        check(Err(WrongNote::End), |note| {
-            note.said = banned(Some(NOW - 1), "", None);
+        check(Err(WrongUpdate::Reason), |update| {
+            update.state = banned(Some(NOW), &"x".repeat(89), None);
         });
-        check(Err(WrongNote::End), |note| {
-            note.said = banned(None, "", None);
+        check(Err(WrongUpdate::End), |update| {
+            update.state = banned(Some(NOW - 1), "", None);
         });
-        check(Ok(()), |note| {
-            note.said = banned(None, "", None);
-            note.ends_ms = u64::MAX;
+        check(Err(WrongUpdate::End), |update| {
+            update.state = banned(None, "", None);
         });
-        check(Err(WrongNote::End), |note| note.ends_ms = u64::MAX - 1);
-        check(Err(WrongNote::Ahead), |note| {
-            note.stamp.ms += MOST_AHEAD_MS + 1;
+        check(Ok(()), |update| {
+            update.state = banned(None, "", None);
+            update.ends_ms = u64::MAX;
+        });
+        check(Err(WrongUpdate::End), |update| {
+            update.ends_ms = u64::MAX - 1;
+        });
+        check(Err(WrongUpdate::Ahead), |update| {
+            update.stamp.ms += MOST_AHEAD_MS + 1;
         });
     }
 }

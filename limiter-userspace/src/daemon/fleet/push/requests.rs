@@ -11,11 +11,11 @@ use limiter_fleet::{
 };
 use thiserror::Error;
 
-use super::{heard::hex, lead::Lead};
+use super::{lead::Lead, other::hex};
 use crate::{
     daemon::fleet::{
-        handle::{Fleet, Told},
-        words::Now,
+        handle::{Fleet, Report},
+        updates::Now,
     },
     protocol::{PushQuery, PushStatus},
 };
@@ -81,20 +81,20 @@ impl Fleet {
             return Err(PushingError::UnderWay(own.clone()));
         }
         let (alive, push) = {
-            let told = self.told();
-            if !told.is_connected {
+            let report = self.report();
+            if !report.is_connected {
                 return Err(PushingError::NoStore);
             }
-            if let Some(other) = under_way(&told) {
+            if let Some(other) = under_way(&report) {
                 return Err(PushingError::UnderWay(other));
             }
-            let nodes = told
+            let nodes = report
                 .nodes
                 .iter()
                 .filter(|(_, seen)| Duration::from_nanos(seen.age_ns) + seen.at.elapsed() < ALIVE);
             let alive = nodes.filter_map(|(name, _)| Name::try_from(name.as_str()).ok());
             // Above all known pushes, even from a node with a clock that is ahead.
-            let newest = told.newest_push.as_ref();
+            let newest = report.newest_push.as_ref();
             let ms = newest.map_or(0, |newest| newest.ms.saturating_add(1));
             let push = PushId {
                 ms: ms.max(Now::new().ms),
@@ -113,22 +113,22 @@ impl Fleet {
     pub(in crate::daemon) fn push_status(&self) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
         let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
-        lead.ask();
+        lead.query();
         // Time passes even while the store is down.
         lead.tick();
         Ok(lead.status())
     }
 
-    /// Keeps the policy or takes it back on all nodes. For another node's push, asks that node, for as long
-    /// as the command repeats its request.
+    /// Keeps the policy or takes it back on all nodes. For another node's push, requests it from that node,
+    /// for as long as the command repeats its request.
     pub(in crate::daemon) fn end_push(&self, keep: bool) -> Result<PushStatus, PushingError> {
         let mut lead = self.lead();
         if lead.as_ref().is_none_or(|lead| lead.leader.is_over())
-            && let Some(other) = &mut self.told().other_push
-            && other.is_heard()
+            && let Some(other) = &mut self.report().other_push
+            && other.is_recent()
         {
             let is_early = keep && other.is_under_way();
-            return other.ask(keep).ok_or(if is_early {
+            return other.request(keep).ok_or(if is_early {
                 PushingError::NotWaiting
             } else {
                 PushingError::Decided
@@ -157,8 +157,8 @@ impl Fleet {
 }
 
 /// Returns the node of another push that is under way.
-fn under_way(told: &Told) -> Option<Name> {
-    let other = told.other_push.as_ref()?;
+fn under_way(report: &Report) -> Option<Name> {
+    let other = report.other_push.as_ref()?;
     other.is_under_way().then(|| other.push().node.clone())
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use limiter_fleet::pushes::{Order, Step, Takers, Wish};
 
     use super::*;
-    use crate::daemon::fleet::push::heard::OtherPush;
+    use crate::daemon::fleet::push::other::OtherPush;
 
     fn refused(change: impl FnOnce(&mut PushQuery)) -> String {
         let mut query = PushQuery {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_of_another_node_is_confirmed_as_long_as_it_is_heard_of() {
+    fn a_push_of_another_node_is_confirmed_while_its_orders_arrive() {
         let push: PushId = "1700000000000 b".parse().unwrap();
         let fleet = Fleet::without_store();
         let says = |ago, step, keep| {
@@ -224,38 +224,41 @@ mod tests {
                 hold_ms: 60_000,
                 step,
             };
-            let heard = Instant::now().checked_sub(Duration::from_secs(ago));
-            fleet.told().other_push = Some(OtherPush::new(order, heard.unwrap()));
+            let received = Instant::now().checked_sub(Duration::from_secs(ago));
+            fleet.report().other_push = Some(OtherPush::new(order, received.unwrap()));
             let ended = fleet.end_push(keep);
-            let wish = fleet.told().other_push.as_ref().unwrap().wish(&push);
-            let said = ended.map_or_else(|error| error.to_string(), |status| status.stage);
-            (said, wish)
+            let wish = fleet.report().other_push.as_ref().unwrap().wish(&push);
+            let state = ended.map_or_else(|error| error.to_string(), |status| status.stage);
+            (state, wish)
         };
         let all = || Step::Take(Takers::All);
         let some = || Step::Take(Takers::Some(Vec::new()));
-        for (ago, step, keep, said, wish) in [
-            (14, all(), true, "asked", Some(Wish::Keep)),
-            (14, all(), false, "asked", Some(Wish::Back)),
+        for (ago, step, keep, state, wish) in [
+            (14, all(), true, "requested", Some(Wish::Keep)),
+            (14, all(), false, "requested", Some(Wish::Back)),
             (16, all(), true, "no policy is pushed", None),
             (0, some(), true, "no pushed policy waits", None),
-            (0, some(), false, "asked", Some(Wish::Back)),
+            (0, some(), false, "requested", Some(Wish::Back)),
             (0, Step::Check, true, "no pushed policy waits", None),
-            (0, Step::Check, false, "asked", Some(Wish::Back)),
+            (0, Step::Check, false, "requested", Some(Wish::Back)),
             (0, Step::Keep, true, "keeping", None),
             (0, Step::Keep, false, "the push is over", None),
             (0, Step::Back, true, "the push is over", None),
             (0, Step::Back, false, "going-back", None),
         ] {
-            let told = says(ago, step, keep);
+            let report = says(ago, step, keep);
             assert!(
-                told.0.starts_with(said) && told.1 == wish,
-                "{told:?} {said}"
+                report.0.starts_with(state) && report.1 == wish,
+                "{report:?} {state}"
             );
         }
         // The wish is about that push alone.
         fleet.end_push(false).unwrap();
         says(0, all(), true);
         let other = "1700000000001 b".parse().unwrap();
-        assert_eq!(fleet.told().other_push.as_ref().unwrap().wish(&other), None);
+        assert_eq!(
+            fleet.report().other_push.as_ref().unwrap().wish(&other),
+            None
+        );
     }
 }

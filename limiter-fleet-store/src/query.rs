@@ -7,7 +7,7 @@ use redis::{
 
 use super::error::{Denied, StoreError};
 
-pub(crate) async fn ask<T: FromRedisValue>(
+pub(crate) async fn query<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
 ) -> Result<T, StoreError> {
@@ -15,7 +15,7 @@ pub(crate) async fn ask<T: FromRedisValue>(
     done.map_err(|error| refused(error, &[command]))
 }
 
-pub(crate) async fn ask_all<T: FromRedisValue>(
+pub(crate) async fn query_all<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
     commands: &Pipeline,
 ) -> Result<T, StoreError> {
@@ -37,7 +37,7 @@ pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     )
 }
 
-/// Returns whether the server says that its user lacks a right.
+/// Returns whether the server reports that its user lacks a right.
 pub(crate) fn is_denied(error: &ServerError) -> bool {
     match RedisError::from(error.clone()).kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => true,

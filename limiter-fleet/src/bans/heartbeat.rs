@@ -19,7 +19,7 @@ pub struct StreamPlace {
 
 /// A node's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The node.
     pub node: Name,
     /// The version of its limiter.
@@ -38,21 +38,21 @@ pub struct Beat {
 
 /// A heartbeat of versions that did not report the last message read.
 #[derive(Deserialize)]
-pub(super) struct EarlierBeat {
+pub(super) struct EarlierHeartbeat {
     node: Name,
     version: Box<str>,
     policy: u64,
     ms: u64,
 }
 
-impl From<EarlierBeat> for Beat {
-    fn from(beat: EarlierBeat) -> Self {
-        let EarlierBeat {
+impl From<EarlierHeartbeat> for Heartbeat {
+    fn from(heartbeat: EarlierHeartbeat) -> Self {
+        let EarlierHeartbeat {
             node,
             version,
             policy,
             ms,
-        } = beat;
+        } = heartbeat;
         Self {
             node,
             version,
@@ -64,7 +64,7 @@ impl From<EarlierBeat> for Beat {
     }
 }
 
-impl Beat {
+impl Heartbeat {
     /// Makes a node's heartbeat. `ms` is in milliseconds since 1970.
     #[must_use]
     pub fn new(node: Name, version: &str, policy: u64, ms: u64) -> Self {

@@ -1,8 +1,8 @@
-//! Carries letters between nodes over the store: at once or not at all, since late letters are worthless.
+//! Carries messages between nodes over the store: at once or not at all, since late messages are worthless.
 //!
-//! This node reads its letters from the server with its stream. It sends letters to the servers with the
+//! This node reads its messages from the server with its stream. It sends messages to the servers with the
 //! receivers' streams (`servers.rs`), which may differ in a cluster (`routes.rs`). Each server has its own
-//! connection and task (`server.rs`), so a slow or missing server delays only its own letters.
+//! connection and task (`server.rs`), so a slow or missing server delays only its own messages.
 
 mod pace;
 mod patience;
@@ -20,20 +20,20 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::patience::Letters;
+pub(super) use self::patience::Messages;
 use self::{
     pace::{Late, Pace},
     patience::{PAUSE, WAITING, in_time},
     server::Event,
     servers::Servers,
 };
-use super::super::{access, complaints::Complaints, handle::Fleet, jitter::jittered};
+use super::super::{access, handle::Fleet, jitter::jittered, warnings::Warnings};
 
-/// The tasks that carry letters. Dropping it ends them.
+/// The tasks that carry messages. Dropping it ends them.
 pub(super) struct Carrier {
-    /// Letters to this node.
+    /// Messages to this node.
     pub(super) arrived: Receiver<Vec<u8>>,
-    leaving: Sender<Letters>,
+    leaving: Sender<Messages>,
     task: JoinHandle<()>,
 }
 
@@ -49,10 +49,10 @@ impl Carrier {
         }
     }
 
-    /// Sends letters. Drops them while too many wait.
-    pub(super) fn send(&self, letters: Letters) {
-        if !letters.is_empty() {
-            let _ = self.leaving.try_send(letters);
+    /// Sends messages. Drops them while too many wait.
+    pub(super) fn send(&self, messages: Messages) {
+        if !messages.is_empty() {
+            let _ = self.leaving.try_send(messages);
         }
     }
 }
@@ -63,22 +63,22 @@ impl Drop for Carrier {
     }
 }
 
-/// Carries letters until the receiver is gone.
-async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiver<Letters>) {
+/// Carries messages until the receiver is gone.
+async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiver<Messages>) {
     let mut servers = Servers::new(Arc::clone(&fleet));
-    let mut complaints = Complaints::default();
+    let mut warnings = Warnings::default();
     for attempt in 0.. {
         let events = servers.events();
         let ended = tokio::select! {
-            ended = read(&fleet, &mut complaints, attempt, &arriving, events) => ended,
+            ended = read(&fleet, &mut warnings, attempt, &arriving, events) => ended,
             ended = servers.route(&mut leaving) => ended,
         };
         let Err(why) = ended else {
             return;
         };
-        tell(&fleet, &mut complaints, Some(why));
+        report(&fleet, &mut warnings, Some(why));
         servers.leave_home();
-        // Without a home server no letters are sent, so this returns early only when the daemon ends.
+        // Without a home server no messages are sent, so this returns early only when the daemon ends.
         let rest = servers.route(&mut leaving);
         if timeout(jittered(PAUSE), rest).await.is_ok() {
             return;
@@ -86,10 +86,10 @@ async fn carry(fleet: Arc<Fleet>, arriving: Sender<Vec<u8>>, mut leaving: Receiv
     }
 }
 
-/// Reads letters to this node until an error; returns the error.
+/// Reads messages to this node until an error; returns the error.
 async fn read(
     fleet: &Fleet,
-    complaints: &mut Complaints,
+    warnings: &mut Warnings,
     attempt: usize,
     arriving: &Sender<Vec<u8>>,
     events: Sender<Event>,
@@ -105,20 +105,20 @@ async fn read(
     loop {
         if is_home != Some(!pace.is_late()) {
             is_home = Some(!pace.is_late());
-            tell(fleet, complaints, pace.is_late().then(|| Late.to_string()));
+            report(fleet, warnings, pace.is_late().then(|| Late.to_string()));
             let home = (!pace.is_late()).then(|| inbox.place().clone());
             // Fails only when the daemon ends.
             let _ = events.send(Event::Home(home)).await;
         }
-        let (news, is_unknown) = pace.time_read(inbox.letters(after)).await?;
+        let (news, is_unknown) = pace.time_read(inbox.messages(after)).await?;
         after = news.next.unwrap_or(after);
         if is_unknown {
             pace.time(inbox.touch()).await?;
         }
-        // Late letters are worthless.
-        let letters = news.messages.into_iter().filter(|_| !pace.is_late());
-        for letter in letters {
-            if arriving.send(letter).await.is_err() {
+        // Late messages are worthless.
+        let messages = news.messages.into_iter().filter(|_| !pace.is_late());
+        for message in messages {
+            if arriving.send(message).await.is_err() {
                 return Ok(());
             }
         }
@@ -132,20 +132,20 @@ fn begin_with(attempt: usize, access: &mut Access) {
     access.places.rotate_left(attempt % places);
 }
 
-/// Records whether letters to this node are read, and logs changes.
-fn tell(fleet: &Fleet, complaints: &mut Complaints, error: Option<String>) {
+/// Records whether messages to this node are read, and logs changes.
+fn report(fleet: &Fleet, warnings: &mut Warnings, error: Option<String>) {
     let store = &fleet.settings.store;
     match &error {
         None => {
-            complaints.clear();
+            warnings.clear();
             info!("the fleet's budgets are shared over its store {store}");
         }
-        Some(why) if complaints.is_new(why) => warn!(
+        Some(why) if warnings.is_new(why) => warn!(
             why,
             "the fleet's budgets are not shared over its store {store}: {why}; what is lent ends within \
              seconds, and each node has what is its own"
         ),
         Some(_) => {}
     }
-    fleet.told().letters_error = error;
+    fleet.report().messages_error = error;
 }

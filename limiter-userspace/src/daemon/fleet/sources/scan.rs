@@ -1,12 +1,12 @@
-//! Scans the kernel's table for words to send.
+//! Scans the kernel's table for entries to send.
 
 use std::time::{Duration, Instant};
 
 use limiter_common::standing::{Kind, Settings, Tick};
 use limiter_datapath::kernel::{DatapathError, KnownSources};
-use limiter_fleet::sources::Sayings;
+use limiter_fleet::sources::OwnEntries;
 
-use super::{super::words::Now, convert};
+use super::{super::updates::Now, convert};
 use crate::daemon::{
     pace::{cpu_time, pause_after},
     shared::Daemon,
@@ -18,7 +18,7 @@ const LEAST: Duration = Duration::from_millis(500);
 /// Scans may take one part in so many of a CPU's time.
 const SHARE: u32 = 100;
 
-/// A word is sent again if it lasts longer by one part in so many of the time that a source is remembered.
+/// An entry is sent again if it lasts longer by one part in so many of the time that a source is remembered.
 const LONGER: u64 = 8;
 
 /// The least of that extension, in seconds.
@@ -28,7 +28,7 @@ const LEAST_LONGER_S: u64 = 10;
 const BEHIND: u32 = 2;
 
 /// The schedule of scans.
-pub(super) struct Looks {
+pub(super) struct Scanner {
     /// The time of the last scan; `None`: the next one covers everything.
     last: Option<Tick>,
     /// When the next one is due.
@@ -39,11 +39,11 @@ pub(super) struct Looks {
 pub(super) struct Seen {
     /// The settings of standing.
     pub(super) settings: Settings,
-    /// Whether some words had no room.
+    /// Whether some entries had no room.
     pub(super) is_full: bool,
 }
 
-impl Looks {
+impl Scanner {
     pub(super) fn new() -> Self {
         Self {
             last: None,
@@ -61,12 +61,12 @@ impl Looks {
         self.next = Instant::now() + pause_after(took, SHARE, LEAST);
     }
 
-    /// Adds words about sources that are new since the last scan; `None`: the policy does not use standing.
-    /// If `all`, takes back ended words too.
-    pub(super) fn look(
+    /// Adds entries about sources that are new since the last scan; `None`: the policy does not use standing.
+    /// If `all`, takes back ended entries too.
+    pub(super) fn scan(
         &mut self,
         daemon: &Daemon,
-        sayings: &mut Sayings,
+        own_entries: &mut OwnEntries,
         all: bool,
     ) -> Result<Option<Seen>, DatapathError> {
         let datapath = daemon.datapath();
@@ -78,9 +78,9 @@ impl Looks {
             }
             Err(error) => return Err(error),
         };
-        let is_full = self.say_new(&known, sayings)?;
+        let is_full = self.add_new(&known, own_entries)?;
         if all {
-            keep(&known, sayings)?;
+            keep(&known, own_entries)?;
         }
         Ok(Some(Seen {
             settings: *known.settings(),
@@ -88,11 +88,11 @@ impl Looks {
         }))
     }
 
-    /// Adds missing words about sources that are new since the last scan; returns whether some had no room.
-    fn say_new(
+    /// Adds missing entries about sources that are new since the last scan; returns whether some had no room.
+    fn add_new(
         &mut self,
         known: &KnownSources<'_>,
-        sayings: &mut Sayings,
+        own_entries: &mut OwnEntries,
     ) -> Result<bool, DatapathError> {
         let at = known.moment()?;
         let now = Now::new();
@@ -106,21 +106,21 @@ impl Looks {
             // A handshake or an operator's trust sets the last time in the record.
             let is_new = matches!(record.kind(), Kind::Proven | Kind::Trusted)
                 && at.now.since_kept(record.last()) <= since;
-            if is_new && let Some(word) = convert::word(id, record, &at, now_s) {
-                is_full |= !sayings.say(word, margin_s, now.ms);
+            if is_new && let Some(entry) = convert::entry(id, record, &at, now_s) {
+                is_full |= !own_entries.set(entry, margin_s, now.ms);
             }
         }
         Ok(is_full)
     }
 }
 
-/// Takes back ended words.
-fn keep(known: &KnownSources<'_>, sayings: &mut Sayings) -> Result<(), DatapathError> {
+/// Takes back ended entries.
+fn keep(known: &KnownSources<'_>, own_entries: &mut OwnEntries) -> Result<(), DatapathError> {
     let at = known.moment()?;
     let now_ms = Now::new().ms;
-    sayings.keep(now_ms, |word| {
-        let id = convert::id(word.source, known.settings());
-        word.holds(now_ms / 1_000) && convert::is_own(known.record(id), &at)
+    own_entries.keep(now_ms, |entry| {
+        let id = convert::id(entry.source, known.settings());
+        entry.holds(now_ms / 1_000) && convert::is_own(known.record(id), &at)
     });
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use limiter_fleet::bans::Beat;
+use limiter_fleet::bans::Heartbeat;
 use limiter_fleet_store::Store;
 use tracing::warn;
 
@@ -11,7 +11,7 @@ use super::{
     lag::{self, Newest},
     node::Node,
     session::Over,
-    words::Now,
+    updates::Now,
 };
 
 /// The most nodes that are known at once.
@@ -22,16 +22,16 @@ const LONGEST_MS: u64 = 24 * 3_600_000;
 
 /// The heartbeats over one connection.
 #[derive(Default)]
-pub(super) struct Beats {
+pub(super) struct Heartbeats {
     /// This node's last heartbeat; `None`: none yet.
-    last: Option<Beat>,
+    last: Option<Heartbeat>,
     /// Whether another host has this node's name; the log has a warning about it.
     is_double: bool,
     /// The newest messages of the stream.
     newest: Newest,
 }
 
-impl Beats {
+impl Heartbeats {
     /// Reads the heartbeats of all nodes, and sends this node's.
     pub(super) async fn exchange(
         &mut self,
@@ -40,43 +40,49 @@ impl Beats {
     ) -> Result<(), Over> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = node.meanwhile(store.newest()).await??;
-        self.newest.note(lag::place(newest), Instant::now());
-        let beats = node.meanwhile(store.beats(MOST)).await??;
+        self.newest.record(lag::place(newest), Instant::now());
+        let heartbeats = node.meanwhile(store.heartbeats(MOST)).await??;
         let now = Now::new();
-        let mut seen = BTreeMap::<String, Beat>::new();
-        for beat in beats.iter().take(MOST) {
-            let Ok(beat) = node.seal.open_beat(beat) else {
-                node.refuse("beat", "a sign of life is not sealed by the fleet's key");
+        let mut seen = BTreeMap::<String, Heartbeat>::new();
+        for heartbeat in heartbeats.iter().take(MOST) {
+            let Ok(heartbeat) = node.authenticator.open_heartbeat(heartbeat) else {
+                node.refuse(
+                    "heartbeat",
+                    "a heartbeat is not authenticated by the fleet's key",
+                );
                 continue;
             };
-            if now.ms.saturating_sub(beat.ms) > LONGEST_MS {
-                node.meanwhile(store.forget_beat(beat.node.as_str()))
+            if now.ms.saturating_sub(heartbeat.ms) > LONGEST_MS {
+                node.meanwhile(store.forget_heartbeat(heartbeat.node.as_str()))
                     .await??;
                 continue;
             }
-            let name = beat.node.to_string();
-            if seen.get(&name).is_none_or(|other| other.ms < beat.ms) {
-                seen.insert(name, beat);
+            let name = heartbeat.node.to_string();
+            if seen.get(&name).is_none_or(|other| other.ms < heartbeat.ms) {
+                seen.insert(name, heartbeat);
             }
         }
         let own = node.fleet.settings.node.to_string();
-        self.look_for_double(seen.get(&own));
-        let beat = node.beat(now);
-        let written = node.seal.beat(&beat);
-        let is_new = node.meanwhile(store.beat(&own, &written)).await??;
+        self.check_duplicate(seen.get(&own));
+        let heartbeat = node.heartbeat(now);
+        let written = node.authenticator.heartbeat(&heartbeat);
+        let is_new = node.meanwhile(store.heartbeat(&own, &written)).await??;
         let is_emptied = is_new && self.last.is_some();
-        seen.insert(own, beat.clone());
-        self.last = Some(beat);
+        seen.insert(own, heartbeat.clone());
+        self.last = Some(heartbeat);
         let at = Instant::now();
-        node.fleet.told().nodes = seen
+        node.fleet.report().nodes = seen
             .into_iter()
-            .map(|(name, beat)| {
+            .map(|(name, heartbeat)| {
                 let seen = Seen {
-                    version: beat.version.into(),
-                    policy: beat.policy,
-                    nodes: beat.nodes,
-                    age_ns: now.ms.saturating_sub(beat.ms).saturating_mul(1_000_000),
-                    lag_ns: beat.read.map(|read| {
+                    version: heartbeat.version.into(),
+                    policy: heartbeat.policy,
+                    nodes: heartbeat.nodes,
+                    age_ns: now
+                        .ms
+                        .saturating_sub(heartbeat.ms)
+                        .saturating_mul(1_000_000),
+                    lag_ns: heartbeat.read.map(|read| {
                         let lag = self.newest.lag(read, at);
                         u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
                     }),
@@ -92,7 +98,7 @@ impl Beats {
         }
     }
 
-    fn look_for_double(&mut self, found: Option<&Beat>) {
+    fn check_duplicate(&mut self, found: Option<&Heartbeat>) {
         let (Some(last), Some(found)) = (&self.last, found) else {
             return;
         };
@@ -101,7 +107,7 @@ impl Beats {
             let node = &found.node;
             warn!(
                 node = node.as_str(),
-                "another host says to be the fleet's node {node}, too: give each its own `fleet: \
+                "another host sends heartbeats as the fleet's node {node}, too: give each its own `fleet: \
                  {{node: …}}`"
             );
         }

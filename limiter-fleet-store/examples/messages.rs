@@ -1,12 +1,12 @@
-//! Measures the throughput of letters through servers of the store, and the CPU cost of sending and
+//! Measures the throughput of messages through servers of the store, and the CPU cost of sending and
 //! reading.
 //!
-//! Each of many nodes sends letters to random others, and reads its own. Servers report their own CPU time,
+//! Each of many nodes sends messages to random others, and reads its own. Servers report their own CPU time,
 //! so other load on the machine matters only through shared caches.
 //!
 //! ```text
 //! redis-server --port 7001 --save '' &
-//! cargo run --release -p limiter-fleet-store --example letters -- 127.0.0.1:7001
+//! cargo run --release -p limiter-fleet-store --example messages -- 127.0.0.1:7001
 //! ```
 //!
 //! Several addresses may name servers of one Cluster. `ca=FILE` before them selects TLS.
@@ -42,16 +42,16 @@ const FLEET: &str = "measured";
 
 const NODES: u64 = 200;
 
-/// The bytes of letters with a renewal alone, with 20 notes and with 512.
+/// The bytes of messages with a renewal alone, with 20 entries and with 512.
 const SIZES: [usize; 3] = [80, 600, 12_900];
 
-/// How many letters a node sends to one server at once.
+/// How many messages a node sends to one server at once.
 const BATCHES: [usize; 2] = [1, 16];
 
 /// How long it measures, after warming up for as long.
 const TIME: Duration = Duration::from_secs(4);
 
-/// The letters sent and read.
+/// The messages sent and read.
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Failure> {
     let (access, places) = servers()?;
     let routes = Arc::new(routes(&access, &places).await?);
     println!(
-        "letters of bytes, a batch: sent a second, read a second; us of a server and of all nodes for one"
+        "messages of bytes, a batch: sent a second, read a second; us of a server and of all nodes for one"
     );
     for bytes in SIZES {
         for batch in BATCHES {
@@ -128,9 +128,9 @@ async fn measure(
         nodes.spawn(send(outboxes, routes, vec![0; bytes], batch, counts));
     }
     sleep(TIME).await;
-    let before = Look::now(access, places, &counts).await?;
+    let before = Sample::now(access, places, &counts).await?;
     sleep(TIME).await;
-    let after = Look::now(access, places, &counts).await?;
+    let after = Sample::now(access, places, &counts).await?;
     if let Some(ended) = nodes.try_join_next() {
         return ended?.map_err(|error| format!("a node has ended: {error}").into());
     }
@@ -142,20 +142,20 @@ async fn measure(
 async fn send(
     mut outboxes: Vec<Outbox>,
     routes: Arc<Vec<Vec<String>>>,
-    letter: Vec<u8>,
+    message: Vec<u8>,
     batch: usize,
     counts: Arc<Counts>,
 ) -> Result<(), Failure> {
     let random = RandomState::new();
     for turn in 0_u64.. {
         for (outbox, nodes) in outboxes.iter_mut().zip(routes.iter()) {
-            let letters = (0..batch).map(|number| {
+            let messages = (0..batch).map(|number| {
                 let picked = random.hash_one((turn, number)) % nodes.len().max(1) as u64;
                 let node = &nodes[usize::try_from(picked).unwrap_or_default()];
-                (node.clone(), letter.clone())
+                (node.clone(), message.clone())
             });
-            let letters: Vec<_> = letters.collect();
-            let sent = outbox.send(&letters).await?;
+            let messages: Vec<_> = messages.collect();
+            let sent = outbox.send(&messages).await?;
             if !sent.moved.is_empty() || sent.lost.is_some() {
                 return Err(format!("{sent:?}").into());
             }
@@ -165,18 +165,18 @@ async fn send(
     Ok(())
 }
 
-/// Reads a node's letters as they arrive.
+/// Reads a node's messages as they arrive.
 async fn read(mut inbox: Inbox, counts: Arc<Counts>) -> Result<(), Failure> {
     let mut after = inbox.mark().await?;
     loop {
-        let news = inbox.letters(after).await?;
+        let news = inbox.messages(after).await?;
         counts.read.fetch_add(news.messages.len() as u64, Relaxed);
         after = news.next.unwrap_or(after);
     }
 }
 
 /// The work done up to a moment.
-struct Look {
+struct Sample {
     at: Instant,
     sent: u64,
     read: u64,
@@ -185,7 +185,7 @@ struct Look {
     own: f64,
 }
 
-impl Look {
+impl Sample {
     async fn now(access: &Access, places: &[Place], counts: &Counts) -> Result<Self, Failure> {
         let mut servers = 0.0;
         for place in places {
@@ -231,11 +231,11 @@ async fn time_of(access: &Access, place: &Place) -> Result<f64, Failure> {
         }
     };
     let mut connection = client.get_multiplexed_async_connection().await?;
-    let told: String = redis::cmd("INFO")
+    let reported: String = redis::cmd("INFO")
         .arg("CPU")
         .query_async(&mut connection)
         .await?;
-    let fields = told.lines().filter_map(|line| line.split_once(':'));
+    let fields = reported.lines().filter_map(|line| line.split_once(':'));
     let fields: HashMap<_, _> = fields.collect();
     let field =
         |name| -> Result<f64, Failure> { Ok(fields.get(name).ok_or("no such field")?.parse()?) };
@@ -244,7 +244,7 @@ async fn time_of(access: &Access, place: &Place) -> Result<f64, Failure> {
 
 /// Returns this process's CPU time, in seconds.
 fn own_time() -> Result<f64, Failure> {
-    let told = fs::read_to_string("/proc/self/schedstat")?;
-    let ns: u64 = told.split(' ').next().ok_or("no number")?.parse()?;
+    let reported = fs::read_to_string("/proc/self/schedstat")?;
+    let ns: u64 = reported.split(' ').next().ok_or("no number")?.parse()?;
     Ok(Duration::from_nanos(ns).as_secs_f64())
 }

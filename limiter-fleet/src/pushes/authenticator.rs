@@ -1,14 +1,14 @@
-//! Seals of orders and answers.
+//! Authentication of orders and replies.
 
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    answer::{MOST_TEXT, PushAnswer},
     order::{MOST_CANARIES, Order},
+    reply::{MOST_TEXT, PushReply},
 };
 use crate::{
     Name,
-    envelope::{Envelope, Keys, OpenError, SEAL, read, written},
+    envelope::{Envelope, Keys, MAC_LENGTH, OpenError, read, written},
 };
 
 /// The most bytes besides texts and lists of names.
@@ -17,29 +17,29 @@ const REST: usize = 512;
 /// The most bytes of a name, including its length.
 const LONGEST_NAME: usize = 64;
 
-/// Seals and opens orders and answers.
+/// Authenticates and verifies orders and replies.
 #[derive(Clone, Debug)]
-pub struct PushSeal {
+pub struct PushAuthenticator {
     orders: Envelope,
-    answers: Envelope,
+    replies: Envelope,
 }
 
-impl PushSeal {
-    /// Returns the seal of the fleet with that name.
+impl PushAuthenticator {
+    /// Returns the authenticator of the fleet with that name.
     #[must_use]
     pub fn new(fleet: &Name, keys: &Keys) -> Self {
         let envelope = |purpose, bytes: usize| Envelope {
             keys: keys.clone(),
             purpose,
             alike: Sha256::digest(fleet.as_str()),
-            most_bytes: 1 + SEAL + bytes,
+            most_bytes: 1 + MAC_LENGTH + bytes,
         };
         Self {
             orders: envelope(
                 b"limiter fleet, push orders",
                 REST + MOST_CANARIES * LONGEST_NAME,
             ),
-            answers: envelope(b"limiter fleet, push answers", REST + MOST_TEXT),
+            replies: envelope(b"limiter fleet, push answers", REST + MOST_TEXT),
         }
     }
 
@@ -58,23 +58,23 @@ impl PushSeal {
         read(self.orders.open(order)?)
     }
 
-    /// Writes an answer.
+    /// Writes a reply.
     #[must_use]
-    pub fn answer(&self, answer: &PushAnswer) -> Vec<u8> {
-        self.answers.close(&written(answer))
+    pub fn reply(&self, reply: &PushReply) -> Vec<u8> {
+        self.replies.close(&written(reply))
     }
 
-    /// Reads an answer.
+    /// Reads a reply.
     ///
     /// # Errors
     ///
-    /// The answer is not from a node of the fleet.
-    pub fn open_answer(&self, answer: &[u8]) -> Result<PushAnswer, OpenError> {
-        let answer = read::<PushAnswer>(self.answers.open(answer)?)?;
-        if answer.is_right() {
-            Ok(answer)
+    /// The reply is not from a node of the fleet.
+    pub fn open_reply(&self, reply: &[u8]) -> Result<PushReply, OpenError> {
+        let reply = read::<PushReply>(self.replies.open(reply)?)?;
+        if reply.is_right() {
+            Ok(reply)
         } else {
-            Err(OpenError::Notes)
+            Err(OpenError::Body)
         }
     }
 }
@@ -86,15 +86,15 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        pushes::{PushId, Said, Step, Takers, Wish},
+        pushes::{PushId, PushState, Step, Takers, Wish},
     };
 
-    fn seal(fleet: &str, key: u8) -> PushSeal {
+    fn authenticator(fleet: &str, key: u8) -> PushAuthenticator {
         let keys = Keys {
             current: Key::new(&[key; 32]).unwrap(),
             other: None,
         };
-        PushSeal::new(&fleet.try_into().unwrap(), &keys)
+        PushAuthenticator::new(&fleet.try_into().unwrap(), &keys)
     }
 
     fn longest_name() -> Name {
@@ -115,52 +115,53 @@ mod tests {
         }
     }
 
-    fn longest_answer() -> PushAnswer {
-        PushAnswer {
+    fn longest_reply() -> PushReply {
+        PushReply {
             push: longest_order().push,
             node: longest_name(),
             number: u64::MAX,
-            said: Said::Would("x".repeat(MOST_TEXT).into()),
+            state: PushState::Would("x".repeat(MOST_TEXT).into()),
             wish: Some(Wish::Back),
         }
     }
 
     #[test]
-    fn only_nodes_of_the_fleet_are_heard() {
-        let own = seal("edge", 1);
-        let (order, answer) = (longest_order(), longest_answer());
-        for (fleet, key, is_heard) in [("edge", 1, true), ("edge", 2, false), ("core", 1, false)] {
-            let other = seal(fleet, key);
+    fn only_nodes_of_the_fleet_are_accepted() {
+        let own = authenticator("edge", 1);
+        let (order, reply) = (longest_order(), longest_reply());
+        for (fleet, key, is_accepted) in [("edge", 1, true), ("edge", 2, false), ("core", 1, false)]
+        {
+            let other = authenticator(fleet, key);
             let opened = own.open_order(&other.order(&order));
-            assert_eq!(opened.is_ok(), is_heard, "{fleet} {key}");
-            let opened = own.open_answer(&other.answer(&answer));
-            assert_eq!(opened.is_ok(), is_heard, "{fleet} {key}");
+            assert_eq!(opened.is_ok(), is_accepted, "{fleet} {key}");
+            let opened = own.open_reply(&other.reply(&reply));
+            assert_eq!(opened.is_ok(), is_accepted, "{fleet} {key}");
         }
         assert_eq!(own.open_order(&own.order(&order)), Ok(order.clone()));
-        assert_eq!(own.open_answer(&own.answer(&answer)), Ok(answer));
-        // An order is no answer.
-        assert!(own.open_answer(&own.order(&order)).is_err());
+        assert_eq!(own.open_reply(&own.reply(&reply)), Ok(reply));
+        // An order is no reply.
+        assert!(own.open_reply(&own.order(&order)).is_err());
         assert_eq!(own.open_order(&vec![1; 1_000_000]), Err(OpenError::TooLong));
     }
 
     proptest! {
         #[test]
-        fn any_sealed_bytes_are_an_order_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
-            let seal = seal("edge", 1);
-            if let Ok(order) = seal.open_order(&seal.orders.close(&body)) {
+        fn any_authenticated_bytes_are_an_order_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
+            let authenticator = authenticator("edge", 1);
+            if let Ok(order) = authenticator.open_order(&authenticator.orders.close(&body)) {
                 let _ = order.check(0);
             }
-            let _ = seal.open_answer(&seal.answers.close(&body));
+            let _ = authenticator.open_reply(&authenticator.replies.close(&body));
         }
 
         #[test]
         fn a_changed_order_is_none(at in 1_usize..300, to: u8) {
-            let seal = seal("edge", 1);
-            let mut order = seal.order(&longest_order());
+            let authenticator = authenticator("edge", 1);
+            let mut order = authenticator.order(&longest_order());
             let at = at % order.len();
             prop_assume!(at > 0 && order[at] != to);
             order[at] = to;
-            prop_assert_eq!(seal.open_order(&order), Err(OpenError::Seal));
+            prop_assert_eq!(authenticator.open_order(&order), Err(OpenError::Mac));
         }
     }
 }

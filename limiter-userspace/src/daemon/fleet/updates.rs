@@ -1,4 +1,4 @@
-//! Converts bans between the kernel's table and the fleet's notes.
+//! Converts bans between the kernel's table and the fleet's updates.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use limiter_common::{
     limit::LimitId,
 };
 use limiter_datapath::kernel::{monotonic_now, wall_clock_now};
-use limiter_fleet::bans::{BanId, Said};
+use limiter_fleet::bans::{BanId, BanState};
 use limiter_policy::policy::{Names, bans::Origin};
 
 use crate::{
@@ -63,20 +63,20 @@ pub(super) fn id(prefix: IpNet, ban: &Ban) -> BanId {
     }
 }
 
-/// Returns what is to be said of a change, and when what was changed would have ended.
-pub(super) fn said(changed: &JournalEntry, names: &Names, now: Now) -> (BanId, Said, u64) {
+/// Returns the new state of a changed ban, and when the earlier ban would have ended.
+pub(super) fn state_of(changed: &JournalEntry, names: &Names, now: Now) -> (BanId, BanState, u64) {
     let until_ms = now.until_ms(&changed.ban);
     let id = id(changed.prefix, &changed.ban);
-    let said = if changed.is_lifted {
-        Said::Lifted
+    let state = if changed.is_lifted {
+        BanState::Lifted
     } else {
         made(&changed.ban, until_ms, names)
     };
-    (id, said, until_ms.unwrap_or(u64::MAX))
+    (id, state, until_ms.unwrap_or(u64::MAX))
 }
 
-/// Returns the note about an active ban.
-pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
+/// Returns the update about an active ban.
+pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> BanState {
     let limit = ban.is_automatic().then(|| {
         // Only the other node knows the name of its limit: leave it empty.
         let name = names.name(LimitId(ban.limit));
@@ -84,7 +84,7 @@ pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
     });
     let reason = String::from_utf8_lossy(ban.text.reason());
     let reason = BanReason::cut(&reason).unwrap_or_default();
-    Said::Banned {
+    BanState::Banned {
         until_ms,
         reason: reason.as_str().into(),
         limit,
@@ -92,12 +92,12 @@ pub(super) fn made(ban: &Ban, until_ms: Option<u64>, names: &Names) -> Said {
 }
 
 /// Returns the ban to make here; `None`: it is lifted, or its origin is invalid.
-pub(super) fn new_ban(id: &BanId, said: &Said, names: &Names, now: Now) -> Option<NewBan> {
-    let Said::Banned {
+pub(super) fn new_ban(id: &BanId, state: &BanState, names: &Names, now: Now) -> Option<NewBan> {
+    let BanState::Banned {
         until_ms,
         reason,
         limit,
-    } = said
+    } = state
     else {
         return None;
     };
@@ -141,8 +141,8 @@ mod tests {
             ban,
             is_lifted: false,
         };
-        let (id, said, _) = said(&changed, &names, NOW);
-        new_ban(&id, &said, &names, NOW).unwrap()
+        let (id, state, _) = state_of(&changed, &names, NOW);
+        new_ban(&id, &state, &names, NOW).unwrap()
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
             ban: ban(53_000_000_000, Ban::BY_HAND, "operator", ""),
             is_lifted: true,
         };
-        let (_, said, ends_ms) = said(&lifted, &Names::default(), NOW);
-        assert_eq!((said, ends_ms), (Said::Lifted, NOW.ms + 3_000));
+        let (_, state, ends_ms) = state_of(&lifted, &Names::default(), NOW);
+        assert_eq!((state, ends_ms), (BanState::Lifted, NOW.ms + 3_000));
     }
 }
