@@ -479,7 +479,11 @@ impl Scene {
         self.wait_for("the refusal", |status| {
             status["daemon"]["reloads"]["failed"].as_u64() > Some(failed)
         })?;
-        ensure!(self.limiter.status()?["policy"] == before["policy"]);
+        let (policy, expected) = (&self.limiter.status()?["policy"], &before["policy"]);
+        ensure!(
+            policy == expected,
+            "{policy} after a refused reload, {expected} before"
+        );
         self.limiter.configure(&self.configuration)
     }
 
