@@ -482,9 +482,12 @@ impl Scene {
         let (policy, expected) = (&self.limiter.status()?["policy"], &before["policy"]);
         ensure!(
             policy == expected,
-            "{policy} after a refused reload, {expected} before"
+            "{policy} after a refused reload, {expected} before:\n{}",
+            self.limiter.log()?
         );
-        self.limiter.configure(&self.configuration)
+        self.limiter.configure(&self.configuration)?;
+        // Otherwise the daemon reloads it by itself, up to two seconds later, in the middle of another step.
+        self.limiter.show(&["reload"]).map(drop)
     }
 
     /// Starts another daemon with a policy that awaits confirmation.
