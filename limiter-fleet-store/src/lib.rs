@@ -9,12 +9,11 @@
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
 //! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
 //! * `limiter:{NAME}:answers`, a hash: each node's reply to the order;
-//! * `limiter:letters:{NAME:NODE}`, a stream for each node: the messages to it.
+//! * `limiter:{NAME}:leases`, a hash: the nodes' leases of shared budgets.
 //!
-//! In a cluster, all keys with the same text in braces are on one server: so messages are spread over the
-//! servers.
+//! In a cluster, all keys with the same text in braces are on one server.
 //!
-//! Only [`Store`], [`Inbox`], [`Outbox`], [`Sources`], `stream.rs` and `find.rs` send commands;
+//! Only [`Store`], [`Leases`], [`Sources`], `stream.rs` and `find.rs` send commands;
 //! `docs/fleet.md` has the table of them.
 //!
 //! This crate has no limit, ban, fleet key or decision.
@@ -24,20 +23,20 @@
 mod access;
 mod error;
 mod find;
+mod leases;
 mod position;
 mod pushes;
 mod query;
 mod sources;
 mod store;
 mod stream;
-mod transport;
 
 pub use self::{
     access::{Access, ConnectError, Place, Tls},
     error::{Denied, StoreError},
+    leases::Leases,
     position::Position,
     sources::{SomeSlots, Sources},
     store::{Snapshot, Store},
     stream::{MOST_AT_ONCE, News, WAIT},
-    transport::{Inbox, Outbox, Sent},
 };

@@ -5,10 +5,10 @@
 --   'k' .. key      the record of a key: the leases of its budget, and the tokens of the unleased part
 --   'm' .. serial   hints for a session: keys with a fair share that differs from its lease
 --
--- ARGV: the node's name, the start of its session, the call's number, the server's run id, the milliseconds since
--- its last call, the most nodes, whether it reports leases that the store has forgotten (1 or 0); then for each key:
--- the key, the milliseconds in which its bucket fills, the share that the node keeps, the tokens that it returns, its
--- demand. Shares and demands are in billionths of the budget, tokens in billionths of the burst.
+-- ARGV: the identity of the server's process, the node's name, the start of its session, the call's number, the
+-- milliseconds since its last call, the most nodes, whether it reports leases that the store has forgotten (1 or 0);
+-- then for each key: the key, the milliseconds in which its bucket fills, the share that the node keeps, the tokens that
+-- it returns, its demand. Shares and demands are in billionths of the budget, tokens in billionths of the burst.
 --
 -- Returns { 'ok', nodes, rival, leases, hints }: the number of nodes; 1 if another node uses the same name; for each
 -- named key three numbers, its share, the tokens that come with it, its fair share; for each hint the key and its fair
@@ -30,8 +30,8 @@ local MOST_HINTS = 1000
 local SWEPT = 10
 
 local hash = KEYS[1]
-local name, start, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local run, elapsed, nodes, reports = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+local run, name, start, number = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local elapsed, nodes, reports = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 
 -- Redis 6 repeats scripts on replicas, unless they ask for their effects.
 if redis.replicate_commands then redis.replicate_commands() end
@@ -92,6 +92,8 @@ if mine and start > mine[2] then
   -- The node has started again: its earlier leases run out.
   mine[1], mine, count = '', nil, count - 1
 end
+-- Each node's minimum share is a part by its own number of nodes.
+if mine and count > tonumber(ARGV[6]) then return refuse('full') end
 if not mine then
   if number > 1 and not (reports and not is_open) then return refuse('lost') end
   if count >= nodes then return refuse('full') end

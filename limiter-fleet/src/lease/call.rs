@@ -99,12 +99,11 @@ impl Call {
         self.number
     }
 
-    /// The arguments of the script. `run`: the identity of the server's process; `nodes`: the most nodes; for each
-    /// entry its key and the time in which the key's empty bucket fills, in milliseconds.
+    /// The arguments of the script after the first, which the connection knows. `nodes`: the most nodes; for each entry
+    /// its key and the time in which the key's empty bucket fills, in milliseconds.
     pub fn arguments<'e>(
         &self,
         node: &Name,
-        run: &str,
         nodes: u32,
         entries: impl IntoIterator<Item = (&'e [u8], u64, Entry)>,
     ) -> Vec<Vec<u8>> {
@@ -113,7 +112,6 @@ impl Call {
             node.as_str().as_bytes().to_vec(),
             number(self.start),
             number(self.number),
-            run.as_bytes().to_vec(),
             number(self.elapsed_ms),
             number(nodes.into()),
             number(self.is_report.into()),

@@ -46,6 +46,12 @@ impl Lease {
         self.held
     }
 
+    /// The share that packets need above the minimum.
+    #[must_use]
+    pub const fn wanted(&self) -> Share {
+        self.wanted
+    }
+
     /// Sets the share that packets need above the minimum, at the time `now_ns`.
     pub fn want(&mut self, share: Share, now_ns: u64) {
         self.wanted = share.min(POOL);

@@ -19,6 +19,8 @@ pub struct Session {
     called_ns: Option<u64>,
     is_open: bool,
     is_report: bool,
+    /// Whether the store gives this node no leases.
+    is_refused: bool,
 }
 
 /// The consequence of a reply for all leases.
@@ -55,6 +57,7 @@ impl Session {
             called_ns: None,
             is_open: false,
             is_report: false,
+            is_refused: false,
         }
     }
 
@@ -79,7 +82,7 @@ impl Session {
     #[must_use]
     pub fn is_due(&self, now_ns: u64, has_news: bool) -> bool {
         let waits = |called_ns| now_ns.saturating_sub(called_ns) < RENEWAL_NS;
-        !self.is_open && (has_news || !self.called_ns.is_some_and(waits))
+        !self.is_open && (has_news && !self.is_refused || !self.called_ns.is_some_and(waits))
     }
 
     /// Begins a call, which is sent after `now_ns`.
@@ -112,7 +115,7 @@ impl Session {
         match reply {
             Reply::Renewed { .. } if self.is_report && !is_reported => Outcome::Unchanged,
             Reply::Renewed { .. } => {
-                self.is_report = false;
+                (self.is_report, self.is_refused) = (false, false);
                 self.ends_ns = self.called_ns.unwrap_or_default() + LEASE_NS;
                 Outcome::Renewed
             }
@@ -129,7 +132,7 @@ impl Session {
 
     /// Ends all leases. A refused node calls on in the same session; a forgotten one must [restart](Self::restart).
     fn over(&mut self, refusal: Option<Refusal>) -> Outcome {
-        (self.ends_ns, self.is_report) = (0, false);
+        (self.ends_ns, self.is_report, self.is_refused) = (0, false, refusal.is_some());
         Outcome::Over(refusal)
     }
 }

@@ -105,7 +105,7 @@ impl Host {
     }
 
     /// Does the daemon's work of a fifth of a second; returns the arguments of a call.
-    pub(crate) fn tick(&mut self, local: u64, run: &str) -> Option<(u64, Vec<Vec<u8>>)> {
+    pub(crate) fn tick(&mut self, local: u64) -> Option<(u64, Vec<Vec<u8>>)> {
         if self.session.has_lapsed(local) {
             self.begin_again(local);
         }
@@ -139,7 +139,7 @@ impl Host {
         self.entries += entries.len() as u64;
         let entries =
             (keys.iter().zip(entries)).map(|(key, entry)| (key.as_slice(), fill_ms, entry));
-        let arguments = call.arguments(&self.name, run, self.most_nodes, entries);
+        let arguments = call.arguments(&self.name, self.most_nodes, entries);
         self.named = due;
         Some((call.number(), arguments))
     }

@@ -275,10 +275,11 @@ impl World {
             host.give_up();
             self.open[number] = None;
         }
-        let run = self.store.run();
-        if let Some((call, arguments)) = host.tick(local, &run) {
+        if let Some((call, arguments)) = host.tick(local) {
             self.open[number] = Some(now);
             if host.cut_until <= now {
+                let run = self.store.run().into_bytes();
+                let arguments = [run].into_iter().chain(arguments).collect();
                 self.send(Message::Call(number, call, arguments));
             }
         }

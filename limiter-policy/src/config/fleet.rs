@@ -6,7 +6,7 @@ use std::{
 };
 
 use limiter_common::{limit::Cost, table::HashKey};
-use limiter_fleet::{Keys, Members, Name};
+use limiter_fleet::{Keys, Name};
 
 use super::{
     Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
@@ -25,12 +25,15 @@ const SENTINEL: &str = "sentinel";
 const NAME: &str = "name";
 const NODE: &str = "node";
 const NODES: &str = "nodes";
-const NEXT_NODES: &str = "next-nodes";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
 const ACCEPT_POLICY: &str = "accept-policy";
 const KNOWN_SOURCES: &str = "known-sources";
+
+/// The most nodes of a fleet without `nodes`, and of any fleet with shared limits.
+const NODES_UNSAID: u32 = 20;
+const MOST_NODES: u64 = 100;
 
 /// Reads `fleet`, and reads each named file once to check its content.
 pub(super) fn read<'n>(
@@ -44,7 +47,6 @@ pub(super) fn read<'n>(
         NAME,
         NODE,
         NODES,
-        NEXT_NODES,
         PASSWORD_FILE,
         KEY_FILE,
         CA_FILE,
@@ -69,11 +71,7 @@ pub(super) fn read<'n>(
         (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
-    let members = match (fields.get(NODES), fields.get(NEXT_NODES)) {
-        (None, None) => None,
-        (Some(node), None) => Some(read_members(reader, (NODES, node), this.as_ref())),
-        (node, Some(next)) => Some(read_between(reader, node, next, this.as_ref())),
-    };
+    let nodes = fields.get(NODES).map(|node| read_nodes(reader, node));
     let key = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,
@@ -111,10 +109,7 @@ pub(super) fn read<'n>(
     let fleet = Fleet {
         name: name?,
         node: this?,
-        members: match members {
-            Some(members) => Some(members?),
-            None => None,
-        },
+        nodes: nodes.unwrap_or(Some(NODES_UNSAID))?,
         store,
         password_file: password_file?.map(|(path, _)| path),
         key_file,
@@ -154,52 +149,10 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     None
 }
 
-/// Reads the current nodes and the next nodes, for a change of membership. This node must be in both lists.
-fn read_between<'n>(
-    reader: &mut Reader<'n, '_>,
-    before: Option<&'n Node<'n>>,
-    next: &'n Node<'n>,
-    this: Option<&Name>,
-) -> Option<Members> {
-    let Some(before) = before else {
-        let message = format!("{NEXT_NODES} need '{NODES}', whose place they take");
-        reader.error(next.at, message);
-        return None;
-    };
-    let [before, after] = [(NODES, before), (NEXT_NODES, next)]
-        .map(|(field, node)| read_members(reader, (field, node), this));
-    let (before, after) = (before?, after?);
-    if before == after {
-        let message = format!("{NEXT_NODES} are the same as {NODES}: remove them");
-        reader.error(next.at, message);
-        return None;
-    }
-    Members::between(before, after).ok()
-}
-
-/// Reads the names of all nodes. They must include this node.
-fn read_members<'n>(
-    reader: &mut Reader<'n, '_>,
-    (field, node): (&str, &'n Node<'n>),
-    this: Option<&Name>,
-) -> Option<Members> {
-    let items = reader.items(node, "a list of all nodes' names")?;
-    let names = items.iter().map(|item| read_name(reader, item, "node"));
-    let names = names.collect::<Vec<_>>();
-    let names = names.into_iter().collect::<Option<Vec<_>>>()?;
-    let members = match Members::new(names.iter().map(Name::to_string)) {
-        Ok(members) => members,
-        Err(error) => {
-            reader.error(node.at, format!("{field}: {error}"));
-            return None;
-        }
-    };
-    if let Some(this) = this.filter(|this| members.node(this.as_str()).is_none()) {
-        let message = format!("{field} lack this node, '{this}': name all, the same on each");
-        reader.error(node.at, message);
-        return None;
-    }
-    Some(members)
+/// Reads the most nodes that run at once.
+fn read_nodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u32> {
+    let nodes = reader.whole(node, NODES, 1..=MOST_NODES)?;
+    u32::try_from(nodes).ok()
 }
 
 /// Returns the secret for numbering names alike on all nodes; `None`: no limit needs it.
@@ -221,19 +174,14 @@ pub(super) fn check_limits(
         };
         let needs = |what: &str| format!("'scope: fleet' needs {what}");
         let Some(fleet) = fleet else {
-            let message = needs("a section 'fleet' with the store and the nodes");
-            problems.report_at(position, message);
-            continue;
-        };
-        let Some(members) = &fleet.members else {
-            let message = needs("the names of all nodes: `fleet: {nodes: [a, b]}`");
+            let message = needs("a section 'fleet' with the store");
             problems.report_at(position, message);
             continue;
         };
         if buckets.scope != Scope::Host {
             problems.report_at(position, needs("`buckets: {scope: host}`"));
         }
-        let nodes = members.count();
+        let nodes = fleet.nodes;
         let least = shared_limits::least_burst(limit.cost, nodes);
         for (part, rate) in limit.rates.iter().enumerate() {
             let others = overrides.get(&(index, part)).into_iter().flatten();
@@ -258,7 +206,7 @@ fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> Str
     let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
     format!(
         "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
-         it, divided by the nodes, and holds {held}"
+         it, divided by the nodes, and holds {held}; `fleet: {{nodes: …}}` is the most nodes that run at once"
     )
 }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use super::candidate::CandidateError;
-use crate::control::{server::ServerError, settings::SkippedStep};
+use crate::control::server::ServerError;
 
 /// Why the daemon ended without being told to.
 #[derive(Debug, Error)]
@@ -199,9 +199,6 @@ pub enum ReloadError {
          is reverted"
     )]
     Unconfirmed,
-    /// The fleet's list of nodes changes without the step in between.
-    #[error(transparent)]
-    Nodes(#[from] SkippedStep),
     /// The process has no descriptor left.
     #[error(
         "the daemon needs to open more files than it may (RLIMIT_NOFILE is {most}): raise LimitNOFILE \

@@ -103,13 +103,9 @@ pub(super) async fn put(
 }
 
 /// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
-/// Fails if a restart must not change them at once.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.options;
     let status = responses::status_of(daemon)?;
-    if let Some(daemon) = &status.daemon {
-        settings::check_step(config, daemon)?;
-    }
     let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),

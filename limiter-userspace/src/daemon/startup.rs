@@ -133,10 +133,8 @@ pub(super) async fn start(
     // Only now, as the earlier bans are restored.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
-        if let Some(members) = &fleet.settings.members {
-            let shares = fleet::start_shares(&daemon, fleet, members, &keys);
-            threads.push(shares.map_err(StartupError::Thread)?);
-        }
+        let leases = fleet::start_leases(&daemon, fleet);
+        threads.push(leases.map_err(StartupError::Thread)?);
         if fleet.settings.known_sources {
             let sources = fleet::start_sources(&daemon, fleet, &keys);
             threads.push(sources.map_err(StartupError::Thread)?);

@@ -29,8 +29,8 @@ pub(in crate::daemon) struct Fleet {
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
     pub(super) ending: Notify,
-    /// The same for the thread that shares budgets.
-    pub(super) shares_ending: Notify,
+    /// The same for the thread that leases shares of budgets.
+    pub(super) leases_ending: Notify,
     /// The same for the thread that shares known sources.
     pub(super) sources_ending: Notify,
     /// Whether an operator has trusted or untrusted sources since the last check.
@@ -55,9 +55,9 @@ pub(super) struct Report {
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
-    pub(super) messages_error: Option<String>,
-    /// The servers that take messages, each with the reason why it loses some, if it does.
-    pub(super) message_servers: BTreeMap<String, Option<String>>,
+    /// Whether the store gives this node leases, and why not.
+    pub(super) has_leases: bool,
+    pub(super) leases_error: Option<String>,
     /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
     /// How many pushed policies were kept, refused and rolled back.
@@ -72,8 +72,6 @@ pub(super) struct Report {
 pub(super) struct Seen {
     pub(super) version: String,
     pub(super) policy: u64,
-    /// A digest of the node's configured members.
-    pub(super) nodes: Option<u64>,
     /// Its age when it was read, in nanoseconds.
     pub(super) age_ns: u64,
     /// How long the oldest message that the node has not read has been in the stream, in nanoseconds;
@@ -88,7 +86,7 @@ impl Fleet {
             settings,
             changed: Arc::default(),
             ending: Notify::new(),
-            shares_ending: Notify::new(),
+            leases_ending: Notify::new(),
             sources_ending: Notify::new(),
             changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
@@ -106,8 +104,8 @@ impl Fleet {
                 refused: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
-                messages_error: None,
-                message_servers: BTreeMap::new(),
+                has_leases: false,
+                leases_error: None,
                 sources: None,
                 pushes: BTreeMap::new(),
                 newest_push: None,
@@ -118,13 +116,10 @@ impl Fleet {
 
     /// Returns the identity of the fleet and of this node.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
-        let [members, next_members] = self.settings.member_names();
         FleetBrief {
             name: self.settings.name.to_string(),
             node: self.settings.node.to_string(),
             store: self.settings.store.to_string(),
-            members,
-            next_members,
         }
     }
 
@@ -138,7 +133,6 @@ impl Fleet {
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
                 lag_ns: seen.lag_ns,
-                nodes: seen.nodes.map(|nodes| format!("{nodes:016x}")),
             };
             (name.clone(), node)
         });
@@ -163,8 +157,7 @@ impl Fleet {
             pushes: owned(&report.pushes),
             nodes: nodes.collect(),
             shares: report.shares.clone(),
-            messages_error: report.messages_error.clone(),
-            message_servers: report.message_servers.clone(),
+            leases_error: report.leases_error.clone(),
             sources: report.sources.clone(),
         }
     }
@@ -205,7 +198,7 @@ impl Fleet {
         Self::new(Settings {
             name: name("edge"),
             node: name("a"),
-            members: None,
+            nodes: 20,
             store: limiter_policy::fleet::StoreAddress {
                 tls: false,
                 user: None,

@@ -77,7 +77,6 @@ impl Heartbeats {
                 let seen = Seen {
                     version: heartbeat.version.into(),
                     policy: heartbeat.policy,
-                    nodes: heartbeat.nodes,
                     age_ns: now
                         .ms
                         .saturating_sub(heartbeat.ms)

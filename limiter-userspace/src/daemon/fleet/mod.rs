@@ -3,7 +3,7 @@
 //! A thread with its own runtime is the node (`node.rs`). It takes local changes from the journal of bans
 //! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
 //! the updates (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
-//! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `shares/` is
+//! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `leases/` is
 //! this node's part in shared budgets, `sources/` in known sources, and `push/` in pushed policies.
 
 mod access;
@@ -14,10 +14,10 @@ mod jitter;
 mod key_file;
 mod known;
 mod lag;
+mod leases;
 mod node;
 mod push;
 mod session;
-mod shares;
 mod sources;
 mod updates;
 mod warnings;
@@ -34,8 +34,8 @@ use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
+    leases::start as start_leases,
     push::PushingError,
-    shares::start as start_shares,
     sources::start as start_sources,
 };
 use self::{jitter::jittered, node::Node, session::Over};

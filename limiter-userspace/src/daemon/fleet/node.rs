@@ -8,7 +8,7 @@ use std::{
 
 use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{
-    Keys, Members, OpenError,
+    Keys, OpenError,
     bans::{BanAuthenticator, BanId, BanUpdate, Heartbeat, StreamPlace},
     pushes::PushAuthenticator,
 };
@@ -246,7 +246,6 @@ impl Node {
             now.ms,
         )
         .with_read(self.read)
-        .with_nodes(self.fleet.settings.members.as_ref().map(Members::digest))
     }
 
     /// Reads the keys again, if their file has changed; returns whether they are different.

@@ -1,55 +1,44 @@
-//! A shared limit: the fleet divides its budgets.
+//! A limit whose budgets the fleet divides.
 
 use limiter_common::{
     address::Family,
     key::BucketKey,
     limit::{Cost, IdFormat},
-    strategy::gcra::Parts,
 };
-use limiter_fleet::{Budget, LimitName, Owner};
+use limiter_fleet::lease::LimitName;
 use limiter_policy::policy::{Limit, Mode, Rate};
 
-use super::owner::{key_of, owner_of};
-
-/// How long an error is reported, in nanoseconds: longer than starting again takes.
+/// How long an error is reported, in nanoseconds: longer than beginning again takes.
 const ERROR_NS: u64 = 5_000_000_000;
 
 /// About the size of a packet in heavy traffic.
 const BYTES_OF_A_PACKET: u64 = 500;
 
+/// A key's name in the store: its limit's name, its kind and its id, all in network byte order.
+pub(super) type KeyName = [u8; 36];
+
 /// A shared limit.
-pub(super) struct Joint {
+pub(super) struct SharedLimit {
     pub(super) limit: Limit,
     pub(super) rate: Rate,
     pub(super) name: LimitName,
-    /// The earliest start of this node's part: by then, all loans of its earlier start are over.
-    pub(super) begins_ns: u64,
-    /// Whether the programs have the home share for all unknown owners.
-    pub(super) has_begun: bool,
+    /// The most nodes.
+    pub(super) nodes: u32,
     /// The last error, and its time, in nanoseconds.
     error: Option<(String, u64)>,
 }
 
-impl Joint {
-    /// Returns the limit if it is shared among so many nodes. `names`: the fingerprint of the keys that
-    /// number names.
-    pub(super) fn of(limit: &Limit, nodes: u32, names: u64, begins_ns: u64) -> Option<Self> {
-        if limit.fleet_nodes != Some(nodes) || limit.mode == Mode::Off {
-            return None;
-        }
+impl SharedLimit {
+    /// Returns the limit if it is shared. `names`: the fingerprint of the keys that number names.
+    pub(super) fn of(limit: &Limit, names: u64) -> Option<Self> {
+        let nodes = limit.fleet_nodes.filter(|_| limit.mode != Mode::Off)?;
         Some(Self {
             rate: limit.default?,
             name: LimitName::of(&terms(limit, names)),
             limit: limit.clone(),
-            begins_ns,
-            has_begun: false,
+            nodes,
             error: None,
         })
-    }
-
-    /// Returns whether it is the same limit with the same budgets.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.name == other.name && self.limit.id == other.limit.id
     }
 
     pub(super) fn record(&mut self, error: &str, now_ns: u64) {
@@ -63,17 +52,16 @@ impl Joint {
         error.map(|(error, _)| error.clone())
     }
 
-    /// Returns the budget of a bucket.
-    pub(super) fn budget_of(&self, key: &BucketKey) -> Budget {
-        Budget {
-            limit: self.name,
-            owner: owner_of(key),
-        }
-    }
-
-    /// Returns the bucket of an owner; `None`: the limit cannot have that owner.
-    pub(super) fn key_of(&self, owner: &Owner) -> Option<BucketKey> {
-        key_of(&self.limit, owner)
+    /// Returns the name of a bucket's key.
+    pub(super) fn name_of(&self, key: &BucketKey) -> KeyName {
+        let (kind, [high, low]) = key.key_words();
+        let mut name = [0; 36];
+        name[..16].copy_from_slice(&self.name.0);
+        // A kind fits 32 bits.
+        name[16..20].copy_from_slice(&kind.to_be_bytes()[4..]);
+        name[20..28].copy_from_slice(&high.to_be_bytes());
+        name[28..].copy_from_slice(&low.to_be_bytes());
+        name
     }
 
     /// Returns the approximate demand of a packet, in tokens.
@@ -85,14 +73,9 @@ impl Joint {
         }
     }
 
-    /// Returns the only owner of the limit, which is always hot; `None`: the limit has many.
-    pub(super) fn only_owner(&self) -> Option<BucketKey> {
+    /// Returns the only key of the limit, which is always active; `None`: the limit has many.
+    pub(super) fn only_key(&self) -> Option<BucketKey> {
         (self.limit.id_format == IdFormat::Total).then(|| BucketKey::of_host(self.limit.id))
-    }
-
-    /// Returns a share of the default rate.
-    pub(super) const fn of_share(&self, parts: Parts) -> Rate {
-        self.rate.of_share(parts)
     }
 }
 
@@ -118,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_numbered_otherwise_are_other_owners() {
+    fn names_that_are_numbered_otherwise_are_other_keys() {
         let name = |id_format, per_name, names| {
             let limit = Limit {
                 id_format,
