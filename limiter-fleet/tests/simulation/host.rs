@@ -163,7 +163,7 @@ impl Host {
                 changes[*number] = self.parts[*number].lease.receive(*grant);
             }
             for (key, goal) in hints {
-                let number: usize = std::str::from_utf8(key).unwrap().parse().unwrap();
+                let number: usize = String::from_utf8_lossy(key).parse().expect("a number");
                 self.parts[number].lease.hint(*goal);
             }
         } else {
@@ -173,8 +173,7 @@ impl Host {
         }
         let is_reported = !self.parts.iter().any(|part| part.lease.is_unreported());
         match self.session.receive(reply, is_reported) {
-            Outcome::Renewed => self.set(local, &changes),
-            Outcome::Unchanged => self.set(local, &changes),
+            Outcome::Renewed | Outcome::Unchanged => self.set(local, &changes),
             Outcome::Report => {
                 self.reported += 1;
                 for part in &mut self.parts {

@@ -66,7 +66,7 @@ impl Store {
 
 fn item(value: &Value) -> ReplyItem {
     match value {
-        Value::Integer(number) => ReplyItem::Number((*number).into()),
+        Value::Integer(number) => ReplyItem::Number(*number),
         // Redis cuts fractions off; the script must not return any.
         Value::Number(number) => {
             assert!(number.fract() == 0.0, "{number}");

@@ -151,6 +151,13 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
 
 /// Reads the most nodes that run at once.
 fn read_nodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u32> {
+    if reader.scalar(node).is_none() {
+        let message = format!(
+            "{NODES} is the most nodes that run at once, such as 5: their names are not listed"
+        );
+        reader.error(node.at, message);
+        return None;
+    }
     let nodes = reader.whole(node, NODES, 1..=MOST_NODES)?;
     u32::try_from(nodes).ok()
 }

@@ -226,7 +226,7 @@ mod tests {
                 database: 0,
             },
             password_file: None,
-            members: None,
+            nodes: 20,
             key_file: "fleet.key".into(),
             ca_file: None,
             accept_policy: None,

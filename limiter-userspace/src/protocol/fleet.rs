@@ -51,7 +51,9 @@ pub struct FleetStatus {
     pub nodes: BTreeMap<String, FleetNode>,
     /// This node's shares of shared limits, by the limit's name.
     pub shares: BTreeMap<String, FleetShare>,
-    /// Why this node has no leases of shared limits, or may lose them; `None`: it has them.
+    /// The number of nodes that share limits now, this one included; `None`: this node has no leases.
+    pub sharing_nodes: Option<u64>,
+    /// Why this node has no leases, or may lose them; `None`: no error so far.
     pub leases_error: Option<String>,
     /// The state of sharing known sources; `None`: this node or its version does not share them.
     #[serde(default)]

@@ -31,10 +31,17 @@ pub(crate) fn ban_counts(status: &FleetStatus) -> String {
     format!("known {held}, unsent {unsent}, refused here {refused}")
 }
 
-/// Explains why limits are not shared; `None`: they are.
-pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
-    let error = status.leases_error.as_ref()?;
-    Some(format!("limits are not shared: {error}"))
+/// Counts the nodes that share limits, or explains why this one does not.
+pub(crate) fn sharing(status: &FleetStatus) -> String {
+    match (&status.leases_error, status.sharing_nodes) {
+        (Some(error), _) => format!("limits are not shared: {error}"),
+        (None, Some(nodes)) => format!("limits are shared by {}", counted_nodes(nodes)),
+        (None, None) => "limits are not shared yet".to_owned(),
+    }
+}
+
+fn counted_nodes(nodes: u64) -> String {
+    counted(usize::try_from(nodes).unwrap_or(usize::MAX), "node")
 }
 
 /// Counts the shared known sources; `None`: none.

@@ -41,9 +41,7 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         writeln!(out, "last update under way for {}", duration(delay_ns))?;
     }
     if !status.shares.is_empty() {
-        if let Some(problem) = lines::sharing_problem(status) {
-            writeln!(out, "{problem}")?;
-        }
+        writeln!(out, "{}", lines::sharing(status))?;
         let header = [
             "limit", "share", "wanted", "active", "rate", "burst", "problem",
         ];
@@ -105,6 +103,7 @@ mod tests {
             pushes: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
+            sharing_nodes: None,
             leases_error: None,
             sources: None,
         }

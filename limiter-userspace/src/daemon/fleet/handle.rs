@@ -55,8 +55,8 @@ pub(super) struct Report {
     pub(super) refused: BTreeMap<&'static str, u64>,
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
-    /// Whether the store gives this node leases, and why not.
-    pub(super) has_leases: bool,
+    /// The number of nodes with leases; `None`: this one has none, for the error's reason.
+    pub(super) sharing_nodes: Option<u64>,
     pub(super) leases_error: Option<String>,
     /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
@@ -104,7 +104,7 @@ impl Fleet {
                 refused: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
-                has_leases: false,
+                sharing_nodes: None,
                 leases_error: None,
                 sources: None,
                 pushes: BTreeMap::new(),
@@ -157,6 +157,7 @@ impl Fleet {
             pushes: owned(&report.pushes),
             nodes: nodes.collect(),
             shares: report.shares.clone(),
+            sharing_nodes: report.sharing_nodes,
             leases_error: report.leases_error.clone(),
             sources: report.sources.clone(),
         }

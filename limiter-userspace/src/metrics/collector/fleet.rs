@@ -156,11 +156,18 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
     if status.shares.is_empty() {
         return Ok(());
     }
-    for (name, help, value) in [(
-        "limiter_fleet_shares_carried",
-        "1: the store leases shares of budgets to this node",
-        u64::from(status.leases_error.is_none()),
-    )] {
+    for (name, help, value) in [
+        (
+            "limiter_fleet_shares_carried",
+            "1: the store leases shares of budgets to this node",
+            u64::from(status.leases_error.is_none()),
+        ),
+        (
+            "limiter_fleet_sharing_nodes",
+            "The nodes that share limits, this one included; 0: this one has no leases",
+            status.sharing_nodes.unwrap_or_default(),
+        ),
+    ] {
         let gauge = ConstGauge::new(gauge_of(value));
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }

@@ -38,7 +38,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             @if let Some(refused) = lines::refused(status) { p.warning { (refused) } }
             @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
             @if !status.shares.is_empty() {
-                @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
+                p class=[status.leases_error.is_some().then_some("warning")] { (lines::sharing(status)) }
                 (table("Shared limits", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }

@@ -83,12 +83,11 @@ async fn call(
     arguments: &[Vec<u8>],
 ) -> Result<Reply, String> {
     let slow = |_| "it does not answer in time".to_owned();
-    let connected = match leases {
-        Some(connected) => connected,
-        None => {
-            let connecting = timeout(CONNECT, connect(fleet, attempt));
-            leases.insert(connecting.await.map_err(slow)??)
-        }
+    let connected = if let Some(connected) = leases {
+        connected
+    } else {
+        let connecting = timeout(CONNECT, connect(fleet, attempt));
+        leases.insert(connecting.await.map_err(slow)??)
     };
     let reply = timeout(PATIENCE, connected.call(arguments));
     let reply = reply.await.map_err(slow)?;

@@ -85,17 +85,9 @@ impl Keys {
         }
     }
 
-    /// Follows the limits of the policy in force. `names`: the fingerprint of the keys that number names.
-    pub(super) fn follow(
-        &mut self,
-        shares: Option<Shares<'_>>,
-        limits: &[Limit],
-        names: u64,
-        start: u64,
-    ) {
-        let limits = limits
-            .iter()
-            .filter_map(|limit| SharedLimit::of(limit, names));
+    /// Follows the limits of the policy in force.
+    pub(super) fn follow(&mut self, shares: Option<Shares<'_>>, limits: &[Limit], start: u64) {
+        let limits = limits.iter().filter_map(SharedLimit::of);
         let limits: BTreeMap<_, _> = limits.map(|limit| (limit.name, limit)).collect();
         let nodes = limits.values().map(|limit| limit.nodes).min();
         self.nodes = nodes.unwrap_or(self.nodes);

@@ -80,9 +80,8 @@ impl LeaseNode {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
             self.generation = Some(manifest.generation);
-            let names = manifest.settings.name_keys().fingerprint();
             let shares = datapath.shares();
-            (self.keys).follow(shares, &manifest.policy.limits, names, wall_clock_us());
+            (self.keys).follow(shares, &manifest.policy.limits, wall_clock_us());
         }
     }
 
@@ -90,29 +89,36 @@ impl LeaseNode {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         self.follow(&datapath);
-        let error = match (result, datapath.shares()) {
-            (Ok(reply), Some(shares)) => {
-                let outcome = self.keys.receive(shares, number, &reply, wall_clock_us());
-                refusal(&reply, outcome)
-            }
-            (Ok(_), None) => {
+        let Some(shares) = datapath.shares() else {
+            return self.keys.give_up(number);
+        };
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(error) => {
                 self.keys.give_up(number);
-                None
-            }
-            (Err(error), _) => {
-                self.keys.give_up(number);
-                Some(error)
+                return self.report(None, Some(error));
             }
         };
-        self.report(error);
+        match self.keys.receive(shares, number, &reply, wall_clock_us()) {
+            Outcome::Renewed => match reply {
+                Reply::Renewed {
+                    nodes, has_rival, ..
+                } => {
+                    self.report(Some(nodes), has_rival.then(|| RIVAL.to_owned()));
+                }
+                Reply::Old | Reply::Taken | Reply::Full | Reply::Lost => {}
+            },
+            Outcome::Over(Some(refusal)) => self.report(None, Some(reason(refusal).to_owned())),
+            Outcome::Over(None) | Outcome::Unchanged | Outcome::Report => {}
+        }
     }
 
-    /// Records whether this node has leases, and logs changes.
-    fn report(&mut self, error: Option<String>) {
+    /// Records how many nodes share limits, or why this one has no leases, and logs changes.
+    fn report(&mut self, nodes: Option<u64>, error: Option<String>) {
         let store = &self.fleet.settings.store;
         let mut report = self.fleet.report();
         match &error {
-            None if report.leases_error.is_some() || !report.has_leases => {
+            None if report.leases_error.is_some() || report.sharing_nodes.is_none() => {
                 self.warnings.clear();
                 info!("the fleet's limits are shared over its store {store}");
             }
@@ -123,24 +129,19 @@ impl LeaseNode {
             ),
             None | Some(_) => {}
         }
-        report.has_leases = error.is_none();
-        report.leases_error = error;
+        (report.sharing_nodes, report.leases_error) = (nodes, error);
     }
 }
 
-/// Returns why this node has no leases, or may soon have none.
-fn refusal(reply: &Reply, outcome: Outcome) -> Option<String> {
-    match (reply, outcome) {
-        (_, Outcome::Over(Some(Refusal::Taken))) => {
-            Some("another node has this node's name: each needs a `node` of its own".to_owned())
+const RIVAL: &str =
+    "another node uses this node's name, and has its minimum share: each needs a `node` of its own";
+
+const fn reason(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Taken => "another node has this node's name: each needs a `node` of its own",
+        Refusal::Full => {
+            "more nodes run than `nodes` in the section 'fleet' allows: raise it on all of them"
         }
-        (_, Outcome::Over(Some(Refusal::Full))) => Some(
-            "more nodes run than `nodes` in the section 'fleet' allows: raise it on all of them".to_owned(),
-        ),
-        (Reply::Renewed { has_rival: true, .. }, _) => Some(
-            "another node uses this node's name, and has its minimum share: each needs a `node` of its own".to_owned(),
-        ),
-        _ => None,
     }
 }
 

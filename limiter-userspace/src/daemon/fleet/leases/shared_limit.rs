@@ -29,12 +29,12 @@ pub(super) struct SharedLimit {
 }
 
 impl SharedLimit {
-    /// Returns the limit if it is shared. `names`: the fingerprint of the keys that number names.
-    pub(super) fn of(limit: &Limit, names: u64) -> Option<Self> {
+    /// Returns the limit if it is shared.
+    pub(super) fn of(limit: &Limit) -> Option<Self> {
         let nodes = limit.fleet_nodes.filter(|_| limit.mode != Mode::Off)?;
         Some(Self {
             rate: limit.default?,
-            name: LimitName::of(&terms(limit, names)),
+            name: LimitName::of(&terms(limit)),
             limit: limit.clone(),
             nodes,
             error: None,
@@ -79,52 +79,16 @@ impl SharedLimit {
     }
 }
 
-/// Returns the terms of a limit that all nodes must have in common: different terms make different budgets.
-/// With different numbers of names, one number would mean different names.
-fn terms(limit: &Limit, names: u64) -> Vec<u8> {
-    let id = (limit.id_format.name(), limit.per_name, limit.cost.name());
+/// Returns the terms that make a budget: all nodes with these share it. A rate is each node's own, so that leases
+/// outlast its change: a share is a part of it.
+fn terms(limit: &Limit) -> Vec<u8> {
     let lengths = [Family::V4, Family::V6].map(|family| limit.prefix_length(family));
-    let overrides = limit.overrides.iter().map(|one| (&one.id, &one.rate));
-    let overrides: Vec<_> = overrides.collect();
-    let terms = (&limit.name, id, lengths, &limit.default, overrides);
-    let mut terms = serde_json::to_vec(&terms).expect("memory takes all terms");
-    if limit.needs_names_alike() {
-        terms.extend(names.to_be_bytes());
-    }
-    terms
-}
-
-#[cfg(test)]
-mod tests {
-    use limiter_common::limit::{BUILT_IN, NameKind};
-
-    use super::*;
-
-    #[test]
-    fn names_that_are_numbered_otherwise_are_other_keys() {
-        let name = |id_format, per_name, names| {
-            let limit = Limit {
-                id_format,
-                per_name,
-                fleet_nodes: Some(2),
-                ..Limit::of_built_in(&BUILT_IN[0], None)
-            };
-            LimitName::of(&terms(&limit, names))
-        };
-        let address = IdFormat::IpAddress;
-        for (id_format, per_name, is_same) in [
-            (address, None, true),
-            (IdFormat::Zone, None, true),
-            (IdFormat::ServerName, None, true),
-            (address, Some(NameKind::Zone), true),
-            (IdFormat::Domain, None, false),
-            (IdFormat::Question, None, false),
-            (address, Some(NameKind::Domain), false),
-            (IdFormat::RegId, Some(NameKind::Question), false),
-        ] {
-            let of = |names| name(id_format, per_name, names);
-            assert_eq!(of(1), of(1));
-            assert_eq!(of(1) == of(2), is_same, "{id_format:?} {per_name:?}");
-        }
-    }
+    let terms = (
+        &limit.name,
+        limit.id_format.name(),
+        limit.per_name,
+        limit.cost.name(),
+        lengths,
+    );
+    serde_json::to_vec(&terms).expect("memory takes all terms")
 }
