@@ -10,9 +10,9 @@
 -- then for each key: the key, the milliseconds in which its bucket fills, the share that the node keeps, the tokens that
 -- it returns, its demand. Shares and demands are in billionths of the budget, tokens in billionths of the burst.
 --
--- Returns { 'ok', nodes, rival, leases, hints }: the number of nodes; 1 if another node uses the same name; for each
--- named key three numbers, its share, the tokens that come with it, its fair share; for each hint the key and its fair
--- share. Or { reason }, without a change of any lease:
+-- Returns { 'ok', nodes, ended, rival, leases, hints }: the number of nodes; the number of sessions that have ended; 1 if
+-- another node uses the same name; for each named key three numbers, its share, the tokens that come with it, its fair
+-- share; for each hint the key and its fair share. Or { reason }, without a change of any lease:
 --   'old'    a call that was overtaken by a later one
 --   'taken'  a later node has this name
 --   'full'   the fleet has its most nodes
@@ -52,7 +52,7 @@ end
 local state = read('state')
 if not state or state.run ~= run then
   redis.call('DEL', hash)
-  state = { run = run, now = 0, wall = wall, opens = LEASE_MS, serial = 0, cursor = '0', sessions = {} }
+  state = { run = run, now = 0, wall = wall, opens = LEASE_MS, serial = 0, ended = 0, cursor = '0', sessions = {} }
 end
 
 -- The wall clock may be set: no more time has passed since the last call of any node than since the caller's.
@@ -74,6 +74,7 @@ for _, session in ipairs(state.sessions) do
     end
   else
     redis.call('HDEL', hash, 'm' .. session[4])
+    state.ended = state.ended + 1
   end
 end
 state.sessions = sessions
@@ -271,4 +272,4 @@ end
 local rival = mine[7]
 mine[7] = 0
 write('state', state)
-return { 'ok', count, rival, leases, told }
+return { 'ok', count, state.ended, rival, leases, told }

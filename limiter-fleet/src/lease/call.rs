@@ -63,6 +63,8 @@ pub enum Reply {
     Renewed {
         /// The number of nodes with a session.
         nodes: u64,
+        /// The number of sessions that have ended.
+        ended: u64,
         /// Whether another node uses this node's name.
         has_rival: bool,
         /// One for each entry of the call.
@@ -141,6 +143,7 @@ impl TryFrom<ReplyItem> for Reply {
         match next()?.bytes()?.as_slice() {
             b"ok" => Ok(Self::Renewed {
                 nodes: next()?.number()?,
+                ended: next()?.number()?,
                 has_rival: next()?.number()? != 0,
                 grants: grants(next()?.list()?)?,
                 hints: hints(next()?.list()?)?,

@@ -103,6 +103,11 @@ impl Lease {
         self.is_changed |= self.held.is_much_less(goal);
     }
 
+    /// Asks the store again if packets need more: the lease of another node may be over.
+    pub fn ask_again(&mut self) {
+        self.is_changed |= self.held.is_much_less(self.wanted);
+    }
+
     /// The entry of a call, which is open from now on.
     pub fn entry(&mut self) -> Entry {
         self.is_named = true;

@@ -21,13 +21,18 @@ pub struct Session {
     is_report: bool,
     /// Whether the store gives this node no leases.
     is_refused: bool,
+    /// The number of sessions that have ended, by the last reply.
+    ended: u64,
 }
 
 /// The consequence of a reply for all leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All leases are renewed.
-    Renewed,
+    /// All leases are renewed. Has any session ended since, there may be more for each.
+    Renewed {
+        /// Whether leases that lack something are to [ask again](super::Lease::ask_again).
+        has_room: bool,
+    },
     /// None is renewed yet.
     Unchanged,
     /// The store has forgotten all leases: each must be named again.
@@ -58,6 +63,7 @@ impl Session {
             is_open: false,
             is_report: false,
             is_refused: false,
+            ended: 0,
         }
     }
 
@@ -114,10 +120,11 @@ impl Session {
         self.is_open = false;
         match reply {
             Reply::Renewed { .. } if self.is_report && !is_reported => Outcome::Unchanged,
-            Reply::Renewed { .. } => {
+            Reply::Renewed { ended, .. } => {
+                let has_room = std::mem::replace(&mut self.ended, *ended) != *ended;
                 (self.is_report, self.is_refused) = (false, false);
                 self.ends_ns = self.called_ns.unwrap_or_default() + LEASE_NS;
-                Outcome::Renewed
+                Outcome::Renewed { has_room }
             }
             Reply::Old => Outcome::Unchanged,
             Reply::Lost if !self.is_report && self.ends_ns > 0 => {

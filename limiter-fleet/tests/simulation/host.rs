@@ -173,7 +173,13 @@ impl Host {
         }
         let is_reported = !self.parts.iter().any(|part| part.lease.is_unreported());
         match self.session.receive(reply, is_reported) {
-            Outcome::Renewed | Outcome::Unchanged => self.set(local, &changes),
+            Outcome::Renewed { has_room } => {
+                self.set(local, &changes);
+                for part in self.parts.iter_mut().filter(|_| has_room) {
+                    part.lease.ask_again();
+                }
+            }
+            Outcome::Unchanged => self.set(local, &changes),
             Outcome::Report => {
                 self.reported += 1;
                 for part in &mut self.parts {

@@ -158,6 +158,13 @@ fn a_dead_node_is_replaced() {
     world.stop(0);
     world.demand(0, 0);
     world.demand(1, 5 * RATE);
+    world.demand(2, 5 * RATE);
+    world.run_for(6_000);
+    let percent = used(&mut world, 4, RATE, 10_000);
+    assert!(percent >= 95, "{percent} %");
+    // The share of one that only left goes to another that has asked long ago.
+    world.stop(1);
+    world.demand(1, 0);
     world.run_for(6_000);
     let percent = used(&mut world, 4, RATE, 10_000);
     assert!(percent >= 95, "{percent} %");

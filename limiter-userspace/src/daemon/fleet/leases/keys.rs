@@ -169,13 +169,17 @@ impl Keys {
             }
             None => unknown.push((*key, word)),
         })?;
-        for key in active.values_mut().filter(|key| key.seen != polls) {
-            // Without a word, packets have the minimum share.
-            key.word = minimum_word;
-            if key.lease.held() > Share::NONE {
-                key.lease.lower(Share::NONE, 0);
+        let mut lost = Vec::new();
+        for (key, active) in active.iter_mut().filter(|(_, key)| key.seen != polls) {
+            // New maps. Without a word, packets have the minimum share.
+            if active.lease.held() > Share::NONE {
+                active.lease.lower(Share::NONE, 0);
             }
-            key.lease.want(Share::NONE, now_ns);
+            active.word = minimum_word;
+            lost.push((*key, minimum_word));
+        }
+        if !lost.is_empty() {
+            shares.set_key_shares(&lost)?;
         }
         let mut over = Vec::new();
         for (key, word) in unknown {
@@ -350,7 +354,13 @@ impl Keys {
         let is_reported = !(self.active.values()).any(|active| active.lease.is_unreported());
         let outcome = self.session.receive(reply, is_reported);
         let done = match outcome {
-            Outcome::Renewed | Outcome::Unchanged => self.set(shares, &changes),
+            Outcome::Renewed { has_room } => {
+                for active in self.active.values_mut().filter(|_| has_room) {
+                    active.lease.ask_again();
+                }
+                self.set(shares, &changes)
+            }
+            Outcome::Unchanged => self.set(shares, &changes),
             Outcome::Report => {
                 for active in self.active.values_mut() {
                     active.lease.name_again();

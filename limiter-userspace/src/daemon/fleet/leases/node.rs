@@ -100,7 +100,7 @@ impl LeaseNode {
             }
         };
         match self.keys.receive(shares, number, &reply, wall_clock_us()) {
-            Outcome::Renewed => match reply {
+            Outcome::Renewed { .. } => match reply {
                 Reply::Renewed {
                     nodes, has_rival, ..
                 } => {
