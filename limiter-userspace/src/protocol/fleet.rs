@@ -1,7 +1,11 @@
 //! A node's response about its fleet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
+use limiter_policy::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 /// The fleet of a daemon, as configured when the daemon started.
@@ -19,6 +23,39 @@ pub struct FleetBrief {
     /// The names of the next members, sorted; empty: no change is planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_members: Vec<String>,
+    /// The file that other nodes may replace; `None`: they may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_policy: Option<String>,
+}
+
+impl From<&Fleet> for FleetBrief {
+    fn from(fleet: &Fleet) -> Self {
+        let [members, next_members] = fleet.member_names();
+        Self {
+            name: fleet.name.to_string(),
+            node: fleet.node.to_string(),
+            store: fleet.store.to_string(),
+            members,
+            next_members,
+            accept_policy: fleet.accept_policy.clone(),
+        }
+    }
+}
+
+impl fmt::Display for FleetBrief {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}, node {}", self.name, self.node)?;
+        for (before, names) in [(" of ", &self.members), (", then ", &self.next_members)] {
+            if !names.is_empty() {
+                write!(formatter, "{before}{}", names.join(", "))?;
+            }
+        }
+        write!(formatter, ", {}", self.store)?;
+        match &self.accept_policy {
+            Some(file) => write!(formatter, ", accept-policy {file}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A node's knowledge of its fleet.

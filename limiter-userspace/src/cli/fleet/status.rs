@@ -94,6 +94,7 @@ mod tests {
                 store: "redis://store:6379/0".to_owned(),
                 members: Vec::new(),
                 next_members: Vec::new(),
+                accept_policy: None,
             },
             connected: false,
             error: None,

@@ -118,14 +118,7 @@ impl Fleet {
 
     /// Returns the identity of the fleet and of this node.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
-        let [members, next_members] = self.settings.member_names();
-        FleetBrief {
-            name: self.settings.name.to_string(),
-            node: self.settings.node.to_string(),
-            store: self.settings.store.to_string(),
-            members,
-            next_members,
-        }
+        FleetBrief::from(&self.settings)
     }
 
     /// Returns the state of the fleet, as this node knows it.

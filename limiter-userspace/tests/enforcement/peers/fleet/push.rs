@@ -5,6 +5,7 @@ mod pinned;
 use std::{
     fs,
     io::Read as _,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Child, Output, Stdio},
     thread,
@@ -37,11 +38,12 @@ const IN_THE_WAY: &str = "wait until that is over";
 /// How many orders of a push are replayed, from all its stages.
 const MOST_REPEATED: usize = 8;
 
-/// Starts nodes that take policies, each with its folder.
+/// Starts nodes that take policies. Each makes its folder, which is no reason to reload.
 fn start(nodes: &[&str]) -> Result<Fleet> {
     let fleet = Fleet::start_with(nodes, ACCEPTS)?;
     for node in &fleet.nodes {
-        fs::create_dir(folder(node))?;
+        let mode = fs::metadata(folder(node))?.permissions().mode();
+        ensure!(mode & 0o7022 == 0, "{mode:o}");
     }
     // Wait until all nodes know each other.
     for node in &fleet.nodes {
@@ -139,6 +141,11 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     );
     ensure!(shown.contains("Pushed"), "{shown}");
     ensure_untouched(&fleet)?;
+    // Nor did the folders that the nodes made.
+    for node in &fleet.nodes {
+        let history = &node.status()?["daemon"]["reloads"];
+        ensure!(history["last"].is_null(), "{history:#}");
+    }
 
     let begun = Instant::now();
     let done = pushed(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?;
