@@ -25,7 +25,7 @@
 //! node with another key, other members or other terms is refused.
 //!
 //! Besides budgets, nodes share [bans], [known sources](sources) that one of them has proven, and
-//! [policies](pushes) that one of them pushes to all.
+//! [policies](rollout) that one of them rolls out to all.
 //!
 //! This crate has no clock, network, file or configured limit. Time is an argument: nanoseconds of the
 //! node's monotonic clock.
@@ -47,8 +47,8 @@ mod name;
 mod names;
 mod node;
 mod payload;
-pub mod pushes;
 mod renewals;
+pub mod rollout;
 mod share;
 pub mod sources;
 mod terms;

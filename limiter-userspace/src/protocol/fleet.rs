@@ -87,7 +87,7 @@ pub struct FleetStatus {
     pub received: u64,
     /// The messages refused since the start, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// The policies pushed to this node since the start: `kept`, `refused`, `taken_back`.
+    /// The policies of rollouts to this node since the start: `kept`, `refused`, `taken_back`.
     #[serde(default)]
     pub pushes: BTreeMap<String, u64>,
     /// The nodes with a heartbeat within a day, by name.

@@ -4,7 +4,7 @@
 //! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
 //! the updates (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
 //! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `shares/` is
-//! this node's part in shared budgets, `sources/` in known sources, and `push/` in pushed policies.
+//! this node's part in shared budgets, `sources/` in known sources, and `rollout/` in rollouts.
 
 mod access;
 mod enforce;
@@ -15,7 +15,7 @@ mod key_file;
 mod known;
 mod lag;
 mod node;
-mod push;
+mod rollout;
 mod session;
 mod shares;
 mod sources;
@@ -34,7 +34,7 @@ use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
-    push::PushingError,
+    rollout::RolloutError,
     shares::start as start_shares,
     sources::start as start_sources,
 };
