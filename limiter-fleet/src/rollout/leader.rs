@@ -19,8 +19,10 @@ const SLOW_NS: u64 = 120_000 * NS_PER_MS;
 /// How a file is rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The nodes that take the file first.
-    pub canaries: Canaries,
+    /// How many nodes take the file first, in the order of their names; 0: all nodes take it at once.
+    pub canary_count: usize,
+    /// The nodes that take the file first; empty: as many as `canary_count`.
+    pub canaries: Vec<Name>,
     /// How long the canaries hold it before the other nodes take it, in milliseconds.
     pub canary_for_ms: u64,
     /// How long the rollout waits for confirmation, in milliseconds. Also how long each node holds the policy
@@ -31,15 +33,6 @@ pub struct Plan {
     /// Whether the file is kept without confirmation once all nodes have held it for as long as the
     /// canaries.
     pub keeps_itself: bool,
-}
-
-/// The nodes that take a file first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Canaries {
-    /// So many nodes, in the order of their names; 0: all nodes take it at once.
-    Count(usize),
-    /// The nodes with these names.
-    Named(Vec<Name>),
 }
 
 /// Why a plan does not fit the fleet.
@@ -179,14 +172,14 @@ impl Leader {
         if nodes.is_empty() {
             return Err(PlanError::Nobody);
         }
-        let (count, names) = match &plan.canaries {
-            Canaries::Count(count) => (*count, &[][..]),
-            Canaries::Named(names) => (names.len(), &names[..]),
+        let count = match plan.canaries.len() {
+            0 => plan.canary_count,
+            named => named,
         };
         if count > MOST_CANARIES {
             return Err(PlanError::TooMany);
         }
-        for name in names {
+        for name in &plan.canaries {
             let node = nodes.get_mut(name);
             node.ok_or_else(|| PlanError::Unknown(name.clone()))?
                 .is_canary = true;
@@ -389,21 +382,15 @@ impl Leader {
     /// Returns the reason why the rollout cannot go on, if any.
     fn problem(&self, now_ns: u64) -> Option<String> {
         for (name, node) in self.takers() {
-            match &node.state {
-                Some(NodeState::Refuses(why)) => {
-                    return Some(format!("node {name} refuses it: {why}"));
-                }
-                Some(NodeState::Back(why)) => {
-                    return Some(format!("node {name} went back: {why}"));
-                }
-                _ => {}
-            }
-            if now_ns.saturating_sub(node.received_ns) > LOST_NS {
-                return Some(match node.state {
-                    None => format!("node {name} does not answer"),
-                    Some(_) => format!("node {name} is silent"),
-                });
-            }
+            let is_lost = now_ns.saturating_sub(node.received_ns) > LOST_NS;
+            let problem = match &node.state {
+                Some(NodeState::Refuses(why)) => format!("refuses it: {why}"),
+                Some(NodeState::Back(why)) => format!("went back: {why}"),
+                None if is_lost => "does not answer".to_owned(),
+                Some(_) if is_lost => "is silent".to_owned(),
+                _ => continue,
+            };
+            return Some(format!("node {name} {problem}"));
         }
         let (slow, _) = self.takers().find(|(_, node)| self.is_slow(node, now_ns))?;
         Some(format!("node {slow} is not done with it in time"))
@@ -434,10 +421,10 @@ impl Leader {
             );
             return;
         }
-        if let Canaries::Count(count) = self.plan.canaries {
-            let nodes = self.nodes.values_mut();
-            let takers = nodes.filter(|node| would(node));
-            takers.take(count).for_each(|node| node.is_canary = true);
+        if self.plan.canaries.is_empty() {
+            let takers = self.nodes.values_mut().filter(|node| would(node));
+            let canaries = takers.take(self.plan.canary_count);
+            canaries.for_each(|node| node.is_canary = true);
         }
         let stranger = self
             .nodes

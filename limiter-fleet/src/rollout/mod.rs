@@ -31,6 +31,6 @@ pub use self::{
         Takers, file_digest,
     },
     follower::{Act, Follower},
-    leader::{Canaries, Leader, Plan, PlanError, Stage, Target},
+    leader::{Leader, Plan, PlanError, Stage, Target},
     reply::{MOST_TEXT, NodeState, Reply, Wish, bounded},
 };

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Act, Canaries, Command, Follower, Leader, NodeState, Plan, PlanError, Reply, RolloutId, Stage,
-    Wish,
+    Act, Command, Follower, Leader, NodeState, Plan, PlanError, Reply, RolloutId, Stage, Wish,
 };
 use crate::Name;
 
@@ -40,7 +39,8 @@ fn name(name: &str) -> Name {
 
 fn plan() -> Plan {
     Plan {
-        canaries: Canaries::Count(1),
+        canary_count: 1,
+        canaries: Vec::new(),
         canary_for_ms: 10_000,
         confirm_ms: 60_000,
         is_dry: false,
@@ -253,7 +253,7 @@ fn an_old_wish_counts_for_no_later_rollout_nor_again() {
 fn kept_by_itself() {
     let mut world = World::new(Plan {
         keeps_itself: true,
-        canaries: Canaries::Count(0),
+        canary_count: 0,
         ..plan()
     });
     world.run(8);
@@ -265,7 +265,7 @@ fn kept_by_itself() {
 #[test]
 fn named_canaries() {
     let named = |names: &[&str]| Plan {
-        canaries: Canaries::Named(names.iter().map(|of| name(of)).collect()),
+        canaries: names.iter().map(|of| name(of)).collect(),
         ..plan()
     };
     let mut world = World::new(named(&["b", "c"]));

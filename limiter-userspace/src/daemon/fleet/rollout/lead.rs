@@ -49,7 +49,7 @@ impl Lead {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Advances the rollout. Takes it back after the end of `limiter fleet push`, without which no operator confirms it.
+    /// Advances the rollout. Without `limiter fleet push`, no operator can confirm it: takes it back.
     pub(super) fn tick(&mut self) {
         let now_ns = self.now_ns();
         if self.queried.elapsed() > ABSENT {

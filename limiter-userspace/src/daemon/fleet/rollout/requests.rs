@@ -7,7 +7,7 @@ use std::{
 
 use limiter_fleet::{
     Name,
-    rollout::{Canaries, HOLD_MS, Leader, MOST_FILE, Plan, PlanError, RolloutId, file_digest},
+    rollout::{HOLD_MS, Leader, MOST_FILE, Plan, PlanError, RolloutId, file_digest},
 };
 use thiserror::Error;
 
@@ -71,8 +71,13 @@ impl Fleet {
         if !HOLD_MS.contains(&confirm_ms) || canary_for_ms > *HOLD_MS.end() {
             return Err(RolloutError::Times);
         }
+        let names = query.canaries.into_iter().map(|name| {
+            let found = Name::try_from(name.as_str());
+            found.map_err(|_| RolloutError::NoName(name))
+        });
         let plan = Plan {
-            canaries: canaries(&query)?,
+            canary_count: query.canary_count,
+            canaries: names.collect::<Result<_, _>>()?,
             canary_for_ms,
             confirm_ms,
             is_dry: query.dry_run,
@@ -140,15 +145,14 @@ impl Fleet {
         let lead = lead.as_mut().ok_or(RolloutError::Nothing)?;
         lead.tick();
         let now_ns = lead.now_ns();
-        if keep {
-            if !lead.leader.keep(now_ns) {
-                return Err(RolloutError::NotWaiting);
-            }
-        } else if !lead
-            .leader
-            .take_back("an operator has it taken back", now_ns)
-        {
-            return Err(RolloutError::Decided);
+        let (is_done, error) = if keep {
+            (lead.leader.keep(now_ns), RolloutError::NotWaiting)
+        } else {
+            let why = "an operator has it taken back";
+            (lead.leader.take_back(why, now_ns), RolloutError::Decided)
+        };
+        if !is_done {
+            return Err(error);
         }
         Ok(lead.status())
     }
@@ -163,17 +167,6 @@ impl Fleet {
 fn under_way(report: &Report) -> Option<Name> {
     let other = report.other_rollout.as_ref()?;
     other.is_under_way().then(|| other.rollout().node.clone())
-}
-
-fn canaries(query: &RolloutQuery) -> Result<Canaries, RolloutError> {
-    if query.canaries.is_empty() {
-        return Ok(Canaries::Count(query.canary_count));
-    }
-    let names = query.canaries.iter().map(|name| {
-        let found = Name::try_from(name.as_str());
-        found.map_err(|_| RolloutError::NoName(name.clone()))
-    });
-    Ok(Canaries::Named(names.collect::<Result<_, _>>()?))
 }
 
 #[cfg(test)]
