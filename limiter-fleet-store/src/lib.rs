@@ -7,8 +7,8 @@
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
 //! * `limiter:{NAME}:sources`, a hash: each node's known sources, in slots, for nodes that start;
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
-//! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
-//! * `limiter:{NAME}:answers`, a hash: each node's reply to the order;
+//! * `limiter:{NAME}:push`, a hash: the file of a rollout, and its current command;
+//! * `limiter:{NAME}:answers`, a hash: each node's reply to the command;
 //! * `limiter:{NAME}:leases`, a hash: the nodes' leases of shared budgets.
 //!
 //! In a cluster, all keys with the same text in braces are on one server.
@@ -25,8 +25,8 @@ mod error;
 mod find;
 mod leases;
 mod position;
-mod pushes;
 mod query;
+mod rollout;
 mod sources;
 mod store;
 mod stream;

@@ -21,7 +21,7 @@ pub struct Store {
     bans: String,
     news: String,
     nodes: String,
-    pub(crate) push: String,
+    pub(crate) rollout: String,
     pub(crate) replies: String,
 }
 
@@ -50,7 +50,7 @@ impl Store {
             bans: key("bans"),
             news,
             nodes: key("nodes"),
-            push: key("push"),
+            rollout: key("push"),
             replies: key("answers"),
         })
     }
@@ -91,7 +91,7 @@ impl Store {
         let mut all = pipe();
         for command in ["HMGET", "HDEL", "HSET"] {
             all.add_command(idle(command, &self.bans));
-            all.add_command(idle(command, &self.push));
+            all.add_command(idle(command, &self.rollout));
         }
         for hash in [&self.nodes, &self.replies] {
             all.add_command(idle("HDEL", hash));

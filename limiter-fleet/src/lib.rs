@@ -18,7 +18,7 @@ mod key;
 pub mod lease;
 mod name;
 mod names;
-pub mod pushes;
+pub mod rollout;
 mod share;
 pub mod sources;
 

@@ -1,6 +1,7 @@
 //! The section `fleet`: the store, this node's name, and the files with the secrets.
 
 use std::{
+    borrow::Cow,
     fmt::Display,
     path::{Path, PathBuf},
 };
@@ -9,8 +10,9 @@ use limiter_common::{limit::Cost, table::HashKey};
 use limiter_fleet::{Keys, Name};
 
 use super::{
-    Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
+    Buckets, Position, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
     overrides::Overrides, reader::Fields, reader::Reader, store_url, surroundings::named_path,
+    variables,
 };
 use crate::{
     fleet::{self, Fleet},
@@ -53,12 +55,11 @@ pub(super) fn read<'n>(
         ACCEPT_POLICY,
         KNOWN_SOURCES,
     ];
-    let expected = "a map with 'store', 'name', 'node' and 'key-file'";
+    let expected = "a map with 'store', 'name' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
     for (field, what) in [
         (STORE, "the address of Valkey or Redis"),
         (NAME, "the fleet's name, the same on all nodes"),
-        (NODE, "this node's name, which no other node has"),
         (KEY_FILE, "the file with the fleet's key"),
     ] {
         if fields.is_missing(field) {
@@ -67,10 +68,14 @@ pub(super) fn read<'n>(
     }
     let sentinel = fields.get(SENTINEL);
     let sentinel = sentinel.map(|node| read_sentinel(reader, node));
-    let store =
-        (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
+    let store = (fields.get(STORE))
+        .and_then(|node| store_url::read(reader, node, sentinel.flatten().as_deref()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
-    let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
+    let this = match fields.get(NODE) {
+        Some(node) => read_name(reader, node, NODE),
+        None if fields.is_missing(NODE) => own_name(reader, node.at),
+        None => None,
+    };
     let nodes = fields.get(NODES).map(|node| read_nodes(reader, node));
     let key = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
@@ -127,8 +132,8 @@ pub(super) fn read<'n>(
 }
 
 fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
-    let text = reader.text(node, "a name")?;
-    match Name::try_from(text) {
+    let text = variables::text(reader, node, "a name")?;
+    match Name::try_from(&*text) {
         Ok(name) => Some(name),
         Err(error) => {
             reader.error(node.at, format!("invalid {what} '{text}', {error}"));
@@ -137,10 +142,35 @@ fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) ->
     }
 }
 
+/// Returns the node's name by that of its host.
+fn own_name(reader: &mut Reader<'_, '_>, at: Position) -> Option<Name> {
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    let name = name_of(&host);
+    if name.is_none() {
+        let message = format!(
+            "needs '{NODE}', this node's name, which no other node has: '{host}', the host's name, cannot be it"
+        );
+        reader.error(at, message);
+    }
+    name
+}
+
+/// Returns the name of a node by that of its host: the whole, or the part before the first dot if the whole is none.
+/// `localhost` names no host in particular.
+fn name_of(host: &str) -> Option<Name> {
+    let first = host
+        .split('.')
+        .next()
+        .filter(|first| *first != "localhost")?;
+    Name::try_from(host).or_else(|_| first.try_into()).ok()
+}
+
 /// Reads the name under which Sentinels know the store's server.
-fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<&'n str> {
-    let name = reader.text(node, "the name under which the Sentinels know the server")?;
-    if store_url::is_word(name) {
+fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Cow<'n, str>> {
+    let expected = "the name under which the Sentinels know the server";
+    let name = variables::text(reader, node, expected)?;
+    if store_url::is_word(&name) {
         return Some(name);
     }
     let message =
@@ -219,9 +249,9 @@ fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> Str
 
 /// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
 fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<String> {
-    let name = reader.text(node, "a file's name")?;
-    if folder::is_name(name) {
-        Some(name.to_owned())
+    let name = variables::text(reader, node, "a file's name")?;
+    if folder::is_name(&name) {
+        Some(name.into_owned())
     } else {
         let message = format!(
             "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
@@ -247,13 +277,37 @@ fn read_file<'n, T, E: Display>(
     let Some(node) = fields.get(field) else {
         return Some(None);
     };
-    let name = reader.text(node, "a file's name")?;
-    let path = named_path(reader, node.at, name, directory)?;
+    let name = variables::text(reader, node, "a file's name")?;
+    let path = named_path(reader, node.at, &name, directory)?;
     match read(&path) {
         Ok(content) => Some(Some((path, content))),
         Err(error) => {
             reader.error(node.at, format!("the file '{}' {error}", path.display()));
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_names_its_node() {
+        let long = format!("fra-1.{}", "x".repeat(63));
+        for (host, node) in [
+            ("fra-1", Some("fra-1")),
+            ("fra-1.example", Some("fra-1.example")),
+            ("fra-1.Example", Some("fra-1")),
+            (&long, Some("fra-1")),
+            ("FRA-1", None),
+            ("FRA-1.example", None),
+            ("(none)", None),
+            ("localhost", None),
+            ("localhost.localdomain", None),
+            ("", None),
+        ] {
+            assert_eq!(name_of(host).as_ref().map(Name::as_str), node, "{host}");
         }
     }
 }

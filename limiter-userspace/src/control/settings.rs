@@ -93,16 +93,9 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
         )
     });
     let fleet = status.daemon.as_ref().and_then(|daemon| {
-        let wanted = config.fleet.as_ref().map(|fleet| FleetBrief {
-            name: fleet.name.to_string(),
-            node: fleet.node.to_string(),
-            store: fleet.store.to_string(),
-        });
+        let wanted = config.fleet.as_ref().map(FleetBrief::from);
         let text = |fleet: Option<&FleetBrief>| {
-            fleet.map_or_else(
-                || "none".to_owned(),
-                |fleet| format!("{}, node {}, {}", fleet.name, fleet.node, fleet.store),
-            )
+            fleet.map_or_else(|| "none".to_owned(), ToString::to_string)
         };
         let running = daemon.fleet.as_ref();
         let same = running == wanted.as_ref();
@@ -278,6 +271,18 @@ mod tests {
                 "page        off → 127.0.0.1:9471, limiter.example",
                 "control     root alone → adm",
                 "fleet       none → edge, node a, redis://store:6379/0",
+            ],
+        );
+        check(
+            |config, status| {
+                let mut fleet = fleet();
+                status.daemon.as_mut().unwrap().fleet = Some((&fleet).into());
+                fleet.accept_policy = Some("fleet.yaml".to_owned());
+                config.fleet = Some(fleet);
+            },
+            &[
+                "fleet       edge, node a, redis://store:6379/0 → edge, node a, redis://store:6379/0, \
+                 accept-policy fleet.yaml",
             ],
         );
         check(

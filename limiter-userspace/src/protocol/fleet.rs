@@ -1,7 +1,11 @@
 //! A node's response about its fleet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
+use limiter_policy::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 /// The fleet of a daemon, as configured when the daemon started.
@@ -13,6 +17,34 @@ pub struct FleetBrief {
     pub node: String,
     /// The address of the store.
     pub store: String,
+    /// The file that other nodes may replace; `None`: they may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_policy: Option<String>,
+}
+
+impl From<&Fleet> for FleetBrief {
+    fn from(fleet: &Fleet) -> Self {
+        Self {
+            name: fleet.name.to_string(),
+            node: fleet.node.to_string(),
+            store: fleet.store.to_string(),
+            accept_policy: fleet.accept_policy.clone(),
+        }
+    }
+}
+
+impl fmt::Display for FleetBrief {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}, node {}, {}",
+            self.name, self.node, self.store
+        )?;
+        match &self.accept_policy {
+            Some(file) => write!(formatter, ", accept-policy {file}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A node's knowledge of its fleet.
@@ -44,7 +76,7 @@ pub struct FleetStatus {
     pub received: u64,
     /// The messages refused since the start, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// The policies pushed to this node since the start: `kept`, `refused`, `taken_back`.
+    /// The policies of rollouts to this node since the start: `kept`, `refused`, `taken_back`.
     #[serde(default)]
     pub pushes: BTreeMap<String, u64>,
     /// The nodes with a heartbeat within a day, by name.

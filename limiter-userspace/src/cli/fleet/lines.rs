@@ -61,7 +61,7 @@ pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     (!refused.is_empty()).then(|| format!("messages refused: {refused}"))
 }
 
-/// Counts pushed policies by outcome; `None`: none.
+/// Counts the policies of rollouts by outcome; `None`: none.
 pub(crate) fn pushes(status: &FleetStatus) -> Option<String> {
     let pushes = numbers(&status.pushes).replace('_', " ");
     (!pushes.is_empty()).then(|| format!("pushed policies: {pushes}"))

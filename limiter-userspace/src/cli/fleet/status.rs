@@ -88,6 +88,7 @@ mod tests {
                 name: "edge".to_owned(),
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
+                accept_policy: None,
             },
             connected: false,
             error: None,

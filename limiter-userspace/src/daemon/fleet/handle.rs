@@ -9,11 +9,11 @@ use std::{
     time::Instant,
 };
 
-use limiter_fleet::pushes::PushId;
+use limiter_fleet::rollout::RolloutId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 
-use super::push::{Lead, OtherPush};
+use super::rollout::{Lead, OtherRollout};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
 
 /// The daemon does not belong to a fleet.
@@ -35,7 +35,7 @@ pub(in crate::daemon) struct Fleet {
     pub(super) sources_ending: Notify,
     /// Whether an operator has trusted or untrusted sources since the last check.
     changed_known: AtomicBool,
-    /// The last push that began here; `None`: none.
+    /// The last rollout that began here; `None`: none.
     pub(super) lead: Mutex<Option<Lead>>,
     report: Mutex<Report>,
 }
@@ -60,12 +60,12 @@ pub(super) struct Report {
     pub(super) leases_error: Option<String>,
     /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
-    /// How many pushed policies were kept, refused and rolled back.
-    pub(super) pushes: BTreeMap<&'static str, u64>,
-    /// The newest push known to this node.
-    pub(super) newest_push: Option<PushId>,
-    /// The last known push of another node.
-    pub(super) other_push: Option<OtherPush>,
+    /// How many policies of rollouts were kept, refused and rolled back.
+    pub(super) rollouts: BTreeMap<&'static str, u64>,
+    /// The newest rollout known to this node.
+    pub(super) newest_rollout: Option<RolloutId>,
+    /// The last known rollout of another node.
+    pub(super) other_rollout: Option<OtherRollout>,
 }
 
 /// A node's last heartbeat.
@@ -107,20 +107,16 @@ impl Fleet {
                 sharing_nodes: None,
                 leases_error: None,
                 sources: None,
-                pushes: BTreeMap::new(),
-                newest_push: None,
-                other_push: None,
+                rollouts: BTreeMap::new(),
+                newest_rollout: None,
+                other_rollout: None,
             }),
         }
     }
 
     /// Returns the identity of the fleet and of this node.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
-        FleetBrief {
-            name: self.settings.name.to_string(),
-            node: self.settings.node.to_string(),
-            store: self.settings.store.to_string(),
-        }
+        FleetBrief::from(&self.settings)
     }
 
     /// Returns the state of the fleet, as this node knows it.
@@ -154,7 +150,7 @@ impl Fleet {
             sent: report.sent,
             received: report.received,
             refused: owned(&report.refused),
-            pushes: owned(&report.pushes),
+            pushes: owned(&report.rollouts),
             nodes: nodes.collect(),
             shares: report.shares.clone(),
             sharing_nodes: report.sharing_nodes,
@@ -163,11 +159,11 @@ impl Fleet {
         }
     }
 
-    /// Returns the node with the newest push known to this node.
-    pub(in crate::daemon) fn pusher(&self) -> Option<String> {
+    /// Returns the node with the newest rollout known to this node.
+    pub(in crate::daemon) fn leader_name(&self) -> Option<String> {
         let report = self.report();
-        let newest = report.newest_push.as_ref();
-        newest.map(|push| push.node.to_string())
+        let newest = report.newest_rollout.as_ref();
+        newest.map(|rollout| rollout.node.to_string())
     }
 
     /// Records that an operator has trusted or untrusted sources.

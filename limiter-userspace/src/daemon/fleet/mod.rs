@@ -4,7 +4,7 @@
 //! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
 //! the updates (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
 //! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `leases/` is
-//! this node's part in shared budgets, `sources/` in known sources, and `push/` in pushed policies.
+//! this node's part in shared budgets, `sources/` in known sources, and `rollout/` in rollouts.
 
 mod access;
 mod enforce;
@@ -16,7 +16,7 @@ mod known;
 mod lag;
 mod leases;
 mod node;
-mod push;
+mod rollout;
 mod session;
 mod sources;
 mod updates;
@@ -35,7 +35,7 @@ use tracing::{info, warn};
 pub(super) use self::{
     handle::{Fleet, NoFleet},
     leases::start as start_leases,
-    push::PushingError,
+    rollout::RolloutError,
     sources::start as start_sources,
 };
 use self::{jitter::jittered, node::Node, session::Over};

@@ -10,7 +10,7 @@ use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{
     Keys, OpenError,
     bans::{BanAuthenticator, BanId, BanUpdate, Heartbeat, StreamPlace},
-    pushes::PushAuthenticator,
+    rollout::RolloutAuthenticator,
 };
 use limiter_policy::policy;
 use tokio::runtime::Handle;
@@ -21,7 +21,7 @@ use super::{
     handle::Fleet,
     key_file::KeyFile,
     known::{Known, Taken},
-    push::Pushes,
+    rollout::Rollouts,
     updates::{self, Now},
     warnings::Warnings,
 };
@@ -40,9 +40,9 @@ pub(super) struct Node {
     pub(super) others: Handle,
     pub(super) known: Known,
     pub(super) authenticator: BanAuthenticator,
-    pub(super) push_authenticator: PushAuthenticator,
-    /// Its part in pushed policies.
-    pub(super) pushes: Pushes,
+    pub(super) rollout_authenticator: RolloutAuthenticator,
+    /// Its part in rollouts.
+    pub(super) rollouts: Rollouts,
     /// Whether the node has read the whole store once.
     pub(super) has_read: bool,
     /// The last message of the stream that was read and enforced.
@@ -62,16 +62,16 @@ impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
         let authenticator = BanAuthenticator::new(&fleet.settings.name, keys);
         let key_file = KeyFile::new(&fleet.settings.key_file);
-        let push_authenticator = PushAuthenticator::new(&fleet.settings.name, keys);
-        let pushes = Pushes::new(&daemon, &fleet);
+        let rollout_authenticator = RolloutAuthenticator::new(&fleet.settings.name, keys);
+        let rollouts = Rollouts::new(&daemon, &fleet);
         Self {
             known: Known::new(fleet.settings.node.clone()),
             daemon,
             fleet,
             others,
             authenticator,
-            push_authenticator,
-            pushes,
+            rollout_authenticator,
+            rollouts,
             has_read: false,
             read: None,
             warnings: Warnings::default(),
@@ -257,7 +257,8 @@ impl Node {
         match read {
             Ok(keys) => {
                 self.authenticator = BanAuthenticator::new(&self.fleet.settings.name, &keys);
-                self.push_authenticator = PushAuthenticator::new(&self.fleet.settings.name, &keys);
+                self.rollout_authenticator =
+                    RolloutAuthenticator::new(&self.fleet.settings.name, &keys);
                 info!("the fleet's keys are those in the file '{name}'");
                 self.compare_names_key(&keys);
                 true

@@ -120,7 +120,7 @@ impl Node {
                         self.count();
                         heartbeats.exchange(self, &mut store).await?;
                     }
-                    self.exchange_pushes(&mut store).await?;
+                    self.exchange_rollouts(&mut store).await?;
                     if tick % TIDY_TICKS == TIDY_TICKS - 1 {
                         self.forget(&mut store).await?;
                     }

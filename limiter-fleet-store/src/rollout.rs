@@ -1,75 +1,75 @@
-//! The commands about pushed policies.
+//! The file, the command and the replies of a rollout.
 
 use redis::{FromRedisValue as _, cmd};
 
 use super::{error::StoreError, store::Store};
 
-/// The field of the current order.
-const ORDER: &str = "order";
+/// The field of the current command.
+const COMMAND: &str = "order";
 
 /// The field of the file.
 const FILE: &str = "file";
 
 impl Store {
-    /// Returns the last order of a push; `None`: there is none.
+    /// Returns the last command of a rollout; `None`: there is none.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn order(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        self.pushed(ORDER).await
+    pub async fn command(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.field(COMMAND).await
     }
 
-    /// Returns the file of the last push; `None`: there is none.
+    /// Returns the file of the last rollout; `None`: there is none.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn pushed_file(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        self.pushed(FILE).await
+    pub async fn rollout_file(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.field(FILE).await
     }
 
-    async fn pushed(&mut self, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn field(&mut self, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut get = cmd("HMGET");
-        get.arg(&self.push).arg(field);
+        get.arg(&self.rollout).arg(field);
         let found = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
         found.into_iter().next().ok_or(StoreError::Response)
     }
 
-    /// Replaces the order, and stores the file if given.
+    /// Replaces the command, and stores the file if given.
     ///
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn give_order(
+    pub async fn send_command(
         &mut self,
-        order: &[u8],
+        command: &[u8],
         file: Option<&[u8]>,
     ) -> Result<(), StoreError> {
         let mut keep = cmd("HSET");
-        keep.arg(&self.push);
+        keep.arg(&self.rollout);
         if let Some(file) = file {
             keep.arg(FILE).arg(file);
         }
-        keep.arg(ORDER).arg(order);
+        keep.arg(COMMAND).arg(command);
         self.query(&keep).await.map(|_| ())
     }
 
-    /// Removes a push that is over, with the replies of these nodes.
+    /// Removes a rollout that is over, with the replies of these nodes.
     ///
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn forget_push(&mut self, nodes: &[String]) -> Result<(), StoreError> {
+    pub async fn remove_rollout(&mut self, nodes: &[String]) -> Result<(), StoreError> {
         let mut delete = cmd("HDEL");
-        delete.arg(&self.push).arg(ORDER).arg(FILE);
+        delete.arg(&self.rollout).arg(COMMAND).arg(FILE);
         self.query(&delete).await?;
         let mut delete = cmd("HDEL");
         delete.arg(&self.replies).arg(nodes);
         self.query(&delete).await.map(|_| ())
     }
 
-    /// Replaces a node's reply to an order.
+    /// Replaces a node's reply to a command.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Operators' requests about pushes.
+//! Operators' requests about rollouts.
 
 use std::{
     sync::{MutexGuard, PoisonError},
@@ -7,7 +7,7 @@ use std::{
 
 use limiter_fleet::{
     Name,
-    pushes::{Canaries, HOLD_MS, Leader, MOST_FILE, Plan, PlanError, PushId, file_digest},
+    rollout::{HOLD_MS, Leader, MOST_FILE, Plan, PlanError, RolloutId, file_digest},
 };
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use crate::{
         handle::{Fleet, Report},
         updates::Now,
     },
-    protocol::{PushQuery, PushStatus},
+    protocol::{RolloutQuery, RolloutStatus},
 };
 
 /// The greatest age of the heartbeat of a node that counts as live.
@@ -25,13 +25,13 @@ const ALIVE: Duration = Duration::from_secs(20);
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Why a request about a push fails.
+/// Why a request about a rollout fails.
 #[derive(Debug, Error)]
-pub(in crate::daemon) enum PushingError {
-    /// Without the store, no node would receive the push.
+pub(in crate::daemon) enum RolloutError {
+    /// Without the store, no node would receive the rollout.
     #[error("the fleet's store is not there: look at `limiter fleet status`")]
     NoStore,
-    /// Only one push runs at a time.
+    /// Only one rollout runs at a time.
     #[error("node {0} pushes a policy: wait until that is over")]
     UnderWay(Name),
     /// The file is too long.
@@ -46,10 +46,10 @@ pub(in crate::daemon) enum PushingError {
     /// The plan does not fit the fleet.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is no push.
+    /// There is no rollout.
     #[error("no policy is pushed, and none was from here since the daemon started")]
     Nothing,
-    /// No push waits for confirmation.
+    /// No rollout waits for confirmation.
     #[error("no pushed policy waits to be confirmed: run it once all nodes have it")]
     NotWaiting,
     /// It is too late to go back.
@@ -58,18 +58,26 @@ pub(in crate::daemon) enum PushingError {
 }
 
 impl Fleet {
-    /// Begins a push.
-    pub(in crate::daemon) fn push(&self, query: PushQuery) -> Result<PushStatus, PushingError> {
+    /// Begins a rollout.
+    pub(in crate::daemon) fn begin_rollout(
+        &self,
+        query: RolloutQuery,
+    ) -> Result<RolloutStatus, RolloutError> {
         if query.text.len() > MOST_FILE {
-            return Err(PushingError::TooLong);
+            return Err(RolloutError::TooLong);
         }
         let confirm_ms = query.confirm_ns / NS_PER_MS;
         let canary_for_ms = query.canary_for_ns / NS_PER_MS;
         if !HOLD_MS.contains(&confirm_ms) || canary_for_ms > *HOLD_MS.end() {
-            return Err(PushingError::Times);
+            return Err(RolloutError::Times);
         }
+        let names = query.canaries.into_iter().map(|name| {
+            let found = Name::try_from(name.as_str());
+            found.map_err(|_| RolloutError::NoName(name))
+        });
         let plan = Plan {
-            canaries: canaries(&query)?,
+            canary_count: query.canary_count,
+            canaries: names.collect::<Result<_, _>>()?,
             canary_for_ms,
             confirm_ms,
             is_dry: query.dry_run,
@@ -78,112 +86,100 @@ impl Fleet {
         let own = &self.settings.node;
         let mut lead = self.lead();
         if lead.as_ref().is_some_and(|lead| !lead.leader.is_over()) {
-            return Err(PushingError::UnderWay(own.clone()));
+            return Err(RolloutError::UnderWay(own.clone()));
         }
-        let (alive, push) = {
+        let (alive, rollout) = {
             let report = self.report();
             if !report.is_connected {
-                return Err(PushingError::NoStore);
+                return Err(RolloutError::NoStore);
             }
             if let Some(other) = under_way(&report) {
-                return Err(PushingError::UnderWay(other));
+                return Err(RolloutError::UnderWay(other));
             }
             let nodes = report
                 .nodes
                 .iter()
                 .filter(|(_, seen)| Duration::from_nanos(seen.age_ns) + seen.at.elapsed() < ALIVE);
             let alive = nodes.filter_map(|(name, _)| Name::try_from(name.as_str()).ok());
-            // Above all known pushes, even from a node with a clock that is ahead.
-            let newest = report.newest_push.as_ref();
+            // Above all known rollouts, even from a node with a clock that is ahead.
+            let newest = report.newest_rollout.as_ref();
             let ms = newest.map_or(0, |newest| newest.ms.saturating_add(1));
-            let push = PushId {
+            let rollout = RolloutId {
                 ms: ms.max(Now::new().ms),
                 node: own.clone(),
             };
-            (alive.collect::<Vec<_>>(), push)
+            (alive.collect::<Vec<_>>(), rollout)
         };
         let digest = file_digest(query.text.as_bytes());
-        let leader = Leader::new(push, digest, plan, alive, 0)?;
+        let leader = Leader::new(rollout, digest, plan, alive, 0)?;
         Ok(lead
             .insert(Lead::new(leader, query.text.into(), hex(&digest)))
             .status())
     }
 
-    /// Returns the state of the push.
-    pub(in crate::daemon) fn push_status(&self) -> Result<PushStatus, PushingError> {
+    /// Returns the state of the rollout.
+    pub(in crate::daemon) fn rollout_status(&self) -> Result<RolloutStatus, RolloutError> {
         let mut lead = self.lead();
-        let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
+        let lead = lead.as_mut().ok_or(RolloutError::Nothing)?;
         lead.query();
         // Time passes even while the store is down.
         lead.tick();
         Ok(lead.status())
     }
 
-    /// Keeps the policy or takes it back on all nodes. For another node's push, requests it from that node,
-    /// for as long as the command repeats its request.
-    pub(in crate::daemon) fn end_push(&self, keep: bool) -> Result<PushStatus, PushingError> {
+    /// Keeps the policy or takes it back on all nodes. For another node's rollout, requests it from that node,
+    /// for as long as `limiter fleet confirm` repeats its request.
+    pub(in crate::daemon) fn end_rollout(&self, keep: bool) -> Result<RolloutStatus, RolloutError> {
         let mut lead = self.lead();
         if lead.as_ref().is_none_or(|lead| lead.leader.is_over())
-            && let Some(other) = &mut self.report().other_push
+            && let Some(other) = &mut self.report().other_rollout
             && other.is_recent()
         {
             let is_early = keep && other.is_under_way();
             return other.request(keep).ok_or(if is_early {
-                PushingError::NotWaiting
+                RolloutError::NotWaiting
             } else {
-                PushingError::Decided
+                RolloutError::Decided
             });
         }
-        let lead = lead.as_mut().ok_or(PushingError::Nothing)?;
+        let lead = lead.as_mut().ok_or(RolloutError::Nothing)?;
         lead.tick();
         let now_ns = lead.now_ns();
-        if keep {
-            if !lead.leader.keep(now_ns) {
-                return Err(PushingError::NotWaiting);
-            }
-        } else if !lead
-            .leader
-            .take_back("an operator has it taken back", now_ns)
-        {
-            return Err(PushingError::Decided);
+        let (is_done, error) = if keep {
+            (lead.leader.keep(now_ns), RolloutError::NotWaiting)
+        } else {
+            let why = "an operator has it taken back";
+            (lead.leader.take_back(why, now_ns), RolloutError::Decided)
+        };
+        if !is_done {
+            return Err(error);
         }
         Ok(lead.status())
     }
 
     pub(in crate::daemon::fleet) fn lead(&self) -> MutexGuard<'_, Option<Lead>> {
-        // After a panic elsewhere, the push is taken back by itself.
+        // After a panic elsewhere, the rollout is taken back by itself.
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the node of another push that is under way.
+/// Returns the node of another rollout that is under way.
 fn under_way(report: &Report) -> Option<Name> {
-    let other = report.other_push.as_ref()?;
-    other.is_under_way().then(|| other.push().node.clone())
-}
-
-fn canaries(query: &PushQuery) -> Result<Canaries, PushingError> {
-    if query.canaries.is_empty() {
-        return Ok(Canaries::Count(query.canary_count));
-    }
-    let names = query.canaries.iter().map(|name| {
-        let found = Name::try_from(name.as_str());
-        found.map_err(|_| PushingError::NoName(name.clone()))
-    });
-    Ok(Canaries::Named(names.collect::<Result<_, _>>()?))
+    let other = report.other_rollout.as_ref()?;
+    other.is_under_way().then(|| other.rollout().node.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use limiter_fleet::pushes::{Order, Step, Takers, Wish};
+    use limiter_fleet::rollout::{Command, Step, Takers, Wish};
 
     use super::*;
-    use crate::daemon::fleet::push::other::OtherPush;
+    use crate::daemon::fleet::rollout::other::OtherRollout;
 
-    fn refused(change: impl FnOnce(&mut PushQuery)) -> String {
-        let mut query = PushQuery {
+    fn refused(change: impl FnOnce(&mut RolloutQuery)) -> String {
+        let mut query = RolloutQuery {
             text: "limits: {}".to_owned(),
             canary_count: 1,
             canaries: Vec::new(),
@@ -193,11 +189,14 @@ mod tests {
             yes: false,
         };
         change(&mut query);
-        Fleet::without_store().push(query).unwrap_err().to_string()
+        Fleet::without_store()
+            .begin_rollout(query)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
-    fn what_is_not_pushed() {
+    fn what_is_not_rolled_out() {
         assert!(refused(|_| {}).contains("the fleet's store is not there"));
         let long = refused(|query| query.text = "#".repeat(MOST_FILE + 1));
         assert!(long.contains("more than 262144 bytes"));
@@ -208,26 +207,31 @@ mod tests {
         let name = refused(|query| query.canaries = vec!["A b".to_owned()]);
         assert!(name.contains("'A b' is no name"));
         let fleet = Fleet::without_store();
-        assert!(fleet.push_status().is_err() && fleet.end_push(true).is_err());
+        assert!(fleet.rollout_status().is_err() && fleet.end_rollout(true).is_err());
     }
 
     #[test]
-    fn a_push_of_another_node_is_confirmed_while_its_orders_arrive() {
-        let push: PushId = "1700000000000 b".parse().unwrap();
+    fn a_rollout_of_another_node_is_confirmed_while_its_commands_arrive() {
+        let rollout: RolloutId = "1700000000000 b".parse().unwrap();
         let fleet = Fleet::without_store();
         let says = |ago, step, keep| {
-            let order = Order {
-                push: push.clone(),
+            let command = Command {
+                rollout: rollout.clone(),
                 number: 1,
-                ms: push.ms,
+                ms: rollout.ms,
                 file: [7; 32],
                 hold_ms: 60_000,
                 step,
             };
             let received = Instant::now().checked_sub(Duration::from_secs(ago));
-            fleet.report().other_push = Some(OtherPush::new(order, received.unwrap()));
-            let ended = fleet.end_push(keep);
-            let wish = fleet.report().other_push.as_ref().unwrap().wish(&push);
+            fleet.report().other_rollout = Some(OtherRollout::new(command, received.unwrap()));
+            let ended = fleet.end_rollout(keep);
+            let wish = fleet
+                .report()
+                .other_rollout
+                .as_ref()
+                .unwrap()
+                .wish(&rollout);
             let state = ended.map_or_else(|error| error.to_string(), |status| status.stage);
             (state, wish)
         };
@@ -252,12 +256,12 @@ mod tests {
                 "{report:?} {state}"
             );
         }
-        // The wish is about that push alone.
-        fleet.end_push(false).unwrap();
+        // The wish is about that rollout alone.
+        fleet.end_rollout(false).unwrap();
         says(0, all(), true);
         let other = "1700000000001 b".parse().unwrap();
         assert_eq!(
-            fleet.report().other_push.as_ref().unwrap().wish(&other),
+            fleet.report().other_rollout.as_ref().unwrap().wish(&other),
             None
         );
     }

@@ -1,8 +1,8 @@
-//! A node's replies to the pushing node.
+//! A node's replies to the leading node.
 
 use serde::{Deserialize, Serialize};
 
-use super::order::PushId;
+use super::command::RolloutId;
 use crate::Name;
 
 /// The most bytes of a text.
@@ -11,22 +11,22 @@ pub const MOST_TEXT: usize = 4096;
 /// The end of a text that was cut.
 const CUT: &str = "\n…";
 
-/// A node's reply to an order.
+/// A node's reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushReply {
-    /// The push.
-    pub push: PushId,
+pub struct Reply {
+    /// The rollout.
+    pub rollout: RolloutId,
     /// The node.
     pub node: Name,
     /// Rises with each reply of the node.
     pub number: u64,
     /// The node's state.
-    pub state: PushState,
+    pub state: NodeState,
     /// The wish of an operator on that node; `None`: none.
     pub wish: Option<Wish>,
 }
 
-/// An operator's wish, given on a node other than the pushing one, which alone decides.
+/// An operator's wish, given on a node other than the leading one, which alone decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wish {
     /// That all keep it.
@@ -35,9 +35,9 @@ pub enum Wish {
     Back,
 }
 
-/// A node's state in a push.
+/// A node's state in a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PushState {
+pub enum NodeState {
     /// It checks the file.
     Checking,
     /// It takes no policies from the fleet.
@@ -56,7 +56,7 @@ pub enum PushState {
     Back(Box<str>),
 }
 
-impl PushState {
+impl NodeState {
     /// Returns whether the file is or may be in force without being kept.
     #[must_use]
     pub const fn is_held(&self) -> bool {
@@ -71,7 +71,7 @@ impl PushState {
     }
 }
 
-impl PushReply {
+impl Reply {
     /// Returns whether a node may have sent it: texts are printed to a terminal.
     pub(super) fn is_right(&self) -> bool {
         let is_right = |character: char| character == '\n' || !character.is_control();
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn texts_are_bounded() {
-        let reply = |text: &str| PushReply {
-            push: "1 a".parse().unwrap(),
+        let reply = |text: &str| Reply {
+            rollout: "1 a".parse().unwrap(),
             node: "b".try_into().unwrap(),
             number: 1,
-            state: PushState::Would(text.into()),
+            state: NodeState::Would(text.into()),
             wish: None,
         };
         assert_eq!(&*bounded("one\n  two\u{1b}[1m\n"), "one\n  two [1m");

@@ -1,4 +1,4 @@
-//! Orders of the pushing node.
+//! Commands of the leading node.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -7,79 +7,79 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Name, bans::MOST_AHEAD_MS};
 
-/// The most bytes of a pushed file.
+/// The most bytes of a file.
 pub const MOST_FILE: usize = 256 * 1024;
 
-/// The most canaries that an order names.
+/// The most canaries that a command names.
 pub const MOST_CANARIES: usize = 64;
 
-/// The greatest age of an order, in milliseconds, between the clocks of the sender and the receiver.
+/// The greatest age of a command, in milliseconds, between the clocks of the sender and the receiver.
 pub const MOST_OLD_MS: u64 = 60_000;
 
-/// How long a node may hold a policy without another order, in milliseconds.
+/// How long a node may hold a policy without another command, in milliseconds.
 pub const HOLD_MS: RangeInclusive<u64> = 5_000..=1_800_000;
 
-/// The latest time of an order after the beginning of its push, in milliseconds: longer than all stages
+/// The latest time of a command after the beginning of its rollout, in milliseconds: longer than all stages
 /// together.
 const LONGEST_MS: u64 = 3 * 3_600_000;
 
-/// The id of a push. A later push has a greater id, as far as clocks agree.
+/// The id of a rollout. A later rollout has a greater id, as far as clocks agree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PushId {
-    /// When the push began, in milliseconds since 1970, by the pushing node's clock.
+pub struct RolloutId {
+    /// When the rollout began, in milliseconds since 1970, by the leading node's clock.
     pub ms: u64,
-    /// The pushing node.
+    /// The leading node.
     pub node: Name,
 }
 
-impl fmt::Display for PushId {
+impl fmt::Display for RolloutId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.ms, self.node)
     }
 }
 
-/// A text is not the id of a push.
+/// A text is not the id of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoPush;
+pub struct InvalidRolloutId;
 
-impl fmt::Display for NoPush {
+impl fmt::Display for InvalidRolloutId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("expected a number and the name of a node")
     }
 }
 
-impl std::error::Error for NoPush {}
+impl std::error::Error for InvalidRolloutId {}
 
-impl FromStr for PushId {
-    type Err = NoPush;
+impl FromStr for RolloutId {
+    type Err = InvalidRolloutId;
 
-    fn from_str(text: &str) -> Result<Self, NoPush> {
-        let (ms, node) = text.split_once(' ').ok_or(NoPush)?;
+    fn from_str(text: &str) -> Result<Self, InvalidRolloutId> {
+        let (ms, node) = text.split_once(' ').ok_or(InvalidRolloutId)?;
         Ok(Self {
-            ms: ms.parse().map_err(|_| NoPush)?,
-            node: node.try_into().map_err(|_| NoPush)?,
+            ms: ms.parse().map_err(|_| InvalidRolloutId)?,
+            node: node.try_into().map_err(|_| InvalidRolloutId)?,
         })
     }
 }
 
-/// An order: the next step for all nodes.
+/// A command: the next step for all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    /// Its push.
-    pub push: PushId,
-    /// Rises with each order of the push.
+pub struct Command {
+    /// Its rollout.
+    pub rollout: RolloutId,
+    /// Rises with each command of the rollout.
     pub number: u64,
-    /// When it was sent, in milliseconds since 1970, by the pushing node's clock.
+    /// When it was sent, in milliseconds since 1970, by the leading node's clock.
     pub ms: u64,
     /// The SHA-256 of the file.
     pub file: [u8; 32],
-    /// How long after this order a node goes back by itself, in milliseconds.
+    /// How long after this command a node goes back by itself, in milliseconds.
     pub hold_ms: u64,
     /// The step.
     pub step: Step,
 }
 
-/// A step of a push.
+/// A step of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// Report the changes that the file would make, without enforcing it.
@@ -112,30 +112,30 @@ impl Takers {
     }
 }
 
-/// Why an order is not followed.
+/// Why a command is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WrongOrder {
+pub enum CommandError {
     /// It is too old.
     Old,
     /// It is from the future.
     Ahead,
-    /// Its push began too long before it, or after it.
+    /// Its rollout began too long before it, or after it.
     Long,
     /// `hold_ms` is out of range.
     Hold,
     /// It has too many names.
     Names,
-    /// A newer push is known.
+    /// A newer rollout is known.
     Older,
-    /// Another push is in force and not confirmed yet.
+    /// Another rollout is in force and not confirmed yet.
     Busy,
-    /// Its file differs from the file of earlier orders of the push.
+    /// Its file differs from the file of earlier commands of the rollout.
     OtherFile,
-    /// The node has not checked the file: it missed the beginning of the push.
+    /// The node has not checked the file: it missed the beginning of the rollout.
     Unchecked,
 }
 
-impl WrongOrder {
+impl CommandError {
     /// Returns its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -150,7 +150,7 @@ impl WrongOrder {
     }
 }
 
-impl fmt::Display for WrongOrder {
+impl fmt::Display for CommandError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Old => {
@@ -168,38 +168,38 @@ impl fmt::Display for WrongOrder {
     }
 }
 
-impl std::error::Error for WrongOrder {}
+impl std::error::Error for CommandError {}
 
-impl Order {
-    /// Checks the order by itself, at a time in milliseconds since 1970.
+impl Command {
+    /// Checks the command by itself, at a time in milliseconds since 1970.
     ///
     /// # Errors
     ///
-    /// The order must not be followed.
-    pub fn check(&self, now_ms: u64) -> Result<(), WrongOrder> {
+    /// The command must not be followed.
+    pub fn check(&self, now_ms: u64) -> Result<(), CommandError> {
         if now_ms.saturating_sub(self.ms) > MOST_OLD_MS {
-            return Err(WrongOrder::Old);
+            return Err(CommandError::Old);
         }
         if self.ms.saturating_sub(now_ms) > MOST_AHEAD_MS {
-            return Err(WrongOrder::Ahead);
+            return Err(CommandError::Ahead);
         }
-        // The pushing node may have taken its push id from a clock that was ahead.
-        let begun = self.push.ms.saturating_sub(self.ms);
-        if begun > MOST_AHEAD_MS || self.ms.saturating_sub(self.push.ms) > LONGEST_MS {
-            return Err(WrongOrder::Long);
+        // The leading node may have taken its rollout id from a clock that was ahead.
+        let begun = self.rollout.ms.saturating_sub(self.ms);
+        if begun > MOST_AHEAD_MS || self.ms.saturating_sub(self.rollout.ms) > LONGEST_MS {
+            return Err(CommandError::Long);
         }
         if !HOLD_MS.contains(&self.hold_ms) {
-            return Err(WrongOrder::Hold);
+            return Err(CommandError::Hold);
         }
         match &self.step {
             Step::Take(Takers::Some(names)) if names.len() > MOST_CANARIES => {
-                Err(WrongOrder::Names)
+                Err(CommandError::Names)
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns whether the order decides the push.
+    /// Returns whether the command decides the rollout.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         matches!(self.step, Step::Keep | Step::Back)
@@ -218,9 +218,9 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000;
 
-    fn order(change: impl FnOnce(&mut Order)) -> Result<(), WrongOrder> {
-        let mut order = Order {
-            push: PushId {
+    fn command(change: impl FnOnce(&mut Command)) -> Result<(), CommandError> {
+        let mut command = Command {
+            rollout: RolloutId {
                 ms: NOW,
                 node: "a".try_into().unwrap(),
             },
@@ -230,50 +230,53 @@ mod tests {
             hold_ms: 60_000,
             step: Step::Check,
         };
-        change(&mut order);
-        order.check(NOW)
+        change(&mut command);
+        command.check(NOW)
     }
 
     #[test]
-    fn only_fresh_orders_are_followed() {
-        assert_eq!(order(|_| {}), Ok(()));
-        assert_eq!(order(|order| order.ms -= MOST_OLD_MS), Ok(()));
+    fn only_fresh_commands_are_followed() {
+        assert_eq!(command(|_| {}), Ok(()));
+        assert_eq!(command(|command| command.ms -= MOST_OLD_MS), Ok(()));
         assert_eq!(
-            order(|order| order.ms -= MOST_OLD_MS + 1),
-            Err(WrongOrder::Old)
+            command(|command| command.ms -= MOST_OLD_MS + 1),
+            Err(CommandError::Old)
         );
         assert_eq!(
-            order(|order| order.ms += MOST_AHEAD_MS + 1),
-            Err(WrongOrder::Ahead)
+            command(|command| command.ms += MOST_AHEAD_MS + 1),
+            Err(CommandError::Ahead)
         );
         assert_eq!(
-            order(|order| order.push.ms -= LONGEST_MS + 1),
-            Err(WrongOrder::Long)
+            command(|command| command.rollout.ms -= LONGEST_MS + 1),
+            Err(CommandError::Long)
         );
         assert_eq!(
-            order(|order| order.push.ms += MOST_AHEAD_MS + 1),
-            Err(WrongOrder::Long)
+            command(|command| command.rollout.ms += MOST_AHEAD_MS + 1),
+            Err(CommandError::Long)
         );
         for hold_ms in [0, 4_999, 1_800_001, u64::MAX] {
             assert_eq!(
-                order(|order| order.hold_ms = hold_ms),
-                Err(WrongOrder::Hold)
+                command(|command| command.hold_ms = hold_ms),
+                Err(CommandError::Hold)
             );
         }
         let names = vec!["a".try_into().unwrap(); MOST_CANARIES + 1];
         let step = Step::Take(Takers::Some(names));
-        assert_eq!(order(|order| order.step = step), Err(WrongOrder::Names));
+        assert_eq!(
+            command(|command| command.step = step),
+            Err(CommandError::Names)
+        );
     }
 
     #[test]
-    fn a_push_has_a_name() {
-        let push = PushId {
+    fn a_rollout_has_a_name() {
+        let rollout = RolloutId {
             ms: NOW,
             node: "fra-1".try_into().unwrap(),
         };
-        assert_eq!(push.to_string().parse(), Ok(push));
+        assert_eq!(rollout.to_string().parse(), Ok(rollout));
         for wrong in ["", "1", "x a", "1 ", "1 A", "-1 a"] {
-            assert_eq!(wrong.parse::<PushId>(), Err(NoPush), "{wrong}");
+            assert_eq!(wrong.parse::<RolloutId>(), Err(InvalidRolloutId), "{wrong}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Authentication of orders and replies.
+//! Authentication of commands and replies.
 
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    order::{MOST_CANARIES, Order},
-    reply::{MOST_TEXT, PushReply},
+    command::{Command, MOST_CANARIES},
+    reply::{MOST_TEXT, Reply},
 };
 use crate::{
     Name,
@@ -17,14 +17,14 @@ const REST: usize = 512;
 /// The most bytes of a name, including its length.
 const LONGEST_NAME: usize = 64;
 
-/// Authenticates and verifies orders and replies.
+/// Authenticates and verifies commands and replies.
 #[derive(Clone, Debug)]
-pub struct PushAuthenticator {
-    orders: Envelope,
+pub struct RolloutAuthenticator {
+    commands: Envelope,
     replies: Envelope,
 }
 
-impl PushAuthenticator {
+impl RolloutAuthenticator {
     /// Returns the authenticator of the fleet with that name.
     #[must_use]
     pub fn new(fleet: &Name, keys: &Keys) -> Self {
@@ -35,7 +35,7 @@ impl PushAuthenticator {
             most_bytes: 1 + MAC_LENGTH + bytes,
         };
         Self {
-            orders: envelope(
+            commands: envelope(
                 b"limiter fleet, push orders",
                 REST + MOST_CANARIES * LONGEST_NAME,
             ),
@@ -43,24 +43,24 @@ impl PushAuthenticator {
         }
     }
 
-    /// Writes an order.
+    /// Writes a command.
     #[must_use]
-    pub fn order(&self, order: &Order) -> Vec<u8> {
-        self.orders.close(&written(order))
+    pub fn command(&self, command: &Command) -> Vec<u8> {
+        self.commands.close(&written(command))
     }
 
-    /// Reads an order. It is not [checked](Order::check) yet.
+    /// Reads a command. It is not [checked](Command::check) yet.
     ///
     /// # Errors
     ///
-    /// The order is not from a node of the fleet.
-    pub fn open_order(&self, order: &[u8]) -> Result<Order, OpenError> {
-        read(self.orders.open(order)?)
+    /// The command is not from a node of the fleet.
+    pub fn open_command(&self, command: &[u8]) -> Result<Command, OpenError> {
+        read(self.commands.open(command)?)
     }
 
     /// Writes a reply.
     #[must_use]
-    pub fn reply(&self, reply: &PushReply) -> Vec<u8> {
+    pub fn reply(&self, reply: &Reply) -> Vec<u8> {
         self.replies.close(&written(reply))
     }
 
@@ -69,8 +69,8 @@ impl PushAuthenticator {
     /// # Errors
     ///
     /// The reply is not from a node of the fleet.
-    pub fn open_reply(&self, reply: &[u8]) -> Result<PushReply, OpenError> {
-        let reply = read::<PushReply>(self.replies.open(reply)?)?;
+    pub fn open_reply(&self, reply: &[u8]) -> Result<Reply, OpenError> {
+        let reply = read::<Reply>(self.replies.open(reply)?)?;
         if reply.is_right() {
             Ok(reply)
         } else {
@@ -86,24 +86,24 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        pushes::{PushId, PushState, Step, Takers, Wish},
+        rollout::{NodeState, RolloutId, Step, Takers, Wish},
     };
 
-    fn authenticator(fleet: &str, key: u8) -> PushAuthenticator {
+    fn authenticator(fleet: &str, key: u8) -> RolloutAuthenticator {
         let keys = Keys {
             current: Key::new(&[key; 32]).unwrap(),
             other: None,
         };
-        PushAuthenticator::new(&fleet.try_into().unwrap(), &keys)
+        RolloutAuthenticator::new(&fleet.try_into().unwrap(), &keys)
     }
 
     fn longest_name() -> Name {
         "n".repeat(63).as_str().try_into().unwrap()
     }
 
-    fn longest_order() -> Order {
-        Order {
-            push: PushId {
+    fn longest_command() -> Command {
+        Command {
+            rollout: RolloutId {
                 ms: u64::MAX,
                 node: longest_name(),
             },
@@ -115,12 +115,12 @@ mod tests {
         }
     }
 
-    fn longest_reply() -> PushReply {
-        PushReply {
-            push: longest_order().push,
+    fn longest_reply() -> Reply {
+        Reply {
+            rollout: longest_command().rollout,
             node: longest_name(),
             number: u64::MAX,
-            state: PushState::Would("x".repeat(MOST_TEXT).into()),
+            state: NodeState::Would("x".repeat(MOST_TEXT).into()),
             wish: Some(Wish::Back),
         }
     }
@@ -128,40 +128,46 @@ mod tests {
     #[test]
     fn only_nodes_of_the_fleet_are_accepted() {
         let own = authenticator("edge", 1);
-        let (order, reply) = (longest_order(), longest_reply());
+        let (command, reply) = (longest_command(), longest_reply());
         for (fleet, key, is_accepted) in [("edge", 1, true), ("edge", 2, false), ("core", 1, false)]
         {
             let other = authenticator(fleet, key);
-            let opened = own.open_order(&other.order(&order));
+            let opened = own.open_command(&other.command(&command));
             assert_eq!(opened.is_ok(), is_accepted, "{fleet} {key}");
             let opened = own.open_reply(&other.reply(&reply));
             assert_eq!(opened.is_ok(), is_accepted, "{fleet} {key}");
         }
-        assert_eq!(own.open_order(&own.order(&order)), Ok(order.clone()));
+        assert_eq!(
+            own.open_command(&own.command(&command)),
+            Ok(command.clone())
+        );
         assert_eq!(own.open_reply(&own.reply(&reply)), Ok(reply));
-        // An order is no reply.
-        assert!(own.open_reply(&own.order(&order)).is_err());
-        assert_eq!(own.open_order(&vec![1; 1_000_000]), Err(OpenError::TooLong));
+        // A command is no reply.
+        assert!(own.open_reply(&own.command(&command)).is_err());
+        assert_eq!(
+            own.open_command(&vec![1; 1_000_000]),
+            Err(OpenError::TooLong)
+        );
     }
 
     proptest! {
         #[test]
-        fn any_authenticated_bytes_are_an_order_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_authenticated_bytes_are_a_command_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
             let authenticator = authenticator("edge", 1);
-            if let Ok(order) = authenticator.open_order(&authenticator.orders.close(&body)) {
-                let _ = order.check(0);
+            if let Ok(command) = authenticator.open_command(&authenticator.commands.close(&body)) {
+                let _ = command.check(0);
             }
             let _ = authenticator.open_reply(&authenticator.replies.close(&body));
         }
 
         #[test]
-        fn a_changed_order_is_none(at in 1_usize..300, to: u8) {
+        fn a_changed_command_is_none(at in 1_usize..300, to: u8) {
             let authenticator = authenticator("edge", 1);
-            let mut order = authenticator.order(&longest_order());
-            let at = at % order.len();
-            prop_assume!(at > 0 && order[at] != to);
-            order[at] = to;
-            prop_assert_eq!(authenticator.open_order(&order), Err(OpenError::Mac));
+            let mut command = authenticator.command(&longest_command());
+            let at = at % command.len();
+            prop_assume!(at > 0 && command[at] != to);
+            command[at] = to;
+            prop_assert_eq!(authenticator.open_command(&command), Err(OpenError::Mac));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A file with the newest push that a node began to take: after a restart, the node ignores repeated orders
+//! A file with the newest rollout that a node began to take: after a restart, the node ignores repeated commands
 //! of it.
 
 use std::{
@@ -7,19 +7,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use limiter_fleet::pushes::PushId;
+use limiter_fleet::rollout::RolloutId;
 
 use crate::daemon::replacement;
 
-/// Reads the newest push; `None`: none was taken yet.
+/// Reads the newest rollout; `None`: none was taken yet.
 ///
 /// # Errors
 ///
 /// The file cannot be read.
-pub(super) fn read(policy: &Path) -> io::Result<Option<PushId>> {
+pub(super) fn read(policy: &Path) -> io::Result<Option<RolloutId>> {
     match fs::read_to_string(place(policy)?) {
         Ok(text) => match text.trim_end().parse() {
-            Ok(push) => Ok(Some(push)),
+            Ok(rollout) => Ok(Some(rollout)),
             Err(error) => Err(io::Error::other(error)),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -27,13 +27,13 @@ pub(super) fn read(policy: &Path) -> io::Result<Option<PushId>> {
     }
 }
 
-/// Writes the newest push.
+/// Writes the newest rollout.
 ///
 /// # Errors
 ///
 /// The file cannot be written.
-pub(super) fn write(policy: &Path, push: &PushId) -> io::Result<()> {
-    replacement::replace(&place(policy)?, format!("{push}\n").as_bytes())
+pub(super) fn write(policy: &Path, rollout: &RolloutId) -> io::Result<()> {
+    replacement::replace(&place(policy)?, format!("{rollout}\n").as_bytes())
 }
 
 /// Returns the path of the file: beside the policy, with a name that the configuration does not include.
@@ -55,9 +55,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let policy = directory.path().join("fleet.yaml");
         assert_eq!(read(&policy).unwrap(), None);
-        let push = "1700000000000 a".parse().unwrap();
-        write(&policy, &push).unwrap();
-        assert_eq!(read(&policy).unwrap(), Some(push));
+        let rollout = "1700000000000 a".parse().unwrap();
+        write(&policy, &rollout).unwrap();
+        assert_eq!(read(&policy).unwrap(), Some(rollout));
         // A damaged file is an error, not an empty memory.
         fs::write(place(&policy).unwrap(), "17").unwrap();
         assert!(read(&policy).is_err());

@@ -1,12 +1,12 @@
-//! Policies that one node pushes to its fleet.
+//! Policies that one node rolls out to its fleet.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A push to begin.
+/// A rollout to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushQuery {
+pub struct RolloutQuery {
     /// The text of the file.
     pub text: String,
     /// How many nodes take it first, unless `canaries` names some.
@@ -23,15 +23,16 @@ pub struct PushQuery {
     pub yes: bool,
 }
 
-/// A push.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushStatus {
+/// A rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutStatus {
     /// Its id on all nodes: the start in milliseconds since 1970, and the node.
-    pub push: String,
+    #[serde(rename = "push")]
+    pub rollout: String,
     /// The SHA-256 of the file.
     pub sha256: String,
     /// The stage: `checking`, `canaries`, `others`, `waiting`, `keeping`, `going-back`; or the end: `checked`,
-    /// `kept`, `kept-by-some`, `taken-back`. `requested`: another node pushes it, and this node has sent it
+    /// `kept`, `kept-by-some`, `taken-back`. `requested`: another node leads it, and this node has sent it
     /// the request to keep it or roll it back.
     pub stage: String,
     /// Whether it is over.
@@ -41,12 +42,12 @@ pub struct PushStatus {
     /// How much time is left to confirm it, in nanoseconds; `None`: it does not wait for confirmation.
     pub left_ns: Option<u64>,
     /// The nodes, by name.
-    pub nodes: BTreeMap<String, PushNode>,
+    pub nodes: BTreeMap<String, RolloutNode>,
 }
 
-/// A node's part in a push.
+/// A node's part in a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushNode {
+pub struct RolloutNode {
     /// Whether it takes the file first.
     pub canary: bool,
     /// The node's stage: `silent`, `checking`, `takes-none`, `would`, `refuses`, `taking`, `holds`, `kept`,

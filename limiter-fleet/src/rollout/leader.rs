@@ -1,10 +1,10 @@
-//! The pushing node's part in a push.
+//! The leading node's part in a rollout.
 
 use std::collections::BTreeMap;
 
 use super::{
-    order::{MOST_CANARIES, Order, PushId, Step, Takers},
-    reply::{PushReply, PushState, Wish},
+    command::{Command, MOST_CANARIES, RolloutId, Step, Takers},
+    reply::{NodeState, Reply, Wish},
 };
 use crate::Name;
 
@@ -16,30 +16,23 @@ const LOST_NS: u64 = 15_000 * NS_PER_MS;
 /// How long a node may take to check or enforce a file, in nanoseconds.
 const SLOW_NS: u64 = 120_000 * NS_PER_MS;
 
-/// How a file is pushed.
+/// How a file is rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The nodes that take the file first.
-    pub canaries: Canaries,
+    /// How many nodes take the file first, in the order of their names; 0: all nodes take it at once.
+    pub canary_count: usize,
+    /// The nodes that take the file first; empty: as many as `canary_count`.
+    pub canaries: Vec<Name>,
     /// How long the canaries hold it before the other nodes take it, in milliseconds.
     pub canary_for_ms: u64,
-    /// How long the push waits for confirmation, in milliseconds. Also how long each node holds the policy
-    /// without an order of the push.
+    /// How long the rollout waits for confirmation, in milliseconds. Also how long each node holds the policy
+    /// without a command of the rollout.
     pub confirm_ms: u64,
     /// Whether nodes only report the changes that the file would make.
     pub is_dry: bool,
     /// Whether the file is kept without confirmation once all nodes have held it for as long as the
     /// canaries.
     pub keeps_itself: bool,
-}
-
-/// The nodes that take a file first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Canaries {
-    /// So many nodes, in the order of their names; 0: all nodes take it at once.
-    Count(usize),
-    /// The nodes with these names.
-    Named(Vec<Name>),
 }
 
 /// Why a plan does not fit the fleet.
@@ -71,8 +64,8 @@ impl std::fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// The stage of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The stage of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// All nodes check the file.
     Checking,
@@ -86,42 +79,61 @@ pub enum Stage {
     Keeping,
     /// All nodes go back.
     GoingBack,
-    /// It is over.
-    Over(Outcome),
-}
-
-/// The outcome of a push.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The nodes have reported the changes that the file would make.
+    /// It is over: the nodes have reported the changes that the file would make.
     Checked,
-    /// All nodes that took it have kept it.
+    /// It is over: all nodes that took the file have kept it.
     Kept,
-    /// Some nodes have kept it; the others went back, or their state is unknown.
+    /// It is over: some nodes have kept the file; the others went back, or their state is unknown.
     KeptBySome,
-    /// No node has kept it.
-    Back,
+    /// It is over: no node has kept the file.
+    TakenBack,
 }
 
-/// A node, as the pushing node knows it.
+impl Stage {
+    /// Returns its name in the status of a rollout.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checking => "checking",
+            Self::Canaries => "canaries",
+            Self::Others => "others",
+            Self::Waiting => "waiting",
+            Self::Keeping => "keeping",
+            Self::GoingBack => "going-back",
+            Self::Checked => "checked",
+            Self::Kept => "kept",
+            Self::KeptBySome => "kept-by-some",
+            Self::TakenBack => "taken-back",
+        }
+    }
+
+    const fn is_undecided(self) -> bool {
+        matches!(
+            self,
+            Self::Checking | Self::Canaries | Self::Others | Self::Waiting
+        )
+    }
+}
+
+/// A node, as the leading node knows it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Target {
     /// Whether it takes the file first.
     pub is_canary: bool,
-    /// Its last state; : it has not replied yet.
-    pub state: Option<PushState>,
+    /// Its last state; `None`: it has not replied yet.
+    pub state: Option<NodeState>,
     /// The changes that the file would make there; `None`: not reported.
     pub diff: Option<Box<str>>,
     /// The number of its last reply.
     number: u64,
-    /// When its last reply arrived, or the push began.
+    /// When its last reply arrived, or the rollout began.
     received_ns: u64,
 }
 
-/// A push, on the pushing node. Times are in nanoseconds of its own clock.
+/// A rollout, on the leading node. Times are in nanoseconds of its own clock.
 #[derive(Clone, Debug)]
 pub struct Leader {
-    push: PushId,
+    rollout: RolloutId,
     file: [u8; 32],
     plan: Plan,
     number: u64,
@@ -130,52 +142,50 @@ pub struct Leader {
     /// Since when all canaries hold the file.
     well_since_ns: Option<u64>,
     why: Option<String>,
-    nodes: BTreeMap<Name, Seen>,
+    nodes: BTreeMap<Name, Target>,
 }
 
 impl Leader {
-    /// Begins a push of the file with that SHA-256 to the live nodes.
+    /// Begins a rollout of the file with that SHA-256 to the live nodes.
     ///
     /// # Errors
     ///
     /// The plan does not fit them.
     pub fn new(
-        push: PushId,
+        rollout: RolloutId,
         file: [u8; 32],
         plan: Plan,
         alive: impl IntoIterator<Item = Name>,
         now_ns: u64,
     ) -> Result<Self, PlanError> {
-        let seen = |node| {
-            let seen = Seen {
+        let target = |node| {
+            let target = Target {
                 is_canary: false,
                 state: None,
                 diff: None,
                 number: 0,
                 received_ns: now_ns,
             };
-            (node, seen)
+            (node, target)
         };
-        let mut nodes: BTreeMap<_, _> = alive.into_iter().map(seen).collect();
+        let mut nodes: BTreeMap<_, _> = alive.into_iter().map(target).collect();
         if nodes.is_empty() {
             return Err(PlanError::Nobody);
         }
-        match &plan.canaries {
-            Canaries::Count(count) if *count > MOST_CANARIES => return Err(PlanError::TooMany),
-            Canaries::Count(_) => {}
-            Canaries::Named(names) if names.len() > MOST_CANARIES => {
-                return Err(PlanError::TooMany);
-            }
-            Canaries::Named(names) => {
-                for name in names {
-                    let node = nodes.get_mut(name);
-                    let node = node.ok_or_else(|| PlanError::Unknown(name.clone()))?;
-                    node.is_canary = true;
-                }
-            }
+        let count = match plan.canaries.len() {
+            0 => plan.canary_count,
+            named => named,
+        };
+        if count > MOST_CANARIES {
+            return Err(PlanError::TooMany);
+        }
+        for name in &plan.canaries {
+            let node = nodes.get_mut(name);
+            node.ok_or_else(|| PlanError::Unknown(name.clone()))?
+                .is_canary = true;
         }
         Ok(Self {
-            push,
+            rollout,
             file,
             plan,
             number: 0,
@@ -187,16 +197,16 @@ impl Leader {
         })
     }
 
-    /// The id of the push.
+    /// The id of the rollout.
     #[must_use]
-    pub const fn push(&self) -> &PushId {
-        &self.push
+    pub const fn rollout(&self) -> &RolloutId {
+        &self.rollout
     }
 
-    /// The stage of the push.
+    /// The stage of the rollout.
     #[must_use]
-    pub const fn stage(&self) -> &Stage {
-        &self.stage
+    pub const fn stage(&self) -> Stage {
+        self.stage
     }
 
     /// The beginning of the stage.
@@ -205,43 +215,43 @@ impl Leader {
         self.since_ns
     }
 
-    /// The reason for going back; `None`: the push is not going back.
+    /// The reason for going back; `None`: the rollout is not going back.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// The nodes of the push.
+    /// The nodes of the rollout.
     #[must_use]
-    pub const fn nodes(&self) -> &BTreeMap<Name, Seen> {
+    pub const fn nodes(&self) -> &BTreeMap<Name, Target> {
         &self.nodes
     }
 
-    /// The time left to confirm, in nanoseconds; `None`: the push is not waiting for confirmation.
+    /// The time left to confirm, in nanoseconds; `None`: the rollout is not waiting for confirmation.
     #[must_use]
     pub fn left_ns(&self, now_ns: u64) -> Option<u64> {
         let until_ns = self.since_ns + self.plan.confirm_ms * NS_PER_MS;
         (self.stage == Stage::Waiting).then(|| until_ns.saturating_sub(now_ns))
     }
 
-    /// Returns whether the push is over.
+    /// Returns whether the rollout is over.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over(_))
+        !self.stage.is_undecided() && !matches!(self.stage, Stage::Keeping | Stage::GoingBack)
     }
 
     /// Handles a reply, and fulfils the wish that an operator gave on the replying node.
-    pub fn receive(&mut self, reply: PushReply, now_ns: u64) {
+    pub fn receive(&mut self, reply: Reply, now_ns: u64) {
         let Some(node) = self.nodes.get_mut(&reply.node) else {
             return;
         };
         // A repeated reply does not prove that the node is alive.
-        if reply.push != self.push || reply.number <= node.number {
+        if reply.rollout != self.rollout || reply.number <= node.number {
             return;
         }
         node.number = reply.number;
         node.received_ns = now_ns;
-        if let PushState::Would(diff) = &reply.state {
+        if let NodeState::Would(diff) = &reply.state {
             node.diff = Some(diff.clone());
         }
         node.state = Some(reply.state);
@@ -257,7 +267,7 @@ impl Leader {
         }
     }
 
-    /// Keeps the policy, if the push waits for confirmation; returns whether it did.
+    /// Keeps the policy, if the rollout waits for confirmation; returns whether it did.
     pub fn keep(&mut self, now_ns: u64) -> bool {
         let waits = self.stage == Stage::Waiting;
         if waits {
@@ -266,27 +276,21 @@ impl Leader {
         waits
     }
 
-    /// Takes the push back, unless it is too late; returns whether it did.
+    /// Takes the rollout back, unless it is too late; returns whether it did.
     pub fn take_back(&mut self, why: impl Into<String>, now_ns: u64) -> bool {
-        match self.stage {
-            Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
-                self.why = Some(why.into());
-                self.enter(Stage::GoingBack, now_ns);
-                true
-            }
-            Stage::Keeping | Stage::GoingBack | Stage::Over(_) => false,
+        let is_undecided = self.stage.is_undecided();
+        if is_undecided {
+            self.why = Some(why.into());
+            self.enter(Stage::GoingBack, now_ns);
         }
+        is_undecided
     }
 
-    /// Advances the push.
+    /// Advances the rollout.
     pub fn tick(&mut self, now_ns: u64) {
-        let problem = match self.stage {
-            Stage::Checking | Stage::Canaries | Stage::Others | Stage::Waiting => {
-                self.problem(now_ns)
-            }
-            Stage::Keeping | Stage::GoingBack | Stage::Over(_) => None,
-        };
-        if let Some(why) = problem {
+        if self.stage.is_undecided()
+            && let Some(why) = self.problem(now_ns)
+        {
             self.take_back(why, now_ns);
             return;
         }
@@ -307,47 +311,45 @@ impl Leader {
                 }
             }
             Stage::Keeping => {
-                let is_known = |node: &Seen| {
-                    matches!(node.state, Some(PushState::Kept(_) | PushState::Back(_)))
+                let is_known = |node: &Target| {
+                    matches!(node.state, Some(NodeState::Kept(_) | NodeState::Back(_)))
                 };
-                let kept = |node: &Seen| matches!(node.state, Some(PushState::Kept(_)));
+                let kept = |node: &Target| matches!(node.state, Some(NodeState::Kept(_)));
                 if self.takers().all(|(_, node)| is_known(node)) || self.is_late(LOST_NS, now_ns) {
-                    let (all, some) = (
-                        self.takers().all(|(_, node)| kept(node)),
-                        self.takers().any(|(_, node)| kept(node)),
-                    );
-                    let outcome = match (all, some) {
-                        (true, _) => Outcome::Kept,
-                        (false, true) => Outcome::KeptBySome,
-                        (false, false) => Outcome::Back,
+                    let stage = if self.takers().all(|(_, node)| kept(node)) {
+                        Stage::Kept
+                    } else if self.takers().any(|(_, node)| kept(node)) {
+                        Stage::KeptBySome
+                    } else {
+                        Stage::TakenBack
                     };
-                    self.enter(Stage::Over(outcome), now_ns);
+                    self.enter(stage, now_ns);
                 }
             }
             Stage::GoingBack => {
-                let is_back = |node: &Seen| {
+                let is_back = |node: &Target| {
                     matches!(
                         node.state,
-                        Some(PushState::Back(_) | PushState::Refuses(_) | PushState::Declines)
+                        Some(NodeState::Back(_) | NodeState::Refuses(_) | NodeState::Declines)
                     )
                 };
                 if self.nodes.values().all(is_back) || self.is_late(LOST_NS, now_ns) {
-                    self.enter(Stage::Over(Outcome::Back), now_ns);
+                    self.enter(Stage::TakenBack, now_ns);
                 }
             }
-            Stage::Over(_) => {}
+            Stage::Checked | Stage::Kept | Stage::KeptBySome | Stage::TakenBack => {}
         }
     }
 
-    /// Returns the order to send now, at a time in milliseconds since 1970.
-    pub fn order(&mut self, ms: u64) -> Order {
+    /// Returns the command to send now, at a time in milliseconds since 1970.
+    pub fn command(&mut self, ms: u64) -> Command {
         self.number += 1;
         let canaries = || {
             let canaries = self.nodes.iter().filter(|(_, node)| node.is_canary);
             Takers::Some(canaries.map(|(name, _)| name.clone()).collect())
         };
-        Order {
-            push: self.push.clone(),
+        Command {
+            rollout: self.rollout.clone(),
             number: self.number,
             ms,
             file: self.file,
@@ -356,8 +358,8 @@ impl Leader {
                 Stage::Checking => Step::Check,
                 Stage::Canaries => Step::Take(canaries()),
                 Stage::Others | Stage::Waiting => Step::Take(Takers::All),
-                Stage::Keeping | Stage::Over(Outcome::Kept | Outcome::KeptBySome) => Step::Keep,
-                Stage::GoingBack | Stage::Over(Outcome::Checked | Outcome::Back) => Step::Back,
+                Stage::Keeping | Stage::Kept | Stage::KeptBySome => Step::Keep,
+                Stage::GoingBack | Stage::Checked | Stage::TakenBack => Step::Back,
             },
         }
     }
@@ -372,36 +374,32 @@ impl Leader {
     }
 
     /// Returns the nodes that take policies from the fleet.
-    fn takers(&self) -> impl Iterator<Item = (&Name, &Seen)> {
-        let declines = |node: &Seen| matches!(node.state, Some(PushState::Declines));
+    fn takers(&self) -> impl Iterator<Item = (&Name, &Target)> {
+        let declines = |node: &Target| matches!(node.state, Some(NodeState::Declines));
         self.nodes.iter().filter(move |(_, node)| !declines(node))
     }
 
-    /// Returns the reason why the push cannot go on, if any.
+    /// Returns the reason why the rollout cannot go on, if any.
     fn problem(&self, now_ns: u64) -> Option<String> {
         for (name, node) in self.takers() {
-            match &node.state {
-                Some(PushState::Refuses(why)) => {
-                    return Some(format!("node {name} refuses it: {why}"));
-                }
-                Some(PushState::Back(why)) => return Some(format!("node {name} went back: {why}")),
-                _ => {}
-            }
-            if now_ns.saturating_sub(node.received_ns) > LOST_NS {
-                return Some(match node.state {
-                    None => format!("node {name} does not answer"),
-                    Some(_) => format!("node {name} is silent"),
-                });
-            }
+            let is_lost = now_ns.saturating_sub(node.received_ns) > LOST_NS;
+            let problem = match &node.state {
+                Some(NodeState::Refuses(why)) => format!("refuses it: {why}"),
+                Some(NodeState::Back(why)) => format!("went back: {why}"),
+                None if is_lost => "does not answer".to_owned(),
+                Some(_) if is_lost => "is silent".to_owned(),
+                _ => continue,
+            };
+            return Some(format!("node {name} {problem}"));
         }
         let (slow, _) = self.takers().find(|(_, node)| self.is_slow(node, now_ns))?;
         Some(format!("node {slow} is not done with it in time"))
     }
 
     /// Returns whether a node takes too long for the current stage.
-    fn is_slow(&self, node: &Seen, now_ns: u64) -> bool {
+    fn is_slow(&self, node: &Target, now_ns: u64) -> bool {
         let is_at_it = match self.stage {
-            Stage::Checking => matches!(node.state, Some(PushState::Checking)),
+            Stage::Checking => matches!(node.state, Some(NodeState::Checking)),
             Stage::Canaries => node.is_canary && !holds(node),
             Stage::Others => !holds(node),
             _ => false,
@@ -411,7 +409,7 @@ impl Leader {
 
     /// Advances when all nodes have checked the file.
     fn check(&mut self, now_ns: u64) {
-        let would = |node: &Seen| matches!(node.state, Some(PushState::Would(_)));
+        let would = |node: &Target| matches!(node.state, Some(NodeState::Would(_)));
         if !self.takers().all(|(_, node)| would(node)) {
             return;
         }
@@ -423,10 +421,10 @@ impl Leader {
             );
             return;
         }
-        if let Canaries::Count(count) = self.plan.canaries {
-            let nodes = self.nodes.values_mut();
-            let takers = nodes.filter(|node| would(node));
-            takers.take(count).for_each(|node| node.is_canary = true);
+        if self.plan.canaries.is_empty() {
+            let takers = self.nodes.values_mut().filter(|node| would(node));
+            let canaries = takers.take(self.plan.canary_count);
+            canaries.for_each(|node| node.is_canary = true);
         }
         let stranger = self
             .nodes
@@ -436,7 +434,7 @@ impl Leader {
             let why = format!("node {name}, a canary, takes no policies from the fleet");
             self.take_back(why, now_ns);
         } else if self.plan.is_dry {
-            self.enter(Stage::Over(Outcome::Checked), now_ns);
+            self.enter(Stage::Checked, now_ns);
         } else if self.nodes.values().any(|node| node.is_canary) {
             self.enter(Stage::Canaries, now_ns);
         } else {
@@ -457,6 +455,6 @@ impl Leader {
     }
 }
 
-const fn holds(node: &Seen) -> bool {
-    matches!(node.state, Some(PushState::Holds(_)))
+const fn holds(node: &Target) -> bool {
+    matches!(node.state, Some(NodeState::Holds(_)))
 }
