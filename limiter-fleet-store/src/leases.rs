@@ -56,8 +56,19 @@ impl Leases {
         let reply: Value = call
             .invoke_async(&mut self.connection)
             .await
-            .map_err(|error| refused(error, &[]))?;
+            .map_err(|error| without_place(refused(error, &[])))?;
         Reply::try_from(item(reply)?).map_err(|_| StoreError::Response)
+    }
+}
+
+/// Omits the line of the script from an error.
+fn without_place(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Store(text) => {
+            let end = text.find(" script: ").unwrap_or(text.len());
+            StoreError::Store(text[..end].to_owned())
+        }
+        other => other,
     }
 }
 

@@ -53,10 +53,10 @@ impl Share {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Whether it is less than seven eighths of another share: smaller changes count as none.
+    /// Whether it is less than another share by more than that part of it: smaller changes count as none.
     #[must_use]
-    pub(crate) const fn is_much_less(self, than: Self) -> bool {
-        self.0 < than.0 - than.0 / 8
+    pub(crate) const fn is_less_by(self, part: u64, than: Self) -> bool {
+        self.0 < than.0 - than.0 / part
     }
 
     /// Divides the share into equal parts, rounded down.

@@ -141,8 +141,9 @@ local function fair_shares(record)
   return fair
 end
 
-local function is_much_less(share, than)
-  return share < than - than / 8
+-- A thirty-second more or less is worth no call.
+local function is_less(share, than)
+  return share < than - than / 32
 end
 
 local hints = {}
@@ -214,12 +215,12 @@ local function settle(key, fill, keeps, returned, demand)
   -- Others with too much, if any session has too little; and others with too little, if there is more.
   local lacks = false
   for place = 4, #record, 3 do
-    lacks = lacks or is_much_less(record[place + 1], fair[place])
+    lacks = lacks or is_less(record[place + 1], fair[place])
   end
   local goal = share
   for place = 4, #record, 3 do
     local has, should = record[place + 1], fair[place]
-    if (lacks and is_much_less(should, has)) or (free > 0 and is_much_less(has, should)) then
+    if (lacks and is_less(should, has)) or (free > 0 and is_less(has, should)) then
       if place ~= at then hint(record[place], key, should) end
     end
   end

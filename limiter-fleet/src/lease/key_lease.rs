@@ -7,6 +7,10 @@ use crate::Share;
 /// wait for a lease each time.
 const IDLE_NS: u64 = 10_000_000_000;
 
+/// A change of demand by an eighth is told; a share that lacks a thirty-second is asked for.
+const TOLD_PART: u64 = 8;
+const ASKED_PART: u64 = 32;
+
 /// A lease, as its node counts it. The node's share is this and the [minimum](super::minimum_share).
 ///
 /// The host lowers the share in use before it calls [`Self::lower`], and raises it after [`Self::receive`].
@@ -64,9 +68,14 @@ impl Lease {
     /// Whether the next call names it.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let differs = |one: Share, other: Share| one.is_much_less(other) || other.is_much_less(one);
-        let lacks = self.held.is_much_less(self.goal) && self.held.is_much_less(self.wanted);
-        !self.is_named && (self.is_changed || lacks || differs(self.wanted, self.told))
+        let is_less = |one: Share, other: Share| one.is_less_by(TOLD_PART, other);
+        let differs = is_less(self.wanted, self.told) || is_less(self.told, self.wanted);
+        let lacks = self.lacks(self.goal) && self.lacks(self.wanted);
+        !self.is_named && (self.is_changed || lacks || differs)
+    }
+
+    const fn lacks(&self, of: Share) -> bool {
+        self.held.is_less_by(ASKED_PART, of)
     }
 
     /// Whether it may be forgotten: the store knows of nothing leased or wanted.
@@ -100,12 +109,12 @@ impl Lease {
     /// Takes the store's word on the fair share.
     pub fn hint(&mut self, goal: Share) {
         self.goal = goal;
-        self.is_changed |= self.held.is_much_less(goal);
+        self.is_changed |= self.lacks(goal);
     }
 
     /// Asks the store again if packets need more: the lease of another node may be over.
     pub fn ask_again(&mut self) {
-        self.is_changed |= self.held.is_much_less(self.wanted);
+        self.is_changed |= self.lacks(self.wanted);
     }
 
     /// The entry of a call, which is open from now on.

@@ -17,12 +17,25 @@ pub struct Session {
     ends_ns: u64,
     /// When the last call was sent; `None`: never.
     called_ns: Option<u64>,
-    is_open: bool,
-    is_report: bool,
-    /// Whether the store gives this node no leases.
-    is_refused: bool,
+    last_call: LastCall,
+    state: State,
     /// The number of sessions that have ended, by the last reply.
     ended: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastCall {
+    Open,
+    Answered,
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Leasing,
+    /// The store has forgotten the session, and must be told its leases.
+    Reporting,
+    Refused,
 }
 
 /// The consequence of a reply for all leases.
@@ -60,9 +73,8 @@ impl Session {
             number: 0,
             ends_ns: 0,
             called_ns: None,
-            is_open: false,
-            is_report: false,
-            is_refused: false,
+            last_call: LastCall::Answered,
+            state: State::Leasing,
             ended: 0,
         }
     }
@@ -88,47 +100,57 @@ impl Session {
     #[must_use]
     pub fn is_due(&self, now_ns: u64, has_news: bool) -> bool {
         let waits = |called_ns| now_ns.saturating_sub(called_ns) < RENEWAL_NS;
-        !self.is_open && (has_news && !self.is_refused || !self.called_ns.is_some_and(waits))
+        match self.last_call {
+            LastCall::Open => false,
+            LastCall::Failed => true,
+            LastCall::Answered => {
+                let may_hurry = has_news && self.state != State::Refused;
+                may_hurry || !self.called_ns.is_some_and(waits)
+            }
+        }
     }
 
     /// Begins a call, which is sent after `now_ns`.
     pub fn call(&mut self, now_ns: u64) -> Call {
         self.number += 1;
         let before_ns = self.called_ns.replace(now_ns).unwrap_or(now_ns);
-        self.is_open = true;
+        self.last_call = LastCall::Open;
         Call {
             start: self.start,
             number: self.number,
             elapsed_ms: (now_ns - before_ns) / 1_000_000,
-            is_report: self.is_report,
+            is_report: self.state == State::Reporting,
         }
     }
 
     /// Whether a reply to the call with this number is awaited.
     #[must_use]
     pub const fn awaits(&self, number: u64) -> bool {
-        self.is_open && number == self.number
+        matches!(self.last_call, LastCall::Open) && number == self.number
     }
 
     /// Gives up the open call: it has no reply, or its reply comes too late.
     pub fn give_up(&mut self) {
-        self.is_open = false;
+        if self.last_call == LastCall::Open {
+            self.last_call = LastCall::Failed;
+        }
     }
 
     /// Takes the reply to the open call. `is_reported`: the store has been told all leases that it has forgotten.
     pub fn receive(&mut self, reply: &Reply, is_reported: bool) -> Outcome {
-        self.is_open = false;
+        self.last_call = LastCall::Answered;
+        let is_reporting = self.state == State::Reporting;
         match reply {
-            Reply::Renewed { .. } if self.is_report && !is_reported => Outcome::Unchanged,
+            Reply::Renewed { .. } if is_reporting && !is_reported => Outcome::Unchanged,
             Reply::Renewed { ended, .. } => {
                 let has_room = std::mem::replace(&mut self.ended, *ended) != *ended;
-                (self.is_report, self.is_refused) = (false, false);
+                self.state = State::Leasing;
                 self.ends_ns = self.called_ns.unwrap_or_default() + LEASE_NS;
                 Outcome::Renewed { has_room }
             }
             Reply::Old => Outcome::Unchanged,
-            Reply::Lost if !self.is_report && self.ends_ns > 0 => {
-                self.is_report = true;
+            Reply::Lost if !is_reporting && self.ends_ns > 0 => {
+                self.state = State::Reporting;
                 Outcome::Report
             }
             Reply::Lost => self.over(None),
@@ -138,8 +160,12 @@ impl Session {
     }
 
     /// Ends all leases. A refused node calls on in the same session; a forgotten one must [restart](Self::restart).
-    fn over(&mut self, refusal: Option<Refusal>) -> Outcome {
-        (self.ends_ns, self.is_report, self.is_refused) = (0, false, refusal.is_some());
+    const fn over(&mut self, refusal: Option<Refusal>) -> Outcome {
+        self.ends_ns = 0;
+        self.state = match refusal {
+            Some(_) => State::Refused,
+            None => State::Leasing,
+        };
         Outcome::Over(refusal)
     }
 }

@@ -1,6 +1,7 @@
 //! Shared limits (`scope: fleet`): each node has a part of the burst and of the rate.
 
 use limiter_common::{
+    address::Family,
     limit::{Cost, NameKind},
     strategy::gcra::Parts,
 };
@@ -41,14 +42,16 @@ impl Limit {
         self.fleet_nodes.map(minimum_share_of)
     }
 
-    /// Returns whether another limit has the same budgets: the same keys, shared among as many nodes.
+    /// Returns whether another limit has the same budgets: the same keys, shared among as many nodes. A share is a part
+    /// of any rate.
     #[must_use]
     pub fn has_budget_of(&self, other: &Self) -> bool {
-        let keys = |limit: &Self| (limit.id_format, limit.per_name, limit.cost);
-        let terms = |limit: &Self| (limit.default, limit.ceiling, limit.fleet_nodes);
-        keys(self) == keys(other)
-            && terms(self) == terms(other)
-            && self.overrides == other.overrides
+        let terms = |limit: &Self| {
+            let lengths = [Family::V4, Family::V6].map(|family| limit.prefix_length(family));
+            let keys = (limit.id_format, limit.per_name, limit.cost, lengths);
+            (keys, limit.fleet_nodes)
+        };
+        terms(self) == terms(other)
     }
 }
 

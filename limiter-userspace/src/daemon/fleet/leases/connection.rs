@@ -44,9 +44,9 @@ impl Connection {
         }
     }
 
-    /// Sends a call. There is an answer to each, so that at most one is open.
-    pub(super) fn call(&self, call: Call) {
-        let _ = self.calls.try_send(call);
+    /// Sends a call; returns whether there will be an answer. There is none while an earlier session's call waits.
+    pub(super) fn call(&self, call: Call) -> bool {
+        self.calls.try_send(call).is_ok()
     }
 }
 
@@ -62,6 +62,7 @@ async fn serve(fleet: Arc<Fleet>, mut calls: Receiver<Call>, answers: Sender<Ans
         let Some((number, arguments)) = calls.recv().await else {
             return;
         };
+        let was_connected = leases.is_some();
         let result = call(&fleet, attempt, &mut leases, &arguments).await;
         let has_failed = result.is_err();
         if answers.send((number, result)).await.is_err() {
@@ -70,7 +71,9 @@ async fn serve(fleet: Arc<Fleet>, mut calls: Receiver<Call>, answers: Sender<Ans
         if has_failed {
             // The next call needs another connection: a late reply must not be taken for its own.
             leases = None;
-            sleep(jittered(PAUSE)).await;
+            if !was_connected {
+                sleep(jittered(PAUSE)).await;
+            }
         }
     }
 }

@@ -70,7 +70,10 @@ impl LeaseNode {
         }
         self.keys.poll(shares, wall_clock_us());
         if let Some(call) = self.keys.call(monotonic_now()) {
-            connection.call(call);
+            let number = call.0;
+            if !connection.call(call) {
+                self.keys.give_up(number);
+            }
         }
         self.fleet.report().shares = self.keys.status(monotonic_now());
     }

@@ -128,7 +128,7 @@ user edge on >hush {RIGHTS}
             Disk::None => program::command(&self.namespace, "redis-server")?,
             Disk::Small => {
                 let mut command = program::command(&self.namespace, "unshare")?;
-                let mount = "mount -t tmpfs -o size=1m none \"$0\" && exec \"$1\" \"$2\"";
+                let mount = "mount -t tmpfs -o size=4m none \"$0\" && exec \"$1\" \"$2\"";
                 command
                     .args(["--mount", "sh", "-c", mount])
                     .arg(self.disk());

@@ -1,6 +1,11 @@
 //! Limits with many keys: each has one budget on all nodes.
 
-use std::{net::IpAddr, ops::RangeInclusive, thread, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    ops::RangeInclusive,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
@@ -167,5 +172,33 @@ fn no_fault_lets_more_pass_than_the_budget() -> Result<()> {
     // After all these faults, one node gets nearly everything again.
     watch.wait_for_use(&fleet, 93..=100)?;
     first.stop()?;
+    fleet.stop()
+}
+
+/// A minimum share of a single token for each address.
+const SLOW: &str = "limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
+  Each: {id: ipAddress, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 40, count: 1,
+         period: 1h}";
+
+/// More addresses than can be active at once.
+const FORGED: u32 = 14_000;
+const ROOM: u64 = 12_288;
+
+/// Each forged address needs more than the minimum share. An address that comes later has the minimum share.
+#[test]
+fn forged_sources_find_no_more_room_than_there_is() -> Result<()> {
+    let fleet = Fleet::with(&["a", "b"], SLOW)?;
+    let frames = (0..FORGED).map(|number| {
+        let source = Ipv4Addr::from(0x0a01_0000 + number).to_string();
+        frame(&source, 1)?.udp(1_000, 9, b"")
+    });
+    let flood = Flood::with(&fleet, 1, frames.collect::<Result<_>>()?)?;
+    let node = &fleet.nodes[0];
+    let full = wait_until(node, |status| active_keys(status, "Each") >= ROOM)?;
+    ensure!(active_keys(&full, "Each") == ROOM, "{full:#}");
+    flood.stop()?;
+    wait_until(node, |status| active_keys(status, "Each") == 0)?;
+    ensure!(status(node)?["leases_error"].is_null());
     fleet.stop()
 }
