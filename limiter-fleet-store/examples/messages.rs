@@ -219,18 +219,7 @@ impl Sample {
 
 /// Returns a server's CPU time, in seconds.
 async fn time_of(access: &Access, place: &Place) -> Result<f64, Failure> {
-    let client = match &access.tls {
-        None => redis::Client::open(format!("redis://{place}/"))?,
-        Some(tls) => {
-            let root_cert = tls.certificates.clone();
-            let certificates = redis::TlsCertificates {
-                client_tls: None,
-                root_cert,
-            };
-            redis::Client::build_with_tls(format!("rediss://{place}/"), certificates)?
-        }
-    };
-    let mut connection = client.get_multiplexed_async_connection().await?;
+    let mut connection = access.enter(place).await?;
     let reported: String = redis::cmd("INFO")
         .arg("CPU")
         .query_async(&mut connection)

@@ -5,7 +5,7 @@
 //! * `limiter:{NAME}:bans`, a hash: the last update about each ban, for nodes that start;
 //! * `limiter:{NAME}:news`, a stream: new updates, for running nodes;
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
-//! * `limiter:{NAME}:sources`, a hash: each node's known sources, in slots, for nodes that start;
+//! * `limiter:{NAME}:sources`, a hash: each node's known sources, for nodes that start;
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
 //! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
 //! * `limiter:{NAME}:answers`, a hash: each node's reply to the order;
@@ -14,7 +14,7 @@
 //! In a cluster, all keys with the same text in braces are on one server: so messages are spread over the
 //! servers.
 //!
-//! Only [`Store`], [`Inbox`], [`Outbox`], [`Sources`], `stream.rs` and `find.rs` send commands;
+//! Only [`Store`], [`Inbox`], [`Outbox`], `stream.rs` and `find.rs` send commands;
 //! `docs/fleet.md` has the table of them.
 //!
 //! This crate has no limit, ban, fleet key or decision.
@@ -22,12 +22,12 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bounded;
 mod error;
 mod find;
 mod position;
 mod pushes;
 mod query;
-mod sources;
 mod store;
 mod stream;
 mod transport;
@@ -36,8 +36,7 @@ pub use self::{
     access::{Access, ConnectError, Place, Tls},
     error::{Denied, StoreError},
     position::Position,
-    sources::{SomeSlots, Sources},
-    store::{Snapshot, Store},
+    store::{Map, Page, Store},
     stream::{MOST_AT_ONCE, News, WAIT},
     transport::{Inbox, Outbox, Sent},
 };

@@ -1,6 +1,6 @@
 //! The commands about pushed policies.
 
-use redis::{FromRedisValue as _, cmd};
+use redis::cmd;
 
 use super::{error::StoreError, store::Store};
 
@@ -10,7 +10,16 @@ const ORDER: &str = "order";
 /// The field of the file.
 const FILE: &str = "file";
 
+/// The most bytes of a reply: more than any correct node's.
+const MOST_REPLY: usize = 8_192;
+
 impl Store {
+    /// The hash of the push.
+    pub(crate) const PUSH: &str = "push";
+
+    /// The hash of replies.
+    pub(crate) const REPLIES: &str = "answers";
+
     /// Returns the last order of a push; `None`: there is none.
     ///
     /// # Errors
@@ -31,8 +40,8 @@ impl Store {
 
     async fn pushed(&mut self, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut get = cmd("HMGET");
-        get.arg(&self.push).arg(field);
-        let found = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
+        get.arg(self.key(Self::PUSH)).arg(field);
+        let found: Vec<Option<Vec<u8>>> = self.query(&get).await?;
         found.into_iter().next().ok_or(StoreError::Response)
     }
 
@@ -46,13 +55,11 @@ impl Store {
         order: &[u8],
         file: Option<&[u8]>,
     ) -> Result<(), StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.push);
-        if let Some(file) = file {
-            keep.arg(FILE).arg(file);
-        }
-        keep.arg(ORDER).arg(order);
-        self.query(&keep).await.map(|_| ())
+        let file = file.map(|file| (FILE.into(), file.to_vec()));
+        let order = [(ORDER.into(), order.to_vec())];
+        let values: Vec<_> = file.into_iter().chain(order).collect();
+        let set = self.set(Self::PUSH, &values);
+        self.query(&set).await
     }
 
     /// Removes a push that is over, with the replies of these nodes.
@@ -61,12 +68,8 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn forget_push(&mut self, nodes: &[String]) -> Result<(), StoreError> {
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.push).arg(ORDER).arg(FILE);
-        self.query(&delete).await?;
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.replies).arg(nodes);
-        self.query(&delete).await.map(|_| ())
+        self.delete(Self::PUSH, &[ORDER, FILE]).await?;
+        self.delete(Self::REPLIES, nodes).await
     }
 
     /// Replaces a node's reply to an order.
@@ -75,9 +78,8 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn reply(&mut self, node: &str, reply: &[u8]) -> Result<(), StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.replies).arg(node).arg(reply);
-        self.query(&keep).await.map(|_| ())
+        let set = self.set(Self::REPLIES, &[(node.into(), reply.into())]);
+        self.query(&set).await
     }
 
     /// Returns the replies of about `most` nodes at most.
@@ -86,7 +88,6 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn replies(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-        let replies = self.replies.clone();
-        self.all_values(&replies, most).await
+        self.all_values(Self::REPLIES, most, MOST_REPLY).await
     }
 }

@@ -24,8 +24,8 @@
 //! them together with the configuration that all nodes must share ([`Authenticator`]): a message from a
 //! node with another key, other members or other terms is refused.
 //!
-//! Besides budgets, nodes share [bans], [known sources](sources) that one of them has proven, and
-//! [policies](pushes) that one of them pushes to all.
+//! Besides budgets, nodes share [bans] and [known sources](sources), each as a [replicated map](replicated),
+//! and [policies](pushes) that one of them pushes to all.
 //!
 //! This crate has no clock, network, file or configured limit. Time is an argument: nanoseconds of the
 //! node's monotonic clock.
@@ -39,6 +39,7 @@ mod borrower;
 mod bucket;
 mod envelope;
 mod fair;
+mod heartbeat;
 mod key;
 mod members;
 mod memory;
@@ -49,6 +50,7 @@ mod node;
 mod payload;
 pub mod pushes;
 mod renewals;
+pub mod replicated;
 mod share;
 pub mod sources;
 mod terms;
@@ -56,7 +58,8 @@ mod terms;
 pub use self::{
     authenticator::{Authenticator, MOST_BYTES, MOST_ENTRIES},
     bucket::Bucket,
-    envelope::{Keys, OpenError},
+    envelope::{Envelope, Keys, Kind, OpenError},
+    heartbeat::{Heartbeat, StreamPlace},
     key::{Key, KeyError},
     members::{Members, MembersError, NodeId, Stakes, floor_among},
     memory::{Header, Memory, Relevance},

@@ -1,21 +1,10 @@
 //! Authentication of orders and replies.
 
-use sha2::{Digest as _, Sha256};
-
-use super::{
-    order::{MOST_CANARIES, Order},
-    reply::{MOST_TEXT, PushReply},
-};
+use super::{order::Order, reply::PushReply};
 use crate::{
     Name,
-    envelope::{Envelope, Keys, MAC_LENGTH, OpenError, read, written},
+    envelope::{Envelope, Keys, Kind, OpenError},
 };
-
-/// The most bytes besides texts and lists of names.
-const REST: usize = 512;
-
-/// The most bytes of a name, including its length.
-const LONGEST_NAME: usize = 64;
 
 /// Authenticates and verifies orders and replies.
 #[derive(Clone, Debug)]
@@ -28,25 +17,16 @@ impl PushAuthenticator {
     /// Returns the authenticator of the fleet with that name.
     #[must_use]
     pub fn new(fleet: &Name, keys: &Keys) -> Self {
-        let envelope = |purpose, bytes: usize| Envelope {
-            keys: keys.clone(),
-            purpose,
-            alike: Sha256::digest(fleet.as_str()),
-            most_bytes: 1 + MAC_LENGTH + bytes,
-        };
         Self {
-            orders: envelope(
-                b"limiter fleet, push orders",
-                REST + MOST_CANARIES * LONGEST_NAME,
-            ),
-            replies: envelope(b"limiter fleet, push answers", REST + MOST_TEXT),
+            orders: Envelope::new(Kind::Orders, fleet, keys),
+            replies: Envelope::new(Kind::Replies, fleet, keys),
         }
     }
 
     /// Writes an order.
     #[must_use]
     pub fn order(&self, order: &Order) -> Vec<u8> {
-        self.orders.close(&written(order))
+        self.orders.write(order)
     }
 
     /// Reads an order. It is not [checked](Order::check) yet.
@@ -55,13 +35,13 @@ impl PushAuthenticator {
     ///
     /// The order is not from a node of the fleet.
     pub fn open_order(&self, order: &[u8]) -> Result<Order, OpenError> {
-        read(self.orders.open(order)?)
+        self.orders.read(order)
     }
 
     /// Writes a reply.
     #[must_use]
     pub fn reply(&self, reply: &PushReply) -> Vec<u8> {
-        self.replies.close(&written(reply))
+        self.replies.write(reply)
     }
 
     /// Reads a reply.
@@ -70,7 +50,7 @@ impl PushAuthenticator {
     ///
     /// The reply is not from a node of the fleet.
     pub fn open_reply(&self, reply: &[u8]) -> Result<PushReply, OpenError> {
-        let reply = read::<PushReply>(self.replies.open(reply)?)?;
+        let reply = self.replies.read::<PushReply>(reply)?;
         if reply.is_right() {
             Ok(reply)
         } else {
@@ -86,7 +66,7 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        pushes::{PushId, PushState, Step, Takers, Wish},
+        pushes::{PushId, PushState, Step, Takers, Wish, order::MOST_CANARIES, reply::MOST_TEXT},
     };
 
     fn authenticator(fleet: &str, key: u8) -> PushAuthenticator {

@@ -137,10 +137,6 @@ pub(super) async fn start(
             let shares = fleet::start_shares(&daemon, fleet, members, &keys);
             threads.push(shares.map_err(StartupError::Thread)?);
         }
-        if fleet.settings.known_sources {
-            let sources = fleet::start_sources(&daemon, fleet, &keys);
-            threads.push(sources.map_err(StartupError::Thread)?);
-        }
     }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {

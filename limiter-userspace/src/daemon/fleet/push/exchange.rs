@@ -38,7 +38,7 @@ impl Node {
         self.pushes.finish(&daemon, &fleet).await;
         self.pushes.record_time(&daemon, &fleet);
         self.lead(store).await?;
-        let order = self.meanwhile(store.order()).await??;
+        let order = store.order().await?;
         let is_first = mem::replace(&mut self.pushes.is_new, false);
         if let Some(order) = order
             && self.pushes.seen.as_ref() != Some(&order)
@@ -55,7 +55,7 @@ impl Node {
         let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
         if fleet.lead().as_ref().is_some_and(lingers) {
             // Another push may have begun; do not overwrite its order.
-            let order = self.meanwhile(store.order()).await??;
+            let order = store.order().await?;
             let order = order.and_then(|order| self.push_authenticator.open_order(&order).ok());
             if let (Some(order), Some(lead)) = (order, fleet.lead().as_mut())
                 && order.push > *lead.leader.push()
@@ -78,20 +78,20 @@ impl Node {
             (order, file, done)
         };
         if let Some(nodes) = done {
-            self.meanwhile(store.forget_push(&nodes)).await??;
+            store.forget_push(&nodes).await?;
             return Ok(());
         }
         let authenticated = self.push_authenticator.order(&order);
         let file = file.as_ref().map(|text| text.as_bytes());
-        let given = self.meanwhile(store.give_order(&authenticated, file)).await;
-        if !matches!(given, Ok(Ok(())))
+        let given = store.give_order(&authenticated, file).await;
+        if given.is_err()
             && let Some(lead) = fleet.lead().as_mut()
             && file.is_some()
         {
             lead.is_sent = false;
         }
-        given??;
-        let replies = self.meanwhile(store.replies(MOST)).await??;
+        given?;
+        let replies = store.replies(MOST).await?;
         for reply in replies.iter().take(MOST) {
             match self.push_authenticator.open_reply(reply) {
                 Ok(reply) => {
@@ -177,7 +177,7 @@ impl Node {
             self.pushes.follower.report(state);
             return Ok(());
         }
-        let file = self.meanwhile(store.pushed_file()).await??;
+        let file = store.pushed_file().await?;
         let file = file.filter(|file| file.len() <= MOST_FILE && file_digest(file) == order.file);
         let text = file.and_then(|file| String::from_utf8(file).ok());
         self.pushes.text = text.map(Into::into);
@@ -236,6 +236,6 @@ impl Node {
         }
         let authenticated = self.push_authenticator.reply(&reply);
         let own = reply.node.to_string();
-        Ok(self.meanwhile(store.reply(&own, &authenticated)).await??)
+        Ok(store.reply(&own, &authenticated).await?)
     }
 }
