@@ -10,7 +10,7 @@ use super::{
     handle::Seen,
     lag::{self, Newest},
     node::Node,
-    session::Over,
+    over::Over,
     updates::Now,
 };
 

@@ -17,6 +17,7 @@ mod jitter;
 mod key_file;
 mod lag;
 mod node;
+mod over;
 mod push;
 mod replica;
 mod session;
@@ -46,7 +47,7 @@ pub(super) use self::{
     push::PushingError,
     shares::start as start_shares,
 };
-use self::{jitter::jittered, node::Node, session::Over};
+use self::{jitter::jittered, node::Node, over::Over};
 use super::{shared::Daemon, worker::Worker};
 
 /// The pause before the first reconnection.

@@ -20,7 +20,7 @@ use limiter_fleet::{
 use limiter_fleet_store::{Map, News, Position, Store, StoreError};
 use tracing::{info, warn};
 
-use super::{handle::Fleet, session::Over, updates::Now};
+use super::{handle::Fleet, over::Over, updates::Now};
 
 /// The shortest pause between readings of the hash instead of the stream.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -3,16 +3,11 @@
 
 use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duration};
 
-use limiter_fleet_store::{ConnectError, Map, News, Position, Store, StoreError};
-use thiserror::Error;
+use limiter_fleet_store::{Map, News, Position, Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::info;
 
-use super::{
-    access::{self, AccessError},
-    heartbeats::Heartbeats,
-    node::Node,
-};
+use super::{access, heartbeats::Heartbeats, node::Node, over::Over};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -25,26 +20,6 @@ const HEARTBEAT_TICKS: u64 = 10;
 
 /// How many ticks lie between two searches for ended entries.
 const TIDY_TICKS: u64 = 120;
-
-/// Why a session has ended.
-#[derive(Debug, Error)]
-pub(super) enum Over {
-    /// There is no connection.
-    #[error("{0}")]
-    Connect(#[from] ConnectError),
-    /// The store has not executed a command.
-    #[error("{0}")]
-    Store(#[from] StoreError),
-    /// A file for reaching the store cannot be read.
-    #[error("{0}")]
-    Access(#[from] AccessError),
-    /// The store has lost its data.
-    #[error("it has lost what it had")]
-    Emptied,
-    /// The fleet's keys have changed: values authenticated with a retired key must be written again.
-    #[error("the fleet's keys have changed")]
-    Rekeyed,
-}
 
 impl Node {
     /// Connects, and stays connected until an error.
@@ -138,6 +113,58 @@ impl Node {
             (Map::Bans, _) => self.bans.receive(news).await,
             (Map::Sources, Some(sources)) if sources.after.is_some() => sources.receive(news).await,
             (Map::Sources, _) => {}
+        }
+    }
+
+    /// Shares known sources, if the policy in force uses standing. Without a right to them, the rest of the
+    /// session goes on.
+    async fn share_sources(
+        &mut self,
+        store: &mut Store,
+        tick: u64,
+        is_tidy: bool,
+    ) -> Result<(), Over> {
+        let Some(sources) = &mut self.sources else {
+            return Ok(());
+        };
+        if !sources.follow_policy() {
+            self.fleet.report().sources = None;
+            return Ok(());
+        }
+        let shared = sources.share(store, tick, is_tidy).await;
+        self.tolerate(shared)
+    }
+
+    /// Sends known sources that the store lacks.
+    async fn send_sources(&mut self, store: &mut Store) -> Result<(), Over> {
+        match &mut self.sources {
+            Some(sources) if sources.after.is_some() => {
+                let sent = sources.send(store).await;
+                self.tolerate(sent)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Stops sharing known sources at the end of a session. `why`: there is an error.
+    pub(super) fn stop_sources(&mut self, why: Option<&str>) {
+        if let Some(sources) = &mut self.sources {
+            sources.after = None;
+            if let Some(why) = why
+                && sources.follow_policy()
+            {
+                sources.stop(why);
+            }
+        }
+    }
+
+    fn tolerate(&mut self, result: Result<(), Over>) -> Result<(), Over> {
+        match (result, &mut self.sources) {
+            (Err(Over::Store(StoreError::Denied(denied))), Some(sources)) => {
+                sources.stop(&denied.to_string());
+                Ok(())
+            }
+            (result, _) => result,
         }
     }
 

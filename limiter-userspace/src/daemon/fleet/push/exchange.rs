@@ -18,7 +18,7 @@ use super::{
 };
 use crate::daemon::{
     confirm,
-    fleet::{node::Node, session::Over, updates::Now},
+    fleet::{node::Node, over::Over, updates::Now},
     requests::{Push, PushStep},
 };
 

@@ -18,15 +18,14 @@ use limiter_fleet::{
     replicated::{Replicated, Wrong},
     sources::{Proof, Source, SourceKey, SourceUpdate},
 };
-use limiter_fleet_store::{Map, Store, StoreError};
+use limiter_fleet_store::{Map, Store};
 use tracing::{info, warn};
 
 use self::{openings::Openings, scan::Scanner};
 use super::{
     handle::Fleet,
-    node::Node,
+    over::Over,
     replica::{Replica, Shared, Taken},
-    session::Over,
     updates::Now,
     warnings::Warnings,
 };
@@ -148,7 +147,7 @@ impl Shared for Sources {
 impl Replica<Sources> {
     /// Follows the policy in force; returns whether it uses standing. If it identifies sources by another
     /// prefix length, everything starts again.
-    fn follow_policy(&mut self) -> bool {
+    pub(super) fn follow_policy(&mut self) -> bool {
         let settings = {
             let datapath = self.shared.daemon.datapath();
             let known = datapath.known_sources();
@@ -166,7 +165,12 @@ impl Replica<Sources> {
         settings.is_some()
     }
 
-    async fn share(&mut self, store: &mut Store, tick: u64, is_tidy: bool) -> Result<(), Over> {
+    pub(super) async fn share(
+        &mut self,
+        store: &mut Store,
+        tick: u64,
+        is_tidy: bool,
+    ) -> Result<(), Over> {
         if self.after.is_none() {
             if !tick.is_multiple_of(RETRY_TICKS) && tick > 1 {
                 return Ok(());
@@ -221,7 +225,7 @@ impl Replica<Sources> {
     }
 
     /// Stops sharing known sources, and reports why.
-    fn stop(&mut self, why: &str) {
+    pub(super) fn stop(&mut self, why: &str) {
         self.after = None;
         let store = &self.shared.fleet.settings.store;
         if self.shared.warnings.is_new(why) {
@@ -231,59 +235,5 @@ impl Replica<Sources> {
             );
         }
         self.publish(Some(why.to_owned()));
-    }
-}
-
-impl Node {
-    /// Shares known sources, if the policy in force uses standing. Without a right to them, the rest of the
-    /// session goes on.
-    pub(super) async fn share_sources(
-        &mut self,
-        store: &mut Store,
-        tick: u64,
-        is_tidy: bool,
-    ) -> Result<(), Over> {
-        let Some(sources) = &mut self.sources else {
-            return Ok(());
-        };
-        if !sources.follow_policy() {
-            self.fleet.report().sources = None;
-            return Ok(());
-        }
-        let shared = sources.share(store, tick, is_tidy).await;
-        self.tolerate(shared)
-    }
-
-    /// Sends known sources that the store lacks.
-    pub(super) async fn send_sources(&mut self, store: &mut Store) -> Result<(), Over> {
-        match &mut self.sources {
-            Some(sources) if sources.after.is_some() => {
-                let sent = sources.send(store).await;
-                self.tolerate(sent)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Stops sharing known sources at the end of a session. `why`: there is an error.
-    pub(super) fn stop_sources(&mut self, why: Option<&str>) {
-        if let Some(sources) = &mut self.sources {
-            sources.after = None;
-            if let Some(why) = why
-                && sources.follow_policy()
-            {
-                sources.stop(why);
-            }
-        }
-    }
-
-    fn tolerate(&mut self, result: Result<(), Over>) -> Result<(), Over> {
-        match (result, &mut self.sources) {
-            (Err(Over::Store(StoreError::Denied(denied))), Some(sources)) => {
-                sources.stop(&denied.to_string());
-                Ok(())
-            }
-            (result, _) => result,
-        }
     }
 }
