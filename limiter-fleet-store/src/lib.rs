@@ -7,14 +7,13 @@
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
 //! * `limiter:{NAME}:sources`, a hash: each node's known sources, for nodes that start;
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
-//! * `limiter:{NAME}:push`, a hash: a pushed file, and the current order;
-//! * `limiter:{NAME}:answers`, a hash: each node's reply to the order;
-//! * `limiter:letters:{NAME:NODE}`, a stream for each node: the messages to it.
+//! * `limiter:{NAME}:push`, a hash: the file of a rollout, and its current command;
+//! * `limiter:{NAME}:answers`, a hash: each node's reply to the command;
+//! * `limiter:{NAME}:leases`, a hash: the nodes' leases of shared budgets.
 //!
-//! In a cluster, all keys with the same text in braces are on one server: so messages are spread over the
-//! servers.
+//! In a cluster, all keys with the same text in braces are on one server.
 //!
-//! Only [`Store`], [`Inbox`], [`Outbox`], `stream.rs` and `find.rs` send commands;
+//! Only [`Store`], [`Leases`], `stream.rs` and `find.rs` send commands;
 //! `docs/fleet.md` has the table of them.
 //!
 //! This crate has no limit, ban, fleet key or decision.
@@ -25,18 +24,18 @@ mod access;
 mod bounded;
 mod error;
 mod find;
+mod leases;
 mod position;
-mod pushes;
 mod query;
+mod rollout;
 mod store;
 mod stream;
-mod transport;
 
 pub use self::{
     access::{Access, ConnectError, Place, Tls},
     error::{Denied, StoreError},
+    leases::Leases,
     position::Position,
     store::{Map, Page, Store},
-    stream::{MOST_AT_ONCE, News, WAIT},
-    transport::{Inbox, Outbox, Sent},
+    stream::News,
 };

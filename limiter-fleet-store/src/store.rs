@@ -111,9 +111,9 @@ impl Store {
     /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
-        let push = self.key(Self::PUSH);
+        let rollout = self.key(Self::ROLLOUT);
         for command in ["HMGET", "HDEL", "HSET"] {
-            all.add_command(idle(command, &push));
+            all.add_command(idle(command, &rollout));
         }
         for hash in [NODES, Self::REPLIES] {
             let hash = self.key(hash);
@@ -203,7 +203,7 @@ impl Store {
             .iter()
             .map(|(map, after)| (map.stream_key(&self.fleet), *after))
             .collect();
-        let all = stream::read_all(&mut self.connection, &streams, self.at_once).await?;
+        let all = stream::read(&mut self.connection, &streams, self.at_once).await?;
         for ((stream, after), news) in streams.iter().zip(&all) {
             // Only a slow reader, or a reader that starts at zero, can have missed trimmed messages.
             let is_behind = news.messages.len() >= self.at_once || begun.elapsed() > AWAY;

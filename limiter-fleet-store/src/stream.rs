@@ -7,10 +7,10 @@ use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
 use super::{error::StoreError, position::Position, query::query};
 
 /// The most messages or fields to read at once.
-pub const MOST_AT_ONCE: usize = 256;
+pub(crate) const MOST_AT_ONCE: usize = 256;
 
 /// How long a read waits for new messages.
-pub const WAIT: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(1);
 
 /// The name of the only field of messages.
 pub(crate) const FIELD: &str = "m";
@@ -52,19 +52,8 @@ pub(crate) async fn is_cut_after(
     Ok(oldest.is_some_and(|oldest| oldest > position))
 }
 
-/// Reads messages after a position. Without any, waits a second at most.
-pub(crate) async fn read(
-    connection: &mut MultiplexedConnection,
-    stream: &str,
-    after: Position,
-) -> Result<News, StoreError> {
-    let streams = [(stream.to_owned(), after)];
-    let news = read_all(connection, &streams, MOST_AT_ONCE).await?;
-    news.into_iter().next().ok_or(StoreError::Response)
-}
-
 /// Reads messages of streams, up to `most` of each, after positions. Without any, waits a second at most.
-pub(crate) async fn read_all(
+pub(crate) async fn read(
     connection: &mut MultiplexedConnection,
     streams: &[(String, Position)],
     most: usize,

@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 use crate::{Key, Name};
 
 /// The version of the format.
-pub(crate) const VERSION: u8 = 1;
+const VERSION: u8 = 1;
 
 /// The length of a MAC, in bytes.
-pub(crate) const MAC_LENGTH: usize = 32;
+const MAC_LENGTH: usize = 32;
 
 /// The keys of a node. To change the key of a running fleet, all nodes first accept the new key too, then
 /// authenticate with it, then forget the old one.
@@ -75,9 +75,9 @@ pub enum Kind {
     Sources,
     /// Heartbeats.
     Heartbeats,
-    /// Orders of a push.
-    Orders,
-    /// Replies to orders.
+    /// Commands of a rollout.
+    Commands,
+    /// Replies to commands.
     Replies,
 }
 
@@ -87,7 +87,7 @@ impl Kind {
             Self::Bans => b"limiter fleet, bans",
             Self::Sources => b"limiter fleet, proofs of sources",
             Self::Heartbeats => b"limiter fleet, beats",
-            Self::Orders => b"limiter fleet, push orders",
+            Self::Commands => b"limiter fleet, push orders",
             Self::Replies => b"limiter fleet, push answers",
         }
     }
@@ -99,7 +99,7 @@ impl Kind {
         match self {
             Self::Bans | Self::Sources => 131_072,
             Self::Heartbeats => 512,
-            Self::Orders | Self::Replies => 8_192,
+            Self::Commands | Self::Replies => 8_192,
         }
     }
 }
@@ -108,13 +108,13 @@ impl Kind {
 /// come and go without a list of members.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    pub(crate) keys: Keys,
+    keys: Keys,
     /// Text that no other use of the key begins with.
-    pub(crate) purpose: &'static [u8],
+    purpose: &'static [u8],
     /// The digest of the configuration that all nodes must share.
-    pub(crate) alike: Output<Sha256>,
+    alike: Output<Sha256>,
     /// The most bytes of a message: longer ones are refused unread.
-    pub(crate) most_bytes: usize,
+    most_bytes: usize,
 }
 
 impl Envelope {
@@ -132,7 +132,7 @@ impl Envelope {
     /// Writes a message.
     #[must_use]
     pub fn write(&self, body: &(impl Serialize + ?Sized)) -> Vec<u8> {
-        self.close(&written(body))
+        self.close(&postcard::to_stdvec(body).expect("memory takes all that is written"))
     }
 
     /// Reads a message. Its content is not checked yet.
@@ -141,7 +141,10 @@ impl Envelope {
     ///
     /// The message is not from a node of the fleet.
     pub fn read<T: DeserializeOwned>(&self, message: &[u8]) -> Result<T, OpenError> {
-        read(self.open(message)?)
+        match postcard::take_from_bytes(self.open(message)?) {
+            Ok((read, [])) => Ok(read),
+            _ => Err(OpenError::Body),
+        }
     }
 
     pub(crate) fn close(&self, body: &[u8]) -> Vec<u8> {
@@ -152,7 +155,7 @@ impl Envelope {
     }
 
     /// Returns the authenticated body.
-    pub(crate) fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], OpenError> {
+    fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], OpenError> {
         if message.len() > self.most_bytes {
             return Err(OpenError::TooLong);
         }
@@ -181,7 +184,7 @@ impl Envelope {
                 .is_some_and(|(mac, body)| self.of(&self.keys.current, body) == mac)
     }
 
-    pub(crate) fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
+    fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
         key.mac(&[self.purpose, &self.alike, body])
     }
 }
@@ -190,19 +193,6 @@ impl Envelope {
 fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     let (mac, body) = rest.split_first_chunk::<MAC_LENGTH>()?;
     Some((CtOutput::new((*mac).into()), body))
-}
-
-/// Writes a body.
-pub(crate) fn written(what: &(impl Serialize + ?Sized)) -> Vec<u8> {
-    postcard::to_stdvec(what).expect("memory takes all that is written")
-}
-
-/// Reads a body to its last byte.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
-    match postcard::take_from_bytes(body) {
-        Ok((read, [])) => Ok(read),
-        _ => Err(OpenError::Body),
-    }
 }
 
 #[cfg(test)]
@@ -286,7 +276,6 @@ mod tests {
                 ms: u64::MAX,
                 number: u64::MAX,
             }),
-            nodes: Some(u64::MAX),
         };
         assert!(heartbeat.is_right());
         assert_eq!(
@@ -314,7 +303,12 @@ mod tests {
             let now = envelope(Kind::Bans, "edge", key, other);
             assert_eq!(now.is_current(&message), is_current, "{key} {other:?}");
         }
-        for kind in [Kind::Sources, Kind::Heartbeats, Kind::Orders, Kind::Replies] {
+        for kind in [
+            Kind::Sources,
+            Kind::Heartbeats,
+            Kind::Commands,
+            Kind::Replies,
+        ] {
             let message = envelope(kind, "edge", 1, None).write(&updates);
             assert_eq!(own.read::<Vec<BanUpdate>>(&message), Err(OpenError::Mac));
         }

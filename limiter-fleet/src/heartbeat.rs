@@ -31,8 +31,6 @@ pub struct Heartbeat {
     /// The last message that the node has read and enforced, unless its own guard forbade it; `None`: it
     /// has not read the store yet.
     pub read: Option<StreamPlace>,
-    /// A digest of the fleet's configured nodes; `None`: the node names none.
-    pub nodes: Option<u64>,
 }
 
 impl Heartbeat {

@@ -53,11 +53,10 @@ impl Share {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Returns seven eighths of the share, rounded up: the protocol treats changes below an eighth as
-    /// equal.
+    /// Whether it is less than seven eighths of another share: smaller changes count as none.
     #[must_use]
-    pub(crate) const fn less_an_eighth(self) -> Self {
-        Self(self.0 - self.0 / 8)
+    pub(crate) const fn is_much_less(self, than: Self) -> bool {
+        self.0 < than.0 - than.0 / 8
     }
 
     /// Divides the share into equal parts, rounded down.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use limiter_common::table::HashKey;
-use limiter_fleet::{Key, KeyError, Keys, Members, Name};
+use limiter_fleet::{Key, KeyError, Keys, Name};
 
 use crate::file::{FileError, read_at_most};
 
@@ -23,8 +23,8 @@ pub struct Fleet {
     pub name: Name,
     /// This node's name, unique in the fleet.
     pub node: Name,
-    /// All nodes, including this one; `None`: the file does not say, and no limit needs to know.
-    pub members: Option<Members>,
+    /// The most nodes that run at once. Each has such a part of all minimum shares.
+    pub nodes: u32,
     /// The store, through which nodes exchange messages.
     pub store: StoreAddress,
     /// The file with the password of the store's user; `None`: the store asks for none.
@@ -41,17 +41,6 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Returns the sorted names of the current nodes, and of the next nodes during a change; empty: the file
-    /// does not say.
-    #[must_use]
-    pub fn member_names(&self) -> [Vec<String>; 2] {
-        let lists = self.members.as_ref().map_or(&[][..], Members::lists);
-        [0, 1].map(|list| {
-            let names = lists.get(list).into_iter().flat_map(Members::names);
-            names.map(ToOwned::to_owned).collect()
-        })
-    }
-
     /// Returns the secret for numbering names alike on all nodes. It changes with the key that authenticates
     /// messages.
     #[must_use]

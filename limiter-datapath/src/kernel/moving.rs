@@ -257,6 +257,13 @@ impl MovingBucket<'_> {
         }
     }
 
+    /// The time in which an empty bucket fills, in milliseconds, at least one.
+    #[must_use]
+    pub fn fill_ms(&self) -> u64 {
+        let gcra = &self.parameters.gcra;
+        gcra.ns(gcra.burst_offset).div_ceil(1_000_000).max(1)
+    }
+
     /// The bucket's present credit, in ticks.
     ///
     /// # Errors

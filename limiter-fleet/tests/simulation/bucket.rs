@@ -1,6 +1,6 @@
 //! A bucket in integers, so that no rounding hides an excess.
 
-use limiter_fleet::{Bucket, InForce, Share};
+use limiter_fleet::Share;
 
 /// A limit's burst in thousandths of a token, and its rate in thousandths of a token a second.
 #[derive(Clone, Copy, Debug)]
@@ -9,39 +9,42 @@ pub(crate) struct Budget {
     pub(crate) rate: u64,
 }
 
+impl Budget {
+    /// The time in which an empty bucket fills, in milliseconds, rounded up.
+    pub(crate) const fn fill_ms(self) -> u64 {
+        (self.burst * 1_000).div_ceil(self.rate)
+    }
+}
+
 /// A token, in the units of a level.
 pub(crate) const TOKEN: u128 = 1_000 * MILLITOKEN;
 const MILLITOKEN: u128 = 1_000_000_000;
+const BILLION: u128 = 1_000_000_000;
 
-/// A node's bucket, which fills by the node's clock. Like the BPF programs, it knows when the share ends,
-/// even without a daemon.
+/// A node's bucket, which fills by the node's clock. Like the BPF programs, it knows when the share ends, even without
+/// a daemon.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeBucket {
     budget: Budget,
     share: Share,
-    /// When the share ends, by the node's clock, and the part that stays.
-    until: Option<u64>,
-    own: Share,
+    minimum: Share,
+    /// When the share becomes the minimum, by the node's clock.
+    until: u64,
     level: u128,
     at: u64,
 }
 
 impl NodeBucket {
-    /// Makes a full bucket.
-    pub(crate) fn new(budget: Budget, floor: Share, now: u64) -> Self {
+    /// Makes a full bucket of the minimum share.
+    pub(crate) fn new(budget: Budget, minimum: Share, now: u64) -> Self {
         Self {
             budget,
-            share: floor,
-            until: None,
-            own: floor,
-            level: u128::from(floor.of(budget.burst)) * MILLITOKEN,
+            share: minimum,
+            minimum,
+            until: u64::MAX,
+            level: u128::from(minimum.of(budget.burst)) * MILLITOKEN,
             at: now,
         }
-    }
-
-    pub(crate) fn ends(&mut self, in_force: InForce) {
-        self.until = in_force.until;
-        self.own = in_force.own;
     }
 
     pub(crate) fn share(&mut self, now: u64) -> Share {
@@ -49,17 +52,16 @@ impl NodeBucket {
         self.share
     }
 
-    /// Changes to the home share, keeping the fill level in proportion, as the programs do with a bucket
-    /// that the daemon has not set.
-    pub(crate) fn becomes_home(&mut self, now: u64, home: Share) {
+    /// Changes the share, with new tokens in billionths of the burst; returns the tokens that a smaller share loses, in
+    /// the same unit.
+    pub(crate) fn change(&mut self, now: u64, to: Share, tokens: u64, until: u64) -> u64 {
         self.fill(now);
-        if home > self.share {
-            let [before, after] = [self.share, home].map(|share| u128::from(share.in_billionths()));
-            self.level = self.level * after / before;
-        }
-        self.become_share(home);
-        self.until = None;
-        self.own = home;
+        self.until = until;
+        let burst = u128::from(self.budget.burst) * MILLITOKEN;
+        let taken = self.become_share(to);
+        self.level += u128::from(tokens) * burst / BILLION;
+        self.clip();
+        u64::try_from(taken * BILLION / burst).expect("a part of the burst")
     }
 
     pub(crate) fn admit(&mut self, now: u64) -> bool {
@@ -74,10 +76,10 @@ impl NodeBucket {
     }
 
     fn fill(&mut self, now: u64) {
-        if let Some(until) = self.until.filter(|until| *until <= now) {
-            self.fill_to(until);
-            self.until = None;
-            self.become_share(self.own);
+        if self.until <= now {
+            self.fill_to(self.until);
+            self.until = u64::MAX;
+            self.become_share(self.minimum);
         }
         self.fill_to(now);
     }
@@ -104,18 +106,8 @@ impl NodeBucket {
     }
 }
 
-impl Bucket for NodeBucket {
-    fn change(&mut self, now_ns: u64, to: Share, gained_millitokens: u64) -> u64 {
-        self.fill(now_ns);
-        let taken = self.become_share(to);
-        self.level += u128::from(gained_millitokens) * MILLITOKEN;
-        self.clip();
-        u64::try_from(taken / MILLITOKEN).expect("a bucket of 64 bits")
-    }
-}
-
-/// The single bucket that an owner would have without a fleet, in true time. It fills faster by the
-/// millionths that nodes' clocks may gain.
+/// The single bucket that a key would have without a fleet, in true time. It fills faster by the millionths that nodes'
+/// clocks may gain.
 #[derive(Clone, Debug)]
 pub(crate) struct Whole {
     budget: Budget,
@@ -137,12 +129,19 @@ impl Whole {
         }
     }
 
+    /// Allows the tokens of so much time, as the store's clock was set forward.
+    pub(crate) fn gain(&mut self, ns: u64) {
+        self.level += u128::from(self.budget.rate) * u128::from(ns) * MILLION;
+    }
+
     /// Takes a token; returns whether there was one.
     pub(crate) fn take(&mut self, now: u64) -> bool {
         let passed = u128::from(now - self.at) * (MILLION + u128::from(self.faster_ppm));
         self.at = now;
         let full = u128::from(self.budget.burst) * MILLITOKEN * MILLION;
-        self.level = (self.level + u128::from(self.budget.rate) * passed).min(full);
+        let filled = self.level + u128::from(self.budget.rate) * passed;
+        // A gain may lie above a full bucket until it is used.
+        self.level = filled.min(full.max(self.level));
         match self.level.checked_sub(TOKEN * MILLION) {
             Some(rest) => {
                 self.level = rest;

@@ -3,44 +3,45 @@
 /// How often each fault happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
-    /// How many of a hundred messages are lost, duplicated, or seconds late.
+    /// How many of a hundred calls are lost, or seconds late; and the same for replies.
     pub(crate) lost: u64,
-    pub(crate) repeated: u64,
     pub(crate) late: u64,
-    /// After how many of a hundred messages old messages are replayed.
-    pub(crate) replayed: u64,
-    /// How often, in a thousand ticks, a node crashes, stalls, or is cut off.
+    /// How often, in a thousand ticks of a node, it crashes, stalls, is cut off, or its kernel refuses a change.
     pub(crate) crashed: u64,
     pub(crate) stalled: u64,
     pub(crate) cut_off: u64,
-    /// How often, in a thousand ticks, a node loses count of a budget.
-    pub(crate) miscounted: u64,
-    /// In how many of a hundred ticks a node forgets all the budgets that it may.
-    pub(crate) forgotten: u64,
+    pub(crate) refused: u64,
+    /// How often, in a thousand ticks of a node, the store restarts with all, with old or without data, or loses its
+    /// data while it runs.
+    pub(crate) restarted: u64,
+    /// How often, in a thousand ticks of a node, the store's clock is set.
+    pub(crate) clock_set: u64,
+    /// Whether two nodes may have one name.
+    pub(crate) rivals: bool,
 }
 
 impl Faults {
     pub(crate) const NONE: Self = Self {
         lost: 0,
-        repeated: 0,
         late: 0,
-        replayed: 0,
         crashed: 0,
         stalled: 0,
         cut_off: 0,
-        miscounted: 0,
-        forgotten: 2,
+        refused: 0,
+        restarted: 0,
+        clock_set: 0,
+        rivals: false,
     };
 
     pub(crate) const EVERY: Self = Self {
-        lost: 15,
-        repeated: 10,
+        lost: 5,
         late: 5,
-        replayed: 10,
         crashed: 5,
         stalled: 5,
         cut_off: 5,
-        miscounted: 5,
-        forgotten: 30,
+        refused: 2,
+        restarted: 2,
+        clock_set: 2,
+        rivals: true,
     };
 }

@@ -1,52 +1,69 @@
-//! The world: true time, nodes with their own clocks, a network, and owners with a budget each.
+//! The world: true time, hosts with their own clocks, a store, and keys with a budget each.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use fastrand::Rng;
-use limiter_fleet::{Boot, Header, Members, NodeId, Relevance, Share, Terms};
+use limiter_fleet::{
+    Share,
+    lease::{ARBITER, Reply},
+};
 
 use super::{
     bucket::{Budget, Whole},
     faults::Faults,
-    host::{Content, Host, Owners},
+    host::Host,
+    store::Store,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// How often packets come, and how often a node polls.
+/// How often packets come, how often a node polls, and how long it waits for a reply.
 const STEP_MS: u64 = 5;
 const TICK_MS: u64 = 200;
+const PATIENCE_MS: u64 = 500;
 
 /// How much faster or slower than true time a clock may run, in millionths.
 const DRIFT_PPM: i64 = 499;
 
-/// A message with a single payload.
-type Message = (Header, Content);
+/// One step of the store's clock is covered, not several at once.
+const CLOCK_PAUSE_MS: u64 = 10_000;
+
+/// The most that a step of the store's clock fills early, in nanoseconds: `STEP_MS` of the script.
+const CLOCK_STEP_NS: u64 = 1_500 * MS;
+
+enum Message {
+    Call(usize, u64, Vec<Vec<u8>>),
+    Reply(usize, u64, Reply),
+}
 
 pub(crate) struct World {
     rng: Rng,
     faults: Faults,
-    owners: Owners,
-    /// The single bucket that each owner would have without a fleet.
+    /// The single bucket that each key would have without a fleet.
     wholes: Vec<Whole>,
-    hosts: Vec<Host>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) store: Store,
     now: u64,
     /// By arrival time, with the index of the message.
-    under_way: BinaryHeap<Reverse<(u64, u64)>>,
-    /// All messages ever sent.
-    sent: Vec<Message>,
-    taken: u64,
-    renewed: u64,
+    under_way: BinaryHeap<Reverse<(u64, usize)>>,
+    messages: Vec<Option<Message>>,
+    /// When each host's open call was sent.
+    open: Vec<Option<u64>>,
+    budget: Budget,
+    calls: u64,
+    clock_set_at: u64,
+    kept_at: u64,
     demands_change: bool,
     /// Whether nearly all nodes demand more than the budget: then a share given twice is used at once.
     is_greedy: bool,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
+    /// A world with faults, from a seed. `script` divides the budgets.
+    pub(crate) fn new(seed: u64, faults: Faults, script: &str) -> Self {
         let mut rng = Rng::with_seed(seed);
         let count = rng.usize(1..12);
-        let owners = rng.usize(1..5);
+        let keys = rng.usize(1..5);
         let rate = rng.u64(1_000..2_000_000);
         let burst = if rng.bool() {
             rng.u64(1_000..2_000_000)
@@ -54,101 +71,86 @@ impl World {
             // A large burst would hide a double share for a while.
             (rate / rng.u64(2..50)).max(20_000)
         };
-        let budget = Budget { burst, rate };
-        let members = members(count);
-        let members = match rng.usize(0..4) {
-            // While nodes join.
-            0 => Members::between(members, self::members(count + rng.usize(1..12))).expect("some"),
-            _ => members,
-        };
-        // With terms of more nodes, loans last longer.
-        let terms = match rng.u8(0..6) {
-            0 => Terms::among(200),
-            _ => members.terms(),
-        };
-        let mut world = Self::of(rng, (&members, terms), owners, budget, faults);
+        let mut world = Self::of(rng, (count, keys), Budget { burst, rate }, faults, script);
         world.demands_change = true;
         world.is_greedy = world.rng.u8(0..3) == 0;
         world
     }
 
-    /// Restarts a node with terms that differ from the rest.
-    pub(crate) fn differs(&mut self, node: usize, terms: Terms) {
-        self.hosts[node].terms = terms;
-        self.hosts[node].down_until = Some(0);
-    }
-
-    /// Lets all nodes skip the silent time after a start.
-    pub(crate) fn begin_early(&mut self) {
-        for host in &mut self.hosts {
-            host.silent_ns = 0;
-        }
-    }
-
-    /// A world without faults and with one owner.
+    /// A world without faults and with one key.
     pub(crate) fn quiet(seed: u64, count: usize, budget: Budget) -> Self {
-        let rng = Rng::with_seed(seed);
-        let members = members(count);
-        let terms = members.terms();
-        Self::of(rng, (&members, terms), 1, budget, Faults::NONE)
+        Self::of(
+            Rng::with_seed(seed),
+            (count, 1),
+            budget,
+            Faults::NONE,
+            ARBITER,
+        )
     }
 
     fn of(
         mut rng: Rng,
-        (members, terms): (&Members, Terms),
-        owners: usize,
+        (count, keys): (usize, usize),
         budget: Budget,
         faults: Faults,
+        script: &str,
     ) -> Self {
-        let owners = Owners::new(members, terms, owners, budget);
-        let hosts = (0..members.count()).map(|number| {
-            let id = NodeId(number);
+        let most_nodes = u32::try_from(count).expect("few");
+        let has_rivals = faults.rivals && rng.u8(0..4) == 0;
+        let hosts = (0..count).map(|number| {
             let offset = rng.u64(1_000_000_000_000..1_000_000_000_000_000);
             let drift_ppm = rng.i64(-DRIFT_PPM..=DRIFT_PPM);
-            Host::new(id, offset, drift_ppm, &owners)
+            let name = if has_rivals { number / 2 } else { number };
+            Host::new(
+                &format!("node-{name}"),
+                most_nodes,
+                keys,
+                budget,
+                (offset, drift_ppm),
+            )
         });
         Self {
             faults,
             hosts: hosts.collect(),
-            wholes: vec![Whole::new(budget, DRIFT_PPM.unsigned_abs()); owners.count()],
-            owners,
+            store: Store::new(script, 1_000_000_000_000_000),
+            wholes: vec![Whole::new(budget, DRIFT_PPM.unsigned_abs()); keys],
             now: 0,
             under_way: BinaryHeap::new(),
-            sent: Vec::new(),
-            taken: 0,
-            renewed: 0,
+            messages: Vec::new(),
+            open: vec![None; count],
+            budget,
+            calls: 0,
+            clock_set_at: 0,
+            kept_at: 0,
             demands_change: false,
             is_greedy: false,
             rng,
         }
     }
 
-    pub(crate) const fn loans_taken(&self) -> u64 {
-        self.taken
+    /// The calls that the store has answered.
+    pub(crate) const fn calls(&self) -> u64 {
+        self.calls
     }
 
-    pub(crate) const fn renewals(&self) -> u64 {
-        self.renewed
+    pub(crate) fn sum(&self, count: impl Fn(&Host) -> u64) -> u64 {
+        self.hosts.iter().map(count).sum()
     }
 
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.hosts.iter().map(|host| host.forgotten).sum()
-    }
-
-    pub(crate) fn messages(&self) -> usize {
-        self.sent.len()
-    }
-
-    /// Sets a node's demand of the first owner, in tokens a second.
+    /// Sets a node's demand of the first key, in tokens a second.
     pub(crate) fn demand(&mut self, node: usize, tokens: u64) {
         self.hosts[node].parts[0].demand = tokens;
     }
 
     pub(crate) fn cut_all(&mut self, ms: u64) {
-        let until = self.now + ms * MS;
         for host in &mut self.hosts {
-            host.cut_until = until;
+            host.cut_until = self.now + ms * MS;
         }
+    }
+
+    /// Stops a node for good; its programs go on.
+    pub(crate) fn stop(&mut self, node: usize) {
+        self.hosts[node].down_until = Some(u64::MAX);
     }
 
     /// Returns how many tokens a node has admitted since the last call.
@@ -169,21 +171,19 @@ impl World {
                     self.tick(number);
                 }
             }
-            if self.demands_change {
-                self.check_shares();
-            }
+            self.check_shares();
         }
     }
 
-    /// Checks that the programs' shares add up to at most the whole: an excess shows sooner here than in
-    /// admitted packets.
+    /// Checks that the programs' shares add up to at most the whole: an excess shows sooner here than in admitted
+    /// packets.
     fn check_shares(&mut self) {
-        for owner in 0..self.owners.count() {
+        for key in 0..self.wholes.len() {
             let hosts = self.hosts.iter_mut();
             let shares = hosts.map(|host| {
                 let local = host.local(self.now);
-                let share = host.parts[owner].bucket.share(local);
-                share.in_billionths()
+                host.check(local);
+                host.parts[key].bucket.share(local).in_billionths()
             });
             let all: u64 = shares.sum();
             assert!(
@@ -196,80 +196,48 @@ impl World {
 
     /// Delivers the messages that have arrived by now.
     fn deliver(&mut self) {
-        while let Some(Reverse((at, number))) = self.under_way.peek().copied() {
+        while let Some(Reverse((at, index))) = self.under_way.peek().copied() {
             if at > self.now {
                 break;
             }
             self.under_way.pop();
-            let (header, content) = self.sent[usize::try_from(number).expect("few")];
-            let [from, to_index] = [header.from, header.to].map(|node| node.0 as usize);
-            if self.hosts[from].cut_until > self.now || self.hosts[to_index].cut_until > self.now {
-                continue;
-            }
-            let host = &mut self.hosts[to_index];
-            if host.down_until.is_some() {
-                continue;
-            }
-            if host.stalled_until > self.now {
-                self.under_way.push(Reverse((host.stalled_until, number)));
-                continue;
-            }
-            let local = host.local(self.now);
-            match (host.memory.receive(local, &header), content) {
-                (Relevance::None, _) | (_, Content::Nothing) => {}
-                (Relevance::OtherStart, _) => {
-                    let reply = host.memory.header(header.from);
-                    self.send((reply, Content::Nothing));
+            match self.messages[index].take().expect("once") {
+                Message::Call(from, number, arguments) => {
+                    self.calls += 1;
+                    let reply = self.store.call(self.now, &arguments);
+                    self.send(Message::Reply(from, number, reply));
                 }
-                (Relevance::Entries, content) => {
-                    let outcome = host.receive(local, &header, &content, &self.owners);
-                    self.taken += u64::from(outcome.has_grown);
-                    self.renewed += u64::from(outcome.is_renewed);
-                    for (to, content) in outcome.outgoing {
-                        let header = self.hosts[to_index].memory.header(to);
-                        self.send((header, content));
+                Message::Reply(to, number, reply) => {
+                    let host = &mut self.hosts[to];
+                    if host.down_until.is_some() || host.cut_until > self.now {
+                        continue;
                     }
+                    if host.stalled_until > self.now {
+                        self.messages[index] = Some(Message::Reply(to, number, reply));
+                        self.under_way.push(Reverse((host.stalled_until, index)));
+                        continue;
+                    }
+                    let local = host.local(self.now);
+                    host.receive(local, number, &reply);
                 }
             }
         }
     }
 
     fn send(&mut self, message: Message) {
-        self.sent.push(message);
-        let number = self.sent.len() as u64 - 1;
-        let happens = |rng: &mut Rng, percent| rng.u64(0..100) < percent;
-        if !happens(&mut self.rng, self.faults.lost) {
-            let most = if happens(&mut self.rng, self.faults.late) {
-                5_000
-            } else {
-                40
-            };
-            let delay = self.rng.u64(1..most);
-            self.under_way
-                .push(Reverse((self.now + delay * MS, number)));
+        if self.rng.u64(0..100) < self.faults.lost {
+            return;
         }
-        if happens(&mut self.rng, self.faults.repeated) {
-            let delay = self.rng.u64(1..5_000);
-            self.under_way
-                .push(Reverse((self.now + delay * MS, number)));
-        }
-        if happens(&mut self.rng, self.faults.replayed) {
-            // In order, as an attacker replays recorded messages.
-            let old = self.rng.u64(0..=number);
-            for (later, number) in (old..=number).take(4).enumerate() {
-                let at = self.now + (1 + later as u64) * MS;
-                self.under_way.push(Reverse((at, number)));
-            }
-        }
+        let is_late = self.rng.u64(0..100) < self.faults.late;
+        let delay = self.rng.u64(1..if is_late { 5_000 } else { 10 });
+        self.messages.push(Some(message));
+        self.under_way
+            .push(Reverse((self.now + delay * MS, self.messages.len() - 1)));
     }
 
     /// Sends the packets of one step to a node.
     fn packets(&mut self, number: usize) {
         let host = &mut self.hosts[number];
-        // Most nodes of a large fleet are idle at all times.
-        if host.parts.iter().all(|part| part.demand == 0) {
-            return;
-        }
         let local = host.local(self.now);
         for (part, whole) in host.parts.iter_mut().zip(&mut self.wholes) {
             part.rest += part.demand * STEP_MS;
@@ -288,6 +256,7 @@ impl World {
     }
 
     fn tick(&mut self, number: usize) {
+        self.fail_store();
         self.fail(number);
         let now = self.now;
         let host = &mut self.hosts[number];
@@ -296,15 +265,51 @@ impl World {
             if until > now {
                 return;
             }
-            host.start(Boot(host.boot + 1), local);
+            host.start(local);
+            self.open[number] = None;
         }
         if host.stalled_until > now {
             return;
         }
-        let may_forget = self.faults.forgotten > self.rng.u64(0..100);
-        for (to, content) in host.tick(local, &self.owners, may_forget) {
-            let header = self.hosts[number].memory.header(to);
-            self.send((header, content));
+        if self.open[number].is_some_and(|sent| now >= sent + PATIENCE_MS * MS) {
+            host.give_up();
+            self.open[number] = None;
+        }
+        if let Some((call, arguments)) = host.tick(local) {
+            self.open[number] = Some(now);
+            if host.cut_until <= now {
+                let run = self.store.run().into_bytes();
+                let arguments = [run].into_iter().chain(arguments).collect();
+                self.send(Message::Call(number, call, arguments));
+            }
+        }
+    }
+
+    /// Makes random faults happen to the store.
+    fn fail_store(&mut self) {
+        let now = self.now;
+        if now > self.kept_at + 1_000 * MS {
+            self.store.order("keep", "");
+            self.kept_at = now;
+        }
+        if self.rng.u64(0..1_000) < self.faults.restarted {
+            match self.rng.u8(0..4) {
+                0 => self.store.order("restart", "all"),
+                1 => self.store.order("restart", "kept"),
+                2 => self.store.order("restart", "none"),
+                _ => self.store.order("flush", ""),
+            }
+        }
+        let may_set = now > self.clock_set_at + CLOCK_PAUSE_MS * MS;
+        if may_set && self.rng.u64(0..1_000) < self.faults.clock_set {
+            self.clock_set_at = now;
+            let step = self.rng.i64(-20_000_000_000..20_000_000_000);
+            self.store.offset += step;
+            if step > 0 {
+                for whole in &mut self.wholes {
+                    whole.gain(CLOCK_STEP_NS.min(step.unsigned_abs()));
+                }
+            }
         }
     }
 
@@ -312,11 +317,11 @@ impl World {
     fn fail(&mut self, number: usize) {
         let (now, faults) = (self.now, self.faults);
         let mut happens = |permille: u64| self.rng.u64(0..1_000) < permille;
-        let [crashes, stalls, is_cut, miscounts] = [
+        let [crashes, stalls, is_cut, is_refused] = [
             faults.crashed,
             faults.stalled,
             faults.cut_off,
-            faults.miscounted,
+            faults.refused,
         ]
         .map(&mut happens);
         let changes = self.demands_change && happens(50);
@@ -331,13 +336,12 @@ impl World {
         if is_cut {
             host.cut_until = later(8_000);
         }
-        if miscounts {
-            let owner = self.rng.usize(0..self.owners.count());
-            host.lose_count(host.local(now), owner);
+        if is_refused {
+            host.begin_again(host.local(now));
         }
         if changes {
-            let whole = self.owners.budget.rate / 1_000 + 1;
-            let part = self.rng.usize(0..self.owners.count());
+            let whole = self.budget.rate / 1_000 + 1;
+            let part = self.rng.usize(0..host.parts.len());
             host.parts[part].demand = match self.rng.u8(0..10) {
                 1.. if self.is_greedy => 3 * whole,
                 0..5 => 0,
@@ -346,15 +350,4 @@ impl World {
             };
         }
     }
-}
-
-/// Returns the share that would admit all packets: a quarter above the demand, to absorb uneven arrival.
-pub(crate) fn wanted(demand: u64, budget: Budget) -> Share {
-    let wanted = demand * 1_000 * 5 / 4;
-    let share = u128::from(wanted) * 1_000_000_000 / u128::from(budget.rate);
-    Share::billionths(u64::try_from(share).unwrap_or(u64::MAX))
-}
-
-fn members(count: usize) -> Members {
-    Members::new((0..count).map(|number| format!("node-{number}"))).expect("names")
 }

@@ -1,16 +1,18 @@
 //! The section `fleet`: the store, this node's name, and the files with the secrets.
 
 use std::{
+    borrow::Cow,
     fmt::Display,
     path::{Path, PathBuf},
 };
 
 use limiter_common::{limit::Cost, table::HashKey};
-use limiter_fleet::{Keys, Members, Name};
+use limiter_fleet::{Keys, Name};
 
 use super::{
-    Buckets, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
+    Buckets, Position, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
     overrides::Overrides, reader::Fields, reader::Reader, store_url, surroundings::named_path,
+    variables,
 };
 use crate::{
     fleet::{self, Fleet},
@@ -25,12 +27,15 @@ const SENTINEL: &str = "sentinel";
 const NAME: &str = "name";
 const NODE: &str = "node";
 const NODES: &str = "nodes";
-const NEXT_NODES: &str = "next-nodes";
 const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
 const ACCEPT_POLICY: &str = "accept-policy";
 const KNOWN_SOURCES: &str = "known-sources";
+
+/// The most nodes of a fleet without `nodes`, and of any fleet with shared limits.
+const NODES_UNSAID: u32 = 20;
+const MOST_NODES: u64 = 100;
 
 /// Reads `fleet`, and reads each named file once to check its content.
 pub(super) fn read<'n>(
@@ -44,19 +49,17 @@ pub(super) fn read<'n>(
         NAME,
         NODE,
         NODES,
-        NEXT_NODES,
         PASSWORD_FILE,
         KEY_FILE,
         CA_FILE,
         ACCEPT_POLICY,
         KNOWN_SOURCES,
     ];
-    let expected = "a map with 'store', 'name', 'node' and 'key-file'";
+    let expected = "a map with 'store', 'name' and 'key-file'";
     let fields = reader.fields(node, expected, &known)?;
     for (field, what) in [
         (STORE, "the address of Valkey or Redis"),
         (NAME, "the fleet's name, the same on all nodes"),
-        (NODE, "this node's name, which no other node has"),
         (KEY_FILE, "the file with the fleet's key"),
     ] {
         if fields.is_missing(field) {
@@ -65,15 +68,15 @@ pub(super) fn read<'n>(
     }
     let sentinel = fields.get(SENTINEL);
     let sentinel = sentinel.map(|node| read_sentinel(reader, node));
-    let store =
-        (fields.get(STORE)).and_then(|node| store_url::read(reader, node, sentinel.flatten()));
+    let store = (fields.get(STORE))
+        .and_then(|node| store_url::read(reader, node, sentinel.flatten().as_deref()));
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
-    let this = (fields.get(NODE)).and_then(|node| read_name(reader, node, NODE));
-    let members = match (fields.get(NODES), fields.get(NEXT_NODES)) {
-        (None, None) => None,
-        (Some(node), None) => Some(read_members(reader, (NODES, node), this.as_ref())),
-        (node, Some(next)) => Some(read_between(reader, node, next, this.as_ref())),
+    let this = match fields.get(NODE) {
+        Some(node) => read_name(reader, node, NODE),
+        None if fields.is_missing(NODE) => own_name(reader, node.at),
+        None => None,
     };
+    let nodes = fields.get(NODES).map(|node| read_nodes(reader, node));
     let key = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
     let password_file = read_file(
         reader,
@@ -111,10 +114,7 @@ pub(super) fn read<'n>(
     let fleet = Fleet {
         name: name?,
         node: this?,
-        members: match members {
-            Some(members) => Some(members?),
-            None => None,
-        },
+        nodes: nodes.unwrap_or(Some(NODES_UNSAID))?,
         store,
         password_file: password_file?.map(|(path, _)| path),
         key_file,
@@ -132,8 +132,8 @@ pub(super) fn read<'n>(
 }
 
 fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
-    let text = reader.text(node, "a name")?;
-    match Name::try_from(text) {
+    let text = variables::text(reader, node, "a name")?;
+    match Name::try_from(&*text) {
         Ok(name) => Some(name),
         Err(error) => {
             reader.error(node.at, format!("invalid {what} '{text}', {error}"));
@@ -142,10 +142,35 @@ fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) ->
     }
 }
 
+/// Returns the node's name by that of its host.
+fn own_name(reader: &mut Reader<'_, '_>, at: Position) -> Option<Name> {
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    let name = name_of(&host);
+    if name.is_none() {
+        let message = format!(
+            "needs '{NODE}', this node's name, which no other node has: '{host}', the host's name, cannot be it"
+        );
+        reader.error(at, message);
+    }
+    name
+}
+
+/// Returns the name of a node by that of its host: the whole, or the part before the first dot if the whole is none.
+/// `localhost` names no host in particular.
+fn name_of(host: &str) -> Option<Name> {
+    let first = host
+        .split('.')
+        .next()
+        .filter(|first| *first != "localhost")?;
+    Name::try_from(host).or_else(|_| first.try_into()).ok()
+}
+
 /// Reads the name under which Sentinels know the store's server.
-fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<&'n str> {
-    let name = reader.text(node, "the name under which the Sentinels know the server")?;
-    if store_url::is_word(name) {
+fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Cow<'n, str>> {
+    let expected = "the name under which the Sentinels know the server";
+    let name = variables::text(reader, node, expected)?;
+    if store_url::is_word(&name) {
         return Some(name);
     }
     let message =
@@ -154,52 +179,17 @@ fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     None
 }
 
-/// Reads the current nodes and the next nodes, for a change of membership. This node must be in both lists.
-fn read_between<'n>(
-    reader: &mut Reader<'n, '_>,
-    before: Option<&'n Node<'n>>,
-    next: &'n Node<'n>,
-    this: Option<&Name>,
-) -> Option<Members> {
-    let Some(before) = before else {
-        let message = format!("{NEXT_NODES} need '{NODES}', whose place they take");
-        reader.error(next.at, message);
-        return None;
-    };
-    let [before, after] = [(NODES, before), (NEXT_NODES, next)]
-        .map(|(field, node)| read_members(reader, (field, node), this));
-    let (before, after) = (before?, after?);
-    if before == after {
-        let message = format!("{NEXT_NODES} are the same as {NODES}: remove them");
-        reader.error(next.at, message);
-        return None;
-    }
-    Members::between(before, after).ok()
-}
-
-/// Reads the names of all nodes. They must include this node.
-fn read_members<'n>(
-    reader: &mut Reader<'n, '_>,
-    (field, node): (&str, &'n Node<'n>),
-    this: Option<&Name>,
-) -> Option<Members> {
-    let items = reader.items(node, "a list of all nodes' names")?;
-    let names = items.iter().map(|item| read_name(reader, item, "node"));
-    let names = names.collect::<Vec<_>>();
-    let names = names.into_iter().collect::<Option<Vec<_>>>()?;
-    let members = match Members::new(names.iter().map(Name::to_string)) {
-        Ok(members) => members,
-        Err(error) => {
-            reader.error(node.at, format!("{field}: {error}"));
-            return None;
-        }
-    };
-    if let Some(this) = this.filter(|this| members.node(this.as_str()).is_none()) {
-        let message = format!("{field} lack this node, '{this}': name all, the same on each");
+/// Reads the most nodes that run at once.
+fn read_nodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u32> {
+    if reader.scalar(node).is_none() {
+        let message = format!(
+            "{NODES} is the most nodes that run at once, such as 5: their names are not listed"
+        );
         reader.error(node.at, message);
         return None;
     }
-    Some(members)
+    let nodes = reader.whole(node, NODES, 1..=MOST_NODES)?;
+    u32::try_from(nodes).ok()
 }
 
 /// Returns the secret for numbering names alike on all nodes; `None`: no limit needs it.
@@ -221,19 +211,14 @@ pub(super) fn check_limits(
         };
         let needs = |what: &str| format!("'scope: fleet' needs {what}");
         let Some(fleet) = fleet else {
-            let message = needs("a section 'fleet' with the store and the nodes");
-            problems.report_at(position, message);
-            continue;
-        };
-        let Some(members) = &fleet.members else {
-            let message = needs("the names of all nodes: `fleet: {nodes: [a, b]}`");
+            let message = needs("a section 'fleet' with the store");
             problems.report_at(position, message);
             continue;
         };
         if buckets.scope != Scope::Host {
             problems.report_at(position, needs("`buckets: {scope: host}`"));
         }
-        let nodes = members.count();
+        let nodes = fleet.nodes;
         let least = shared_limits::least_burst(limit.cost, nodes);
         for (part, rate) in limit.rates.iter().enumerate() {
             let others = overrides.get(&(index, part)).into_iter().flatten();
@@ -258,15 +243,15 @@ fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> Str
     let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
     format!(
         "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
-         it, divided by the nodes, and holds {held}"
+         it, divided by the nodes, and holds {held}; `fleet: {{nodes: …}}` is the most nodes that run at once"
     )
 }
 
 /// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
 fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<String> {
-    let name = reader.text(node, "a file's name")?;
-    if folder::is_name(name) {
-        Some(name.to_owned())
+    let name = variables::text(reader, node, "a file's name")?;
+    if folder::is_name(&name) {
+        Some(name.into_owned())
     } else {
         let message = format!(
             "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
@@ -292,13 +277,37 @@ fn read_file<'n, T, E: Display>(
     let Some(node) = fields.get(field) else {
         return Some(None);
     };
-    let name = reader.text(node, "a file's name")?;
-    let path = named_path(reader, node.at, name, directory)?;
+    let name = variables::text(reader, node, "a file's name")?;
+    let path = named_path(reader, node.at, &name, directory)?;
     match read(&path) {
         Ok(content) => Some(Some((path, content))),
         Err(error) => {
             reader.error(node.at, format!("the file '{}' {error}", path.display()));
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_names_its_node() {
+        let long = format!("fra-1.{}", "x".repeat(63));
+        for (host, node) in [
+            ("fra-1", Some("fra-1")),
+            ("fra-1.example", Some("fra-1.example")),
+            ("fra-1.Example", Some("fra-1")),
+            (&long, Some("fra-1")),
+            ("FRA-1", None),
+            ("FRA-1.example", None),
+            ("(none)", None),
+            ("localhost", None),
+            ("localhost.localdomain", None),
+            ("", None),
+        ] {
+            assert_eq!(name_of(host).as_ref().map(Name::as_str), node, "{host}");
         }
     }
 }

@@ -69,6 +69,7 @@ mod strategy;
 mod subscribers;
 mod surroundings;
 mod traffic_server;
+mod variables;
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use limiter_common::reason::Action;
-use limiter_fleet::{Keys, Members};
+use limiter_fleet::Keys;
 
 use super::{
     Config, answers, assemble, bans, buckets,
@@ -170,7 +170,6 @@ pub(super) fn read(
         .for_each(|named| lists.add_written(named));
     let (until_known, cached_names) = setting(&mut reader, &fields, NAMES, names_section::read);
     let (fleet, keys) = fleet(&mut reader, &fields, directory).unzip();
-    let members = fleet.as_ref().and_then(|fleet| fleet.members.as_ref());
     let parts = assemble::Parts {
         lists: &lists,
         exclude,
@@ -197,7 +196,7 @@ pub(super) fn read(
         connections: connections(&mut reader, &fields),
         until_known,
         cached_names,
-        fleet_nodes: members.map(Members::floors),
+        fleet_nodes: fleet.as_ref().map(|fleet| fleet.nodes),
     };
     let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
     let mode = setting(&mut reader, &fields, MODE, settings::read_mode);

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::{node::Node, reader::Reader};
+use super::{node::Node, reader::Reader, variables};
 use crate::fleet::{StoreAddress, StoreEndpoint};
 
 /// The port of Valkey and Redis.
@@ -22,8 +22,8 @@ pub(super) fn read<'n>(
     node: &'n Node<'n>,
     sentinel: Option<&str>,
 ) -> Option<StoreAddress> {
-    let text = reader.text(node, EXPECTED)?;
-    match parse(text, sentinel) {
+    let text = variables::text(reader, node, EXPECTED)?;
+    match parse(&text, sentinel) {
         Ok(store) => Some(store),
         // Show no part of the text: a typo may put the password anywhere.
         Err(StoreUrlError::Password) => {

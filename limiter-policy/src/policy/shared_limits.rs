@@ -4,7 +4,7 @@ use limiter_common::{
     limit::{Cost, NameKind},
     strategy::gcra::Parts,
 };
-use limiter_fleet::{Share, floor_among};
+use limiter_fleet::{Share, lease::minimum_share};
 
 use super::{Limit, Policy, Rate};
 
@@ -20,8 +20,7 @@ pub fn parts(share: Share) -> Option<Parts> {
 /// Returns the minimum share of each node in a fleet of this size.
 #[must_use]
 pub fn minimum_share_of(nodes: u32) -> Parts {
-    // A fleet has at most 10 000 nodes.
-    parts(floor_among(nodes)).unwrap_or(Parts::LEAST)
+    parts(minimum_share(nodes)).unwrap_or(Parts::LEAST)
 }
 
 /// Returns the smallest burst that this many nodes can share: the minimum share of it holds a token, or of

@@ -8,48 +8,13 @@ use limiter_policy::{
     interface::InterfaceName,
 };
 
-use crate::protocol::{DaemonStatus, FleetBrief, InterfaceStatus, SettingDiff, Status};
+use crate::protocol::{FleetBrief, InterfaceStatus, SettingDiff, Status};
 
 /// The attach mode, as a [`SettingDiff::setting`].
 pub const MODE: &str = "mode";
 
 /// The address of the metrics, as a [`SettingDiff::setting`].
 pub const METRICS: &str = "metrics";
-
-/// The new list of the fleet's nodes differs from the list in force, without the step between both.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the fleet's nodes are others than those in force, {in_force}: name the new ones as next-nodes first, and restart all \
-     nodes, or together they admit more than shared limits say"
-)]
-pub struct SkippedStep {
-    in_force: String,
-}
-
-/// Checks that the fleet's nodes change in steps: the running and the new configuration must have a list in common,
-/// by which all nodes divide the budgets while both are in use. A node that starts or stops sharing budgets needs no
-/// step.
-///
-/// # Errors
-///
-/// The configurations have no list in common.
-pub fn check_step(config: &Config, daemon: &DaemonStatus) -> Result<(), SkippedStep> {
-    let limits = &config.policy.limits;
-    let (Some(running), Some(wanted)) = (&daemon.fleet, &config.fleet) else {
-        return Ok(());
-    };
-    let wanted = wanted.member_names();
-    let has_lists = !running.members.is_empty() && !wanted[0].is_empty();
-    let shares = has_lists && limits.iter().any(|limit| limit.fleet_nodes.is_some());
-    let lists = [&running.members, &running.next_members];
-    let mut lists = lists.into_iter().filter(|list| !list.is_empty());
-    if !shares || lists.any(|list| wanted.contains(list)) {
-        return Ok(());
-    }
-    Err(SkippedStep {
-        in_force: running.members.join(", "),
-    })
-}
 
 /// Returns the differing settings that a reload changes, in the order of the configuration's documentation.
 #[must_use]
@@ -128,32 +93,9 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
         )
     });
     let fleet = status.daemon.as_ref().and_then(|daemon| {
-        let wanted = config.fleet.as_ref().map(|fleet| {
-            let [members, next_members] = fleet.member_names();
-            FleetBrief {
-                name: fleet.name.to_string(),
-                node: fleet.node.to_string(),
-                store: fleet.store.to_string(),
-                members,
-                next_members,
-            }
-        });
+        let wanted = config.fleet.as_ref().map(FleetBrief::from);
         let text = |fleet: Option<&FleetBrief>| {
-            fleet.map_or_else(
-                || "none".to_owned(),
-                |fleet| {
-                    let names = |before, names: &[String]| match names {
-                        [] => String::new(),
-                        names => format!("{before}{}", names.join(", ")),
-                    };
-                    let nodes = names(" of ", &fleet.members);
-                    let next = names(", then ", &fleet.next_members);
-                    format!(
-                        "{}, node {}{nodes}{next}, {}",
-                        fleet.name, fleet.node, fleet.store
-                    )
-                },
-            )
+            fleet.map_or_else(|| "none".to_owned(), ToString::to_string)
         };
         let running = daemon.fleet.as_ref();
         let same = running == wanted.as_ref();
@@ -277,7 +219,7 @@ mod tests {
                 database: 0,
             },
             password_file: None,
-            members: None,
+            nodes: 20,
             key_file: "fleet.key".into(),
             ca_file: None,
             accept_policy: None,
@@ -329,6 +271,18 @@ mod tests {
                 "page        off → 127.0.0.1:9471, limiter.example",
                 "control     root alone → adm",
                 "fleet       none → edge, node a, redis://store:6379/0",
+            ],
+        );
+        check(
+            |config, status| {
+                let mut fleet = fleet();
+                status.daemon.as_mut().unwrap().fleet = Some((&fleet).into());
+                fleet.accept_policy = Some("fleet.yaml".to_owned());
+                config.fleet = Some(fleet);
+            },
+            &[
+                "fleet       edge, node a, redis://store:6379/0 → edge, node a, redis://store:6379/0, \
+                 accept-policy fleet.yaml",
             ],
         );
         check(

@@ -27,7 +27,7 @@ struct PendingChange {
 pub(super) enum Confirmer {
     /// An operator of this host.
     Operator,
-    /// The node of the fleet that pushes.
+    /// The node that leads a rollout.
     Fleet,
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
     let _alone = daemon.changing.lock().await;
     match daemon.changes().confirmer() {
         Some(Confirmer::Operator) => {}
-        Some(Confirmer::Fleet) => return Err(ConfirmError::Pushed),
+        Some(Confirmer::Fleet) => return Err(ConfirmError::Rollout),
         None => return Err(ConfirmError::Nothing),
     }
     keep(daemon)
@@ -70,7 +70,7 @@ pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
 
 /// Keeps the policy in force, as the fleet wants, once the file's text is written to the path that the next start
 /// reads; returns its number. A policy that is due to be reverted is not kept.
-pub(super) async fn confirm_pushed(
+pub(super) async fn confirm_rollout(
     daemon: &Daemon,
     file: &Path,
     text: Arc<str>,

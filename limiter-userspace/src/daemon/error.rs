@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use super::candidate::CandidateError;
-use crate::control::{server::ServerError, settings::SkippedStep};
+use crate::control::server::ServerError;
 
 /// Why the daemon ended without being told to.
 #[derive(Debug, Error)]
@@ -136,7 +136,7 @@ pub(super) enum ConfirmError {
     Nothing,
     /// The fleet confirms it.
     #[error("the fleet pushes the policy in force: `limiter fleet confirm` keeps it on all nodes")]
-    Pushed,
+    Rollout,
     /// The file could not be written to the path that the next start reads.
     #[error("the file '{}' cannot be written: {source}", file.display())]
     Write {
@@ -150,9 +150,9 @@ pub(super) enum ConfirmError {
     Datapath(#[from] DatapathError),
 }
 
-/// A policy that the fleet pushes is not taken.
+/// A step of a rollout fails.
 #[derive(Debug, Error)]
-pub(super) enum PushError {
+pub(super) enum StepError {
     /// The configuration has changed since the daemon started.
     #[error("its configuration says no more that the file may be replaced")]
     NotAccepted,
@@ -199,9 +199,6 @@ pub enum ReloadError {
          is reverted"
     )]
     Unconfirmed,
-    /// The fleet's list of nodes changes without the step in between.
-    #[error(transparent)]
-    Nodes(#[from] SkippedStep),
     /// The process has no descriptor left.
     #[error(
         "the daemon needs to open more files than it may (RLIMIT_NOFILE is {most}): raise LimitNOFILE \

@@ -9,10 +9,10 @@ use tracing::{error, info};
 use super::{
     error::ReloadError,
     feeds::FeedUpdater,
-    pins, pushed,
+    pins,
     requests::{PolicyRequest, RequestBatch, RequestQueue},
     reread::reread,
-    service,
+    rollout, service,
     shared::Daemon,
     watch::files::FileWatch,
 };
@@ -36,9 +36,9 @@ pub(super) async fn on_request(
                     let _ = reply.send(feeds.accept(daemon, accept).await);
                     continue;
                 }
-                RequestBatch::Other(PolicyRequest::Push(push, reply)) => {
+                RequestBatch::Other(PolicyRequest::Rollout(request, reply)) => {
                     // The fleet's node may have ended; the log says it too.
-                    let _ = reply.send(pushed::push(daemon, &mut files, &mut feeds, push).await);
+                    let _ = reply.send(rollout::step(daemon, &mut files, &mut feeds, request).await);
                     continue;
                 }
             },

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::{AcceptError, PushError, ReloadError};
+use super::error::{AcceptError, ReloadError, StepError};
 use crate::protocol::{AcceptList, ReloadResult};
 
 /// The most requests that share one reload; more wait.
@@ -38,8 +38,8 @@ type ReloadReply = Reply<ReloadResult, Arc<ReloadError>>;
 pub(super) enum PolicyRequest {
     /// Puts deferred feeds in force.
     Accept(AcceptList, Reply<Vec<PathBuf>, AcceptError>),
-    /// Checks a policy that the fleet pushes, puts it in force, or keeps it.
-    Push(Push, Reply<PushResult, PushError>),
+    /// Checks a policy that the fleet rolls out, puts it in force, or keeps it.
+    Rollout(RolloutRequest, Reply<RolloutResult, StepError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -80,9 +80,12 @@ impl Requests {
         Self::submit(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
     }
 
-    /// Requests a step with a policy that the fleet pushes, and waits for the result.
-    pub(super) async fn push(&self, push: Push) -> Result<PushResult, RequestError<PushError>> {
-        Self::submit(&self.others, |reply| PolicyRequest::Push(push, reply)).await
+    /// Requests a step with a policy that the fleet rolls out, and waits for the result.
+    pub(super) async fn roll_out(
+        &self,
+        request: RolloutRequest,
+    ) -> Result<RolloutResult, RequestError<StepError>> {
+        Self::submit(&self.others, |reply| PolicyRequest::Rollout(request, reply)).await
     }
 
     async fn submit<R, T, E>(
@@ -110,16 +113,17 @@ impl RequestQueue {
     }
 }
 
-/// A step with a policy that the fleet pushes.
-pub(super) struct Push {
+/// A step with a policy that the fleet rolls out.
+pub(super) struct RolloutRequest {
     /// The text of the file.
     pub(super) text: Arc<str>,
     /// The file that it replaces.
     pub(super) file: PathBuf,
-    pub(super) step: PushStep,
+    pub(super) step: RolloutStep,
 }
 
-pub(super) enum PushStep {
+#[derive(Clone, Copy)]
+pub(super) enum RolloutStep {
     /// Computes the change that it would make.
     Check,
     /// Puts it in force, until it is confirmed within that time.
@@ -129,7 +133,7 @@ pub(super) enum PushStep {
 }
 
 /// The result of a step.
-pub(super) struct PushResult {
+pub(super) struct RolloutResult {
     /// The number of the policy in force.
     pub(super) generation: u64,
     /// The change that the file makes, or would make.

@@ -16,7 +16,7 @@ use super::{
     enforce::put_in_force,
     error::ReloadError,
     feeds::FeedUpdater,
-    requests::Push,
+    requests::RolloutRequest,
     responses,
     shared::Daemon,
     watch::files::FileWatch,
@@ -36,13 +36,13 @@ pub(super) async fn reread(
     put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
 }
 
-/// Reads the configuration again, with a pushed file if there is one, while no change waits to be confirmed. Has its
+/// Reads the configuration again, with the file of a rollout if there is one, while no change waits to be confirmed. Has its
 /// `files` watched from then on.
 pub(super) async fn read(
     daemon: &Arc<Daemon>,
     files: Option<&mut FileWatch>,
     feeds: &Feeds,
-    pushed: Option<&Push>,
+    rollout: Option<&RolloutRequest>,
 ) -> Result<Candidate, ReloadError> {
     if daemon.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
@@ -54,7 +54,7 @@ pub(super) async fn read(
     let options = &daemon.options;
     let path = options.config.clone();
     let old = feeds.clone();
-    let pushed = pushed.map(|push| (push.file.clone(), Arc::clone(&push.text)));
+    let pushed = rollout.map(|rollout| (rollout.file.clone(), Arc::clone(&rollout.text)));
     let read = spawn_blocking(move || {
         let pushed = pushed.as_ref();
         let pushed = pushed.map(|(path, text)| PushedFile { path, text });
@@ -103,13 +103,9 @@ pub(super) async fn put(
 }
 
 /// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
-/// Fails if a restart must not change them at once.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.options;
     let status = responses::status_of(daemon)?;
-    if let Some(daemon) = &status.daemon {
-        settings::check_step(config, daemon)?;
-    }
     let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),

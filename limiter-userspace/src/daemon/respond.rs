@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     bans, busy_keys, confirm,
-    fleet::{Fleet, NoFleet, PushingError},
+    fleet::{Fleet, NoFleet, RolloutError},
     known, offenders, reset,
     responses::{explain, status},
     shared::Daemon,
@@ -18,8 +18,8 @@ use crate::{
     protocol::{
         AcceptList, AcceptedFiles, Call, Confirm, Confirmed, Detach, EndPush, Explain, Failure,
         FleetQuery, KeyQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery, PolicyQuery,
-        PushProgress, PushQuery, PushStatus, RefundQuery, Reload, Request, ResetQuery, SievesQuery,
-        StatusQuery, TestLists,
+        PushProgress, RefundQuery, Reload, Request, ResetQuery, RolloutQuery, RolloutStatus,
+        SievesQuery, StatusQuery, TestLists,
         bans::{BanChanges, BansQuery},
         known::{KnownChanges, KnownQuery},
     },
@@ -70,12 +70,14 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
             let accepted = daemon.reloads.accept(accept).await;
             Reply::to::<AcceptList>(accepted.map(|files| AcceptedFiles { files }))
         }
-        Request::Push(query) => Reply::to::<PushQuery>(pushing(&daemon, |fleet| fleet.push(query))),
+        Request::Push(query) => {
+            Reply::to::<RolloutQuery>(rollout(&daemon, |fleet| fleet.begin_rollout(query)))
+        }
         Request::PushProgress(PushProgress) => {
-            Reply::to::<PushProgress>(pushing(&daemon, Fleet::push_status))
+            Reply::to::<PushProgress>(rollout(&daemon, Fleet::rollout_status))
         }
         Request::EndPush(EndPush { keep }) => {
-            Reply::to::<EndPush>(pushing(&daemon, |fleet| fleet.end_push(keep)))
+            Reply::to::<EndPush>(rollout(&daemon, |fleet| fleet.end_rollout(keep)))
         }
         Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
         Request::Confirm(Confirm) => {
@@ -95,10 +97,10 @@ async fn from_maps<C: MapCall>(daemon: Arc<Daemon>, call: C) -> Reply {
 }
 
 /// Answers a request about a rollout that begins here.
-fn pushing(
+fn rollout(
     daemon: &Daemon,
-    query: impl FnOnce(&Fleet) -> Result<PushStatus, PushingError>,
-) -> Result<PushStatus, Failure> {
+    query: impl FnOnce(&Fleet) -> Result<RolloutStatus, RolloutError>,
+) -> Result<RolloutStatus, Failure> {
     let fleet = daemon.fleet.as_ref().ok_or(NoFleet)?;
     Ok(query(fleet)?)
 }

@@ -176,11 +176,11 @@ impl Daemon {
     pub fn history(&self) -> History {
         let changes = self.changes();
         let history = changes.history(Instant::now());
-        let is_pushed = changes.confirmer() == Some(Confirmer::Fleet);
+        let is_rollout = changes.confirmer() == Some(Confirmer::Fleet);
         drop(changes);
-        let fleet = self.fleet.as_ref().filter(|_| is_pushed);
+        let fleet = self.fleet.as_ref().filter(|_| is_rollout);
         History {
-            pushed_by: fleet.and_then(|fleet| fleet.pusher()),
+            pushed_by: fleet.and_then(|fleet| fleet.leader_name()),
             ..history
         }
     }

@@ -1,18 +1,18 @@
 //! From the command line's options to an enforcing daemon. Every step that may be refused comes before the first
 //! interface is touched, so that a failure leaves nothing behind.
 
-use std::{io, mem, sync::Arc};
+use std::{fs::DirBuilder, io, mem, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
 use limiter_fleet::Keys;
 use limiter_policy::{
-    config::{ListenAddress, Page},
+    config::{ListenAddress, Page, folder_of},
     file,
     fleet::read_keys,
     lists::Feeds,
     policy::CompileError,
 };
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{
     automatic_rates,
@@ -38,6 +38,9 @@ use crate::{
     control::server::{ReservedSocket, Server},
     protocol::PageStatus,
 };
+
+/// The mode of a new folder beside the configuration.
+const FOLDER_MODE: u32 = 0o755;
 
 /// Everything that runs.
 pub(super) struct Components {
@@ -132,11 +135,12 @@ pub(super) async fn start(
     put_in_force(&daemon, candidate, resumed, confirmation).await?;
     // Only now, as the earlier bans are restored.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
-        threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
-        if let Some(members) = &fleet.settings.members {
-            let shares = fleet::start_shares(&daemon, fleet, members, &keys);
-            threads.push(shares.map_err(StartupError::Thread)?);
+        if fleet.settings.accept_policy.is_some() {
+            make_folder(&daemon.options.config, &mut files);
         }
+        threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
+        let leases = fleet::start_leases(&daemon, fleet);
+        threads.push(leases.map_err(StartupError::Thread)?);
     }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {
@@ -182,6 +186,23 @@ fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, Keys)>, Start
         source,
     })?;
     Ok(Some((Arc::new(Fleet::new(settings)), keys)))
+}
+
+/// Makes the folder beside the configuration, where policies of the fleet are written, if it is missing.
+fn make_folder(config: &Path, files: &mut FileWatch) {
+    if file::is_descriptor(config) {
+        return;
+    }
+    let folder = folder_of(config);
+    match DirBuilder::new().mode(FOLDER_MODE).create(&folder) {
+        // It is empty, so there is nothing to reload.
+        Ok(()) => files.mark_seen_at(&folder),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => warn!(
+            "no policies are taken from the fleet: the folder '{}' cannot be made: {error}",
+            folder.display()
+        ),
+    }
 }
 
 /// Starts the threads beside the main one, except the HTTP servers.

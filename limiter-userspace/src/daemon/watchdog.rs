@@ -57,7 +57,7 @@ pub struct ThreadWatchdog {
     /// Receives from the other nodes of the fleet.
     pub fleet: WatchedThread,
     /// Shares budgets with the other nodes of the fleet.
-    pub shares: WatchedThread,
+    pub leases: WatchedThread,
 }
 
 impl ThreadWatchdog {
@@ -72,7 +72,7 @@ impl ThreadWatchdog {
             ("serves the page", &self.page),
             ("reads server names", &self.server_names),
             ("hears the fleet", &self.fleet),
-            ("shares the fleet's budgets", &self.shares),
+            ("shares the fleet's budgets", &self.leases),
         ];
         let late = threads
             .into_iter()

@@ -1,7 +1,11 @@
 //! A node's response about its fleet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
+use limiter_policy::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 /// The fleet of a daemon, as configured when the daemon started.
@@ -13,12 +17,34 @@ pub struct FleetBrief {
     pub node: String,
     /// The address of the store.
     pub store: String,
-    /// The names of all nodes, sorted; empty: not configured.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<String>,
-    /// The names of the next members, sorted; empty: no change is planned.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub next_members: Vec<String>,
+    /// The file that other nodes may replace; `None`: they may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_policy: Option<String>,
+}
+
+impl From<&Fleet> for FleetBrief {
+    fn from(fleet: &Fleet) -> Self {
+        Self {
+            name: fleet.name.to_string(),
+            node: fleet.node.to_string(),
+            store: fleet.store.to_string(),
+            accept_policy: fleet.accept_policy.clone(),
+        }
+    }
+}
+
+impl fmt::Display for FleetBrief {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}, node {}, {}",
+            self.name, self.node, self.store
+        )?;
+        match &self.accept_policy {
+            Some(file) => write!(formatter, ", accept-policy {file}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A node's knowledge of its fleet.
@@ -50,19 +76,17 @@ pub struct FleetStatus {
     pub received: u64,
     /// The messages refused since the start, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// The policies pushed to this node since the start: `kept`, `refused`, `taken_back`.
+    /// The policies of rollouts to this node since the start: `kept`, `refused`, `taken_back`.
     #[serde(default)]
     pub pushes: BTreeMap<String, u64>,
     /// The nodes with a heartbeat within a day, by name.
     pub nodes: BTreeMap<String, FleetNode>,
     /// This node's shares of shared limits, by the limit's name.
     pub shares: BTreeMap<String, FleetShare>,
-    /// Why budgets are not shared; `None`: they are.
-    pub messages_error: Option<String>,
-    /// The servers that take this node's messages about budgets, each with the reason why it loses some, if
-    /// it does.
-    #[serde(default)]
-    pub message_servers: BTreeMap<String, Option<String>>,
+    /// The number of nodes that share limits now, this one included; `None`: this node has no leases.
+    pub sharing_nodes: Option<u64>,
+    /// Why this node has no leases, or may lose them; `None`: no error so far.
+    pub leases_error: Option<String>,
     /// The state of sharing known sources; `None`: this node or its version does not share them.
     #[serde(default)]
     pub sources: Option<FleetSources>,
@@ -84,18 +108,18 @@ pub struct FleetSources {
 /// A node's share of a shared limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetShare {
-    /// The share, in billionths of the whole; for a limit with many keys, the share of each key that is
-    /// not hot.
+    /// The share, in billionths of the whole; for a limit with many keys, the minimum share, of each key that is not
+    /// active.
     pub share_billionths: u64,
     /// The demand as a share, at most the whole; 0 for a limit with many keys.
     pub wanted_billionths: u64,
-    /// The number of hot keys on this node; `None`: the limit has only one key.
-    pub hot: Option<u64>,
+    /// The number of active keys on this node; `None`: the limit has only one key.
+    pub active: Option<u64>,
     /// The rate of the share, in tokens a second.
     pub rate: u64,
     /// The burst of the share, in tokens.
     pub burst: u64,
-    /// Why the share is only the minimum; `None`: there is no error.
+    /// Why leases began again; `None`: no recent error.
     pub error: Option<String>,
 }
 
@@ -113,10 +137,6 @@ pub struct FleetNode {
     /// `None`: its version does not report it, or it has not read the store yet.
     #[serde(default)]
     pub lag_ns: Option<u64>,
-    /// A digest of its configured `nodes` and `next-nodes`; `None`: it has none, or its version does not
-    /// report it.
-    #[serde(default)]
-    pub nodes: Option<String>,
 }
 
 /// The age of a heartbeat from which its node counts as silent, in nanoseconds: a minute.

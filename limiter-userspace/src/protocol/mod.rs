@@ -7,10 +7,10 @@ mod explanation;
 mod fleet;
 pub mod known;
 mod offenders;
-mod push;
 mod reload;
 mod request;
 mod reset;
+mod rollout;
 pub mod sieves;
 mod standing;
 mod status;
@@ -29,7 +29,6 @@ pub use self::{
     offenders::{
         ALL_PACKETS, Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus, dropper,
     },
-    push::{PushNode, PushQuery, PushStatus},
     reload::{History, LastReload, ReloadResult, SettingDiff},
     request::{
         AcceptList, AcceptedFiles, BansLifted, Call, Confirm, Confirmed, Detach, EndPush, Explain,
@@ -37,6 +36,7 @@ pub use self::{
         Reload, Request, Response, SievesQuery, StatusQuery, TestLists,
     },
     reset::{BucketReset, BucketSelector, RefundQuery, ResetList, ResetQuery},
+    rollout::{RolloutNode, RolloutQuery, RolloutStatus},
     standing::{
         ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
         StandingTraffic, counted_name, counted_standings,

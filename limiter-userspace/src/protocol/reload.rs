@@ -39,7 +39,7 @@ pub struct History {
     pub last: Option<LastReload>,
     /// Nanoseconds until the policy in force is reverted unless it is confirmed.
     pub unconfirmed_for_ns: Option<u64>,
-    /// The node of the fleet that pushes the policy in force; `None`: no node does.
+    /// The node that leads the rollout of the policy in force; `None`: no node does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
 }

@@ -16,8 +16,8 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Explanation, FleetStatus, KeyList, KeyQuery, OffenderList, OffenderQuery, PushQuery,
-    PushStatus, RefundQuery, ReloadResult, ResetList, ResetQuery, StandingExplanation, Status,
+    Explanation, FleetStatus, KeyList, KeyQuery, OffenderList, OffenderQuery, RefundQuery,
+    ReloadResult, ResetList, ResetQuery, RolloutQuery, RolloutStatus, StandingExplanation, Status,
     bans::{BanChanges, BanResults, BansPage, BansQuery},
     known::{KnownChanges, KnownList, KnownQuery, KnownResults},
     sieves::SieveStatus,
@@ -113,12 +113,12 @@ requests! {
         Refund(RefundQuery) -> ResetList;
         /// Accept feeds of a list that were held back.
         AcceptList(AcceptList) -> AcceptedFiles;
-        /// Push a policy to all nodes of the fleet.
-        Push(PushQuery) -> PushStatus;
-        /// Get the progress of the push. Without these requests, the push is rolled back, so they change something.
-        PushProgress(PushProgress) -> PushStatus;
+        /// Begin a rollout of a policy to all nodes of the fleet.
+        Push(RolloutQuery) -> RolloutStatus;
+        /// Get the progress of the rollout. Without these requests, it is rolled back, so they change something.
+        PushProgress(PushProgress) -> RolloutStatus;
         /// Keep the policy on all nodes, or roll it back.
-        EndPush(EndPush) -> PushStatus;
+        EndPush(EndPush) -> RolloutStatus;
         /// Read the configuration again and put it in force.
         Reload(Reload) -> ReloadResult;
         /// Keep the policy that waits to be confirmed.

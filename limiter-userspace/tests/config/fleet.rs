@@ -1,5 +1,7 @@
 //! The section `fleet`.
 
+use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Command};
+
 use limiter_policy::{config::Config, fleet::read_keys};
 
 use crate::harness::{LIMIT, load};
@@ -35,7 +37,7 @@ fn sections() {
     let fleet = load_with(most, &two).unwrap().fleet.unwrap();
     assert_eq!(fleet.store.to_string(), "rediss://edge@store:6380/1");
     assert!(fleet.password_file.is_some() && fleet.ca_file.is_some());
-    assert_eq!(load_with("{}", KEY).unwrap_err().len(), 4);
+    assert_eq!(load_with("{node: a}", KEY).unwrap_err().len(), 3);
 
     let sentinels =
         "{store: 'redis://a,b:1', sentinel: main, name: edge, node: a, key-file: fleet.key}";
@@ -66,11 +68,10 @@ fn wrong_sections() {
         &["unknown field 'stor', did you mean 'store'?"],
     );
     check(
-        "store: 'redis://store'",
+        "store: 'redis://store', node: a",
         KEY,
         &[
             "needs 'name', the fleet's name, the same on all nodes",
-            "needs 'node', this node's name, which no other node has",
             "needs 'key-file', the file with the fleet's key",
         ],
     );
@@ -114,6 +115,104 @@ fn wrong_sections() {
              which the first is a letter or a digit",
         ],
     );
+}
+
+#[test]
+fn a_node_is_named_by_its_host() {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim_end();
+    let section = "{store: 'redis://store', name: edge, key-file: fleet.key}";
+    match load_with(section, KEY) {
+        Ok(config) => {
+            let node = config.fleet.unwrap().node.to_string();
+            let first = host.split('.').next();
+            assert!(
+                node == host || Some(node.as_str()) == first,
+                "{node} {host}"
+            );
+        }
+        Err(errors) => {
+            let expected = format!("'{host}', the host's name, cannot be it");
+            assert!(
+                errors.len() == 1 && errors[0].contains(&expected),
+                "{errors:?}"
+            );
+        }
+    }
+}
+
+/// Each text has variables, an error names the missing one and its position, and no value is shown of the store.
+#[test]
+fn variables() {
+    let fields = [
+        "store",
+        "sentinel",
+        "name",
+        "node",
+        "key-file",
+        "password-file",
+        "ca-file",
+    ];
+    for field in fields.into_iter().chain(["accept-policy"]) {
+        let mut lines = vec![format!("  {field}: x-${{LIMITER_UNSET}}")];
+        for (other, value) in fields.into_iter().zip([
+            "rediss://store",
+            "main",
+            "edge",
+            "a",
+            "fleet.key",
+            "store.password",
+            "ca.pem",
+        ]) {
+            if other != field {
+                lines.push(format!("  {other}: {value}"));
+            }
+        }
+        let errors = load_with(&format!("\n{}", lines.join("\n")), KEY).unwrap_err();
+        let at = format!("limiter.yaml:3:{}: ", field.len() + 7);
+        let expected = "the variable 'LIMITER_UNSET' is not set: a service has it from `Environment=`, a command \
+                        from its shell";
+        assert_eq!(errors, [at + expected], "{field}");
+    }
+    let path = env::var("PATH").unwrap();
+    check(
+        "store: 'redis://store', name: edge, node: a, key-file: 'none/${PATH}'",
+        KEY,
+        &[&format!(
+            "the file 'none/{path}' cannot be read: No such file or directory (os error 2)"
+        )],
+    );
+    check(
+        "store: 'redis://${PATH}@store', name: edge, node: a, key-file: fleet.key",
+        KEY,
+        &["invalid store: expected an address, such as 'rediss://user@store.example:6379/0'"],
+    );
+}
+
+/// One file fits all nodes: each has its own environment.
+#[test]
+fn the_environment_names_the_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let [file, key] = ["limiter.yaml", "fleet.key"].map(|name| directory.path().join(name));
+    let section = "{store: 'redis://store', name: edge, node: '${SITE}-1', key-file: fleet.key}";
+    fs::write(&file, format!("{LIMIT}fleet: {section}\n")).unwrap();
+    fs::write(&key, KEY).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    for site in ["fra", "ams"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_limiter"));
+        let output = command
+            .arg("check")
+            .arg(&file)
+            .env("SITE", site)
+            .output()
+            .unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let expected = format!("fleet edge, node {site}-1, redis://store:6379/0\n");
+        assert!(
+            output.status.success() && shown.contains(&expected),
+            "{shown}"
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Files that another node pushes, in place of a file of the folder.
 
-use std::{fs, path::Path};
+use std::{env, fs, path::Path};
 
 use jiff::Timestamp;
 use limiter_policy::{
@@ -95,6 +95,15 @@ fn a_pushed_file_names_no_others() {
         );
         assert!(!error.contains("hush"), "{error}");
     }
+}
+
+/// An error message would show this node's environment to the pushing node.
+#[test]
+fn a_pushed_file_has_no_variables() {
+    let fleet = "fleet: {store: '${PATH}', name: '${PATH}', node: '${PATH}', key-file: '${PATH}'}";
+    let error = load(&[], &format!("{LIMIT_OF_ALL}{fleet}\n")).unwrap_err();
+    assert!(error.contains("invalid name '${PATH}'"), "{error}");
+    assert!(!error.contains(&env::var("PATH").unwrap()), "{error}");
 }
 
 #[test]

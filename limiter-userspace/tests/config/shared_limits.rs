@@ -40,26 +40,21 @@ fn whose_budget() {
         policy.limits[0].fleet_nodes
     };
     let limit = total(&format!("scope: fleet, {RATE}"));
-    assert_eq!(nodes_of(&limit, ", nodes: [b, a, c]"), Some(3));
-    assert_eq!(nodes_of(&limit, ", nodes: [a]"), Some(1));
-    // With two lists of nodes, the smaller of their minimum shares counts.
-    for both in [
-        ", nodes: [a], next-nodes: [a, b, c]",
-        ", nodes: [a, b, c], next-nodes: [a, d]",
-    ] {
-        assert_eq!(nodes_of(&limit, both), Some(3));
-    }
+    assert_eq!(nodes_of(&limit, ", nodes: 3"), Some(3));
+    // Without a number, twenty: their minimum shares need a larger burst.
+    let large = total("scope: fleet, burst: 400, count: 100, period: 1s");
+    assert_eq!(nodes_of(&large, ""), Some(20));
     assert_eq!(nodes_of(&total(&format!("scope: host, {RATE}")), ""), None);
-    assert_eq!(nodes_of(&total(RATE), ", nodes: [a, b]"), None);
+    assert_eq!(nodes_of(&total(RATE), ", nodes: 2"), None);
     let percent = total(&format!("scope: fleet, reserve: {{unknown: 50%}}, {RATE}"));
-    assert_eq!(nodes_of(&percent, ", nodes: [a, b]"), Some(2));
+    assert_eq!(nodes_of(&percent, ", nodes: 2"), Some(2));
     let observing = total(&format!("scope: fleet, mode: observe, {RATE}"));
-    assert_eq!(nodes_of(&observing, ", nodes: [a, b]"), Some(2));
+    assert_eq!(nodes_of(&observing, ", nodes: 2"), Some(2));
     let off = total(&format!("scope: fleet, mode: off, {RATE}"));
-    assert_eq!(nodes_of(&off, ", nodes: [a, b]"), Some(2));
+    assert_eq!(nodes_of(&off, ", nodes: 2"), Some(2));
     let several =
         "id: total, cost: new-connections, scope: fleet, rate: 10000/second; 300000/minute";
-    let limits = load_with(several, ", nodes: [a, b]", "").unwrap().policy;
+    let limits = load_with(several, ", nodes: 2", "").unwrap().policy;
     assert!(
         limits
             .limits
@@ -82,7 +77,7 @@ fn check(limit: &str, fleet: &str, more: &str, expected: &[&str]) {
 
 #[test]
 fn limits_that_cannot_be_shared() {
-    let wrong = |limit: &str, expected: &str| check(limit, ", nodes: [a, b]", "", &[expected]);
+    let wrong = |limit: &str, expected: &str| check(limit, ", nodes: 2", "", &[expected]);
     wrong(
         &total(&format!("scope: flet, {RATE}")),
         "unknown scope 'flet', did you mean 'fleet'?",
@@ -119,7 +114,7 @@ fn limits_that_cannot_be_shared() {
 fn rates_that_cannot_be_shared() {
     let wrong = |rate: &str, expected: &str| {
         let limit = total(&format!("scope: fleet, {rate}"));
-        check(&limit, ", nodes: [a, b]", "", &[expected]);
+        check(&limit, ", nodes: 2", "", &[expected]);
     };
     wrong(
         "burst: 39, count: 10000, period: 1s",
@@ -128,7 +123,7 @@ fn rates_that_cannot_be_shared() {
     );
     check(
         "id: destination, cost: bytes, scope: fleet, burst: 60559, count: 1000000, period: 1s",
-        ", nodes: [a, b]",
+        ", nodes: 2",
         "",
         &[
             "'scope: fleet' among 2 nodes needs a burst of at least 60560: a minimum share is a twentieth of it, divided \
@@ -140,7 +135,7 @@ fn rates_that_cannot_be_shared() {
 #[test]
 fn shared_limits_by_key() {
     let nodes_of = |limit: &str, more: &str| {
-        let policy = load_with(limit, ", nodes: [a, b]", more).unwrap().policy;
+        let policy = load_with(limit, ", nodes: 2", more).unwrap().policy;
         policy.limits[0].fleet_nodes
     };
     for id in [
@@ -179,7 +174,7 @@ fn shared_limits_by_key() {
     }
     check(
         &format!("id: ipAddress, cost: packets, scope: fleet, {RATE}"),
-        ", nodes: [a, b]",
+        ", nodes: 2",
         "overrides: {'All:192.0.2.1': {burst: 39, count: 1, period: 1s}}",
         &[
             "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a minimum \
@@ -193,7 +188,7 @@ fn shared_limits_by_key() {
 fn names_are_numbered_by_the_fleets_key() {
     let names_key = |name: &str, key: &[u8], limit: &str| {
         let limit = format!("{limit}, cost: packets, {RATE}");
-        let config = load_of(name, key, &limit, ", nodes: [a, b]", "").unwrap();
+        let config = load_of(name, key, &limit, ", nodes: 2", "").unwrap();
         config.names_key
     };
     let of = |limit: &str| names_key("edge", KEY, limit);
@@ -221,13 +216,7 @@ fn what_it_needs_of_other_sections() {
     let limit = total(&format!("scope: fleet, {RATE}"));
     check(
         &limit,
-        "",
-        "",
-        &["'scope: fleet' needs the names of all nodes: `fleet: {nodes: [a, b]}`"],
-    );
-    check(
-        &limit,
-        ", nodes: [a, b]",
+        ", nodes: 2",
         "buckets: {scope: interface}\n",
         &["'scope: fleet' needs `buckets: {scope: host}`"],
     );
@@ -235,51 +224,16 @@ fn what_it_needs_of_other_sections() {
     let errors = load(&[("limiter.yaml", alone.as_bytes())]).unwrap_err();
     assert_eq!(
         errors,
-        ["limiter.yaml:1:42: 'scope: fleet' needs a section 'fleet' with the store and the nodes"]
+        ["limiter.yaml:1:42: 'scope: fleet' needs a section 'fleet' with the store"]
     );
-    check(
-        &limit,
-        ", nodes: [b, c]",
-        "",
-        &["nodes lack this node, 'a': name all, the same on each"],
-    );
-    check(
-        &limit,
-        ", nodes: [a, b], next-nodes: [b, c]",
-        "",
-        &["next-nodes lack this node, 'a': name all, the same on each"],
-    );
-    check(
-        &limit,
-        ", next-nodes: [a, c]",
-        "",
-        &["next-nodes need 'nodes', whose place they take"],
-    );
-    check(
-        &limit,
-        ", nodes: [a, b], next-nodes: [b, a]",
-        "",
-        &["next-nodes are the same as nodes: remove them"],
-    );
-    check(
-        &limit,
-        ", nodes: [a, b, a]",
-        "",
-        &["nodes: two nodes have the name 'a'"],
-    );
-    check(
-        &limit,
-        ", nodes: [a, B]",
-        "",
-        &[
-            "invalid node 'B', expected 1 to 63 characters of a-z, 0-9, '-', '_' and '.', of which the first \
-             is a letter or a digit",
-        ],
-    );
-    check(
-        &limit,
-        ", nodes: []",
-        "",
-        &["nodes: a fleet has at least one node"],
-    );
+    for (nodes, expected) in [
+        ("0", "nodes is 0, expected a whole number from 1 to 100"),
+        ("101", "nodes is 101, expected a whole number from 1 to 100"),
+        (
+            "[a, b]",
+            "nodes is the most nodes that run at once, such as 5: their names are not listed",
+        ),
+    ] {
+        check(&limit, &format!(", nodes: {nodes}"), "", &[expected]);
+    }
 }

@@ -37,9 +37,7 @@ pub(super) fn show(config: &Config, read: &ReadArgs, json: bool) -> anyhow::Resu
     } else {
         print(&differences)?;
     }
-    // Fails if a reload would be refused.
-    let daemon = status.daemon.as_ref();
-    daemon.map_or(Ok(()), |daemon| Ok(settings::check_step(config, daemon)?))
+    Ok(())
 }
 
 fn print(differences: &Differences) -> anyhow::Result<()> {

@@ -42,7 +42,7 @@ use super::{
     output::{print_json, stdout},
     render::{count, counted, duration, table_without},
 };
-use crate::guard::CountedPeer;
+use crate::{guard::CountedPeer, protocol::FleetBrief};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -139,6 +139,9 @@ struct PolicyDocument<'a> {
     /// The host's own peers with replies that limits count.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counted_peers: &'a [CountedPeer<'a>],
+    /// The fleet, with this environment's variables; `None`: the host is alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<FleetBrief>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
@@ -176,6 +179,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
             standing: policy.standing_in_use(),
             dns_cookies: policy.dns_cookies_in_use(),
             counted_peers: &peers,
+            fleet: config.fleet.as_ref().map(FleetBrief::from),
         });
     }
     print(&config, &limits, &lists, &peers)
@@ -329,5 +333,9 @@ fn print(
         counted(config.policy.limits.len(), "limit"),
         counted(config.policy.override_count(), "override"),
     )?;
+    // The daemon's environment may have other values of variables.
+    if let Some(fleet) = &config.fleet {
+        writeln!(out, "fleet {}", FleetBrief::from(fleet))?;
+    }
     peers::print(&mut out, peers)
 }

@@ -23,7 +23,7 @@ fn line(limit: &Limit) -> Option<String> {
         _ => "each key has one budget for all of the fleet",
     };
     Some(format!(
-        "{}: {budget}, of {}; each has at least {} of it, whatever the others do",
+        "{}: {budget}, among at most {}; each has at least {} of it, whatever the others do",
         limit.name,
         counted(nodes, "node"),
         minimum_share,
@@ -47,7 +47,7 @@ mod tests {
         policy.limits[0].fleet_nodes = Some(2);
         assert_eq!(
             shown(&policy),
-            "All: one budget for all of the fleet, of 2 nodes; each has at least \
+            "All: one budget for all of the fleet, among at most 2 nodes; each has at least \
              {burst: 25, count: 2500, period: 1s} of it, whatever the others do\n"
         );
     }

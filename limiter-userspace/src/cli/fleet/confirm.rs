@@ -17,7 +17,7 @@ use crate::{
     protocol::EndPush,
 };
 
-/// The interval between requests to another pushing node: a request holds only for a short time.
+/// The interval between requests to the leading node: a request holds only for a short time.
 const PACE: Duration = Duration::from_millis(300);
 
 /// How long that node may take.
@@ -40,7 +40,7 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
             break status;
         }
         if begun.elapsed() > PATIENCE {
-            let (_, node) = status.push.split_once(' ').unwrap_or_default();
+            let (_, node) = status.rollout.split_once(' ').unwrap_or_default();
             bail!(
                 "node {node}, which pushes the policy, was asked and has not done it: run it there, or look at \
                  `limiter fleet status`"

@@ -31,28 +31,17 @@ pub(crate) fn ban_counts(status: &FleetStatus) -> String {
     format!("known {held}, unsent {unsent}, refused here {refused}")
 }
 
-/// Explains why budgets are not shared; `None`: they are.
-pub(crate) fn sharing_problem(status: &FleetStatus) -> Option<String> {
-    let error = status.messages_error.as_ref()?;
-    Some(format!("budgets are not shared: {error}"))
+/// Counts the nodes that share limits, or explains why this one does not.
+pub(crate) fn sharing(status: &FleetStatus) -> String {
+    match (&status.leases_error, status.sharing_nodes) {
+        (Some(error), _) => format!("limits are not shared: {error}"),
+        (None, Some(nodes)) => format!("limits are shared by {}", counted_nodes(nodes)),
+        (None, None) => "limits are not shared yet".to_owned(),
+    }
 }
 
-/// Counts the servers that take messages about budgets, and names the ones that lose some; `None`: a single
-/// server takes all.
-pub(crate) fn message_servers(status: &FleetStatus) -> Option<String> {
-    let servers = &status.message_servers;
-    let failing = servers.iter().filter_map(|(server, error)| {
-        let error = error.as_ref()?;
-        Some(format!("; {server} loses messages: {error}"))
-    });
-    let failing: String = failing.collect();
-    let is_reported = servers.len() > 1 || !failing.is_empty();
-    is_reported.then(|| {
-        format!(
-            "messages go to {}{failing}",
-            counted(servers.len(), "server")
-        )
-    })
+fn counted_nodes(nodes: u64) -> String {
+    counted(usize::try_from(nodes).unwrap_or(usize::MAX), "node")
 }
 
 /// Counts the shared known sources; `None`: none.
@@ -72,7 +61,7 @@ pub(crate) fn refused(status: &FleetStatus) -> Option<String> {
     (!refused.is_empty()).then(|| format!("messages refused: {refused}"))
 }
 
-/// Counts pushed policies by outcome; `None`: none.
+/// Counts the policies of rollouts by outcome; `None`: none.
 pub(crate) fn pushes(status: &FleetStatus) -> Option<String> {
     let pushes = numbers(&status.pushes).replace('_', " ");
     (!pushes.is_empty()).then(|| format!("pushed policies: {pushes}"))
@@ -86,17 +75,6 @@ pub(crate) fn nodes_in_all(status: &FleetStatus) -> String {
         0 | 1 => nodes,
         policies => format!("{nodes}, which have {policies} different policies"),
     }
-}
-
-/// Names the nodes with another list of members: they do not share budgets with this node; `None`: there
-/// are none.
-pub(crate) fn with_other_nodes(status: &FleetStatus) -> Option<String> {
-    let own = status.nodes.get(&status.fleet.node)?.nodes.as_ref()?;
-    let others = status.nodes.iter();
-    let others = others.filter(|(_, node)| node.nodes.as_ref().is_some_and(|nodes| nodes != own));
-    let names: Vec<_> = others.map(|(name, _)| name.as_str()).collect();
-    let names = names.join(", ");
-    (!names.is_empty()).then(|| format!("other `nodes` or `next-nodes` than this one's: {names}"))
 }
 
 /// Heartbeats come every five seconds, so they cannot show a smaller lag.
@@ -124,15 +102,15 @@ pub(crate) fn nodes(status: &FleetStatus) -> Vec<[String; 6]> {
     rows.collect()
 }
 
-/// Returns a row for each shared limit: its name, this node's share and demand, the number of hot keys,
+/// Returns a row for each shared limit: its name, this node's share and demand, the number of active keys,
 /// the rate and the burst of the share, and the reason why it is small.
 pub(crate) fn shares(status: &FleetStatus) -> Vec<[String; 7]> {
     let rows = status.shares.iter().map(|(name, share)| {
         [
             name.clone(),
             percent(share.share_billionths),
-            (share.hot).map_or_else(|| percent(share.wanted_billionths), |_| "–".to_owned()),
-            share.hot.map_or_else(|| "–".to_owned(), count),
+            (share.active).map_or_else(|| percent(share.wanted_billionths), |_| "–".to_owned()),
+            share.active.map_or_else(|| "–".to_owned(), count),
             format!("{} a second", count(share.rate)),
             count(share.burst),
             share.error.clone().unwrap_or_else(|| "–".to_owned()),

@@ -3,11 +3,16 @@
 mod question;
 mod shown;
 
-use std::{fs::File, io::Read as _, path::PathBuf, time::Duration};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
-use limiter_fleet::pushes::MOST_FILE;
+use limiter_fleet::rollout::MOST_FILE;
 use limiter_policy::config::{check_pushed, duration};
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -19,7 +24,7 @@ use crate::{
         render::nanoseconds,
         repeat::{self, EndSignals},
     },
-    protocol::{Call, EndPush, PushProgress, PushQuery, PushStatus},
+    protocol::{Call, EndPush, PushProgress, RolloutQuery, RolloutStatus},
 };
 
 /// The interval between queries of the state.
@@ -32,8 +37,8 @@ pub(super) struct PushArgs {
     file: PathBuf,
 
     /// How many nodes take it first, or their names, such as a,b; 0: all take it at once
-    #[arg(long, value_name = "N|NAMES", default_value = "1")]
-    canary: Canary,
+    #[arg(long, value_name = "N|NAMES", default_value = "1", value_parser = parse_canaries)]
+    canary: Canaries,
 
     /// How long these hold to it before the others take it
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
@@ -59,29 +64,20 @@ pub(super) struct PushArgs {
     output: OutputArgs,
 }
 
-/// The nodes that take the file first.
-#[derive(Clone, Debug)]
-enum Canary {
-    Count(usize),
-    Named(Vec<String>),
-}
+/// The number of nodes that take the file first, or their names.
+type Canaries = (usize, Vec<String>);
 
-impl std::str::FromStr for Canary {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        // Digits alone are a count, so they cannot be a name.
-        if let Ok(count) = text.parse() {
-            return Ok(Self::Count(count));
-        }
-        let names: Vec<_> = text.split(',').map(str::trim).collect();
-        if names.iter().any(|name| name.is_empty()) {
-            return Err("expected a number of nodes, or names such as a,b".to_owned());
-        }
-        Ok(Self::Named(
-            names.into_iter().map(ToOwned::to_owned).collect(),
-        ))
+fn parse_canaries(text: &str) -> Result<Canaries, String> {
+    // Digits alone are a count, so they cannot be a name.
+    if let Ok(count) = text.parse() {
+        return Ok((count, Vec::new()));
     }
+    let names = text.split(',').map(|name| name.trim().to_owned());
+    let names: Vec<_> = names.collect();
+    if names.iter().any(String::is_empty) {
+        return Err("expected a number of nodes, or names such as a,b".to_owned());
+    }
+    Ok((0, names))
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -90,13 +86,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn push(args: &PushArgs) -> anyhow::Result<()> {
-    let text = read(args)?;
+    let text = read(&args.file)?;
     check_pushed(&text, &args.file.display().to_string())?;
-    let (canary_count, canaries) = match &args.canary {
-        Canary::Count(count) => (*count, Vec::new()),
-        Canary::Named(names) => (0, names.clone()),
-    };
-    let query = PushQuery {
+    let (canary_count, canaries) = args.canary.clone();
+    let query = RolloutQuery {
         text,
         canary_count,
         canaries,
@@ -108,13 +101,12 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<()> {
     repeat::run(follow(args, query))
 }
 
-fn read(args: &PushArgs) -> anyhow::Result<String> {
-    let name = args.file.display();
-    let file = File::open(&args.file).with_context(|| format!("cannot read the file '{name}'"));
-    let file = file.map_err(|error| anyhow::anyhow!("{error:#}"))?;
-    let mut text = String::new();
+fn read(path: &Path) -> anyhow::Result<String> {
+    let name = path.display();
     let most = MOST_FILE as u64 + 1;
-    match file.take(most).read_to_string(&mut text) {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
+    match read {
         Ok(read) if read as u64 == most => {
             bail!("the file '{name}' has more than {MOST_FILE} bytes, the most that is pushed")
         }
@@ -123,8 +115,8 @@ fn read(args: &PushArgs) -> anyhow::Result<String> {
     }
 }
 
-/// Begins the push, and queries its state until it is over: without queries, the push is taken back.
-async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
+/// Begins the rollout, and queries its state until it is over: without queries, it is taken back.
+async fn follow(args: &PushArgs, query: RolloutQuery) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
     let mut status = send_request(args, query).await?;
     let mut progress = Progress::new(args.yes);
@@ -141,7 +133,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
             reply = question.reply(), if asks => Some(reply),
         };
         status = match reported {
-            Some(keep) => end_push(args, keep).await?,
+            Some(keep) => end_rollout(args, keep).await?,
             None => send_request(args, PushProgress).await?,
         };
     }
@@ -164,7 +156,7 @@ async fn follow(args: &PushArgs, query: PushQuery) -> anyhow::Result<()> {
 }
 
 /// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.
-async fn end_push(args: &PushArgs, keep: bool) -> anyhow::Result<PushStatus> {
+async fn end_rollout(args: &PushArgs, keep: bool) -> anyhow::Result<RolloutStatus> {
     match send_request(args, EndPush { keep }).await {
         Ok(status) => Ok(status),
         Err(_) => send_request(args, PushProgress).await,

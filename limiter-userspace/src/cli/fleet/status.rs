@@ -41,12 +41,9 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         writeln!(out, "last update under way for {}", duration(delay_ns))?;
     }
     if !status.shares.is_empty() {
-        let problem = lines::sharing_problem(status);
-        for line in problem.iter().chain(&lines::message_servers(status)) {
-            writeln!(out, "{line}")?;
-        }
+        writeln!(out, "{}", lines::sharing(status))?;
         let header = [
-            "limit", "share", "wanted", "hot", "rate", "burst", "problem",
+            "limit", "share", "wanted", "active", "rate", "burst", "problem",
         ];
         let rows = lines::shares(status).into_iter();
         writeln!(out, "{}", table(header, [1, 2, 3, 4, 5], rows))?;
@@ -55,7 +52,6 @@ fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
         lines::sources(status),
         lines::refused(status),
         lines::pushes(status),
-        lines::with_other_nodes(status),
     ]
     .iter()
     .flatten()
@@ -92,8 +88,7 @@ mod tests {
                 name: "edge".to_owned(),
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
-                members: Vec::new(),
-                next_members: Vec::new(),
+                accept_policy: None,
             },
             connected: false,
             error: None,
@@ -109,8 +104,8 @@ mod tests {
             pushes: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: BTreeMap::new(),
-            messages_error: None,
-            message_servers: BTreeMap::new(),
+            sharing_nodes: None,
+            leases_error: None,
             sources: None,
         }
     }
@@ -137,7 +132,6 @@ mod tests {
             policy: policy.to_owned(),
             ago_ns: 1_000_000_000,
             lag_ns: Some(6_000_000_000),
-            nodes: None,
         };
         status.nodes = BTreeMap::from([
             ("a".to_owned(), node("00000000000000aa")),
@@ -166,11 +160,7 @@ mod tests {
         }
         assert_eq!((status.silent(), status.policies()), (0, 2));
         assert_eq!(status.lag_ns(), Some(6_000_000_000));
-        for (node, nodes) in status.nodes.values_mut().zip([Some("1"), Some("2"), None]) {
-            node.nodes = nodes.map(ToOwned::to_owned);
-        }
         let shown = shown(&status);
-        assert!(shown.contains("\nother `nodes` or `next-nodes` than this one's: b\n"));
         assert!(shown.contains("pushed policies: kept 1, taken back 2\n"));
         assert!(
             shown.ends_with(
@@ -206,7 +196,7 @@ mod tests {
         let share = FleetShare {
             share_billionths: 974_999_999,
             wanted_billionths: 1_000_000_000,
-            hot: None,
+            active: None,
             rate: 97_465,
             burst: 974,
             error: None,
@@ -214,26 +204,20 @@ mod tests {
         let of_many = FleetShare {
             share_billionths: 500_000_000,
             wanted_billionths: 0,
-            hot: Some(1_234),
+            active: Some(1_234),
             rate: 50_000,
             burst: 500,
             error: None,
         };
         status.shares = BTreeMap::from([("All".to_owned(), share), ("Each".to_owned(), of_many)]);
-        status.messages_error = Some("it does not answer".to_owned());
-        let server = |number: u32| format!("10.0.0.{number}:6379");
-        status.message_servers = BTreeMap::from([(server(1), None)]);
-        assert!(!shown(&status).contains("messages go"));
-        let why = "Connection refused".to_owned();
-        (status.message_servers).extend([(server(2), Some(why)), (server(3), None)]);
+        status.leases_error = Some("it does not answer".to_owned());
         let text = shown(&status);
         assert!(
             text.contains(
-                "budgets are not shared: it does not answer\n\
-                 messages go to 3 servers; 10.0.0.2:6379 loses messages: Connection refused\n\
-                 limit   share   wanted    hot             rate  burst  problem\n\
-                 All    97.4 %  100.0 %      –  97 465 a second    974  –\n\
-                 Each   50.0 %        –  1 234  50 000 a second    500  –\n"
+                "limits are not shared: it does not answer\n\
+                 limit   share   wanted  active             rate  burst  problem\n\
+                 All    97.4 %  100.0 %       –  97 465 a second    974  –\n\
+                 Each   50.0 %        –   1 234  50 000 a second    500  –\n"
             ),
             "{text}"
         );

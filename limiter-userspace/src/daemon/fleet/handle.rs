@@ -9,12 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::pushes::PushId;
+use limiter_fleet::rollout::RolloutId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 use tracing::warn;
 
-use super::push::{Lead, OtherPush};
+use super::rollout::{Lead, OtherRollout};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
 
 /// The shortest interval between warnings about messages refused for one reason.
@@ -33,11 +33,11 @@ pub(in crate::daemon) struct Fleet {
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
     pub(super) ending: Notify,
-    /// The same for the thread that shares budgets.
-    pub(super) shares_ending: Notify,
+    /// The same for the thread that leases shares of budgets.
+    pub(super) leases_ending: Notify,
     /// Whether an operator has trusted or untrusted sources since the last check.
     changed_known: AtomicBool,
-    /// The last push that began here; `None`: none.
+    /// The last rollout that began here; `None`: none.
     pub(super) lead: Mutex<Option<Lead>>,
     report: Mutex<Report>,
 }
@@ -59,25 +59,23 @@ pub(super) struct Report {
     logged: BTreeMap<&'static str, Instant>,
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
-    pub(super) messages_error: Option<String>,
-    /// The servers that take messages, each with the reason why it loses some, if it does.
-    pub(super) message_servers: BTreeMap<String, Option<String>>,
+    /// The number of nodes with leases; `None`: this one has none, for the error's reason.
+    pub(super) sharing_nodes: Option<u64>,
+    pub(super) leases_error: Option<String>,
     /// The state of sharing known sources; `None`: not shared.
     pub(super) sources: Option<FleetSources>,
-    /// How many pushed policies were kept, refused and rolled back.
-    pub(super) pushes: BTreeMap<&'static str, u64>,
-    /// The newest push known to this node.
-    pub(super) newest_push: Option<PushId>,
-    /// The last known push of another node.
-    pub(super) other_push: Option<OtherPush>,
+    /// How many policies of rollouts were kept, refused and rolled back.
+    pub(super) rollouts: BTreeMap<&'static str, u64>,
+    /// The newest rollout known to this node.
+    pub(super) newest_rollout: Option<RolloutId>,
+    /// The last known rollout of another node.
+    pub(super) other_rollout: Option<OtherRollout>,
 }
 
 /// A node's last heartbeat.
 pub(super) struct Seen {
     pub(super) version: String,
     pub(super) policy: u64,
-    /// A digest of the node's configured members.
-    pub(super) nodes: Option<u64>,
     /// Its age when it was read, in nanoseconds.
     pub(super) age_ns: u64,
     /// How long the oldest message that the node has not read has been in the stream, in nanoseconds;
@@ -92,7 +90,7 @@ impl Fleet {
             settings,
             changed: Arc::default(),
             ending: Notify::new(),
-            shares_ending: Notify::new(),
+            leases_ending: Notify::new(),
             changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
             report: Mutex::new(Report {
@@ -110,26 +108,19 @@ impl Fleet {
                 logged: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
-                messages_error: None,
-                message_servers: BTreeMap::new(),
+                sharing_nodes: None,
+                leases_error: None,
                 sources: None,
-                pushes: BTreeMap::new(),
-                newest_push: None,
-                other_push: None,
+                rollouts: BTreeMap::new(),
+                newest_rollout: None,
+                other_rollout: None,
             }),
         }
     }
 
     /// Returns the identity of the fleet and of this node.
     pub(in crate::daemon) fn brief(&self) -> FleetBrief {
-        let [members, next_members] = self.settings.member_names();
-        FleetBrief {
-            name: self.settings.name.to_string(),
-            node: self.settings.node.to_string(),
-            store: self.settings.store.to_string(),
-            members,
-            next_members,
-        }
+        FleetBrief::from(&self.settings)
     }
 
     /// Returns the state of the fleet, as this node knows it.
@@ -142,7 +133,6 @@ impl Fleet {
                 policy: format!("{:016x}", seen.policy),
                 ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
                 lag_ns: seen.lag_ns,
-                nodes: seen.nodes.map(|nodes| format!("{nodes:016x}")),
             };
             (name.clone(), node)
         });
@@ -164,20 +154,20 @@ impl Fleet {
             sent: report.sent,
             received: report.received,
             refused: owned(&report.refused),
-            pushes: owned(&report.pushes),
+            pushes: owned(&report.rollouts),
             nodes: nodes.collect(),
             shares: report.shares.clone(),
-            messages_error: report.messages_error.clone(),
-            message_servers: report.message_servers.clone(),
+            sharing_nodes: report.sharing_nodes,
+            leases_error: report.leases_error.clone(),
             sources: report.sources.clone(),
         }
     }
 
-    /// Returns the node with the newest push known to this node.
-    pub(in crate::daemon) fn pusher(&self) -> Option<String> {
+    /// Returns the node with the newest rollout known to this node.
+    pub(in crate::daemon) fn leader_name(&self) -> Option<String> {
         let report = self.report();
-        let newest = report.newest_push.as_ref();
-        newest.map(|push| push.node.to_string())
+        let newest = report.newest_rollout.as_ref();
+        newest.map(|rollout| rollout.node.to_string())
     }
 
     /// Records that an operator has trusted or untrusted sources.
@@ -223,7 +213,7 @@ impl Fleet {
         Self::new(Settings {
             name: name("edge"),
             node: name("a"),
-            members: None,
+            nodes: 20,
             store: limiter_policy::fleet::StoreAddress {
                 tls: false,
                 user: None,

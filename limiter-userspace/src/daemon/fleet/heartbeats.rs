@@ -76,7 +76,6 @@ impl Heartbeats {
             let seen = Seen {
                 version: heartbeat.version.into(),
                 policy: heartbeat.policy,
-                nodes: heartbeat.nodes,
                 age_ns: age_ms.saturating_mul(1_000_000),
                 lag_ns: heartbeat.read.map(|read| {
                     let lag = self.newest.lag(read, at);

@@ -5,8 +5,8 @@
 //! store (`session.rs`), as two maps that all nodes hold (`replica.rs`): bans (`bans.rs`), from the journal of
 //! bans, and known sources (`sources/`), from scans of the kernel's table. `limiter-fleet` orders and checks
 //! the updates. This node's guard and policy decide which of them it enforces (`enforce.rs`). Without a
-//! store, enforcement stays as it is, and local changes wait, one entry per key. `shares/` is this node's part
-//! in shared budgets, and `push/` in pushed policies.
+//! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
+//! in shared budgets, and `rollout/` in rollouts.
 
 mod access;
 mod bans;
@@ -16,12 +16,12 @@ mod heartbeats;
 mod jitter;
 mod key_file;
 mod lag;
+mod leases;
 mod node;
 mod over;
-mod push;
 mod replica;
+mod rollout;
 mod session;
-mod shares;
 mod sources;
 mod updates;
 mod warnings;
@@ -44,8 +44,8 @@ use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
-    push::PushingError,
-    shares::start as start_shares,
+    leases::start as start_leases,
+    rollout::RolloutError,
 };
 use self::{jitter::jittered, node::Node, over::Over};
 use super::{shared::Daemon, worker::Worker};

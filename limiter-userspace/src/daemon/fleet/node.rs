@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use limiter_common::name_hash::NameKeys;
-use limiter_fleet::{
-    Envelope, Heartbeat, Keys, Kind, Members, OpenError, pushes::PushAuthenticator,
-};
+use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, OpenError, rollout::RolloutAuthenticator};
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    bans::Bans, handle::Fleet, key_file::KeyFile, lag, push::Pushes, replica::Replica,
+    bans::Bans, handle::Fleet, key_file::KeyFile, lag, replica::Replica, rollout::Rollouts,
     sources::Sources, updates::Now, warnings::Warnings,
 };
 use crate::daemon::shared::Daemon;
@@ -25,9 +23,9 @@ pub(super) struct Node {
     /// `None`: this node does not share known sources.
     pub(super) sources: Option<Replica<Sources>>,
     pub(super) heartbeats: Envelope,
-    pub(super) push_authenticator: PushAuthenticator,
-    /// Its part in pushed policies.
-    pub(super) pushes: Pushes,
+    pub(super) rollout_authenticator: RolloutAuthenticator,
+    /// Its part in rollouts.
+    pub(super) rollouts: Rollouts,
     /// Whether a response was too long: then the node reads little at once.
     pub(super) is_careful: bool,
     /// The reasons logged since there was a connection.
@@ -49,8 +47,8 @@ impl Node {
             bans: Replica::new(bans, &fleet, keys),
             sources,
             heartbeats: Envelope::new(Kind::Heartbeats, name, keys),
-            push_authenticator: PushAuthenticator::new(name, keys),
-            pushes: Pushes::new(&daemon, &fleet),
+            rollout_authenticator: RolloutAuthenticator::new(name, keys),
+            rollouts: Rollouts::new(&daemon, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
             key_file: KeyFile::new(&fleet.settings.key_file),
@@ -96,7 +94,6 @@ impl Node {
             policy: self.policy.1,
             ms: now.ms,
             read: self.bans.after.map(lag::place),
-            nodes: settings.members.as_ref().map(Members::digest),
         }
     }
 
@@ -114,7 +111,7 @@ impl Node {
                     sources.rekey(&keys);
                 }
                 self.heartbeats = Envelope::new(Kind::Heartbeats, &settings.name, &keys);
-                self.push_authenticator = PushAuthenticator::new(&settings.name, &keys);
+                self.rollout_authenticator = RolloutAuthenticator::new(&settings.name, &keys);
                 info!("the fleet's keys are those in the file '{file}'");
                 self.compare_names_key(&keys);
                 true

@@ -1,5 +1,5 @@
 //! A connection to the store, from its beginning to its loss. It serves bans, known sources, heartbeats and
-//! pushes.
+//! rollouts.
 
 use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duration};
 
@@ -12,8 +12,8 @@ use super::{access, heartbeats::Heartbeats, node::Node, over::Over};
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How many ticks lie between two checks of the orders of pushes.
-const PUSH_TICKS: u64 = 2;
+/// How many ticks lie between two checks of the command of a rollout.
+const ROLLOUT_TICKS: u64 = 2;
 
 /// How many ticks lie between two heartbeats.
 const HEARTBEAT_TICKS: u64 = 10;
@@ -96,8 +96,8 @@ impl Node {
             self.count();
             heartbeats.exchange(self, store).await?;
         }
-        if tick.is_multiple_of(PUSH_TICKS) {
-            self.exchange_pushes(store).await?;
+        if tick.is_multiple_of(ROLLOUT_TICKS) {
+            self.exchange_rollouts(store).await?;
         }
         let is_tidy = tick.is_multiple_of(TIDY_TICKS);
         if is_tidy {

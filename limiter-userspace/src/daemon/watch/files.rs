@@ -159,6 +159,14 @@ impl FileWatch {
         changed.collect()
     }
 
+    /// Accepts one file or folder as it is, so that its change is not reported.
+    pub fn mark_seen_at(&mut self, path: &Path) {
+        if let Some(seen) = self.seen.get_mut(path) {
+            *seen = Fingerprint::of(path);
+        }
+        self.listen(&self.seen.keys().cloned().collect());
+    }
+
     /// Asks the kernel for events of the directories on the way to these files, as far as possible.
     fn listen(&mut self, paths: &BTreeSet<PathBuf>) {
         let event = Arc::clone(&self.event);

@@ -159,18 +159,13 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
     for (name, help, value) in [
         (
             "limiter_fleet_shares_carried",
-            "1: nodes exchange messages about budgets",
-            u64::from(status.messages_error.is_none()),
+            "1: the store leases shares of budgets to this node",
+            u64::from(status.leases_error.is_none()),
         ),
         (
-            "limiter_fleet_message_servers",
-            "Servers of the fleet's store that messages about budgets go to",
-            status.message_servers.len() as u64,
-        ),
-        (
-            "limiter_fleet_message_servers_failing",
-            "Those of them that lose messages",
-            status.message_servers.values().flatten().count() as u64,
+            "limiter_fleet_sharing_nodes",
+            "The nodes that share limits, this one included; 0: this one has no leases",
+            status.sharing_nodes.unwrap_or_default(),
         ),
     ] {
         let gauge = ConstGauge::new(gauge_of(value));
@@ -180,18 +175,18 @@ fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::
         (
             "limiter_fleet_share_ratio",
             "The part that this node has of a shared limit's budget; of many keys: of each \
-             that is not hot",
+             that is not active",
             |share| Some(float(share.share_billionths) / 1e9),
         ),
         (
             "limiter_fleet_share_wanted_ratio",
             "The part of a limit's budget with which this node would refuse nobody, at most all",
-            |share| (share.hot.is_none()).then(|| float(share.wanted_billionths) / 1e9),
+            |share| (share.active.is_none()).then(|| float(share.wanted_billionths) / 1e9),
         ),
         (
-            "limiter_fleet_hot_owners",
-            "The keys whose budgets move between this node and others",
-            |share| share.hot.map(float),
+            "limiter_fleet_active_keys",
+            "The keys with a lease on this node, or a demand for one",
+            |share| share.active.map(float),
         ),
     ];
     for (name, help, value) in of_shares {

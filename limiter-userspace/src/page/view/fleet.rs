@@ -19,7 +19,7 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
         Column("Limit", Kind::Text),
         Column("Share", Kind::Number),
         Column("Wanted", Kind::Number),
-        Column("Hot keys", Kind::Number),
+        Column("Active keys", Kind::Number),
         Column("Rate", Kind::Number),
         Column("Burst", Kind::Number),
         Column("Problem", Kind::Prose),
@@ -37,10 +37,8 @@ pub(super) fn section(status: &FleetStatus) -> Markup {
             }
             @if let Some(refused) = lines::refused(status) { p.warning { (refused) } }
             @if let Some(pushes) = lines::pushes(status) { p { (pushes) } }
-            @if let Some(others) = lines::with_other_nodes(status) { p.warning { (others) } }
             @if !status.shares.is_empty() {
-                @if let Some(problem) = lines::sharing_problem(status) { p.warning { (problem) } }
-                @if let Some(servers) = lines::message_servers(status) { p { (servers) } }
+                p class=[status.leases_error.is_some().then_some("warning")] { (lines::sharing(status)) }
                 (table("Shared limits", &share_columns, &cells(lines::shares(status))))
             }
             p { (lines::nodes_in_all(status)) }

@@ -101,11 +101,11 @@ fn fleet() -> FleetStatus {
     serde_json::from_value(serde_json::json!({
         "name": EVIL, "node": EVIL, "store": EVIL, "connected": false, "error": EVIL, "since_ns": 1,
         "unsent": 2, "held": 1_234, "bans": {EVIL: 3}, "refused_here": 4, "delay_ns": null, "sent": 5,
-        "received": 6, "refused": {EVIL: 7}, "pushes": {EVIL: 8}, "messages_error": EVIL, "message_servers": {EVIL: EVIL},
+        "received": 6, "refused": {EVIL: 7}, "pushes": {EVIL: 8}, "sharing_nodes": null, "leases_error": EVIL,
         "sources": {"proven": 1_235, "unsent": 1, "received": 2, "error": EVIL},
         "nodes": {EVIL: {"version": EVIL, "policy": EVIL, "ago_ns": 9}},
         "shares": {EVIL: {
-            "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "hot": 12, "rate": 10,
+            "share_billionths": 123_456_789, "wanted_billionths": 1_000_000_000, "active": 12, "rate": 10,
             "burst": 11,
             "error": EVIL,
         }},

@@ -1,4 +1,4 @@
-//! The question whether to keep a pushed policy.
+//! The question whether to keep the policy of a rollout.
 
 use std::{future, io, thread};
 

@@ -1,10 +1,10 @@
-//! Prints the progress of a push.
+//! Prints the progress of a rollout.
 
 use std::{collections::BTreeMap, io::Write};
 
 use crate::{
     cli::render::{duration, table},
-    protocol::{PushNode, PushStatus},
+    protocol::{RolloutNode, RolloutStatus},
 };
 
 /// The state last printed.
@@ -26,7 +26,11 @@ impl Progress {
     }
 
     /// Prints news.
-    pub(super) fn show(&mut self, out: &mut impl Write, status: &PushStatus) -> anyhow::Result<()> {
+    pub(super) fn show(
+        &mut self,
+        out: &mut impl Write,
+        status: &RolloutStatus,
+    ) -> anyhow::Result<()> {
         if status.stage == self.stage {
             return Ok(());
         }
@@ -74,7 +78,7 @@ impl Progress {
 /// Prints the changes that the file makes, once for all nodes with the same changes.
 fn show_differences(
     out: &mut impl Write,
-    nodes: &BTreeMap<String, PushNode>,
+    nodes: &BTreeMap<String, RolloutNode>,
 ) -> anyhow::Result<()> {
     let mut differences = BTreeMap::<&str, Vec<&str>>::new();
     for (name, node) in nodes {
@@ -91,7 +95,7 @@ fn show_differences(
     Ok(())
 }
 
-fn show_nodes(out: &mut impl Write, status: &PushStatus) -> anyhow::Result<()> {
+fn show_nodes(out: &mut impl Write, status: &RolloutStatus) -> anyhow::Result<()> {
     let header = ["node", "first", "policy", "state"];
     let rows = status.nodes.iter().map(|(name, node)| {
         let first = if node.canary { "yes" } else { "" };
@@ -126,8 +130,8 @@ fn meaning(state: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn node(state: &str) -> PushNode {
-        PushNode {
+    fn node(state: &str) -> RolloutNode {
+        RolloutNode {
             canary: false,
             state: state.to_owned(),
             why: None,
@@ -138,13 +142,13 @@ mod tests {
 
     #[test]
     fn what_is_shown() {
-        let refuses = PushNode {
+        let refuses = RolloutNode {
             why: Some("the guard\nsays so".to_owned()),
             diff: None,
             ..node("refuses")
         };
-        let mut status = PushStatus {
-            push: "1 a".to_owned(),
+        let mut status = RolloutStatus {
+            rollout: "1 a".to_owned(),
             sha256: "00".to_owned(),
             stage: "checking".to_owned(),
             over: false,
@@ -179,8 +183,8 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_who_has_answered() {
-        let status = PushStatus {
-            push: "1 a".to_owned(),
+        let status = RolloutStatus {
+            rollout: "1 a".to_owned(),
             sha256: "00".to_owned(),
             stage: "waiting".to_owned(),
             over: false,

@@ -169,6 +169,18 @@ fn patience_ends() -> io::Result<()> {
 }
 
 #[tokio::test]
+async fn a_folder_of_its_own_making_is_followed_but_not_reported() -> io::Result<()> {
+    let scene = Scene::new()?;
+    let mut watch = scene.watch(&["limiter.yaml", "limiter.d"]);
+    fs::create_dir(scene.path("limiter.d"))?;
+    watch.mark_seen_at(&scene.path("limiter.d"));
+    assert!(is_quiet(&mut watch).await);
+    fs::write(scene.path("limiter.d/fleet.yaml"), "1")?;
+    assert!(is_reported(&mut watch).await);
+    Ok(())
+}
+
+#[tokio::test]
 async fn it_is_told_which() -> io::Result<()> {
     let scene = Scene::new()?;
     let mut watch = scene.watch(&["limiter.yaml", "drop.txt", "tor.txt"]);

@@ -1,11 +1,10 @@
 //! A Cluster of servers that use TLS, also among themselves.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::{
-    proxy::Proxy,
     servers::{ADDRESS, Server},
     store::{RIGHTS, Store},
 };
@@ -17,53 +16,16 @@ use crate::{
 /// The port of the first server; each other's is one higher.
 const FIRST_PORT: usize = 7_201;
 
-/// The first port of the proxies before servers.
-const FIRST_PROXY: usize = 7_301;
-
 /// The servers, by number; `None`: killed.
 pub(super) struct Cluster(Vec<Option<Server>>);
-
-/// A Cluster with a proxy between the nodes and each server.
-pub(super) struct Delayed {
-    pub(super) cluster: Cluster,
-    proxies: Vec<Proxy>,
-}
-
-impl Delayed {
-    pub(super) fn start(store: &Store, servers: usize) -> Result<Self> {
-        let proxies = (0..servers).map(|number| {
-            let from = u16::try_from(FIRST_PROXY + number)?;
-            Proxy::start(store.namespace(), from, u16::try_from(port(number))?)
-        });
-        let proxies = proxies.collect::<Result<_>>()?;
-        let announced = |number| format!("cluster-announce-tls-port {}", FIRST_PROXY + number);
-        let cluster = Cluster::announced(store, servers, announced)?;
-        Ok(Self { cluster, proxies })
-    }
-
-    /// Returns a server's address for the nodes.
-    pub(super) fn place(number: usize) -> String {
-        format!("{ADDRESS}:{}", FIRST_PROXY + number)
-    }
-
-    /// Sets the time in which a server answers from now on.
-    pub(super) fn delay(&self, number: usize, answer: Duration) {
-        self.proxies[number].delay(answer / 2);
-    }
-}
 
 impl Cluster {
     /// Starts so many servers, each with an equal part of all keys.
     pub(super) fn start(store: &Store, servers: usize) -> Result<Self> {
-        Self::announced(store, servers, |_| String::new())
-    }
-
-    /// Starts servers that announce their addresses, each by lines of its configuration.
-    fn announced(store: &Store, servers: usize, lines: impl Fn(usize) -> String) -> Result<Self> {
         let mut cluster = Self(Vec::new());
         let mut join = vec!["--cluster".to_owned(), "create".to_owned()];
         for number in 0..servers {
-            cluster.0.push(Some(run(store, number, &lines(number))?));
+            cluster.0.push(Some(run(store, number)?));
             join.push(place(number));
         }
         join.push("--cluster-yes".to_owned());
@@ -75,7 +37,7 @@ impl Cluster {
 
     pub(super) fn add_replica(&mut self, store: &Store, of: usize) -> Result<()> {
         let number = self.0.len();
-        self.0.push(Some(run(store, number, "")?));
+        self.0.push(Some(run(store, number)?));
         let port = port(number).to_string();
         ask(store, 0, &["CLUSTER", "MEET", ADDRESS, &port])?;
         let id = id(store, of)?;
@@ -100,19 +62,9 @@ impl Cluster {
         })
     }
 
-    pub(super) fn server(&self, number: usize) -> Result<&Server> {
-        let server = self.0.get(number).and_then(Option::as_ref);
-        server.context("it does not run")
-    }
-
     /// Kills a server. It has stored only the members of the Cluster.
     pub(super) fn kill(&mut self, number: usize) {
         self.0[number] = None;
-    }
-
-    pub(super) fn restart(&mut self, store: &Store, number: usize) -> Result<()> {
-        self.0[number] = Some(run(store, number, "")?);
-        Ok(())
     }
 }
 
@@ -125,7 +77,7 @@ pub(super) fn place(number: usize) -> String {
 }
 
 /// Returns a server's id in the Cluster.
-pub(super) fn id(store: &Store, number: usize) -> Result<String> {
+fn id(store: &Store, number: usize) -> Result<String> {
     Ok(ask(store, number, &["CLUSTER", "MYID"])?.trim().to_owned())
 }
 
@@ -141,7 +93,7 @@ pub(super) fn ask(store: &Store, number: usize, arguments: &[&str]) -> Result<St
     )
 }
 
-fn run(store: &Store, number: usize, more: &str) -> Result<Server> {
+fn run(store: &Store, number: usize) -> Result<Server> {
     let place = store.directory().display();
     let port = u16::try_from(port(number))?;
     let mut lines = format!(
@@ -151,7 +103,7 @@ fn run(store: &Store, number: usize, more: &str) -> Result<Server> {
     write!(
         lines,
         "cluster-enabled yes\ncluster-node-timeout 1000\ncluster-require-full-coverage no\n\
-         repl-diskless-sync-delay 0\nsave \"\"\nuser edge on >hush {RIGHTS}\n{more}"
+         repl-diskless-sync-delay 0\nsave \"\"\nuser edge on >hush {RIGHTS}"
     )?;
     Server::start(store, port, false, &lines)
 }

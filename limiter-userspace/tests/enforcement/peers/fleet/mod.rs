@@ -112,9 +112,9 @@ fn configuration_at(
     let file = |name: &str| directory.join(name).display().to_string();
     format!(
         "{limits}\nstate: {}\nfleet: {{store: 'rediss://edge@{places}/0', name: edge, node: {node}, \
-         nodes: [{}], key-file: {}, password-file: {}, ca-file: {}{more}}}\n",
+         nodes: {}, key-file: {}, password-file: {}, ca-file: {}{more}}}\n",
         file(&format!("state-{node}")),
-        all.join(", "),
+        all.len(),
         file("fleet.key"),
         file("password"),
         file("ca.pem"),

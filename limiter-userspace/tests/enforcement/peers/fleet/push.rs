@@ -1,10 +1,11 @@
-//! A policy that one node pushes is enforced on all nodes, or on none.
+//! A rollout enforces a policy on all nodes, or on none.
 
 mod pinned;
 
 use std::{
     fs,
     io::Read as _,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Child, Output, Stdio},
     thread,
@@ -24,24 +25,25 @@ const ACCEPTS: &str = ", accept-policy: fleet.yaml";
 const POLICY: &str = "limits: {Pushed: {id: ipAddress, cost: packets, burst: 1000000, count: 1000000, \
                       period: 1s}}\n";
 
-/// Times for a short push, which waits for a second or two at each stage. A node without news of the push
+/// Times for a short rollout, which waits for a second or two at each stage. A node without news of the rollout
 /// holds the policy for as long as confirmation may take.
 const SOON: [&str; 4] = ["--canary-for", "1s", "--confirm", "6s"];
 
-/// The interval between attempts to push while another push is in the way.
+/// The interval between attempts to begin while another rollout is in the way.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// A part of the error message meanwhile.
 const IN_THE_WAY: &str = "wait until that is over";
 
-/// How many orders of a push are replayed, from all its stages.
+/// How many commands of a rollout are replayed, from all its stages.
 const MOST_REPEATED: usize = 8;
 
-/// Starts nodes that take policies, each with its folder.
+/// Starts nodes that take policies. Each makes its folder, which is no reason to reload.
 fn start(nodes: &[&str]) -> Result<Fleet> {
     let fleet = Fleet::start_with(nodes, ACCEPTS)?;
     for node in &fleet.nodes {
-        fs::create_dir(folder(node))?;
+        let mode = fs::metadata(folder(node))?.permissions().mode();
+        ensure!(mode & 0o7022 == 0, "{mode:o}");
     }
     // Wait until all nodes know each other.
     for node in &fleet.nodes {
@@ -60,7 +62,7 @@ fn file(node: &Limiter) -> PathBuf {
     folder(node).join("fleet.yaml")
 }
 
-/// Begins to push a policy from a node, once the push before is over.
+/// Begins a rollout from a node, once the one before is over.
 fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -79,9 +81,9 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
     }
 }
 
-/// Returns whether a node pushes a policy.
+/// Returns whether a node leads a rollout.
 fn is_pushing(node: &Limiter) -> bool {
-    // Without any push, the request fails.
+    // Without any rollout, the request fails.
     ask(node, PushProgress).is_ok_and(|status| status["over"] == false)
 }
 
@@ -95,7 +97,7 @@ fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<C
     Ok(command.stderr(Stdio::piped()).spawn()?)
 }
 
-/// Pushes a policy, and waits until the push is over.
+/// Rolls out a policy, and waits until the rollout is over.
 fn pushed(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Output> {
     Ok(push(fleet, node, policy, more)?.wait_with_output()?)
 }
@@ -126,7 +128,7 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// A good push is enforced on the canary, then on all nodes, and survives a restart. Before that, all nodes
+/// A good policy is enforced on the canary, then on all nodes, and survives a restart. Before that, all nodes
 /// have reported its changes.
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
@@ -139,6 +141,11 @@ fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     );
     ensure!(shown.contains("Pushed"), "{shown}");
     ensure_untouched(&fleet)?;
+    // Nor did the folders that the nodes made.
+    for node in &fleet.nodes {
+        let history = &node.status()?["daemon"]["reloads"];
+        ensure!(history["last"].is_null(), "{history:#}");
+    }
 
     let begun = Instant::now();
     let done = pushed(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?;
@@ -229,7 +236,7 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
     ensure!(shown.contains("pushed policies: kept 1\n"), "{shown}");
     ensure!(has_it(a)? && has_it(b)?);
 
-    // Replayed wishes for the first push do not confirm the next one.
+    // Replayed wishes for the first rollout do not confirm the next one.
     let other = POLICY.replace("Pushed", "Other");
     let mut waiting = push(&fleet, a, &other, &["--canary", "b"])?;
     for wish in wishes.iter().cycle() {
@@ -316,7 +323,7 @@ fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     fleet.stop()
 }
 
-/// All nodes return to the earlier policy if the command, the pushing node or the store is gone, or a node
+/// All nodes return to the earlier policy if `limiter fleet push`, the leading node or the store is gone, or a node
 /// restarts.
 #[test]
 fn whoever_is_gone_all_go_back() -> Result<()> {
@@ -333,7 +340,7 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     }
     ensure_untouched(&fleet)?;
 
-    // The pushing node is gone, and restarts with its old policy. The other node goes back after `hold_ms`.
+    // The leading node is gone, and restarts with its old policy. The other node goes back after `hold_ms`.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
     for node in &fleet.nodes {
         wait_for(node, true)?;
@@ -369,7 +376,7 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     fleet.stop()
 }
 
-/// An attacker without the key can push nothing, neither by writing to the store nor by replaying orders.
+/// An attacker without the key can roll out nothing, neither by writing to the store nor by replaying commands.
 #[test]
 fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
@@ -384,31 +391,34 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     })?;
     ensure_untouched(&fleet)?;
 
-    // Record all orders of a push that is taken back, like an attacker who reads the store.
+    // Record all commands of a rollout that is taken back, like an attacker who reads the store.
     let mut waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
-    let place = fleet.store.directory().join("orders");
+    let place = fleet.store.directory().join("commands");
     fs::create_dir(&place)?;
-    let mut orders: Vec<PathBuf> = Vec::new();
+    let mut commands: Vec<PathBuf> = Vec::new();
     let deadline = Instant::now() + PATIENCE;
     while waiting.try_wait()?.is_none() {
         ensure!(Instant::now() < deadline);
-        let dump = place.join(orders.len().to_string());
+        let dump = place.join(commands.len().to_string());
         fs::write(
             &dump,
             raw(fleet.store.namespace(), &["hget", key, "order"])?,
         )?;
-        orders.push(dump);
+        commands.push(dump);
         thread::sleep(Duration::from_millis(250));
     }
     ensure_untouched(&fleet)?;
-    ensure!(orders.len() > MOST_REPEATED);
+    ensure!(commands.len() > MOST_REPEATED);
     // Replay them to a running node and to a restarted one.
     fleet.nodes[1].kill()?;
     fleet.nodes[1].restart()?;
     wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
     fleet.store.command(&["hset", key, "file", POLICY])?;
-    for order in orders.iter().step_by(orders.len().div_ceil(MOST_REPEATED)) {
-        set_from(fleet.store.namespace(), (key, "order"), order)?;
+    for command in commands
+        .iter()
+        .step_by(commands.len().div_ceil(MOST_REPEATED))
+    {
+        set_from(fleet.store.namespace(), (key, "order"), command)?;
         thread::sleep(Duration::from_millis(1_100));
         ensure_untouched(&fleet)?;
     }

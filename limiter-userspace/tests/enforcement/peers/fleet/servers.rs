@@ -7,10 +7,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
 use testbed::Limiter;
 
 use super::{
@@ -59,10 +55,6 @@ impl Server {
         })
         .with_context(|| fs::read_to_string(directory.join("log")).unwrap_or_default())?;
         Ok(server)
-    }
-
-    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
-        Ok(kill(Pid::from_raw(self.0.id().try_into()?), signal)?)
     }
 }
 

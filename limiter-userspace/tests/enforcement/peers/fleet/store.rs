@@ -27,8 +27,8 @@ pub(super) const UPLINK: &str = "up0";
 pub(super) const KEY: &str = "9ca35d1c0f2ae4a1b20a6e5d08cdb6d2a4f0d6f6f0b9b1a7f5a2f1c6f3e0d9b8";
 
 /// The rights of a node in docs/fleet.md.
-pub(super) const RIGHTS: &str = "~limiter:{edge}:* ~limiter:letters:{edge:*} -@all +hset +hmget +hdel +hscan \
-                                 +xadd +xread +xrange +xrevrange +multi +exec";
+pub(super) const RIGHTS: &str = "~limiter:{edge}:* -@all +hset +hmget +hdel +hscan +hlen +del +time +evalsha \
+                                 +script|load +info +xadd +xread +xrange +xrevrange +multi +exec";
 
 /// A store that ends on drop.
 pub(super) struct Store {

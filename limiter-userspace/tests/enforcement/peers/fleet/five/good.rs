@@ -35,7 +35,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     println!("a ban took {:?} over a slow store", begun.elapsed());
 
     five.proxy.delay(Duration::from_secs(5));
-    wait_for_share(five.node(1), |share| share <= 200)?;
+    wait_for_share(five.node(1), |share| share <= 10)?;
     watch.phase(&five, "it is too slow", Duration::from_secs(6))?;
     wait_until(five.node(3), |status| status["connected"] == false)?;
     five.node(2).show(&["ban", "192.0.2.3", "--for", "1h"])?;
@@ -46,7 +46,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     check_recovery("no longer slow", begun.elapsed())?;
 
     five.fleet.store.signal(Signal::SIGSTOP)?;
-    wait_for_share(five.node(1), |share| share <= 200)?;
+    wait_for_share(five.node(1), |share| share <= 10)?;
     watch.phase(&five, "it is stopped", Duration::from_secs(4))?;
     five.fleet.store.signal(Signal::SIGCONT)?;
     let begun = Instant::now();
@@ -55,7 +55,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
 
     five.node(2).signal(Signal::SIGSTOP)?;
     five.fleet.store.kill()?;
-    wait_for_share(five.node(1), |share| share <= 200)?;
+    wait_for_share(five.node(1), |share| share <= 10)?;
     watch.phase(&five, "it is gone", Duration::from_secs(3))?;
     five.node(2).signal(Signal::SIGCONT)?;
     thread::sleep(Duration::from_secs(1));

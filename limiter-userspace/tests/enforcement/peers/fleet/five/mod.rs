@@ -20,7 +20,7 @@ use testbed::{Limiter, Pair, PinDirectory, SERVER_INTERFACE, UdpSink};
 use super::{
     Fleet, binary, configuration,
     proxy::Proxy,
-    shared_limits::wait_for_share,
+    shared_limits::wait_for_leases,
     store::{Disk, Store},
     wait_until,
 };
@@ -67,7 +67,7 @@ struct Host {
 }
 
 impl Five {
-    /// Starts a store and the nodes, and waits until each has its part of the budget.
+    /// Starts a store and the nodes, and waits until each has leases.
     fn start() -> Result<Self> {
         Self::by(STORE_PORT)
     }
@@ -96,8 +96,8 @@ impl Five {
         let fleet = Fleet { store, nodes };
         for node in &fleet.nodes {
             wait_until(node, |status| status["connected"] == true)?;
-            wait_for_share(node, |share| share >= 199)?;
         }
+        wait_for_leases(&fleet)?;
         Ok(Self {
             fleet,
             hosts,

@@ -1,4 +1,4 @@
-//! A pushed policy on nodes with programs that outlive the daemon.
+//! A rollout on nodes with programs that outlive the daemon.
 
 use std::{fs, thread, time::Duration};
 
@@ -9,7 +9,7 @@ use super::{POLICY, ensure_untouched, file, has_it, push, pushed, start, wait_fo
 use crate::peers::fleet::{ARGUMENTS, wait_until};
 
 /// Pinned programs keep enforcing the unconfirmed policy. The restarted daemon replaces it with the old
-/// policy, and takes part in the next push.
+/// policy, and takes part in the next rollout.
 #[test]
 fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
@@ -39,7 +39,7 @@ fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
     ensure!(!done.status.success(), "{done:?}");
     ensure_untouched(&fleet)?;
 
-    // The failed push leaves nothing behind.
+    // The failed rollout leaves nothing behind.
     let done = pushed(&fleet, &fleet.nodes[0], POLICY, &["--yes"])?;
     ensure!(done.status.success(), "{done:?}");
     for node in &fleet.nodes {

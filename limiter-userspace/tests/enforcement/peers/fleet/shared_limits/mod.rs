@@ -1,11 +1,10 @@
 //! Nodes together admit a shared limit's budget, wherever packets arrive.
 
-mod cluster;
 mod cost;
+mod failover;
 mod keys;
 mod names;
 mod nodes;
-mod slow;
 mod total;
 mod watch;
 
@@ -22,6 +21,7 @@ use testbed::{Frame, Limiter, Load, Progress};
 use super::{
     Fleet, PACE, PATIENCE, status,
     store::{self, Store},
+    wait_until,
 };
 
 /// Three times as many packets a second as the fleet admits.
@@ -35,18 +35,16 @@ pub(super) fn share(status: &Value) -> u64 {
     share_of("All", status)
 }
 
-/// Returns a node's share of a limit; for a limit with many keys, the share of each key that is not
-/// hot.
+/// Returns a node's share of a limit; for a limit with many keys, the minimum share.
 fn share_of(limit: &str, status: &Value) -> u64 {
     let share = status["shares"][limit]["share_billionths"].as_u64();
     share.unwrap_or_default() / 1_000_000
 }
 
-/// Waits until each node has its equal part: banks open after two seconds.
-fn wait_for_parts(fleet: &Fleet, limit: &str) -> Result<()> {
-    let part = 999 / u64::try_from(fleet.nodes.len())?;
+/// Waits until the store leases shares to each node.
+pub(super) fn wait_for_leases(fleet: &Fleet) -> Result<()> {
     for node in &fleet.nodes {
-        wait_for_share_of(limit, node, |share| share >= part)?;
+        wait_until(node, |status| status["sharing_nodes"] == fleet.nodes.len())?;
     }
     Ok(())
 }

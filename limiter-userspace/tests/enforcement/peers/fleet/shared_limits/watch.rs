@@ -10,10 +10,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use testbed::Limiter;
 
-use super::{Fleet, PATIENCE, status, wait_for_parts};
+use super::{Fleet, PATIENCE, status, wait_for_leases};
 
 /// How long to measure the used part of the budget.
 const MEASURED: Duration = Duration::from_secs(2);
+
+/// A new store gives no lease for so long: an earlier one may have given some.
+const STORE_OPENS: Duration = Duration::from_millis(4_500);
 
 /// The interval between two measurements.
 const POLL: Duration = Duration::from_millis(300);
@@ -55,19 +58,16 @@ pub(super) struct Watch {
     begun: Instant,
     /// Each budget, with the lowest difference so far of admitted tokens and refill.
     budgets: Vec<(Budget, i64)>,
-    /// Each budget's tokens admitted by nodes that have left, minus the tokens that restarted nodes have
-    /// got again.
+    /// Each budget's tokens admitted by nodes that have left.
     gone: Vec<i64>,
 }
 
 impl Watch {
-    /// Begins when all nodes have their parts and all buckets are full: then unused tokens cannot hide
-    /// surplus ones.
+    /// Begins when the store gives leases and all buckets are full: then unused tokens cannot hide surplus
+    /// ones.
     pub(super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
-        for budget in budgets {
-            wait_for_parts(fleet, budget.limit)?;
-        }
-        thread::sleep(Budget::FULL);
+        wait_for_leases(fleet)?;
+        thread::sleep(STORE_OPENS + Budget::FULL);
         let mut watch = Self {
             begun: Instant::now(),
             budgets: budgets.iter().map(|budget| (*budget, i64::MAX)).collect(),
@@ -86,12 +86,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Accounts for a restart of one of so many nodes: its part of each burst is full again.
-    pub(super) fn one_begins_anew(&mut self, nodes: i64) -> Result<()> {
-        for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
-            *gone -= i64::try_from(budget.burst())? / nodes;
+    /// Begins with other budgets, which are full.
+    pub(super) fn begin_again(&mut self, fleet: &Fleet) -> Result<()> {
+        for (_, behind) in &mut self.budgets {
+            *behind = i64::MAX;
         }
-        Ok(())
+        self.poll(fleet).map(drop)
     }
 
     /// Checks the admitted tokens since every earlier measurement against the limits; returns the total of

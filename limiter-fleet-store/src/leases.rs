@@ -1,0 +1,102 @@
+//! The calls of the script that divides shared budgets.
+
+use limiter_fleet::lease::{ARBITER, Reply, ReplyItem};
+use redis::{Script, Value, aio::MultiplexedConnection, cmd, pipe};
+
+use super::{
+    access::{Access, ConnectError},
+    error::StoreError,
+    find,
+    query::{check_rights, idle, query, refused},
+};
+
+/// A connection for the leases of a fleet.
+pub struct Leases {
+    connection: MultiplexedConnection,
+    script: Script,
+    /// The hash with all leases.
+    key: String,
+    /// The identity of the server's process.
+    run: String,
+}
+
+impl Leases {
+    /// Connects for the fleet with that name.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached, refuses, or its user lacks a right.
+    pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
+        // All keys of a fleet are on one server of a cluster; a stream's commands find it.
+        let news = format!("limiter:{{{fleet}}}:news");
+        let (mut connection, _) = find::connect(access, &news).await?;
+        let script = Script::new(ARBITER);
+        let key = format!("limiter:{{{fleet}}}:leases");
+        check_rights(&mut connection, &rights(&script, &key)).await?;
+        let run = run_id(&mut connection).await?;
+        Ok(Self {
+            connection,
+            script,
+            key,
+            run,
+        })
+    }
+
+    /// Calls the script. `arguments`: all but the first, the server's identity.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, refuses, or answers in another form.
+    pub async fn call(&mut self, arguments: &[Vec<u8>]) -> Result<Reply, StoreError> {
+        let mut call = self.script.key(&self.key);
+        call.arg(&self.run);
+        for argument in arguments {
+            call.arg(argument.as_slice());
+        }
+        let reply: Value = call
+            .invoke_async(&mut self.connection)
+            .await
+            .map_err(|error| refused(error, &[]))?;
+        Reply::try_from(item(reply)?).map_err(|_| StoreError::Response)
+    }
+}
+
+/// Commands without effect that need the same rights as a call. The script's own commands need rights, too.
+fn rights(script: &Script, key: &str) -> redis::Pipeline {
+    let mut all = pipe();
+    for name in ["HMGET", "HSET", "HDEL"] {
+        all.add_command(idle(name, key));
+    }
+    all.cmd("HSCAN").arg(key).arg(0).arg("COUNT").arg(1);
+    all.cmd("HLEN").arg(key);
+    all.cmd("DEL").arg(format!("{key}:"));
+    all.cmd("TIME");
+    all.cmd("EVALSHA")
+        .arg(script.get_hash())
+        .arg(1)
+        .arg(format!("{key}:"));
+    all.cmd("SCRIPT").arg("LOAD").arg(ARBITER);
+    all
+}
+
+/// Returns the identity of the server's process: random, of 40 hexadecimal digits.
+async fn run_id(connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
+    let mut info = cmd("INFO");
+    info.arg("server");
+    let info: String = query(connection, &info).await?;
+    let mut lines = info.lines();
+    let run = lines.find_map(|line| line.strip_prefix("run_id:"));
+    run.map(ToOwned::to_owned).ok_or(StoreError::Response)
+}
+
+fn item(value: Value) -> Result<ReplyItem, StoreError> {
+    match value {
+        Value::Int(number) => Ok(ReplyItem::Number(number)),
+        Value::BulkString(bytes) => Ok(ReplyItem::Bytes(bytes)),
+        Value::Array(items) => {
+            let items = items.into_iter().map(item);
+            Ok(ReplyItem::List(items.collect::<Result<_, _>>()?))
+        }
+        _ => Err(StoreError::Response),
+    }
+}

@@ -1,0 +1,237 @@
+//! A node's lease of one key's budget.
+
+use super::{Entry, Grant, POOL};
+use crate::Share;
+
+/// How long a node keeps a lease that no packet needs and no other node wants, in nanoseconds: a slow client does not
+/// wait for a lease each time.
+const IDLE_NS: u64 = 10_000_000_000;
+
+/// A lease, as its node counts it. The node's share is this and the [minimum](super::minimum_share).
+///
+/// The host lowers the share in use before it calls [`Self::lower`], and raises it after [`Self::receive`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    held: Share,
+    /// The fair share, as the store last said.
+    goal: Share,
+    /// The packets' demand now, and as the store was told.
+    wanted: Share,
+    told: Share,
+    /// The time of the last demand, in nanoseconds.
+    wanted_ns: u64,
+    /// Whether the node gives it back unasked.
+    is_idle: bool,
+    /// Tokens to return, in billionths of the burst.
+    returned: u64,
+    /// Whether the store must learn of a change.
+    is_changed: bool,
+    /// Whether the open call names the lease.
+    is_named: bool,
+}
+
+/// A change of the share in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The leased share from now on.
+    pub to: Share,
+    /// The tokens that come with a larger share, in billionths of the burst.
+    pub tokens: u64,
+}
+
+impl Lease {
+    /// The leased share.
+    #[must_use]
+    pub const fn held(&self) -> Share {
+        self.held
+    }
+
+    /// The share that packets need above the minimum.
+    #[must_use]
+    pub const fn wanted(&self) -> Share {
+        self.wanted
+    }
+
+    /// Sets the share that packets need above the minimum, at the time `now_ns`.
+    pub fn want(&mut self, share: Share, now_ns: u64) {
+        self.wanted = share.min(POOL);
+        if self.wanted > Share::NONE || self.wanted_ns == 0 {
+            self.wanted_ns = now_ns;
+        }
+        self.is_idle = now_ns.saturating_sub(self.wanted_ns) >= IDLE_NS;
+    }
+
+    /// Whether the next call names it.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let differs = |one: Share, other: Share| one.is_much_less(other) || other.is_much_less(one);
+        let lacks = self.held.is_much_less(self.goal) && self.held.is_much_less(self.wanted);
+        !self.is_named && (self.is_changed || lacks || differs(self.wanted, self.told))
+    }
+
+    /// Whether it may be forgotten: the store knows of nothing leased or wanted.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let shares = [self.held, self.wanted, self.told];
+        shares == [Share::NONE; 3] && self.is_idle && !self.is_changed && !self.is_named
+    }
+
+    /// Whether the store must still learn which share this node keeps.
+    #[must_use]
+    pub const fn is_unreported(&self) -> bool {
+        self.held.in_billionths() > 0 && (self.is_changed || self.is_named)
+    }
+
+    /// The smaller share that this node should keep, as another needs the rest, or no packet needs it; `None`: it keeps
+    /// all.
+    #[must_use]
+    pub fn lowers_to(&self) -> Option<Share> {
+        let to = if self.is_idle { Share::NONE } else { self.goal };
+        (!self.is_named && to < self.held).then_some(to)
+    }
+
+    /// Keeps only `to`, which is in use already. `returned`: the tokens of the rest, in billionths of the burst.
+    pub fn lower(&mut self, to: Share, returned: u64) {
+        (self.held, self.goal) = (to, to);
+        self.returned = self.returned.saturating_add(returned);
+        self.is_changed = true;
+    }
+
+    /// Takes the store's word on the fair share.
+    pub fn hint(&mut self, goal: Share) {
+        self.goal = goal;
+        self.is_changed |= self.held.is_much_less(goal);
+    }
+
+    /// Asks the store again if packets need more: the lease of another node may be over.
+    pub fn ask_again(&mut self) {
+        self.is_changed |= self.held.is_much_less(self.wanted);
+    }
+
+    /// The entry of a call, which is open from now on.
+    pub fn entry(&mut self) -> Entry {
+        self.is_named = true;
+        self.is_changed = false;
+        self.told = self.wanted;
+        Entry {
+            keeps: self.held,
+            returned: std::mem::take(&mut self.returned),
+            demand: self.wanted,
+        }
+    }
+
+    /// Takes the reply to the open call. The host carries out the change.
+    pub fn receive(&mut self, grant: Grant) -> Option<Change> {
+        self.is_named = false;
+        self.goal = grant.goal;
+        let to = grant.share.min(POOL);
+        let before = std::mem::replace(&mut self.held, to);
+        let tokens = grant.tokens.min(to.without(before).in_billionths());
+        (to != before).then_some(Change { to, tokens })
+    }
+
+    /// Names it again: a call had no reply, or the store has forgotten it. Returned tokens are lost.
+    pub fn name_again(&mut self) {
+        (self.is_named, self.is_changed) = (false, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn part(percent: u64) -> Share {
+        Share::billionths(percent * 10_000_000)
+    }
+
+    #[test]
+    fn a_lease_is_named_when_something_has_changed() {
+        let mut lease = Lease::default();
+        assert!(!lease.is_due());
+        lease.want(part(40), 1);
+        assert!(lease.is_due());
+        let entry = lease.entry();
+        assert_eq!(entry.demand, part(40));
+        // While the call is open, a change waits.
+        lease.want(part(80), 1);
+        assert!(!lease.is_due());
+        let grant = Grant {
+            share: part(30),
+            tokens: part(90).in_billionths(),
+            goal: part(40),
+        };
+        // No more tokens than fit the share.
+        let change = lease.receive(grant).unwrap();
+        assert_eq!(
+            (change.to, change.tokens),
+            (part(30), part(30).in_billionths())
+        );
+        assert!(lease.is_due());
+        lease.want(part(40), 1);
+        // Others must return a part first: it asks again.
+        assert!(lease.is_due());
+        lease.entry();
+        let all = Grant {
+            share: part(40),
+            ..grant
+        };
+        assert!(lease.receive(all).is_some());
+        assert!(!lease.is_due());
+        // A small change does not count.
+        lease.want(part(42), 1);
+        assert!(!lease.is_due());
+
+        lease.hint(part(20));
+        assert_eq!(lease.lowers_to(), Some(part(20)));
+        lease.lower(part(20), 7);
+        assert!(lease.is_due() && lease.lowers_to().is_none());
+        let entry = lease.entry();
+        assert_eq!((entry.keeps, entry.returned), (part(20), 7));
+        // Without a reply, it is named again, without the tokens.
+        lease.name_again();
+        assert!(lease.is_due());
+        assert_eq!(lease.entry().returned, 0);
+    }
+
+    #[test]
+    fn an_idle_lease_is_given_back() {
+        let mut lease = Lease::default();
+        lease.want(part(40), 1);
+        lease.entry();
+        let grant = Grant {
+            share: part(40),
+            tokens: 0,
+            goal: part(40),
+        };
+        lease.receive(grant);
+        lease.want(Share::NONE, 2);
+        lease.entry();
+        lease.receive(grant);
+        lease.want(Share::NONE, IDLE_NS);
+        assert!(lease.lowers_to().is_none() && !lease.is_due());
+        lease.want(Share::NONE, IDLE_NS + 1);
+        assert_eq!(lease.lowers_to(), Some(Share::NONE));
+        lease.lower(Share::NONE, 0);
+        assert!(lease.is_due() && !lease.is_over());
+        lease.entry();
+        lease.receive(Grant {
+            share: Share::NONE,
+            ..grant
+        });
+        assert!(lease.is_over());
+    }
+
+    #[test]
+    fn a_store_cannot_give_more_than_the_pool() {
+        let mut lease = Lease::default();
+        lease.want(Share::WHOLE, 1);
+        lease.entry();
+        let grant = Grant {
+            share: Share::WHOLE,
+            tokens: u64::MAX,
+            goal: Share::WHOLE,
+        };
+        let change = lease.receive(grant).unwrap();
+        assert_eq!((change.to, change.tokens), (POOL, POOL.in_billionths()));
+    }
+}

@@ -1,0 +1,39 @@
+//! Shared limits: this node leases its share of each key's budget.
+//!
+//! `limiter_fleet::lease` has the protocol, which keeps all nodes within the whole. A thread of its own runs it: it
+//! polls packets' demand (`demand.rs`), calls the store's script (`connection.rs`), and sets shares with their ends in
+//! the kernel (`keys.rs`, `bucket.rs`). The datapath knows shares and their ends, but no fleet: so leases end by
+//! themselves, even without this thread or the store.
+//!
+//! Nothing is kept on disk. A restarted node has the leases of a new session; the earlier ones run out.
+
+mod bucket;
+mod connection;
+mod demand;
+mod keys;
+mod node;
+mod shared_limit;
+
+use std::{io, sync::Arc};
+
+use tokio::runtime::Builder;
+
+use self::node::LeaseNode;
+use super::handle::Fleet;
+use crate::daemon::{shared::Daemon, worker::Worker};
+
+pub(in crate::daemon) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>) -> io::Result<Worker> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut node = LeaseNode::new(Arc::clone(daemon), Arc::clone(fleet));
+    let (ending, ended) = (Arc::clone(fleet), Arc::clone(daemon));
+    Worker::start(
+        "leases",
+        move || {
+            runtime.block_on(node.live());
+            // A name look-up may take long; do not wait for it.
+            runtime.shutdown_background();
+            ended.watchdog.leases.end();
+        },
+        move || ending.leases_ending.notify_one(),
+    )
+}
