@@ -132,7 +132,7 @@ impl Envelope {
     /// Writes a message.
     #[must_use]
     pub fn write(&self, body: &(impl Serialize + ?Sized)) -> Vec<u8> {
-        self.close(&postcard::to_stdvec(body).expect("memory takes all that is written"))
+        self.close(&written(body))
     }
 
     /// Reads a message. Its content is not checked yet.
@@ -193,6 +193,10 @@ impl Envelope {
 fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     let (mac, body) = rest.split_first_chunk::<MAC_LENGTH>()?;
     Some((CtOutput::new((*mac).into()), body))
+}
+
+fn written(body: &(impl Serialize + ?Sized)) -> Vec<u8> {
+    postcard::to_stdvec(body).expect("memory takes all that is written")
 }
 
 #[cfg(test)]
