@@ -1,14 +1,27 @@
 //! How to reach the store.
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, ProtocolVersion,
-    RedisConnectionInfo, TlsCertificates, aio::MultiplexedConnection,
+    AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo, aio::MultiplexedConnection,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
 use thiserror::Error;
+use tokio::{
+    net::{TcpStream, lookup_host},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
 
-use super::error::{StoreError, one_line};
+use super::{
+    bounded::Bounded,
+    error::{StoreError, visible},
+};
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -74,7 +87,7 @@ impl fmt::Debug for Access {
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// No server can be reached, or the server refuses.
-    #[error("{}", one_line(.0))]
+    #[error("{0}")]
     Refused(String),
     /// The Sentinels do not know the server.
     #[error("the Sentinels know no server '{0}'")]
@@ -84,21 +97,38 @@ pub enum ConnectError {
     Circle,
 }
 
+impl ConnectError {
+    pub(crate) fn refused(error: &impl fmt::Display) -> Self {
+        Self::Refused(visible(&error.to_string()))
+    }
+}
+
 impl From<redis::RedisError> for ConnectError {
     fn from(error: redis::RedisError) -> Self {
-        Self::Refused(error.to_string())
+        Self::refused(&error)
+    }
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::refused(&error)
     }
 }
 
 impl From<StoreError> for ConnectError {
     fn from(error: StoreError) -> Self {
+        // It is visible text already.
         Self::Refused(error.to_string())
     }
 }
 
 impl Access {
     /// Connects to a server of the store, within seconds.
-    pub(crate) async fn enter(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or refuses.
+    pub async fn enter(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
         let mut settings = plain().set_db(self.database.into());
         if let Some(user) = &self.user {
             settings = settings.set_username(user);
@@ -122,37 +152,71 @@ impl Access {
         place: &Place,
         settings: RedisConnectionInfo,
     ) -> Result<MultiplexedConnection, ConnectError> {
-        let address = match self.tls {
-            Some(_) => ConnectionAddr::TcpTls {
-                host: place.host.clone(),
-                port: place.port,
-                insecure: false,
-                tls_params: None,
-            },
-            None => ConnectionAddr::Tcp(place.host.clone(), place.port),
+        let connecting = async {
+            let stream = connect_any(place).await?;
+            let stream = match &self.tls {
+                None => Bounded::new(stream),
+                Some(tls) => {
+                    let connector = TlsConnector::from(Arc::new(tls.config()?));
+                    let host = ServerName::try_from(place.host.clone());
+                    let host = host.map_err(|error| ConnectError::refused(&error))?;
+                    Bounded::new(connector.connect(host, stream).await?)
+                }
+            };
+            let config = AsyncConnectionConfig::new().set_response_timeout(Some(RESPONSE));
+            let connected = MultiplexedConnection::new_with_config(&settings, stream, config);
+            let (connection, driver) = connected.await?;
+            // It ends with the last clone of the connection.
+            tokio::spawn(driver);
+            Ok(connection)
         };
-        let info = address.into_connection_info()?.set_redis_settings(settings);
-        let client = match &self.tls {
-            None => Client::open(info)?,
-            Some(tls) => {
-                // Fails if one is installed already: then it is the same.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                let certificates = TlsCertificates {
-                    client_tls: None,
-                    root_cert: tls.certificates.clone(),
-                };
-                Client::build_with_tls(info, certificates)?
-            }
-        };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(RESPONSE));
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        Ok(connecting.await?)
+        let connected = timeout(CONNECT, connecting).await;
+        connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
     }
 }
 
-fn plain() -> RedisConnectionInfo {
+/// Connects to the first address of a host that answers.
+async fn connect_any(place: &Place) -> io::Result<TcpStream> {
+    let mut attempts = JoinSet::new();
+    for address in lookup_host((&*place.host, place.port)).await? {
+        attempts.spawn(TcpStream::connect(address));
+    }
+    let mut connected = Err(io::Error::other("its host has no address"));
+    while let Some(attempt) = attempts.join_next().await {
+        connected = attempt.map_err(io::Error::other).flatten();
+        if connected.is_ok() {
+            break;
+        }
+    }
+    let stream = connected?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Tls {
+    fn config(&self) -> Result<ClientConfig, ConnectError> {
+        let mut roots = RootCertStore::empty();
+        if let Some(certificates) = &self.certificates {
+            for certificate in CertificateDer::pem_slice_iter(certificates) {
+                let certificate = certificate.map_err(|error| ConnectError::refused(&error))?;
+                let added = roots.add(certificate);
+                added.map_err(|error| ConnectError::refused(&error))?;
+            }
+        } else {
+            let system = rustls_native_certs::load_native_certs();
+            if let Some(error) = system.errors.first() {
+                return Err(ConnectError::refused(error));
+            }
+            roots.add_parsable_certificates(system.certs);
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions();
+        let config = config.map_err(|error| ConnectError::refused(&error))?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
+pub(crate) fn plain() -> RedisConnectionInfo {
     // Without the library's name: sending it would need one more right.
     RedisConnectionInfo::default()
         .set_protocol(ProtocolVersion::RESP2)

@@ -3,23 +3,48 @@
 use redis::{Arg, Cmd};
 use thiserror::Error;
 
+/// The most characters of a server's text.
+const MOST_TEXT: usize = 300;
+
 /// Why the store has not executed a command.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The store's reason, or the store cannot be reached.
-    #[error("{}", one_line(.0))]
+    /// The store's reason, or the store cannot be reached: one line of visible text.
+    #[error("{0}")]
     Store(String),
     /// The ACL user lacks a right.
     #[error("{0}")]
     Denied(Denied),
+    /// The stream was trimmed before it was read.
+    #[error("its stream was cut before it was read")]
+    Cut,
     /// The response has an unexpected form.
     #[error("its response has an unexpected form")]
     Response,
+    /// The response is too long to be read into memory.
+    #[error(
+        "its response is longer than 16 MiB: delete long values and messages from it, and set \
+         `proto-max-bulk-len 1mb`"
+    )]
+    TooLong,
 }
 
-/// Returns a server's text without control characters: it may contain anything.
-pub(crate) fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+/// Returns a server's text as one bounded line without characters that act: it may contain anything.
+pub(crate) fn visible(text: &str) -> String {
+    let mut line = String::new();
+    for (number, character) in text.chars().enumerate() {
+        if number == MOST_TEXT {
+            line.push('…');
+            break;
+        }
+        // Quotes and backslashes stay as they are.
+        if character == ' ' || character.is_ascii_graphic() {
+            line.push(character);
+        } else {
+            line.extend(character.escape_debug());
+        }
+    }
+    line
 }
 
 impl From<redis::ParsingError> for StoreError {
@@ -52,14 +77,19 @@ impl Denied {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
             _ => String::new(),
         });
-        let command = words.next().unwrap_or_default().to_lowercase();
+        let mut command = words.next().unwrap_or_default().to_lowercase();
+        if command == "script" {
+            // Of `SCRIPT LOAD`: a right of its own.
+            command = format!(
+                "{command}|{}",
+                words.next().unwrap_or_default().to_lowercase()
+            );
+        }
         // The arguments of `XREAD` begin with its options.
         let Some(key) = words.find(|word| word.starts_with("limiter:")) else {
             return Self::Command(command);
         };
-        let (kind, one) = key.split_at(key.rfind(':').map_or(0, |colon| colon + 1));
-        let end = if one.ends_with('}') { "}" } else { "" };
-        let keys = format!("{kind}*{end}");
+        let keys = format!("{}*", &key[..key.rfind(':').map_or(0, |colon| colon + 1)]);
         Self::Key { command, key, keys }
     }
 }
@@ -69,29 +99,31 @@ mod tests {
     use redis::cmd;
 
     use super::*;
-    use crate::ConnectError;
 
     #[test]
     fn any_response_of_a_server_is_one_line() {
-        let text = || "ERR a\n<0>b\u{1b}[2J\u{9b}c".to_owned();
-        let shown = "ERR a <0>b [2J c";
-        assert_eq!(StoreError::Store(text()).to_string(), shown);
-        assert_eq!(ConnectError::Refused(text()).to_string(), shown);
-        assert_eq!(
-            ConnectError::from(StoreError::Store(text())).to_string(),
-            shown
-        );
+        let shown = visible("ERR 'a'\n<0>b\u{1b}[2J\u{9b}c\u{202e}d\u{2028}e");
+        let expected = "ERR 'a'\\n<0>b\\u{1b}[2J\\u{9b}c\\u{202e}d\\u{2028}e";
+        assert_eq!(shown, expected);
+        assert_eq!(visible("schön"), "schön");
+        let long = visible(&"\u{1b}".repeat(1_000_000));
+        assert!(long.len() < 8 * MOST_TEXT && long.ends_with('…'));
     }
 
     #[test]
     fn what_is_to_be_added_is_reported() {
         let mut read = cmd("XREAD");
         read.arg("COUNT").arg(1).arg("STREAMS");
-        read.arg("limiter:letters:{edge:a}").arg("0-0");
+        read.arg("limiter:{edge}:news").arg("0-0");
         assert_eq!(
             Denied::of(&read).to_string(),
-            "its user has no right to 'xread' of 'limiter:letters:{edge:a}': add '~limiter:letters:{edge:*} +xread' to \
-             its ACL"
+            "its user has no right to 'xread' of 'limiter:{edge}:news': add '~limiter:{edge}:* +xread' to its ACL"
+        );
+        let mut load = cmd("SCRIPT");
+        load.arg("LOAD").arg("return 1");
+        assert_eq!(
+            Denied::of(&load).to_string(),
+            "its user has no right to 'script|load': add '+script|load' to its ACL"
         );
         let mut scan = cmd("HSCAN");
         scan.arg("limiter:{edge}:bans").arg(0);

@@ -8,6 +8,7 @@ use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 
 use super::{
     access::{Access, ConnectError, Place},
+    error::StoreError,
     query::refused,
     stream::newest_of,
 };
@@ -64,9 +65,10 @@ async fn query_sentinel(
     let mut connection = access.enter_sentinel(sentinel).await?;
     let mut question = cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let reported: Option<(String, u16)> = question.query_async(&mut connection).await?;
+    let reported: Option<(String, String)> = question.query_async(&mut connection).await?;
     let (host, port) = reported.ok_or_else(|| ConnectError::Unknown(name.to_owned()))?;
-    Ok(Place { host, port })
+    let address = format!("{host}:{port}");
+    place_of(&address, sentinel).ok_or_else(|| StoreError::Response.into())
 }
 
 /// Queries a server whether it has a key.

@@ -32,7 +32,7 @@ impl Leases {
         let (mut connection, _) = find::connect(access, &news).await?;
         let script = Script::new(ARBITER);
         let key = format!("limiter:{{{fleet}}}:leases");
-        check_rights(&mut connection, &rights(&script, &key)).await?;
+        check_rights(&mut connection, &rights(&script, fleet, &key)).await?;
         let run = run_id(&mut connection).await?;
         Ok(Self {
             connection,
@@ -73,19 +73,18 @@ fn without_place(error: StoreError) -> StoreError {
 }
 
 /// Commands without effect that need the same rights as a call. The script's own commands need rights, too.
-fn rights(script: &Script, key: &str) -> redis::Pipeline {
+fn rights(script: &Script, fleet: &str, key: &str) -> redis::Pipeline {
+    // No key, beside the others of the fleet.
+    let none = format!("limiter:{{{fleet}}}:none");
     let mut all = pipe();
     for name in ["HMGET", "HSET", "HDEL"] {
         all.add_command(idle(name, key));
     }
     all.cmd("HSCAN").arg(key).arg(0).arg("COUNT").arg(1);
     all.cmd("HLEN").arg(key);
-    all.cmd("DEL").arg(format!("{key}:"));
+    all.cmd("DEL").arg(&none);
     all.cmd("TIME");
-    all.cmd("EVALSHA")
-        .arg(script.get_hash())
-        .arg(1)
-        .arg(format!("{key}:"));
+    all.cmd("EVALSHA").arg(script.get_hash()).arg(1).arg(none);
     all.cmd("SCRIPT").arg("LOAD").arg(ARBITER);
     all
 }

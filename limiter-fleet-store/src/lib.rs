@@ -5,7 +5,7 @@
 //! * `limiter:{NAME}:bans`, a hash: the last update about each ban, for nodes that start;
 //! * `limiter:{NAME}:news`, a stream: new updates, for running nodes;
 //! * `limiter:{NAME}:nodes`, a hash: the nodes' heartbeats;
-//! * `limiter:{NAME}:sources`, a hash: each node's known sources, in slots, for nodes that start;
+//! * `limiter:{NAME}:sources`, a hash: each node's known sources, for nodes that start;
 //! * `limiter:{NAME}:sources-news`, a stream: changes of known sources;
 //! * `limiter:{NAME}:push`, a hash: the file of a rollout, and its current command;
 //! * `limiter:{NAME}:answers`, a hash: each node's reply to the command;
@@ -13,7 +13,7 @@
 //!
 //! In a cluster, all keys with the same text in braces are on one server.
 //!
-//! Only [`Store`], [`Leases`], [`Sources`], `stream.rs` and `find.rs` send commands;
+//! Only [`Store`], [`Leases`], `stream.rs` and `find.rs` send commands;
 //! `docs/fleet.md` has the table of them.
 //!
 //! This crate has no limit, ban, fleet key or decision.
@@ -21,13 +21,13 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bounded;
 mod error;
 mod find;
 mod leases;
 mod position;
 mod query;
 mod rollout;
-mod sources;
 mod store;
 mod stream;
 
@@ -36,7 +36,6 @@ pub use self::{
     error::{Denied, StoreError},
     leases::Leases,
     position::Position,
-    sources::{SomeSlots, Sources},
-    store::{Snapshot, Store},
-    stream::{MOST_AT_ONCE, News, WAIT},
+    store::{Map, Page, Store},
+    stream::News,
 };

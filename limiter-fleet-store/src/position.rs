@@ -11,19 +11,16 @@ pub struct Position {
 }
 
 impl Position {
+    /// The last position: a stream with a message there takes no others.
+    pub const LAST: Self = Self {
+        ms: u64::MAX,
+        number: u64::MAX,
+    };
+
     /// Returns the time, in milliseconds since 1970 by the store's clock, and the sequence number.
     #[must_use]
     pub const fn parts(self) -> (u64, u64) {
         (self.ms, self.number)
-    }
-
-    /// Returns the first position at a time `ms` milliseconds earlier.
-    #[must_use]
-    pub const fn earlier(self, ms: u64) -> Self {
-        Self {
-            ms: self.ms.saturating_sub(ms),
-            number: 0,
-        }
     }
 
     /// Reads a position in the store's format; `None`: the text is malformed.
@@ -53,8 +50,8 @@ mod tests {
         assert_eq!(position.parts(), (1_700_000_000_000, 3));
         assert!(position > Position::parse(b"1700000000000-2").unwrap());
         assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
-        assert_eq!(position.earlier(1).to_string(), "1699999999999-0");
-        assert_eq!(Position::default().earlier(1).to_string(), "0-0");
+        let last = Position::parse(b"18446744073709551615-18446744073709551615");
+        assert_eq!(last, Some(Position::LAST));
         for text in [&b""[..], b"1", b"-1", b"1-", b"a-1", b"1-\xff"] {
             assert_eq!(Position::parse(text), None);
         }

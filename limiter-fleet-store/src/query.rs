@@ -5,7 +5,10 @@ use redis::{
     aio::MultiplexedConnection, cmd,
 };
 
-use super::error::{Denied, StoreError};
+use super::{
+    bounded::TOO_LONG,
+    error::{Denied, StoreError, visible},
+};
 
 pub(crate) async fn query<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
@@ -26,13 +29,16 @@ pub(crate) async fn query_all<T: FromRedisValue>(
 /// Explains why a server has not done the commands: by the first that it refuses.
 pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     let text = error.to_string();
+    if error.is_io_error() && text.contains(TOO_LONG) {
+        return StoreError::TooLong;
+    }
     let refused = error.into_server_errors();
     let Some((number, first)) = refused.as_ref().and_then(|all| all.first()) else {
-        return StoreError::Store(text);
+        return StoreError::Store(visible(&text));
     };
     let denied = commands.get(*number).filter(|_| is_denied(first));
     denied.map_or_else(
-        || StoreError::Store(first.to_string()),
+        || StoreError::Store(visible(&first.to_string())),
         |command| StoreError::Denied(Denied::of(command)),
     )
 }

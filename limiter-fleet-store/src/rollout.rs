@@ -1,6 +1,6 @@
 //! The file, the command and the replies of a rollout.
 
-use redis::{FromRedisValue as _, cmd};
+use redis::cmd;
 
 use super::{error::StoreError, store::Store};
 
@@ -10,7 +10,16 @@ const COMMAND: &str = "order";
 /// The field of the file.
 const FILE: &str = "file";
 
+/// The most bytes of a reply: more than any correct node's.
+const MOST_REPLY: usize = 8_192;
+
 impl Store {
+    /// The hash of the command and the file.
+    pub(crate) const ROLLOUT: &str = "push";
+
+    /// The hash of replies.
+    pub(crate) const REPLIES: &str = "answers";
+
     /// Returns the last command of a rollout; `None`: there is none.
     ///
     /// # Errors
@@ -31,8 +40,8 @@ impl Store {
 
     async fn field(&mut self, field: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut get = cmd("HMGET");
-        get.arg(&self.rollout).arg(field);
-        let found = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
+        get.arg(self.key(Self::ROLLOUT)).arg(field);
+        let found: Vec<Option<Vec<u8>>> = self.query(&get).await?;
         found.into_iter().next().ok_or(StoreError::Response)
     }
 
@@ -46,13 +55,11 @@ impl Store {
         command: &[u8],
         file: Option<&[u8]>,
     ) -> Result<(), StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.rollout);
-        if let Some(file) = file {
-            keep.arg(FILE).arg(file);
-        }
-        keep.arg(COMMAND).arg(command);
-        self.query(&keep).await.map(|_| ())
+        let file = file.map(|file| (FILE.into(), file.to_vec()));
+        let command = [(COMMAND.into(), command.to_vec())];
+        let values: Vec<_> = file.into_iter().chain(command).collect();
+        let set = self.set(Self::ROLLOUT, &values);
+        self.query(&set).await
     }
 
     /// Removes a rollout that is over, with the replies of these nodes.
@@ -61,12 +68,8 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn remove_rollout(&mut self, nodes: &[String]) -> Result<(), StoreError> {
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.rollout).arg(COMMAND).arg(FILE);
-        self.query(&delete).await?;
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.replies).arg(nodes);
-        self.query(&delete).await.map(|_| ())
+        self.delete(Self::ROLLOUT, &[COMMAND, FILE]).await?;
+        self.delete(Self::REPLIES, nodes).await
     }
 
     /// Replaces a node's reply to a command.
@@ -75,9 +78,8 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn reply(&mut self, node: &str, reply: &[u8]) -> Result<(), StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.replies).arg(node).arg(reply);
-        self.query(&keep).await.map(|_| ())
+        let set = self.set(Self::REPLIES, &[(node.into(), reply.into())]);
+        self.query(&set).await
     }
 
     /// Returns the replies of about `most` nodes at most.
@@ -86,7 +88,6 @@ impl Store {
     ///
     /// The store does not answer.
     pub async fn replies(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-        let replies = self.replies.clone();
-        self.all_values(&replies, most).await
+        self.all_values(Self::REPLIES, most, MOST_REPLY).await
     }
 }

@@ -1,6 +1,8 @@
-//! The commands for bans and heartbeats.
+//! The commands for replicated maps and heartbeats.
 
-use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd, pipe};
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, FromRedisValue, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     access::{Access, ConnectError},
@@ -11,149 +13,232 @@ use super::{
     stream::{self, FIELD, MOST_AT_ONCE, News},
 };
 
-/// About how many messages the stream keeps.
-const KEPT: u32 = 20_000;
+/// About how many messages a stream keeps.
+const KEPT: u32 = 10_000;
+
+/// How many fields or messages to read at once after a response that was too long.
+const FEW_AT_ONCE: usize = 8;
+
+/// A reader that was away for longer may have missed trimmed messages.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// The hash of heartbeats.
+const NODES: &str = "nodes";
+
+/// A replicated map: a hash with the last update of each key, and a stream of updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// Bans.
+    Bans,
+    /// Known sources.
+    Sources,
+}
+
+impl Map {
+    const fn hash(self) -> &'static str {
+        match self {
+            Self::Bans => "bans",
+            Self::Sources => "sources",
+        }
+    }
+
+    const fn stream(self) -> &'static str {
+        match self {
+            Self::Bans => "news",
+            Self::Sources => "sources-news",
+        }
+    }
+
+    /// Returns the key of the stream in the store of the fleet with that name.
+    #[must_use]
+    pub fn stream_key(self, fleet: &str) -> String {
+        key(fleet, self.stream())
+    }
+}
 
 /// A connection to the store.
 #[derive(Clone)]
 pub struct Store {
     connection: MultiplexedConnection,
-    bans: String,
-    news: String,
-    nodes: String,
-    pub(crate) rollout: String,
-    pub(crate) replies: String,
+    fleet: String,
+    /// How many fields or messages to read at once.
+    at_once: usize,
 }
 
-/// A part of the hash of bans.
+/// A part of a hash.
 #[derive(Debug)]
-pub struct Snapshot {
-    /// Some of the values.
-    pub values: Vec<Vec<u8>>,
+pub struct Page {
+    /// Some of the fields, with their values.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// The cursor of the next part; 0: this was the last one.
     pub cursor: u64,
 }
 
 impl Store {
-    /// Connects for the fleet with that name.
+    /// Connects for the fleet with that name. `is_careful`: a response was too long.
     ///
     /// # Errors
     ///
     /// The store cannot be reached, or refuses.
-    pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
-        // The braces keep all these keys on one server of a cluster.
-        let key = |what: &str| format!("limiter:{{{fleet}}}:{what}");
-        let news = key("news");
-        let (connection, _) = find::connect(access, &news).await?;
+    pub async fn connect(
+        access: &Access,
+        fleet: &str,
+        is_careful: bool,
+    ) -> Result<Self, ConnectError> {
+        let first = Map::Bans.stream_key(fleet);
+        let (connection, _) = find::connect(access, &first).await?;
         Ok(Self {
             connection,
-            bans: key("bans"),
-            news,
-            nodes: key("nodes"),
-            rollout: key("push"),
-            replies: key("answers"),
+            fleet: fleet.to_owned(),
+            at_once: if is_careful {
+                FEW_AT_ONCE
+            } else {
+                MOST_AT_ONCE
+            },
         })
     }
 
-    /// Sets values in the hash of bans, and appends a message to the stream, in one transaction.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn publish(
-        &mut self,
-        values: &[(Vec<u8>, Vec<u8>)],
-        message: &[u8],
-    ) -> Result<(), StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.bans);
-        for (field, value) in values {
-            keep.arg(field).arg(value);
-        }
-        let mut append = cmd("XADD");
-        append.arg(&self.news).arg("MAXLEN").arg("~").arg(KEPT);
-        append.arg("*").arg(FIELD).arg(message);
-        // The library's own transactions hide that the first command is denied.
-        let mut both = pipe();
-        both.cmd("MULTI").ignore().add_command(keep).ignore();
-        both.add_command(append).ignore().cmd("EXEC");
-        query_all::<Value>(&mut self.connection, &both)
-            .await
-            .map(|_| ())
+    /// How many fields to read or write at once.
+    #[must_use]
+    pub const fn at_once(&self) -> usize {
+        self.at_once
     }
 
-    /// Checks the user's rights to all commands of this type.
+    /// Checks the user's rights to all commands but the ones on maps.
     ///
     /// # Errors
     ///
     /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
+        let rollout = self.key(Self::ROLLOUT);
         for command in ["HMGET", "HDEL", "HSET"] {
-            all.add_command(idle(command, &self.bans));
-            all.add_command(idle(command, &self.rollout));
+            all.add_command(idle(command, &rollout));
         }
-        for hash in [&self.nodes, &self.replies] {
-            all.add_command(idle("HDEL", hash));
-            all.add_command(idle("HSET", hash));
+        for hash in [NODES, Self::REPLIES] {
+            let hash = self.key(hash);
+            all.add_command(idle("HDEL", &hash));
+            all.add_command(idle("HSET", &hash));
             all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
         }
-        for command in stream::idle(&self.news) {
+        check_rights(&mut self.connection, &all).await
+    }
+
+    /// Checks the user's rights to all commands on a map.
+    ///
+    /// # Errors
+    ///
+    /// A right is missing, or the store does not answer.
+    pub async fn check_map(&mut self, map: Map) -> Result<(), StoreError> {
+        let mut all = pipe();
+        let hash = self.key(map.hash());
+        for command in ["HMGET", "HDEL", "HSET"] {
+            all.add_command(idle(command, &hash));
+        }
+        all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
+        for command in stream::idle(&map.stream_key(&self.fleet)) {
             all.add_command(command);
         }
         all.cmd("MULTI").cmd("EXEC");
         check_rights(&mut self.connection, &all).await
     }
 
-    /// Returns the position of the newest message, or the first possible position if the stream is empty.
+    /// Returns the position of a map's newest message, or the first possible position if there is none.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn newest(&mut self) -> Result<Position, StoreError> {
-        stream::newest(&mut self.connection, &self.news).await
+    pub async fn newest(&mut self, map: Map) -> Result<Position, StoreError> {
+        let stream = map.stream_key(&self.fleet);
+        stream::newest(&mut self.connection, &stream).await
     }
 
-    /// Returns whether messages after a position may have been trimmed from the stream.
+    /// Sets values in a map's hash, and appends a message, in one transaction.
     ///
     /// # Errors
     ///
-    /// The store does not answer.
-    pub async fn is_cut_after(&mut self, position: Position) -> Result<bool, StoreError> {
-        stream::is_cut_after(&mut self.connection, &self.news, position).await
+    /// The store has failed, or the outcome is unknown.
+    pub async fn publish(
+        &mut self,
+        map: Map,
+        values: &[(Vec<u8>, Vec<u8>)],
+        message: &[u8],
+    ) -> Result<(), StoreError> {
+        let mut append = cmd("XADD");
+        append.arg(map.stream_key(&self.fleet));
+        append.arg("MAXLEN").arg("~").arg(KEPT);
+        append.arg("*").arg(FIELD).arg(message);
+        // The library's own transactions hide that the first command is denied.
+        let mut both = pipe();
+        both.cmd("MULTI").ignore();
+        both.add_command(self.set(map.hash(), values)).ignore();
+        both.add_command(append).ignore().cmd("EXEC");
+        query_all(&mut self.connection, &both)
+            .await
+            .map(|_: Value| ())
     }
 
-    /// Reads messages after a position. Without any, waits a second at most.
+    /// Sets values in a map's hash alone.
     ///
     /// # Errors
     ///
-    /// The store does not answer.
-    pub async fn news(&mut self, after: Position) -> Result<News, StoreError> {
-        stream::read(&mut self.connection, &self.news, after).await
+    /// The store has failed, or the outcome is unknown.
+    pub async fn keep(
+        &mut self,
+        map: Map,
+        values: &[(Vec<u8>, Vec<u8>)],
+    ) -> Result<(), StoreError> {
+        let set = self.set(map.hash(), values);
+        self.query(&set).await
     }
 
-    /// Reads a part of the hash of bans from a cursor; 0: from the beginning.
+    /// Reads messages of maps after positions. Without any, waits a second at most.
     ///
     /// # Errors
     ///
-    /// The store does not answer.
-    pub async fn snapshot(&mut self, cursor: u64) -> Result<Snapshot, StoreError> {
-        let mut scan = cmd("HSCAN");
-        scan.arg(&self.bans).arg(cursor);
-        scan.arg("COUNT").arg(MOST_AT_ONCE);
-        let (cursor, values) = self.scan(&scan).await?;
-        Ok(Snapshot { values, cursor })
+    /// The store does not answer, or messages may have been trimmed unread.
+    pub async fn news(&mut self, maps: &[(Map, Position)]) -> Result<Vec<News>, StoreError> {
+        let begun = Instant::now();
+        let streams: Vec<_> = maps
+            .iter()
+            .map(|(map, after)| (map.stream_key(&self.fleet), *after))
+            .collect();
+        let all = stream::read(&mut self.connection, &streams, self.at_once).await?;
+        for ((stream, after), news) in streams.iter().zip(&all) {
+            // Only a slow reader, or a reader that starts at zero, can have missed trimmed messages.
+            let is_behind = news.messages.len() >= self.at_once || begun.elapsed() > AWAY;
+            if is_behind
+                && *after != Position::default()
+                && stream::is_cut_after(&mut self.connection, stream, *after).await?
+            {
+                return Err(StoreError::Cut);
+            }
+        }
+        Ok(all)
     }
 
-    /// Returns the values of fields of the hash of bans; `None`: there is no such field.
+    /// Reads a part of a map's hash from a cursor; 0: from the beginning.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn values(&mut self, fields: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    pub async fn page(&mut self, map: Map, cursor: u64) -> Result<Page, StoreError> {
+        self.scan(map.hash(), cursor).await
+    }
+
+    /// Returns the values of fields of a map's hash; `None`: there is no such field.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub async fn values(
+        &mut self,
+        map: Map,
+        fields: &[Vec<u8>],
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         let mut get = cmd("HMGET");
-        get.arg(&self.bans).arg(fields);
-        let values = Vec::<Option<Vec<u8>>>::from_redis_value(self.query(&get).await?)?;
+        get.arg(self.key(map.hash())).arg(fields);
+        let values: Vec<_> = self.query(&get).await?;
         if values.len() == fields.len() {
             Ok(values)
         } else {
@@ -161,15 +246,13 @@ impl Store {
         }
     }
 
-    /// Removes fields of the hash of bans.
+    /// Removes fields of a map's hash.
     ///
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn forget(&mut self, fields: &[Vec<u8>]) -> Result<(), StoreError> {
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.bans).arg(fields);
-        self.query(&delete).await.map(|_| ())
+    pub async fn forget(&mut self, map: Map, fields: &[Vec<u8>]) -> Result<(), StoreError> {
+        self.delete(map.hash(), fields).await
     }
 
     /// Replaces a node's heartbeat; returns whether it is the first one.
@@ -178,20 +261,22 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn heartbeat(&mut self, node: &str, heartbeat: &[u8]) -> Result<bool, StoreError> {
-        let mut keep = cmd("HSET");
-        keep.arg(&self.nodes).arg(node).arg(heartbeat);
-        let added = u64::from_redis_value(self.query(&keep).await?)?;
+        let set = self.set(NODES, &[(node.into(), heartbeat.into())]);
+        let added: u64 = self.query(&set).await?;
         Ok(added > 0)
     }
 
-    /// Returns the heartbeats of about `most` nodes at most.
+    /// Returns about `most` heartbeats at most. Removes longer ones than `most_bytes`.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub async fn heartbeats(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-        let nodes = self.nodes.clone();
-        self.all_values(&nodes, most).await
+    pub async fn heartbeats(
+        &mut self,
+        most: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.all_values(NODES, most, most_bytes).await
     }
 
     /// Removes a node's heartbeat.
@@ -200,40 +285,86 @@ impl Store {
     ///
     /// The store has failed, or the outcome is unknown.
     pub async fn forget_heartbeat(&mut self, node: &str) -> Result<(), StoreError> {
-        let mut delete = cmd("HDEL");
-        delete.arg(&self.nodes).arg(node);
-        self.query(&delete).await.map(|_| ())
+        self.delete(NODES, &[node]).await
     }
 
-    /// Returns about `most` values of a hash at most.
+    /// Returns about `most` values of a hash at most. Removes longer ones than `most_bytes`, which no node has
+    /// written: together they could be longer than memory.
     pub(crate) async fn all_values(
         &mut self,
         hash: &str,
         most: usize,
+        most_bytes: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         let (mut values, mut cursor) = (Vec::new(), 0);
         loop {
-            let mut scan = cmd("HSCAN");
-            scan.arg(hash).arg(cursor);
-            scan.arg("COUNT").arg(MOST_AT_ONCE);
-            let (next, some) = self.scan(&scan).await?;
-            values.extend(some);
-            cursor = next;
+            let page = self.scan(hash, cursor).await?;
+            let mut long = Vec::new();
+            for (field, value) in page.fields {
+                if value.len() > most_bytes {
+                    long.push(field);
+                } else {
+                    values.push(value);
+                }
+            }
+            if !long.is_empty() {
+                self.delete(hash, &long).await?;
+            }
+            cursor = page.cursor;
             if cursor == 0 || values.len() >= most {
                 return Ok(values);
             }
         }
     }
 
-    /// Scans a hash; returns the next cursor, and the values.
-    async fn scan(&mut self, scan: &Cmd) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-        let found = self.query(scan).await?;
-        let (cursor, fields) = <(u64, Vec<Vec<u8>>)>::from_redis_value(found)?;
-        let values = fields.into_iter().skip(1).step_by(2);
-        Ok((cursor, values.collect()))
+    async fn scan(&mut self, hash: &str, cursor: u64) -> Result<Page, StoreError> {
+        let mut scan = cmd("HSCAN");
+        scan.arg(self.key(hash)).arg(cursor);
+        scan.arg("COUNT").arg(self.at_once);
+        let (cursor, found): (u64, Vec<Vec<u8>>) = self.query(&scan).await?;
+        let (mut found, mut fields) = (found.into_iter(), Vec::new());
+        while let (Some(field), Some(value)) = (found.next(), found.next()) {
+            fields.push((field, value));
+        }
+        Ok(Page { fields, cursor })
     }
 
-    pub(crate) async fn query(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn set(&self, hash: &str, values: &[(Vec<u8>, Vec<u8>)]) -> Cmd {
+        let mut set = cmd("HSET");
+        set.arg(self.key(hash));
+        for (field, value) in values {
+            set.arg(field).arg(value);
+        }
+        set
+    }
+
+    pub(crate) async fn delete<F: AsRef<[u8]>>(
+        &mut self,
+        hash: &str,
+        fields: &[F],
+    ) -> Result<(), StoreError> {
+        let mut delete = cmd("HDEL");
+        delete.arg(self.key(hash));
+        for field in fields {
+            delete.arg(field.as_ref());
+        }
+        self.query(&delete).await
+    }
+
+    /// Returns the name of a key in the store.
+    pub(crate) fn key(&self, name: &str) -> String {
+        key(&self.fleet, name)
+    }
+
+    pub(crate) async fn query<T: FromRedisValue>(
+        &mut self,
+        command: &Cmd,
+    ) -> Result<T, StoreError> {
         query(&mut self.connection, command).await
     }
+}
+
+/// The braces keep all these keys on one server of a cluster.
+fn key(fleet: &str, name: &str) -> String {
+    format!("limiter:{{{fleet}}}:{name}")
 }

@@ -7,10 +7,10 @@ use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
 use super::{error::StoreError, position::Position, query::query};
 
 /// The most messages or fields to read at once.
-pub const MOST_AT_ONCE: usize = 256;
+pub(crate) const MOST_AT_ONCE: usize = 256;
 
 /// How long a read waits for new messages.
-pub const WAIT: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(1);
 
 /// The name of the only field of messages.
 pub(crate) const FIELD: &str = "m";
@@ -52,26 +52,30 @@ pub(crate) async fn is_cut_after(
     Ok(oldest.is_some_and(|oldest| oldest > position))
 }
 
-/// Reads messages after a position. Without any, waits a second at most.
+/// Reads messages of streams, up to `most` of each, after positions. Without any, waits a second at most.
 pub(crate) async fn read(
     connection: &mut MultiplexedConnection,
-    stream: &str,
-    after: Position,
-) -> Result<News, StoreError> {
+    streams: &[(String, Position)],
+    most: usize,
+) -> Result<Vec<News>, StoreError> {
     let mut read = cmd("XREAD");
-    read.arg("COUNT").arg(MOST_AT_ONCE);
+    read.arg("COUNT").arg(most);
     read.arg("BLOCK").arg(WAIT.as_millis().to_string());
-    read.arg("STREAMS").arg(stream).arg(after.to_string());
-    match query(connection, &read).await? {
-        Value::Nil => Ok(News::default()),
-        // RESP2 answers a list of the stream's name and messages, RESP3 a map.
-        Value::Array(mut streams) if streams.len() == 1 => match streams.remove(0) {
-            Value::Array(mut named) if named.len() == 2 => messages(named.remove(1)),
-            _ => Err(StoreError::Response),
-        },
-        Value::Map(mut streams) if streams.len() == 1 => messages(streams.remove(0).1),
-        _ => Err(StoreError::Response),
+    read.arg("STREAMS");
+    for (stream, _) in streams {
+        read.arg(stream);
     }
+    for (_, after) in streams {
+        read.arg(after.to_string());
+    }
+    let found: Option<Vec<(String, Value)>> = query(connection, &read).await?;
+    let mut all: Vec<_> = streams.iter().map(|_| News::default()).collect();
+    for (name, found) in found.unwrap_or_default() {
+        let number = streams.iter().position(|(stream, _)| *stream == name);
+        let news = number.and_then(|number| all.get_mut(number));
+        *news.ok_or(StoreError::Response)? = messages(found)?;
+    }
+    Ok(all)
 }
 
 /// Returns commands without effect that need the same rights as all others on a stream.

@@ -4,15 +4,15 @@ use std::fmt;
 
 use hmac::digest::{CtOutput, Output};
 use serde::{Serialize, de::DeserializeOwned};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
-use crate::Key;
+use crate::{Key, Name};
 
 /// The version of the format.
-pub(crate) const VERSION: u8 = 1;
+const VERSION: u8 = 1;
 
 /// The length of a MAC, in bytes.
-pub(crate) const MAC_LENGTH: usize = 32;
+const MAC_LENGTH: usize = 32;
 
 /// The keys of a node. To change the key of a running fleet, all nodes first accept the new key too, then
 /// authenticate with it, then forget the old one.
@@ -37,6 +37,19 @@ pub enum OpenError {
     Body,
 }
 
+impl OpenError {
+    /// Returns its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TooLong => "too_long",
+            Self::Version => "version",
+            Self::Mac => "mac",
+            Self::Body => "unreadable",
+        }
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -53,19 +66,87 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Authenticates and verifies messages for one purpose.
+/// A kind of messages, which is part of their MAC: no message passes for one of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Updates of bans.
+    Bans,
+    /// Updates of known sources.
+    Sources,
+    /// Heartbeats.
+    Heartbeats,
+    /// Commands of a rollout.
+    Commands,
+    /// Replies to commands.
+    Replies,
+}
+
+impl Kind {
+    const fn purpose(self) -> &'static [u8] {
+        match self {
+            Self::Bans => b"limiter fleet, bans",
+            Self::Sources => b"limiter fleet, proofs of sources",
+            Self::Heartbeats => b"limiter fleet, beats",
+            Self::Commands => b"limiter fleet, push orders",
+            Self::Replies => b"limiter fleet, push answers",
+        }
+    }
+
+    /// The most bytes of a message.
+    #[must_use]
+    pub const fn most_bytes(self) -> usize {
+        // With room to spare: a ban has two prefixes' worth of bytes, texts and numbers.
+        match self {
+            Self::Bans | Self::Sources => 131_072,
+            Self::Heartbeats => 512,
+            Self::Commands | Self::Replies => 8_192,
+        }
+    }
+}
+
+/// Authenticates and verifies messages of one kind. Nodes must share only the fleet's name and key: they
+/// come and go without a list of members.
 #[derive(Clone, Debug)]
-pub(crate) struct Envelope {
-    pub(crate) keys: Keys,
+pub struct Envelope {
+    keys: Keys,
     /// Text that no other use of the key begins with.
-    pub(crate) purpose: &'static [u8],
+    purpose: &'static [u8],
     /// The digest of the configuration that all nodes must share.
-    pub(crate) alike: Output<Sha256>,
+    alike: Output<Sha256>,
     /// The most bytes of a message: longer ones are refused unread.
-    pub(crate) most_bytes: usize,
+    most_bytes: usize,
 }
 
 impl Envelope {
+    /// Returns the envelope of a kind of messages in the fleet with that name.
+    #[must_use]
+    pub fn new(kind: Kind, fleet: &Name, keys: &Keys) -> Self {
+        Self {
+            keys: keys.clone(),
+            purpose: kind.purpose(),
+            alike: Sha256::digest(fleet.as_str()),
+            most_bytes: kind.most_bytes(),
+        }
+    }
+
+    /// Writes a message.
+    #[must_use]
+    pub fn write(&self, body: &(impl Serialize + ?Sized)) -> Vec<u8> {
+        self.close(&written(body))
+    }
+
+    /// Reads a message. Its content is not checked yet.
+    ///
+    /// # Errors
+    ///
+    /// The message is not from a node of the fleet.
+    pub fn read<T: DeserializeOwned>(&self, message: &[u8]) -> Result<T, OpenError> {
+        match postcard::take_from_bytes(self.open(message)?) {
+            Ok((read, [])) => Ok(read),
+            _ => Err(OpenError::Body),
+        }
+    }
+
     pub(crate) fn close(&self, body: &[u8]) -> Vec<u8> {
         let mut message = vec![VERSION];
         message.extend(self.of(&self.keys.current, body).into_bytes());
@@ -74,7 +155,7 @@ impl Envelope {
     }
 
     /// Returns the authenticated body.
-    pub(crate) fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], OpenError> {
+    fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], OpenError> {
         if message.len() > self.most_bytes {
             return Err(OpenError::TooLong);
         }
@@ -91,8 +172,10 @@ impl Envelope {
         }
     }
 
-    /// Returns whether a verified message is authenticated with the current key.
-    pub(crate) fn is_current(&self, message: &[u8]) -> bool {
+    /// Returns whether a [read](Self::read) message is authenticated with the current key. A message under
+    /// the other key becomes unreadable once the nodes forget that key.
+    #[must_use]
+    pub fn is_current(&self, message: &[u8]) -> bool {
         // Most of the time there is no other key.
         self.keys.other.is_none()
             || message
@@ -101,7 +184,7 @@ impl Envelope {
                 .is_some_and(|(mac, body)| self.of(&self.keys.current, body) == mac)
     }
 
-    pub(crate) fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
+    fn of(&self, key: &Key, body: &[u8]) -> CtOutput<hmac::Hmac<Sha256>> {
         key.mac(&[self.purpose, &self.alike, body])
     }
 }
@@ -112,15 +195,154 @@ fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     Some((CtOutput::new((*mac).into()), body))
 }
 
-/// Writes a body.
-pub(crate) fn written(what: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(what).expect("memory takes all that is written")
+fn written(body: &(impl Serialize + ?Sized)) -> Vec<u8> {
+    postcard::to_stdvec(body).expect("memory takes all that is written")
 }
 
-/// Reads a body to its last byte.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpenError> {
-    match postcard::take_from_bytes(body) {
-        Ok((read, [])) => Ok(read),
-        _ => Err(OpenError::Body),
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        bans::{BanId, BanState, BanUpdate},
+        heartbeat::{Heartbeat, StreamPlace},
+        replicated::{MOST_UPDATES, Stamp},
+        sources::{Proof, Source, SourceKey, SourceUpdate},
+    };
+
+    fn envelope(kind: Kind, fleet: &str, current: u8, other: Option<u8>) -> Envelope {
+        let key = |byte: u8| Key::new(&[byte; 32]).unwrap();
+        let keys = Keys {
+            current: key(current),
+            other: other.map(key),
+        };
+        Envelope::new(kind, &fleet.try_into().unwrap(), &keys)
+    }
+
+    fn longest_stamp() -> Stamp {
+        Stamp {
+            ms: u64::MAX,
+            node: "n".repeat(63).as_str().try_into().unwrap(),
+        }
+    }
+
+    fn longest_ban() -> BanUpdate {
+        BanUpdate {
+            key: BanId {
+                prefix: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff/128"
+                    .parse()
+                    .unwrap(),
+                origin: "o".repeat(64).into(),
+            },
+            stamp: longest_stamp(),
+            value: BanState::Banned {
+                until_ms: Some(u64::MAX),
+                reason: "r".repeat(88).into(),
+                limit: Some("l".repeat(128).into()),
+            },
+            ends_ms: u64::MAX,
+        }
+    }
+
+    fn longest_proof() -> SourceUpdate {
+        SourceUpdate {
+            key: SourceKey {
+                source: Source::V6([255; 8]),
+                node: longest_stamp().node,
+            },
+            stamp: longest_stamp(),
+            value: Proof {
+                since_s: u64::MAX,
+                until_s: u64::MAX,
+                is_fresh: true,
+                ipv6_prefix: 64,
+            },
+            ends_ms: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn a_message_has_what_was_written() {
+        let bans = envelope(Kind::Bans, "edge", 1, None);
+        let updates = vec![longest_ban(); MOST_UPDATES];
+        assert_eq!(bans.read(&bans.write(&updates)), Ok(updates));
+        let sources = envelope(Kind::Sources, "edge", 1, None);
+        let updates = vec![longest_proof(); MOST_UPDATES];
+        assert_eq!(sources.read(&sources.write(&updates)), Ok(updates));
+        let heartbeats = envelope(Kind::Heartbeats, "edge", 1, None);
+        let heartbeat = Heartbeat {
+            node: longest_stamp().node,
+            version: Heartbeat::version(&"1".repeat(99)),
+            policy: u64::MAX,
+            ms: u64::MAX,
+            read: Some(StreamPlace {
+                ms: u64::MAX,
+                number: u64::MAX,
+            }),
+        };
+        assert!(heartbeat.is_right());
+        assert_eq!(
+            heartbeats.read(&heartbeats.write(&heartbeat)),
+            Ok(heartbeat)
+        );
+    }
+
+    #[test]
+    fn only_nodes_of_the_fleet_are_accepted() {
+        let own = envelope(Kind::Bans, "edge", 1, Some(2));
+        let updates = vec![longest_ban()];
+        for (fleet, key, is_accepted) in [
+            ("edge", 1, true),
+            ("edge", 2, true),
+            ("edge", 3, false),
+            ("core", 1, false),
+        ] {
+            let message = envelope(Kind::Bans, fleet, key, None).write(&updates);
+            let opened = own.read::<Vec<BanUpdate>>(&message);
+            assert_eq!(opened.is_ok(), is_accepted, "{fleet} {key}");
+        }
+        for (key, other, is_current) in [(1, None, true), (1, Some(2), true), (2, Some(1), false)] {
+            let message = envelope(Kind::Bans, "edge", 1, None).write(&updates);
+            let now = envelope(Kind::Bans, "edge", key, other);
+            assert_eq!(now.is_current(&message), is_current, "{key} {other:?}");
+        }
+        for kind in [
+            Kind::Sources,
+            Kind::Heartbeats,
+            Kind::Commands,
+            Kind::Replies,
+        ] {
+            let message = envelope(kind, "edge", 1, None).write(&updates);
+            assert_eq!(own.read::<Vec<BanUpdate>>(&message), Err(OpenError::Mac));
+        }
+        let long = vec![1; 1_000_000];
+        assert_eq!(own.read::<Vec<BanUpdate>>(&long), Err(OpenError::TooLong));
+    }
+
+    proptest! {
+        /// Any bytes that a key holder authenticates are updates or an error, never a panic.
+        #[test]
+        fn any_authenticated_bytes_are_updates_or_none(body in prop::collection::vec(any::<u8>(), 0..300)) {
+            let envelope = envelope(Kind::Bans, "edge", 1, None);
+            let message = envelope.close(&body);
+            for update in envelope.read::<Vec<BanUpdate>>(&message).unwrap_or_default() {
+                let _ = update.check(0);
+            }
+            for update in envelope.read::<Vec<SourceUpdate>>(&message).unwrap_or_default() {
+                let _ = update.check(64, 0);
+            }
+            let _ = envelope.read::<Heartbeat>(&message);
+        }
+
+        #[test]
+        fn a_changed_message_is_none(at in 1_usize..200, to: u8) {
+            let envelope = envelope(Kind::Bans, "edge", 1, None);
+            let mut message = envelope.write(&[longest_ban()]);
+            let at = at % message.len();
+            prop_assume!(at > 0 && message[at] != to);
+            message[at] = to;
+            prop_assert_eq!(envelope.read::<Vec<BanUpdate>>(&message), Err(OpenError::Mac));
+        }
     }
 }

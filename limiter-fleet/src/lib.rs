@@ -1,8 +1,8 @@
 //! What the nodes of a fleet share, and the rules by which they trust each other.
 //!
 //! * [`lease`]: shared budgets, leased from the store by demand, without ever exceeding the whole.
-//! * [`bans`] and [known sources](sources), which hold on all nodes.
-//! * [Policies](pushes) that one node pushes to all.
+//! * [`bans`] and [known sources](sources): two [maps](replicated) that all nodes hold.
+//! * [Policies](rollout) that one node pushes to all.
 //!
 //! The fleet's [key](Key) authenticates bans, known sources and policies; leases need no key, as no store can make a
 //! node admit more than the whole budget.
@@ -14,16 +14,19 @@
 
 pub mod bans;
 mod envelope;
+mod heartbeat;
 mod key;
 pub mod lease;
 mod name;
 mod names;
+pub mod replicated;
 pub mod rollout;
 mod share;
 pub mod sources;
 
 pub use self::{
-    envelope::{Keys, OpenError},
+    envelope::{Envelope, Keys, Kind, OpenError},
+    heartbeat::{Heartbeat, StreamPlace},
     key::{Key, KeyError},
     name::{InvalidName, Name},
     share::Share,

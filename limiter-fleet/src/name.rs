@@ -1,6 +1,6 @@
 //! Names of fleets and of their nodes.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const MOST: usize = 63;
 /// A name of a fleet or of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Box<str>", into = "Box<str>")]
-pub struct Name(Box<str>);
+pub struct Name(Arc<str>);
 
 /// Why a text is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,16 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns a text that is below all names.
+    pub(crate) fn first() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Returns whether there are clones.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
 }
 
 impl TryFrom<Box<str>> for Name {
@@ -41,7 +51,7 @@ impl TryFrom<Box<str>> for Name {
 
     fn try_from(text: Box<str>) -> Result<Self, InvalidName> {
         if is_word(&text, MOST) {
-            Ok(Self(text))
+            Ok(Self(text.into()))
         } else {
             Err(InvalidName)
         }
@@ -58,7 +68,7 @@ impl TryFrom<&str> for Name {
 
 impl From<Name> for Box<str> {
     fn from(name: Name) -> Self {
-        name.0
+        name.as_str().into()
     }
 }
 

@@ -1,21 +1,10 @@
 //! Authentication of commands and replies.
 
-use sha2::{Digest as _, Sha256};
-
-use super::{
-    command::{Command, MOST_CANARIES},
-    reply::{MOST_TEXT, Reply},
-};
+use super::{command::Command, reply::Reply};
 use crate::{
     Name,
-    envelope::{Envelope, Keys, MAC_LENGTH, OpenError, read, written},
+    envelope::{Envelope, Keys, Kind, OpenError},
 };
-
-/// The most bytes besides texts and lists of names.
-const REST: usize = 512;
-
-/// The most bytes of a name, including its length.
-const LONGEST_NAME: usize = 64;
 
 /// Authenticates and verifies commands and replies.
 #[derive(Clone, Debug)]
@@ -28,25 +17,16 @@ impl RolloutAuthenticator {
     /// Returns the authenticator of the fleet with that name.
     #[must_use]
     pub fn new(fleet: &Name, keys: &Keys) -> Self {
-        let envelope = |purpose, bytes: usize| Envelope {
-            keys: keys.clone(),
-            purpose,
-            alike: Sha256::digest(fleet.as_str()),
-            most_bytes: 1 + MAC_LENGTH + bytes,
-        };
         Self {
-            commands: envelope(
-                b"limiter fleet, push orders",
-                REST + MOST_CANARIES * LONGEST_NAME,
-            ),
-            replies: envelope(b"limiter fleet, push answers", REST + MOST_TEXT),
+            commands: Envelope::new(Kind::Commands, fleet, keys),
+            replies: Envelope::new(Kind::Replies, fleet, keys),
         }
     }
 
     /// Writes a command.
     #[must_use]
     pub fn command(&self, command: &Command) -> Vec<u8> {
-        self.commands.close(&written(command))
+        self.commands.write(command)
     }
 
     /// Reads a command. It is not [checked](Command::check) yet.
@@ -55,13 +35,13 @@ impl RolloutAuthenticator {
     ///
     /// The command is not from a node of the fleet.
     pub fn open_command(&self, command: &[u8]) -> Result<Command, OpenError> {
-        read(self.commands.open(command)?)
+        self.commands.read(command)
     }
 
     /// Writes a reply.
     #[must_use]
     pub fn reply(&self, reply: &Reply) -> Vec<u8> {
-        self.replies.close(&written(reply))
+        self.replies.write(reply)
     }
 
     /// Reads a reply.
@@ -70,7 +50,7 @@ impl RolloutAuthenticator {
     ///
     /// The reply is not from a node of the fleet.
     pub fn open_reply(&self, reply: &[u8]) -> Result<Reply, OpenError> {
-        let reply = read::<Reply>(self.replies.open(reply)?)?;
+        let reply = self.replies.read::<Reply>(reply)?;
         if reply.is_right() {
             Ok(reply)
         } else {
@@ -86,7 +66,9 @@ mod tests {
     use super::*;
     use crate::{
         Key,
-        rollout::{NodeState, RolloutId, Step, Takers, Wish},
+        rollout::{
+            NodeState, RolloutId, Step, Takers, Wish, command::MOST_CANARIES, reply::MOST_TEXT,
+        },
     };
 
     fn authenticator(fleet: &str, key: u8) -> RolloutAuthenticator {

@@ -5,7 +5,7 @@ use std::{fmt, ops::RangeInclusive, str::FromStr};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Name, bans::MOST_AHEAD_MS};
+use crate::{Name, replicated::MOST_AHEAD_MS};
 
 /// The most bytes of a file.
 pub const MOST_FILE: usize = 256 * 1024;

@@ -141,10 +141,6 @@ pub(super) async fn start(
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
         let leases = fleet::start_leases(&daemon, fleet);
         threads.push(leases.map_err(StartupError::Thread)?);
-        if fleet.settings.known_sources {
-            let sources = fleet::start_sources(&daemon, fleet, &keys);
-            threads.push(sources.map_err(StartupError::Thread)?);
-        }
     }
     let own_addresses = OwnAddressKeeper::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {

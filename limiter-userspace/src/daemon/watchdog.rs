@@ -58,8 +58,6 @@ pub struct ThreadWatchdog {
     pub fleet: WatchedThread,
     /// Shares budgets with the other nodes of the fleet.
     pub leases: WatchedThread,
-    /// Shares known sources with the other nodes of the fleet.
-    pub sources: WatchedThread,
 }
 
 impl ThreadWatchdog {
@@ -75,7 +73,6 @@ impl ThreadWatchdog {
             ("reads server names", &self.server_names),
             ("hears the fleet", &self.fleet),
             ("shares the fleet's budgets", &self.leases),
-            ("shares the fleet's known sources", &self.sources),
         ];
         let late = threads
             .into_iter()

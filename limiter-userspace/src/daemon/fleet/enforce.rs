@@ -1,7 +1,10 @@
 //! Enforces bans of other nodes, unless this node's guard or policy forbids them.
 
 use limiter_datapath::kernel::DatapathError;
-use limiter_fleet::bans::{BanId, BanState, Entry};
+use limiter_fleet::{
+    bans::{BanId, BanState},
+    replicated::{Entry, Replicated},
+};
 use limiter_policy::{
     policy::bans::{Origin, prefix_of},
     text::short,
@@ -9,7 +12,7 @@ use limiter_policy::{
 use tracing::{debug, warn};
 
 use super::{
-    known::{Known, Seed},
+    bans::Seed,
     updates::{self, Now},
 };
 use crate::{
@@ -40,7 +43,7 @@ pub(super) struct Enforced {
 /// Enforces the last update about some bans.
 pub(super) fn enforce(
     daemon: &Daemon,
-    known: &Known,
+    map: &Replicated<BanState>,
     ids: &[BanId],
     protected: &Result<ProtectedAddresses, GuardError>,
 ) -> Result<Enforced, DatapathError> {
@@ -50,10 +53,10 @@ pub(super) fn enforce(
         let manifest = datapath.manifest();
         let mut enforced = Enforced::default();
         for id in ids {
-            let Some(entry) = known.map.get(id) else {
+            let Some(entry) = map.get(id) else {
                 continue;
             };
-            let new = updates::new_ban(id, &entry.state, &manifest.names, now);
+            let new = updates::new_ban(id, &entry.value, &manifest.names, now);
             let Some(new) = new.filter(|_| entry.holds(now.ms)) else {
                 if let Ok(origin) = id.origin.parse::<Origin>() {
                     bans.unban(id.prefix, Some(&origin))?;
@@ -90,8 +93,8 @@ pub(super) fn enforce(
     })
 }
 
-fn log_ban(id: &BanId, entry: &Entry) {
-    let BanState::Banned { reason, .. } = &entry.state else {
+fn log_ban(id: &BanId, entry: &Entry<BanState>) {
+    let BanState::Banned { reason, .. } = &entry.value else {
         return;
     };
     let (prefix, node, origin) = (short(id.prefix), &entry.stamp.node, &id.origin);
@@ -104,13 +107,10 @@ fn log_ban(id: &BanId, entry: &Entry) {
     );
 }
 
-pub(super) fn log_refused(known: &Known, refused: &[Refused]) {
+pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[Refused]) {
     for Refused { id, why, .. } in refused.iter().take(NAMED) {
         let prefix = short(id.prefix);
-        let node = known
-            .map
-            .get(id)
-            .map_or("?", |entry| entry.stamp.node.as_str());
+        let node = map.get(id).map_or("?", |entry| entry.stamp.node.as_str());
         warn!(
             prefix,
             node, why, "the fleet's ban of {prefix} by node {node} is not in force here: {why}"

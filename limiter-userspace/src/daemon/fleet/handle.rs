@@ -6,15 +6,19 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use limiter_fleet::rollout::RolloutId;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
+use tracing::warn;
 
 use super::rollout::{Lead, OtherRollout};
 use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
+
+/// The shortest interval between warnings about messages refused for one reason.
+const LOG_AGAIN: Duration = Duration::from_mins(1);
 
 /// The daemon does not belong to a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +35,6 @@ pub(in crate::daemon) struct Fleet {
     pub(super) ending: Notify,
     /// The same for the thread that leases shares of budgets.
     pub(super) leases_ending: Notify,
-    /// The same for the thread that shares known sources.
-    pub(super) sources_ending: Notify,
     /// Whether an operator has trusted or untrusted sources since the last check.
     changed_known: AtomicBool,
     /// The last rollout that began here; `None`: none.
@@ -53,6 +55,8 @@ pub(super) struct Report {
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
+    /// When the log last had each reason for refused messages.
+    logged: BTreeMap<&'static str, Instant>,
     pub(super) nodes: BTreeMap<String, Seen>,
     pub(super) shares: BTreeMap<String, FleetShare>,
     /// The number of nodes with leases; `None`: this one has none, for the error's reason.
@@ -87,7 +91,6 @@ impl Fleet {
             changed: Arc::default(),
             ending: Notify::new(),
             leases_ending: Notify::new(),
-            sources_ending: Notify::new(),
             changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
             report: Mutex::new(Report {
@@ -102,6 +105,7 @@ impl Fleet {
                 sent: 0,
                 received: 0,
                 refused: BTreeMap::new(),
+                logged: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 shares: BTreeMap::new(),
                 sharing_nodes: None,
@@ -179,6 +183,20 @@ impl Fleet {
     /// Counts a refused message.
     pub(super) fn refuse(&self, reason: &'static str) {
         *self.report().refused.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a refused message, and logs the reason now and then.
+    pub(super) fn refuse_message(&self, reason: &'static str, why: &str) {
+        self.refuse(reason);
+        let now = Instant::now();
+        let last = self.report().logged.get(reason).copied();
+        if last.is_none_or(|last| now > last + LOG_AGAIN) {
+            self.report().logged.insert(reason, now);
+            warn!(
+                reason,
+                why, "what the fleet's store has is not believed: {why}"
+            );
+        }
     }
 
     pub(super) fn report(&self) -> MutexGuard<'_, Report> {

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use limiter_fleet::bans::Heartbeat;
-use limiter_fleet_store::Store;
+use limiter_fleet::{Heartbeat, Kind};
+use limiter_fleet_store::{Map, Store};
 use tracing::warn;
 
 use super::{
     handle::Seen,
     lag::{self, Newest},
     node::Node,
-    session::Over,
+    over::Over,
     updates::Now,
 };
 
@@ -39,22 +39,22 @@ impl Heartbeats {
         store: &mut Store,
     ) -> Result<(), Over> {
         // Read before the heartbeats, since nodes may read further in the meantime.
-        let newest = node.meanwhile(store.newest()).await??;
+        let newest = store.newest(Map::Bans).await?;
         self.newest.record(lag::place(newest), Instant::now());
-        let heartbeats = node.meanwhile(store.heartbeats(MOST)).await??;
+        node.bans.check_end(newest);
+        let most_bytes = Kind::Heartbeats.most_bytes();
+        let heartbeats = store.heartbeats(MOST, most_bytes).await?;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Heartbeat>::new();
         for heartbeat in heartbeats.iter().take(MOST) {
-            let Ok(heartbeat) = node.authenticator.open_heartbeat(heartbeat) else {
-                node.refuse(
-                    "heartbeat",
-                    "a heartbeat is not authenticated by the fleet's key",
-                );
+            let heartbeat = node.heartbeats.read::<Heartbeat>(heartbeat);
+            let Some(heartbeat) = heartbeat.ok().filter(Heartbeat::is_right) else {
+                let why = "a heartbeat is not authenticated by the fleet's key";
+                node.fleet.refuse_message("heartbeat", why);
                 continue;
             };
             if now.ms.saturating_sub(heartbeat.ms) > LONGEST_MS {
-                node.meanwhile(store.forget_heartbeat(heartbeat.node.as_str()))
-                    .await??;
+                store.forget_heartbeat(heartbeat.node.as_str()).await?;
                 continue;
             }
             let name = heartbeat.node.to_string();
@@ -65,31 +65,27 @@ impl Heartbeats {
         let own = node.fleet.settings.node.to_string();
         self.check_duplicate(seen.get(&own));
         let heartbeat = node.heartbeat(now);
-        let written = node.authenticator.heartbeat(&heartbeat);
-        let is_new = node.meanwhile(store.heartbeat(&own, &written)).await??;
+        let written = node.heartbeats.write(&heartbeat);
+        let is_new = store.heartbeat(&own, &written).await?;
         let is_emptied = is_new && self.last.is_some();
         seen.insert(own, heartbeat.clone());
         self.last = Some(heartbeat);
         let at = Instant::now();
-        node.fleet.report().nodes = seen
-            .into_iter()
-            .map(|(name, heartbeat)| {
-                let seen = Seen {
-                    version: heartbeat.version.into(),
-                    policy: heartbeat.policy,
-                    age_ns: now
-                        .ms
-                        .saturating_sub(heartbeat.ms)
-                        .saturating_mul(1_000_000),
-                    lag_ns: heartbeat.read.map(|read| {
-                        let lag = self.newest.lag(read, at);
-                        u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
-                    }),
-                    at,
-                };
-                (name, seen)
-            })
-            .collect();
+        let seen = seen.into_iter().map(|(name, heartbeat)| {
+            let age_ms = now.ms.saturating_sub(heartbeat.ms);
+            let seen = Seen {
+                version: heartbeat.version.into(),
+                policy: heartbeat.policy,
+                age_ns: age_ms.saturating_mul(1_000_000),
+                lag_ns: heartbeat.read.map(|read| {
+                    let lag = self.newest.lag(read, at);
+                    u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
+                }),
+                at,
+            };
+            (name, seen)
+        });
+        node.fleet.report().nodes = seen.collect();
         if is_emptied {
             Err(Over::Emptied)
         } else {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::bans::StreamPlace;
+use limiter_fleet::StreamPlace;
 use limiter_fleet_store::Position;
 
 /// The most remembered messages: one each five seconds, for an hour.

@@ -1,21 +1,25 @@
-//! The daemon's part in a fleet: a ban made or lifted on one node is made or lifted on all.
+//! The daemon's part in a fleet: a ban made or lifted on one node is made or lifted on all, and a source proven
+//! by one node is trusted by all.
 //!
-//! A thread with its own runtime is the node (`node.rs`). It takes local changes from the journal of bans
-//! and exchanges them with other nodes through a store (`session.rs`). `limiter-fleet` orders and checks
-//! the updates (`known.rs`). This node's guard and policy decide which of them it enforces (`enforce.rs`).
-//! Without a store, enforcement stays as it is, and local changes wait, one entry per ban. `leases/` is
-//! this node's part in shared budgets, `sources/` in known sources, and `rollout/` in rollouts.
+//! A thread with its own runtime is the node (`node.rs`). It exchanges its changes with other nodes through a
+//! store (`session.rs`), as two maps that all nodes hold (`replica.rs`): bans (`bans.rs`), from the journal of
+//! bans, and known sources (`sources/`), from scans of the kernel's table. `limiter-fleet` orders and checks
+//! the updates. This node's guard and policy decide which of them it enforces (`enforce.rs`). Without a
+//! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
+//! in shared budgets, and `rollout/` in rollouts.
 
 mod access;
+mod bans;
 mod enforce;
 mod handle;
 mod heartbeats;
 mod jitter;
 mod key_file;
-mod known;
 mod lag;
 mod leases;
 mod node;
+mod over;
+mod replica;
 mod rollout;
 mod session;
 mod sources;
@@ -23,22 +27,27 @@ mod updates;
 mod warnings;
 
 use std::{
+    convert::Infallible,
     io,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use limiter_fleet::Keys;
-use tokio::runtime::{Builder, Handle};
+use limiter_fleet_store::StoreError;
+use tokio::{
+    runtime::{Builder, Handle},
+    time::sleep,
+};
 use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
     leases::start as start_leases,
     rollout::RolloutError,
-    sources::start as start_sources,
 };
-use self::{jitter::jittered, node::Node, session::Over};
+use self::{jitter::jittered, node::Node, over::Over};
 use super::{shared::Daemon, worker::Worker};
 
 /// The pause before the first reconnection.
@@ -48,6 +57,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// within five seconds after the store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// The longest interval between two reports to the thread's watchdog.
+const ALIVE: Duration = Duration::from_millis(500);
+
 /// Starts the thread, from the runtime of the rest of the daemon. The store may be down.
 pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -55,38 +67,48 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
     let changed = Arc::clone(&fleet.changed);
     // The journal has every change from now on; earlier bans are in the table.
     daemon.bans.ban_index().keep_journal(changed);
-    let mut node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
+    let node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
     let ending = Arc::clone(fleet);
+    let (daemon, fleet) = (Arc::clone(daemon), Arc::clone(fleet));
     Worker::start(
         "fleet",
         move || {
-            node.daemon.watchdog.fleet.check_in();
-            runtime.block_on(live(&mut node));
+            daemon.watchdog.fleet.check_in();
+            runtime.block_on(async {
+                let mut living = pin!(live(node));
+                loop {
+                    tokio::select! {
+                        never = &mut living => match never {},
+                        () = fleet.ending.notified() => return,
+                        () = sleep(ALIVE) => daemon.watchdog.fleet.check_in(),
+                    }
+                }
+            });
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            node.daemon.watchdog.fleet.end();
+            daemon.watchdog.fleet.end();
         },
         move || ending.ending.notify_one(),
     )
 }
 
-async fn live(node: &mut Node) {
-    node.begin();
+async fn live(mut node: Node) -> Infallible {
+    node.bans.shared.begin();
+    let fleet = Arc::clone(&node.fleet);
     let mut pause = FIRST_PAUSE;
     loop {
-        let error = match node.session().await {
-            Ok(()) => continue,
-            Err(Over::Ending) => return,
-            Err(error) => error,
-        };
-        let was_connected = record_loss(node, &error);
-        // Updates that were being sent wait again.
-        node.publish();
-        if was_connected {
+        let Err(error) = node.session().await;
+        node.is_careful |= matches!(error, Over::Store(StoreError::TooLong));
+        if record_loss(&mut node, &error) {
             pause = FIRST_PAUSE;
         }
-        if node.rest(jittered(pause)).await.is_err() {
-            return;
+        let mut rest = pin!(sleep(jittered(pause)));
+        loop {
+            node.record_changes();
+            tokio::select! {
+                () = &mut rest => break,
+                () = fleet.changed.notified() => {}
+            }
         }
         pause = (2 * pause).min(LONGEST_PAUSE);
     }
@@ -95,18 +117,27 @@ async fn live(node: &mut Node) {
 /// Reports why there is no connection; returns whether there was one.
 fn record_loss(node: &mut Node, error: &Over) -> bool {
     let why = error.to_string();
-    let store = &node.fleet.settings.store;
-    let mut report = node.fleet.report();
-    let was_connected = report.is_connected;
-    if matches!(error, Over::Emptied | Over::Cut | Over::Rekeyed) {
+    let fleet = Arc::clone(&node.fleet);
+    let store = &fleet.settings.store;
+    let is_store_well = matches!(
+        error,
+        Over::Emptied | Over::Rekeyed | Over::Store(StoreError::Cut)
+    );
+    if is_store_well {
         info!(why, "the fleet's store {store} is read again: {why}");
-    } else if node.warnings.is_new(&why) {
-        warn!(
-            why,
-            "the fleet's store {store} is not there: {why}; bans hold as they are, and what is done \
-             here is sent later"
-        );
+        node.stop_sources(None);
+    } else {
+        if node.warnings.is_new(&why) {
+            warn!(
+                why,
+                "the fleet's store {store} is not there: {why}; bans hold as they are, and what is done \
+                 here is sent later"
+            );
+        }
+        node.stop_sources(Some(&why));
     }
+    let mut report = fleet.report();
+    let was_connected = report.is_connected;
     if was_connected || report.error.is_none() {
         report.since = Instant::now();
     }

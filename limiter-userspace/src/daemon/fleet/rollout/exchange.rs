@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use super::{lead::Lead, memory, other::OtherRollout, part::Doing};
 use crate::daemon::{
     confirm,
-    fleet::{node::Node, session::Over, updates::Now},
+    fleet::{node::Node, over::Over, updates::Now},
     requests::{RolloutRequest, RolloutStep},
 };
 
@@ -35,7 +35,7 @@ impl Node {
         self.rollouts.finish(&daemon, &fleet).await;
         self.rollouts.record_time(&daemon, &fleet);
         self.lead(store).await?;
-        let command = self.meanwhile(store.command()).await??;
+        let command = store.command().await?;
         let is_first = mem::replace(&mut self.rollouts.is_new, false);
         if let Some(command) = command
             && self.rollouts.seen.as_ref() != Some(&command)
@@ -52,7 +52,7 @@ impl Node {
         let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
         if fleet.lead().as_ref().is_some_and(lingers) {
             // Another rollout may have begun; do not overwrite its command.
-            let command = self.meanwhile(store.command()).await??;
+            let command = store.command().await?;
             let command =
                 command.and_then(|command| self.rollout_authenticator.open_command(&command).ok());
             if let (Some(command), Some(lead)) = (command, fleet.lead().as_mut())
@@ -76,22 +76,20 @@ impl Node {
             (command, file, done)
         };
         if let Some(nodes) = done {
-            self.meanwhile(store.remove_rollout(&nodes)).await??;
+            store.remove_rollout(&nodes).await?;
             return Ok(());
         }
         let authenticated = self.rollout_authenticator.command(&command);
         let file = file.as_ref().map(|text| text.as_bytes());
-        let given = self
-            .meanwhile(store.send_command(&authenticated, file))
-            .await;
-        if !matches!(given, Ok(Ok(())))
+        let given = store.send_command(&authenticated, file).await;
+        if given.is_err()
             && let Some(lead) = fleet.lead().as_mut()
             && file.is_some()
         {
             lead.is_sent = false;
         }
-        given??;
-        let replies = self.meanwhile(store.replies(MOST)).await??;
+        given?;
+        let replies = store.replies(MOST).await?;
         for reply in replies.iter().take(MOST) {
             match self.rollout_authenticator.open_reply(reply) {
                 Ok(reply) => {
@@ -171,7 +169,7 @@ impl Node {
             self.rollouts.follower.report(state);
             return Ok(());
         }
-        let file = self.meanwhile(store.rollout_file()).await??;
+        let file = store.rollout_file().await?;
         let file = file.filter(|file| file.len() <= MOST_FILE && file_digest(file) == command.file);
         let text = file.and_then(|file| String::from_utf8(file).ok());
         self.rollouts.text = text.map(Into::into);
@@ -223,6 +221,6 @@ impl Node {
         }
         let authenticated = self.rollout_authenticator.reply(&reply);
         let own = reply.node.to_string();
-        Ok(self.meanwhile(store.reply(&own, &authenticated)).await??)
+        Ok(store.reply(&own, &authenticated).await?)
     }
 }

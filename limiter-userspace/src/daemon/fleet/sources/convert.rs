@@ -1,10 +1,10 @@
-//! Converts records of the kernel's table to the fleet's entries, and back.
+//! Converts records of the kernel's table to the fleet's proofs, and back.
 
 use limiter_common::{
     address::{Address, Family},
     standing::{Kind, Moment, Record, Settings, SourceId, Tick},
 };
-use limiter_fleet::sources::{Source, SourceEntry};
+use limiter_fleet::sources::{Proof, Source};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -31,13 +31,8 @@ pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
     matches!(record.current(at).kind(), Kind::Proven | Kind::Trusted)
 }
 
-/// Returns the entry about a source, at a time in seconds since 1970; `None`: there is none.
-pub(super) fn entry(
-    id: SourceId,
-    record: Record,
-    at: &Moment<'_>,
-    now_s: u64,
-) -> Option<SourceEntry> {
+/// Returns the proof in a record, at a time in seconds since 1970; `None`: it has none.
+pub(super) fn proof(record: Record, at: &Moment<'_>, now_s: u64) -> Option<Proof> {
     if !is_own(record, at) {
         return None;
     }
@@ -50,22 +45,27 @@ pub(super) fn entry(
         let remember_s = at.settings.remember_ns / NS_PER_S;
         (ago_s(record.since()), ago_s(record.last()) + remember_s)
     };
-    Some(SourceEntry {
-        source: source(id),
+    Some(Proof {
         since_s,
         until_s,
         is_fresh: !is_vouched && record.is_fresh(),
+        ipv6_prefix: ipv6_prefix(at.settings),
     })
 }
 
-/// Returns the record for another node's entry, at a time in seconds since 1970.
-pub(super) fn record(entry: &SourceEntry, at: &Moment<'_>, now_s: u64) -> Record {
-    let age = ticks(now_s.saturating_sub(entry.since_s)).min(Record::LONGEST_TRUST);
-    let left = ticks(entry.until_s.saturating_sub(now_s));
+/// Returns the number of leading bits of an IPv6 address that identify a source.
+pub(super) fn ipv6_prefix(settings: &Settings) -> u8 {
+    u8::try_from(settings.ipv6_prefix).unwrap_or(64)
+}
+
+/// Returns the record for another node's proof, at a time in seconds since 1970.
+pub(super) fn record(proof: &Proof, at: &Moment<'_>, now_s: u64) -> Record {
+    let age = ticks(now_s.saturating_sub(proof.since_s)).min(Record::LONGEST_TRUST);
+    let left = ticks(proof.until_s.saturating_sub(now_s));
     let remembered = ticks(at.settings.remember_ns / NS_PER_S);
     let unseen = remembered.saturating_sub(left);
     let ago = |ticks| Tick(at.now.0.wrapping_sub(ticks));
-    Record::new(Kind::Reported, entry.is_fresh, 0, ago(unseen), ago(age))
+    Record::new(Kind::Reported, proof.is_fresh, 0, ago(unseen), ago(age))
 }
 
 const fn seconds(ticks: u32) -> u64 {
@@ -105,10 +105,9 @@ mod tests {
 
     /// Returns the standing on another host with a different clock, `later_s` seconds later.
     fn elsewhere(record: Record, now: u32, later_s: u64) -> Standing {
-        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
-        let entry = entry(id, record, &at(now), NOW_S).unwrap();
+        let proof = proof(record, &at(now), NOW_S).unwrap();
         let clock = 0x9000_0000 + ticks(later_s);
-        let received = super::record(&entry, &at(0x9000_0000), NOW_S);
+        let received = super::record(&proof, &at(0x9000_0000), NOW_S);
         received.standing(&at(clock))
     }
 
@@ -139,17 +138,15 @@ mod tests {
         let fresh = Record::NONE.after(Event::Handshake, &short);
         assert_eq!(elsewhere(fresh, now, 9), Standing::Fresh);
         // Fresh by the time of its proof, in the other host's shortage.
-        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         for (ago_s, expected) in [(3_000, Standing::Fresh), (4_000, Standing::Proven)] {
             let proven = Record::NONE.after(Event::Handshake, &at(now - ticks(ago_s)));
-            let entry = entry(id, proven, &at(now), NOW_S).unwrap();
-            assert_eq!(record(&entry, &at(now), NOW_S).standing(&short), expected);
+            let proof = proof(proven, &at(now), NOW_S).unwrap();
+            assert_eq!(record(&proof, &at(now), NOW_S).standing(&short), expected);
         }
     }
 
     #[test]
     fn only_what_this_host_found_out_is_sent() {
-        let id = SourceId::new(&SETTINGS, &Address::v4([192, 0, 2, 7]));
         let now = Tick(5_000_000);
         for kind in [
             Kind::Nothing,
@@ -159,12 +156,12 @@ mod tests {
             Kind::Reported,
         ] {
             let record = Record::new(kind, false, 9, now, now);
-            assert_eq!(entry(id, record, &at(now.0), NOW_S), None, "{kind:?}");
+            assert_eq!(proof(record, &at(now.0), NOW_S), None, "{kind:?}");
         }
         // The record has ended.
         let record = Record::new(Kind::Proven, false, 9, now, now);
         let later = at(now.0 + ticks(31 * DAY_S));
-        assert_eq!(entry(id, record, &later, NOW_S), None);
+        assert_eq!(proof(record, &later, NOW_S), None);
     }
 
     #[test]
@@ -173,7 +170,7 @@ mod tests {
             let address: IpAddr = text.parse().unwrap();
             let here = SourceId::new(&SETTINGS, &Address::from(address));
             assert_eq!(id(source(here), &SETTINGS), here, "{text}");
-            assert_eq!(source(here).check(64, 64), Ok(()), "{text}");
+            assert_eq!(source(here).check(64), Ok(()), "{text}");
         }
     }
 }

@@ -1,8 +1,11 @@
-//! Writes the entries of other nodes about sources to the kernel's table.
+//! Writes the proofs of other nodes to the kernel's table.
 
 use limiter_common::standing::{Event, Kind, Record};
 use limiter_datapath::kernel::{Datapath, DatapathError};
-use limiter_fleet::sources::{Source, SourceMap};
+use limiter_fleet::{
+    replicated::Replicated,
+    sources::{Proof, Source},
+};
 
 use super::{super::updates::Now, convert};
 use crate::daemon::shared::Daemon;
@@ -13,10 +16,10 @@ const SOME: usize = 256;
 /// The most sources to restore at once: the table may be full.
 const MOST_LOST: usize = 10_000;
 
-/// Writes the winning entry about each of some sources to the table.
+/// Writes the winning proof of each of some sources to the table.
 pub(super) fn enforce(
     daemon: &Daemon,
-    map: &SourceMap,
+    map: &Replicated<Proof>,
     sources: &[Source],
 ) -> Result<(), DatapathError> {
     for some in sources.chunks(SOME) {
@@ -30,18 +33,20 @@ pub(super) fn enforce(
 
 fn enforce_some(
     datapath: &Datapath,
-    map: &SourceMap,
+    map: &Replicated<Proof>,
     sources: &[Source],
 ) -> Result<(), DatapathError> {
     let known = datapath.known_sources()?;
     let at = known.moment()?;
-    let now_s = Now::new().ms / 1_000;
+    let now_ms = Now::new().ms;
     for source in sources {
         let id = convert::id(*source, known.settings());
-        let entry = map.entry(*source, now_s);
-        let record = entry.map_or(Record::NONE, |entry| convert::record(&entry, &at, now_s));
+        let proof = map.proof(*source, now_ms);
+        let record = proof.map_or(Record::NONE, |proof| {
+            convert::record(&proof, &at, now_ms / 1_000)
+        });
         let present = known.record(id);
-        let is_over = entry.is_none() && present.kind() != Kind::Reported;
+        let is_over = proof.is_none() && present.kind() != Kind::Reported;
         if present != record && !is_over {
             known.record_event(id, Event::Reported { record })?;
         }
@@ -49,8 +54,8 @@ fn enforce_some(
     Ok(())
 }
 
-/// Restores sources with an entry of another node that the table has lost: they were forgotten, or evicted.
-pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+/// Restores sources proven by another node that the table has lost: they were forgotten, or evicted.
+pub(super) fn enforce_lost(daemon: &Daemon, map: &Replicated<Proof>) -> Result<(), DatapathError> {
     let lost: Vec<_> = {
         let datapath = daemon.datapath();
         let known = match datapath.known_sources() {
@@ -65,9 +70,12 @@ pub(super) fn enforce_lost(daemon: &Daemon, map: &SourceMap) -> Result<(), Datap
     enforce(daemon, map, &lost)
 }
 
-/// Removes sources learned from other nodes before this daemon started, if no node has an entry about them
+/// Removes sources learned from other nodes before this daemon started, if no node proves them
 /// now. Scans the whole table.
-pub(super) fn forget_unclaimed(daemon: &Daemon, map: &SourceMap) -> Result<(), DatapathError> {
+pub(super) fn forget_unclaimed(
+    daemon: &Daemon,
+    map: &Replicated<Proof>,
+) -> Result<(), DatapathError> {
     let received: Vec<_> = {
         let datapath = daemon.datapath();
         let known = match datapath.known_sources() {
@@ -79,10 +87,10 @@ pub(super) fn forget_unclaimed(daemon: &Daemon, map: &SourceMap) -> Result<(), D
         let received = all.filter(|(_, record)| record.kind() == Kind::Reported);
         received.map(|(id, _)| convert::source(id)).collect()
     };
-    let now_s = Now::new().ms / 1_000;
+    let now_ms = Now::new().ms;
     let unclaimed: Vec<_> = received
         .into_iter()
-        .filter(|source| map.entry(*source, now_s).is_none())
+        .filter(|source| map.proof(*source, now_ms).is_none())
         .collect();
     enforce(daemon, map, &unclaimed)
 }

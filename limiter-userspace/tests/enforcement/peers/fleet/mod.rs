@@ -1,6 +1,7 @@
 //! A fleet of daemons in separate namespaces with a real store between them: over TLS, as an ACL user with
 //! exactly the rights in docs/fleet.md.
 
+mod attacks;
 mod bans;
 mod cluster;
 mod five;

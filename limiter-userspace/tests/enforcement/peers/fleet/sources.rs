@@ -287,20 +287,20 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     fleet.store.run()?;
     fleet.nodes[1].restart()?;
     wait_for(&fleet.nodes[1], &gone, "fleet")?;
-    wait_for_slots(&fleet)?;
+    wait_for_entries(&fleet)?;
     // The store loses its data while it runs.
     fleet.store.command(&["flushall"])?;
-    wait_for_slots(&fleet)?;
+    wait_for_entries(&fleet)?;
     ensure!(known(&fleet.nodes[1], &gone)?["why"] == "fleet");
     fleet.stop()
 }
 
-/// Waits until the store has slots of both nodes.
-fn wait_for_slots(fleet: &Fleet) -> Result<()> {
+/// Waits until the store has entries of both nodes.
+fn wait_for_entries(fleet: &Fleet) -> Result<()> {
     crate::wait(|| {
         let fields = fleet.store.command(&["hkeys", HASH])?;
-        let has_slot = |node| fields.lines().any(|field| field.starts_with(node));
-        Ok(["a ", "b "].into_iter().all(has_slot))
+        let has_entry = |node| fields.lines().any(|field| field.starts_with(node));
+        Ok(["a ", "b "].into_iter().all(has_entry))
     })
 }
 
@@ -315,7 +315,7 @@ fn forged_and_repeated_messages_do_nothing() -> Result<()> {
     let (taken_back, later) = (client(1), client(2));
     a.show(&["trust", &taken_back, "--for", "1h"])?;
     wait_for(b, &taken_back, "fleet")?;
-    wait_for_slots(&fleet)?;
+    wait_for_entries(&fleet)?;
     let store = &fleet.store;
     let copy =
         "local all = redis.call('HGETALL', KEYS[1]) redis.call('HSET', KEYS[2], unpack(all))";

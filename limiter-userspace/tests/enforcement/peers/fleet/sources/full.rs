@@ -1,7 +1,6 @@
 //! The most that a fleet may send to a node.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{BufWriter, Write as _},
     net::Ipv4Addr,
@@ -11,12 +10,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 use limiter_fleet::{
-    Key, Keys, Name,
-    bans::{BanAuthenticator, BanId, BanState, BanUpdate, MOST_HELD, Stamp},
-    sources::{
-        MOST_OWN_ENTRIES, MOST_RECEIVED_ENTRIES, Part, Source, SourceAuthenticator, SourceEntry,
-        SourceMessage,
-    },
+    Envelope, Key, Keys, Kind, Name,
+    bans::{BanId, BanState, BanUpdate},
+    replicated::{Stamp, Value as _},
+    sources::{Proof, Source, SourceKey, SourceUpdate},
 };
 
 use super::many::LIMITS;
@@ -29,6 +26,9 @@ use crate::peers::{
     },
     program, succeed,
 };
+
+/// The known sources of five nodes.
+const MOST_RECEIVED: u32 = 500_000;
 
 const HOLDS: Duration = Duration::from_hours(10);
 
@@ -53,9 +53,8 @@ fn half_a_million_sources_and_bans() -> Result<()> {
         println!("{what}: enforces after {:?}", begun.elapsed());
         loop {
             let status = status(&node)?;
-            let bans = if has_bans { MOST_HELD } else { 0 };
-            if status["sources"]["received"] == MOST_RECEIVED_ENTRIES && status["received"] == bans
-            {
+            let bans = if has_bans { BanState::MOST } else { 0 };
+            if status["sources"]["received"] == MOST_RECEIVED && status["received"] == bans {
                 ensure!(
                     status["refused"]
                         .as_object()
@@ -102,44 +101,36 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
         }
         Ok(())
     };
-    let authenticator = SourceAuthenticator::new(&fleet, &keys);
-    let mut sources = (0_u32..).map(|number| Source::V4((0x1400_0000 + number).to_be_bytes()));
-    for number in 0..MOST_RECEIVED_ENTRIES / MOST_OWN_ENTRIES {
-        let node = name(&format!("n{number}"))?;
-        let mut slots = BTreeMap::<_, Vec<SourceEntry>>::new();
-        for source in sources.by_ref().take(MOST_OWN_ENTRIES) {
-            slots.entry(source.slot()).or_default().push(SourceEntry {
-                source,
+    let envelope = Envelope::new(Kind::Sources, &fleet, &keys);
+    for number in 0..MOST_RECEIVED {
+        let node = name(&format!("n{}", number % 5))?;
+        let update = SourceUpdate {
+            key: SourceKey {
+                source: Source::V4((0x1400_0000 + number).to_be_bytes()),
+                node: node.clone(),
+            },
+            stamp: Stamp { ms, node },
+            value: Proof {
                 since_s: 0,
                 until_s: until.as_secs(),
                 is_fresh: false,
-            });
-        }
-        for (slot, entries) in slots {
-            let message = SourceMessage {
-                node: node.clone(),
-                ms,
                 ipv6_prefix: 64,
-                part: Part::Slot(slot),
-                entries,
-            };
-            keep(
-                super::HASH,
-                &format!("{node} {slot}"),
-                &authenticator.message(&message),
-            )?;
-        }
+            },
+            ends_ms: until.as_secs() * 1_000,
+        };
+        let field = update.key.to_string();
+        keep(super::HASH, &field, &envelope.write(&vec![update]))?;
     }
-    let authenticator = BanAuthenticator::new(&fleet, &keys);
+    let envelope = Envelope::new(Kind::Bans, &fleet, &keys);
     let banning = name("n0")?;
     let until_ms = u64::try_from(until.as_millis())?;
-    for number in 0..u32::try_from(MOST_HELD)? {
+    for number in 0..u32::try_from(BanState::MOST)? {
         if !has_bans {
             break;
         }
         let prefix = Ipv4Addr::from(0x0a00_0000 + number);
         let update = BanUpdate {
-            id: BanId {
+            key: BanId {
                 prefix: format!("{prefix}/32").parse()?,
                 origin: "operator".into(),
             },
@@ -147,7 +138,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
                 ms,
                 node: banning.clone(),
             },
-            state: BanState::Banned {
+            value: BanState::Banned {
                 until_ms: Some(until_ms),
                 reason: "a test".into(),
                 limit: None,
@@ -158,7 +149,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
         keep(
             "limiter:{edge}:bans",
             &field,
-            &authenticator.message(&[update]),
+            &envelope.write(&vec![update]),
         )?;
     }
     commands.flush()?;

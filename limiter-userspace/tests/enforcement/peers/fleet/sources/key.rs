@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::{Result, ensure};
 use limiter_fleet::{
-    Key, Keys,
-    sources::{Part, Source, SourceAuthenticator, SourceEntry, SourceMessage},
+    Envelope, Key, Keys, Kind, Name,
+    replicated::Stamp,
+    sources::{Proof, Source, SourceKey, SourceUpdate},
 };
 use testbed::Limiter;
 
@@ -28,8 +29,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// How long to check that no node retries: each checks several times.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Returns a node's slots in the store, each with a digest of its message.
-fn slots(store: &Store, node: &str) -> Result<String> {
+/// Returns a node's entries in the store, each with a digest of its message.
+fn entries(store: &Store, node: &str) -> Result<String> {
     let own = "local own = {} local all = redis.call('HGETALL', KEYS[1]) for at = 1, #all, 2 do \
                if all[at]:sub(1, #ARGV[1]) == ARGV[1] then own[#own + 1] = all[at] .. ' ' .. \
                redis.sha1hex(all[at + 1]) end end table.sort(own) return own";
@@ -72,20 +73,27 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
     };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let source = Source::V4(address);
-    let mut message = SourceMessage {
-        node: node.try_into().map_err(anyhow::Error::msg)?,
-        ms: u64::try_from(now.as_millis())?,
-        ipv6_prefix: 64,
-        part: Part::News,
-        entries: vec![SourceEntry {
+    let node = Name::try_from(node).map_err(anyhow::Error::msg)?;
+    let until = now.as_secs() + 3_600;
+    let update = SourceUpdate {
+        key: SourceKey {
             source,
+            node: node.clone(),
+        },
+        stamp: Stamp {
+            ms: u64::try_from(now.as_millis())?,
+            node: node.clone(),
+        },
+        value: Proof {
             since_s: 0,
-            until_s: now.as_secs() + 3_600,
+            until_s: until,
             is_fresh: false,
-        }],
+            ipv6_prefix: 64,
+        },
+        ends_ms: until * 1_000,
     };
-    let authenticator =
-        SourceAuthenticator::new(&"edge".try_into().map_err(anyhow::Error::msg)?, &keys);
+    let fleet = "edge".try_into().map_err(anyhow::Error::msg)?;
+    let message = Envelope::new(Kind::Sources, &fleet, &keys).write(&vec![update]);
     // redis-cli accepts arbitrary bytes only from Lua.
     let write = |command: &str, key: &str, field: &str, message: &[u8]| {
         let bytes: Vec<_> = message.iter().map(|byte| format!("\\{byte:03}")).collect();
@@ -96,11 +104,8 @@ fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
         ensure!(reported.trim() == "OK", "{reported}");
         Ok(())
     };
-    write("XADD", NEWS, "* m", &authenticator.message(&message))?;
-    message.part = Part::Slot(source.slot());
-    message.ms += 1;
-    let field = format!("{node}\\032{}", source.slot());
-    write("HSET", HASH, &field, &authenticator.message(&message))
+    write("XADD", NEWS, "* m", &message)?;
+    write("HSET", HASH, &format!("{node}\\032{source}"), &message)
 }
 
 /// By the steps of docs/fleet.md: known sources stay known, and all nodes understand each other at each
@@ -122,13 +127,15 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     // A forged message with the right key is accepted, so later ones fail because of the key alone.
     forge(&store, "d", OLD, [203, 0, 113, 1])?;
     wait_for(&b, "203.0.113.1", "fleet")?;
-    // This node is away meanwhile. Its slot is in the store.
-    wait(|| Ok(slots(&store, "c")?.contains("c ")))?;
+    // This node is away meanwhile. Its entry is in the store.
+    wait(|| Ok(entries(&store, "c")?.contains("c ")))?;
     ensure!(c.terminate()?.success());
 
     let mut before_last = [String::new(), String::new()];
     for (number, keys) in (1..).zip([&[OLD, NEW][..], &[NEW, OLD], &[NEW]]) {
-        before_last = [slots(&store, "a")?, slots(&store, "b")?];
+        if number < 3 {
+            before_last = [entries(&store, "a")?, entries(&store, "b")?];
+        }
         for name in ["a", "b"] {
             write_secret(&key_file(&store, name), &keys.join("\n"))?;
         }
@@ -145,11 +152,11 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
         }
     }
 
-    // A node that starts after all slots were rewritten learns everything from nodes with the key.
+    // A node that starts after all entries were rewritten learns everything from nodes with the key.
     for (name, before) in ["a", "b"].into_iter().zip(&before_last) {
         wait(|| {
-            let now = slots(&store, name)?;
-            Ok(before.lines().all(|slot| !now.contains(slot)))
+            let now = entries(&store, name)?;
+            Ok(before.lines().all(|entry| !now.contains(entry)))
         })?;
     }
     let d = begin(&store, "d", &[NEW])?;
@@ -160,14 +167,14 @@ fn a_key_changes_while_sources_are_known() -> Result<()> {
     ensure!(known(&d, "203.0.113.1")?["why"] == "nothing");
     ensure!(refused(&d)? > 0);
     // Messages authenticated with the old key are refused.
-    let refused_before = refused(&b)?;
+    let all = [&a, &b, &d];
+    let counts = all.map(|node| refused(node).ok());
     forge(&store, "a", OLD, [203, 0, 113, 2])?;
-    wait_until(&b, |status| {
-        status["refused"]["source"].as_u64() > Some(refused_before)
-    })?;
+    for (node, before) in all.into_iter().zip(counts) {
+        wait_until(node, |status| status["refused"]["source"].as_u64() > before)?;
+    }
     ensure!(known(&b, "203.0.113.2")?["why"] == "nothing");
     // No node retries.
-    let all = [&a, &b, &d];
     let counts = all.map(|node| refused(node).ok());
     thread::sleep(QUIET);
     ensure!(all.map(|node| refused(node).ok()) == counts);

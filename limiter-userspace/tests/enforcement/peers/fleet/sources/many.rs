@@ -64,7 +64,7 @@ fn a_hundred_thousand_sources() -> Result<()> {
         );
         ensure!(know.wait()?.success());
         wait(a, &fleet.nodes[1], is_shared, MANY)?;
-        // Until the slots and the state file are written.
+        // Until the state file is written.
         thread::sleep(Duration::from_secs(65));
         println!("at rest, with all of them:");
         quiet::check(&fleet, 2 * WATCHED)?;

@@ -1,0 +1,333 @@
+//! A replicated map and its copy in the store: a hash, for nodes that start, and a stream, for running nodes.
+//!
+//! A node notes the end of the stream, reads the whole hash, then follows the stream from there: so it misses
+//! nothing, and sees some updates twice, without effect. Then it sends the updates that the store lacks. The
+//! first node to notice a gap fills it.
+//!
+//! A writer to the stream can make it unusable, by a message at its last position. Then nodes go on by the
+//! hash alone, which they read again and again.
+
+use std::{
+    slice,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use limiter_fleet::{
+    Envelope, Keys, Kind, OpenError,
+    replicated::{MOST_UPDATES, Merged, Replicated, Update, Value, Wrong},
+};
+use limiter_fleet_store::{Map, News, Position, Store, StoreError};
+use tracing::{info, warn};
+
+use super::{handle::Fleet, over::Over, updates::Now};
+
+/// The shortest pause between readings of the hash instead of the stream.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Readings of the hash instead of the stream may take one part in so many of the time.
+const SHARE: u32 = 10;
+
+/// The values of a replicated map, and their place on this host.
+pub(super) trait Shared {
+    type Value: Value;
+
+    /// The map in the store.
+    const MAP: Map;
+
+    /// The kind of its messages.
+    const KIND: Kind;
+
+    /// Takes an authenticated update of another node.
+    fn take(
+        &mut self,
+        map: &mut Replicated<Self::Value>,
+        update: Update<Self::Value>,
+        now: Now,
+    ) -> Result<Taken, Wrong>;
+
+    /// Enforces the last updates of some keys on this host.
+    async fn enforce(&mut self, map: &Replicated<Self::Value>, keys: Vec<Key<Self>>);
+
+    /// Returns why a message that is not from the fleet is refused, as in metrics.
+    fn unreadable(error: OpenError) -> &'static str;
+}
+
+pub(super) type Key<S> = <<S as Shared>::Value as Value>::Key;
+
+/// The outcome of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It must be enforced.
+    Due,
+    /// It is known, and in force if possible.
+    Known,
+    /// A later update is known, which the store may lack.
+    Older,
+    /// It is over, and useless to all nodes.
+    Over,
+    /// The map is full.
+    Full,
+}
+
+impl From<Merged> for Taken {
+    fn from(merged: Merged) -> Self {
+        match merged {
+            Merged::New => Self::Due,
+            Merged::Known => Self::Known,
+            Merged::Older => Self::Older,
+            Merged::Over => Self::Over,
+            Merged::Full => Self::Full,
+        }
+    }
+}
+
+pub(super) struct Replica<S: Shared> {
+    pub(super) shared: S,
+    pub(super) map: Replicated<S::Value>,
+    fleet: Arc<Fleet>,
+    envelope: Envelope,
+    /// Whether the node has read the whole hash once.
+    pub(super) has_read: bool,
+    /// The last message that was read and enforced; `None`: the map is not followed.
+    pub(super) after: Option<Position>,
+    /// When to read the hash again, as the stream is unusable; `None`: it is usable.
+    again: Option<Instant>,
+}
+
+impl<S: Shared> Replica<S> {
+    pub(super) fn new(shared: S, fleet: &Arc<Fleet>, keys: &Keys) -> Self {
+        Self {
+            shared,
+            map: Replicated::new(fleet.settings.node.clone()),
+            fleet: Arc::clone(fleet),
+            envelope: Envelope::new(S::KIND, &fleet.settings.name, keys),
+            has_read: false,
+            after: None,
+            again: None,
+        }
+    }
+
+    /// Forgets the map.
+    pub(super) fn clear(&mut self) {
+        self.map = Replicated::new(self.fleet.settings.node.clone());
+        (self.has_read, self.after) = (false, None);
+    }
+
+    pub(super) fn rekey(&mut self, keys: &Keys) {
+        self.envelope = Envelope::new(S::KIND, &self.fleet.settings.name, keys);
+    }
+
+    /// Reads the whole hash, and finds the updates that it lacks. Then the stream can be followed from
+    /// `newest`, its end before the reading.
+    pub(super) async fn read_all(
+        &mut self,
+        store: &mut Store,
+        newest: Position,
+    ) -> Result<(), Over> {
+        self.map.begin_reading();
+        let (mut cursor, mut read) = (0, 0);
+        loop {
+            let page = store.page(S::MAP, cursor).await?;
+            read += page.fields.len();
+            let now = Now::new();
+            let (mut due, mut useless) = (Vec::new(), Vec::new());
+            for (field, value) in page.fields {
+                let is_current = self.envelope.is_current(&value);
+                let mut is_useless = value.len() > S::KIND.most_bytes();
+                for update in self.open(&value) {
+                    let key = update.key.clone();
+                    let taken = self.take(update, now);
+                    is_useless |= taken == Some(Taken::Over);
+                    if is_current && matches!(taken, Some(Taken::Due | Taken::Known)) {
+                        self.map.found(&key);
+                    }
+                    if taken == Some(Taken::Due) {
+                        due.push(key);
+                    }
+                }
+                if is_useless {
+                    useless.push(field);
+                }
+            }
+            self.shared.enforce(&self.map, due).await;
+            if !useless.is_empty() {
+                store.forget(S::MAP, &useless).await?;
+            }
+            cursor = page.cursor;
+            // A scan may return fields twice; but the hash may also have been flooded.
+            if cursor == 0 || read > 4 * S::Value::MOST {
+                break;
+            }
+        }
+        self.map.end_reading();
+        self.has_read = true;
+        self.after = Some(newest);
+        self.check_end(newest);
+        Ok(())
+    }
+
+    /// Notes whether the stream takes more messages after its newest.
+    pub(super) fn check_end(&mut self, newest: Position) {
+        let stream = S::MAP.stream_key(self.fleet.settings.name.as_str());
+        if newest < Position::LAST {
+            if self.again.take().is_some() {
+                info!(stream, "the fleet's stream {stream} takes messages again");
+            }
+        } else if self.again.is_none() {
+            self.again = Some(Instant::now());
+            warn!(
+                stream,
+                "the fleet's stream {stream} takes no more messages, since somebody has written its last: \
+                 the nodes read the hash instead; delete the stream from the store"
+            );
+        }
+    }
+
+    /// Reads the hash if it is due instead of the stream.
+    pub(super) async fn read_again(&mut self, store: &mut Store) -> Result<(), Over> {
+        if self.again.is_none_or(|again| Instant::now() < again) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let newest = store.newest(S::MAP).await?;
+        self.read_all(store, newest).await?;
+        if let Some(again) = &mut self.again {
+            *again = Instant::now() + AGAIN.max(SHARE * begun.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Takes messages of the stream.
+    pub(super) async fn receive(&mut self, news: News) {
+        let now = Now::new();
+        let mut due = Vec::new();
+        for message in &news.messages {
+            for update in self.open(message) {
+                let key = update.key.clone();
+                let stamp_ms = update.stamp.ms;
+                match self.take(update, now) {
+                    Some(Taken::Due) => {
+                        if S::MAP == Map::Bans {
+                            let delay = now.ms.saturating_sub(stamp_ms);
+                            self.fleet.report().delay_ns = Some(delay.saturating_mul(1_000_000));
+                        }
+                        due.push(key);
+                    }
+                    Some(Taken::Older) => self.map.doubt(key),
+                    Some(Taken::Known | Taken::Over | Taken::Full) | None => {}
+                }
+            }
+        }
+        self.shared.enforce(&self.map, due).await;
+        if let Some(next) = news.next {
+            self.after = Some(next);
+            self.check_end(next);
+        }
+    }
+
+    /// Sends some of the updates that the store lacks, and compares some that it may lack.
+    pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
+        let updates = self.map.next_unsent(MOST_UPDATES);
+        if !updates.is_empty() {
+            let values = updates.iter().map(|update| {
+                let value = self.envelope.write(slice::from_ref(update));
+                (field::<S>(&update.key), value)
+            });
+            let values: Vec<_> = values.collect();
+            let sent = if self.again.is_some() {
+                store.keep(S::MAP, &values).await
+            } else {
+                let message = self.envelope.write(&updates);
+                store.publish(S::MAP, &values, &message).await
+            };
+            let count = updates.len() as u64;
+            if sent.is_err() {
+                for update in updates {
+                    self.map.send_again(update.key);
+                }
+            }
+            match sent {
+                Ok(()) if S::MAP == Map::Bans => self.fleet.report().sent += count,
+                Ok(()) => {}
+                Err(error @ StoreError::Store(_)) => {
+                    let newest = store.newest(S::MAP).await?;
+                    if newest < Position::LAST {
+                        return Err(error.into());
+                    }
+                    self.check_end(newest);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.compare(store).await
+    }
+
+    /// Compares some doubted updates with the store, and sends the ones that it lacks: another node may have
+    /// done so meanwhile.
+    async fn compare(&mut self, store: &mut Store) -> Result<(), Over> {
+        let keys = self.map.next_doubted(store.at_once());
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let fields: Vec<_> = keys.iter().map(field::<S>).collect();
+        let values = store.values(S::MAP, &fields).await?;
+        let now = Now::new();
+        let mut due = Vec::new();
+        for (key, value) in keys.into_iter().zip(values) {
+            let value = value.unwrap_or_default();
+            let is_current = self.envelope.is_current(&value);
+            let updates = if value.is_empty() {
+                Vec::new()
+            } else {
+                self.open(&value)
+            };
+            let update = updates.into_iter().find(|update| update.key == key);
+            match update.and_then(|update| self.take(update, now)) {
+                Some(Taken::Due) => due.push(key),
+                Some(Taken::Known) if is_current => {}
+                Some(Taken::Over | Taken::Full) => {}
+                Some(Taken::Known | Taken::Older) | None => self.map.send_again(key),
+            }
+        }
+        self.shared.enforce(&self.map, due).await;
+        Ok(())
+    }
+
+    /// Forgets entries that are over, here and in the store; returns their keys.
+    pub(super) async fn forget(&mut self, store: &mut Store) -> Result<Vec<Key<S>>, Over> {
+        let over = self.map.forget(Now::new().ms);
+        for some in over.chunks(MOST_UPDATES) {
+            let fields: Vec<_> = some.iter().map(field::<S>).collect();
+            store.forget(S::MAP, &fields).await?;
+        }
+        Ok(over)
+    }
+
+    /// Opens a message; counts it if it is not from the fleet.
+    fn open(&self, message: &[u8]) -> Vec<Update<S::Value>> {
+        let read = self.envelope.read::<Vec<Update<S::Value>>>(message);
+        let read = read.and_then(|updates| {
+            let has_room = updates.len() <= MOST_UPDATES;
+            has_room.then_some(updates).ok_or(OpenError::Body)
+        });
+        read.unwrap_or_else(|error| {
+            self.fleet
+                .refuse_message(S::unreadable(error), &error.to_string());
+            Vec::new()
+        })
+    }
+
+    /// Takes an update; counts it if it is refused.
+    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Taken> {
+        let taken = self.shared.take(&mut self.map, update, now);
+        taken
+            .inspect_err(|wrong| self.fleet.refuse_message(wrong.name, wrong.why))
+            .ok()
+    }
+}
+
+/// Returns the field of a key in the hash.
+fn field<S: Shared>(key: &Key<S>) -> Vec<u8> {
+    key.to_string().into_bytes()
+}
