@@ -119,7 +119,7 @@ fn rates_that_cannot_be_shared() {
     wrong(
         "burst: 39, count: 10000, period: 1s",
         "'scope: fleet' among 2 nodes needs a burst of at least 40: a minimum share is a twentieth of it, divided by \
-         the nodes, and holds a token",
+         the nodes, and holds a token; `fleet: {nodes: …}` is the most nodes that run at once",
     );
     check(
         "id: destination, cost: bytes, scope: fleet, burst: 60559, count: 1000000, period: 1s",
@@ -127,7 +127,7 @@ fn rates_that_cannot_be_shared() {
         "",
         &[
             "'scope: fleet' among 2 nodes needs a burst of at least 60560: a minimum share is a twentieth of it, divided \
-             by the nodes, and holds a frame of 1514 bytes",
+             by the nodes, and holds a frame of 1514 bytes; `fleet: {nodes: …}` is the most nodes that run at once",
         ],
     );
 }
@@ -178,7 +178,7 @@ fn shared_limits_by_key() {
         "overrides: {'All:192.0.2.1': {burst: 39, count: 1, period: 1s}}",
         &[
             "'scope: fleet' among 2 nodes needs a burst of at least 40, also in the override '192.0.2.1': a minimum \
-             share is a twentieth of it, divided by the nodes, and holds a token",
+             share is a twentieth of it, divided by the nodes, and holds a token; `fleet: {nodes: …}` is the most nodes that run at once",
         ],
     );
 }
@@ -227,8 +227,8 @@ fn what_it_needs_of_other_sections() {
         ["limiter.yaml:1:42: 'scope: fleet' needs a section 'fleet' with the store"]
     );
     for (nodes, expected) in [
-        ("0", "nodes is 0, expected a whole number from 1 to 100"),
-        ("101", "nodes is 101, expected a whole number from 1 to 100"),
+        ("0", "invalid nodes '0', must be from 1 to 100"),
+        ("101", "invalid nodes '101', must be from 1 to 100"),
         (
             "[a, b]",
             "nodes is the most nodes that run at once, such as 5: their names are not listed",
