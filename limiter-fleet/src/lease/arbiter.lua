@@ -26,7 +26,8 @@ local LEASE_MS = 4500
 local STEP_MS = 1500
 local MOST_RECORDS = 200000
 local MOST_HINTS = 1000
--- The records to look through for forgotten ones, each call.
+-- One call in so many looks through so many records for forgotten ones.
+local SWEEPING_CALLS = 8
 local SWEPT = 10
 
 local hash = KEYS[1]
@@ -259,14 +260,16 @@ if of_mine then
   redis.call('HDEL', hash, 'm' .. serial)
 end
 
--- Records of sessions that have ended.
-local swept = redis.call('HSCAN', hash, state.cursor, 'COUNT', SWEPT)
-state.cursor = swept[1]
-for place = 1, #swept[2], 2 do
-  local field = swept[2][place]
-  if string.sub(field, 1, 1) == 'k' then
-    local record = refreshed(cmsgpack.unpack(swept[2][place + 1]))
-    if #record == 3 and record[2] >= POOL then redis.call('HDEL', hash, field) end
+-- Records of sessions that have ended. To look through some costs more than a call that names nothing.
+if number % SWEEPING_CALLS == 0 then
+  local swept = redis.call('HSCAN', hash, state.cursor, 'COUNT', SWEPT)
+  state.cursor = swept[1]
+  for place = 1, #swept[2], 2 do
+    local field = swept[2][place]
+    if string.sub(field, 1, 1) == 'k' then
+      local record = refreshed(cmsgpack.unpack(swept[2][place + 1]))
+      if #record == 3 and record[2] >= POOL then redis.call('HDEL', hash, field) end
+    end
   end
 end
 
