@@ -13,14 +13,20 @@ pub const MOST_ENTRIES: usize = 256;
 /// A call of the script.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The start of the session: a number above all earlier ones of this node.
-    pub(super) start: u64,
-    /// Counts the calls of the session, from 1.
-    pub(super) number: u64,
+    pub(super) id: CallId,
     /// The time since the last call, in milliseconds.
     pub(super) elapsed_ms: u64,
     /// Whether the entries report leases that the store has forgotten.
     pub(super) is_report: bool,
+}
+
+/// A call, among all of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallId {
+    /// The start of the session: a number above all earlier ones of this node.
+    pub(super) start: u64,
+    /// Counts the calls of the session, from 1.
+    pub(super) number: u64,
 }
 
 /// The present state of a lease, as a call names it.
@@ -95,10 +101,10 @@ impl fmt::Display for MalformedReply {
 impl std::error::Error for MalformedReply {}
 
 impl Call {
-    /// Counts the calls of the session, from 1.
+    /// The call's identity.
     #[must_use]
-    pub const fn number(&self) -> u64 {
-        self.number
+    pub const fn id(&self) -> CallId {
+        self.id
     }
 
     /// The arguments of the script after the first, which the connection knows. `nodes`: the most nodes; for each entry
@@ -112,8 +118,8 @@ impl Call {
         let number = |number: u64| number.to_string().into_bytes();
         let mut arguments = vec![
             node.as_str().as_bytes().to_vec(),
-            number(self.start),
-            number(self.number),
+            number(self.id.start),
+            number(self.id.number),
             number(self.elapsed_ms),
             number(nodes.into()),
             number(self.is_report.into()),

@@ -17,7 +17,7 @@ mod key_lease;
 mod session;
 
 pub use self::{
-    call::{ARBITER, Call, Entry, Grant, MOST_ENTRIES, MalformedReply, Reply, ReplyItem},
+    call::{ARBITER, Call, CallId, Entry, Grant, MOST_ENTRIES, MalformedReply, Reply, ReplyItem},
     key_lease::{Change, Lease},
     session::{LEASE_NS, Outcome, RENEWAL_NS, Refusal, Session},
 };

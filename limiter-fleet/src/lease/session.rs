@@ -1,6 +1,6 @@
 //! A node's session with the store: when it calls, and until when its leases last.
 
-use super::{Call, Reply};
+use super::{Call, CallId, Reply};
 
 /// How long leases last from the sending of a call, by the node's clock, in nanoseconds.
 pub const LEASE_NS: u64 = 3_000_000_000;
@@ -11,8 +11,8 @@ pub const RENEWAL_NS: u64 = 1_000_000_000;
 /// A session. All times are of the node's monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
-    start: u64,
-    number: u64,
+    /// The last call; its number is 0 before the first.
+    last: CallId,
     /// When all leases end; 0: there are none.
     ends_ns: u64,
     /// When the last call was sent; `None`: never.
@@ -69,8 +69,7 @@ impl Session {
     #[must_use]
     pub const fn new(start: u64) -> Self {
         Self {
-            start,
-            number: 0,
+            last: CallId { start, number: 0 },
             ends_ns: 0,
             called_ns: None,
             last_call: LastCall::Answered,
@@ -81,7 +80,7 @@ impl Session {
 
     /// Begins again, after all leases are over.
     pub fn restart(&mut self, start: u64) {
-        *self = Self::new(start.max(self.start + 1));
+        *self = Self::new(start.max(self.last.start + 1));
     }
 
     /// When all leases end; 0: there are none.
@@ -112,21 +111,20 @@ impl Session {
 
     /// Begins a call, which is sent after `now_ns`.
     pub fn call(&mut self, now_ns: u64) -> Call {
-        self.number += 1;
+        self.last.number += 1;
         let before_ns = self.called_ns.replace(now_ns).unwrap_or(now_ns);
         self.last_call = LastCall::Open;
         Call {
-            start: self.start,
-            number: self.number,
+            id: self.last,
             elapsed_ms: (now_ns - before_ns) / 1_000_000,
             is_report: self.state == State::Reporting,
         }
     }
 
-    /// Whether a reply to the call with this number is awaited.
+    /// Whether a reply to this call is awaited.
     #[must_use]
-    pub const fn awaits(&self, number: u64) -> bool {
-        matches!(self.last_call, LastCall::Open) && number == self.number
+    pub fn awaits(&self, call: CallId) -> bool {
+        self.last_call == LastCall::Open && call == self.last
     }
 
     /// Gives up the open call: it has no reply, or its reply comes too late.

@@ -2,7 +2,10 @@
 
 use limiter_fleet::{
     Name, Share,
-    lease::{Change, Entry, LEASE_NS, Lease, MOST_ENTRIES, Outcome, Reply, Session, minimum_share},
+    lease::{
+        CallId, Change, Entry, LEASE_NS, Lease, MOST_ENTRIES, Outcome, Reply, Session,
+        minimum_share,
+    },
 };
 
 use super::bucket::{Budget, NodeBucket};
@@ -105,7 +108,7 @@ impl Host {
     }
 
     /// Does the daemon's work of a fifth of a second; returns the arguments of a call.
-    pub(crate) fn tick(&mut self, local: u64) -> Option<(u64, Vec<Vec<u8>>)> {
+    pub(crate) fn tick(&mut self, local: u64) -> Option<(CallId, Vec<Vec<u8>>)> {
         if self.session.has_lapsed(local) {
             self.begin_again(local);
         }
@@ -141,7 +144,7 @@ impl Host {
             (keys.iter().zip(entries)).map(|(key, entry)| (key.as_slice(), fill_ms, entry));
         let arguments = call.arguments(&self.name, self.most_nodes, entries);
         self.named = due;
-        Some((call.number(), arguments))
+        Some((call.id(), arguments))
     }
 
     /// Gives up the open call.
@@ -152,8 +155,8 @@ impl Host {
         }
     }
 
-    pub(crate) fn receive(&mut self, local: u64, number: u64, reply: &Reply) {
-        if !self.session.awaits(number) {
+    pub(crate) fn receive(&mut self, local: u64, call: CallId, reply: &Reply) {
+        if !self.session.awaits(call) {
             return;
         }
         let named = std::mem::take(&mut self.named);

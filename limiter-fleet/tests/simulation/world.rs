@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use fastrand::Rng;
 use limiter_fleet::{
     Share,
-    lease::{ARBITER, Reply},
+    lease::{ARBITER, CallId, Reply},
 };
 
 use super::{
@@ -32,8 +32,8 @@ const CLOCK_PAUSE_MS: u64 = 10_000;
 const CLOCK_STEP_NS: u64 = 1_500 * MS;
 
 enum Message {
-    Call(usize, u64, Vec<Vec<u8>>),
-    Reply(usize, u64, Reply),
+    Call(usize, CallId, Vec<Vec<u8>>),
+    Reply(usize, CallId, Reply),
 }
 
 pub(crate) struct World {

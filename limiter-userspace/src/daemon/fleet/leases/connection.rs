@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use limiter_fleet::lease::Reply;
+use limiter_fleet::lease::{CallId, Reply};
 use limiter_fleet_store::Leases;
 use tokio::{
     sync::mpsc::{self, Receiver, Sender},
@@ -19,11 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A call of the script: its number and its arguments.
-pub(super) type Call = (u64, Vec<Vec<u8>>);
+/// A call of the script, with its arguments.
+pub(super) type Call = (CallId, Vec<Vec<u8>>);
 
-/// The result of a call, with its number.
-pub(super) type Answer = (u64, Result<Reply, String>);
+/// The result of a call.
+pub(super) type Answer = (CallId, Result<Reply, String>);
 
 /// The task. Dropping it ends it.
 pub(super) struct Connection {
@@ -59,13 +59,13 @@ impl Drop for Connection {
 async fn serve(fleet: Arc<Fleet>, mut calls: Receiver<Call>, answers: Sender<Answer>) {
     let mut leases = None;
     for attempt in 0.. {
-        let Some((number, arguments)) = calls.recv().await else {
+        let Some((id, arguments)) = calls.recv().await else {
             return;
         };
         let was_connected = leases.is_some();
         let result = call(&fleet, attempt, &mut leases, &arguments).await;
         let has_failed = result.is_err();
-        if answers.send((number, result)).await.is_err() {
+        if answers.send((id, result)).await.is_err() {
             return;
         }
         if has_failed {

@@ -12,7 +12,10 @@ use limiter_common::{
 use limiter_datapath::kernel::{DatapathError, Shares, monotonic_now};
 use limiter_fleet::{
     Name, Share,
-    lease::{Change, Lease, LimitName, MOST_ENTRIES, Outcome, POOL, Reply, Session, minimum_share},
+    lease::{
+        CallId, Change, Lease, LimitName, MOST_ENTRIES, Outcome, POOL, Reply, Session,
+        minimum_share,
+    },
 };
 use limiter_policy::policy::{Limit, MOST_KEYS, shared_limits::parts};
 
@@ -323,15 +326,12 @@ impl Keys {
         self.named = due;
         let entries = entries.iter();
         let entries = entries.map(|(name, fill_ms, entry)| (name.as_slice(), *fill_ms, *entry));
-        Some((
-            call.number(),
-            call.arguments(&self.node, self.nodes, entries),
-        ))
+        Some((call.id(), call.arguments(&self.node, self.nodes, entries)))
     }
 
     /// Gives up the open call.
-    pub(super) fn give_up(&mut self, number: u64) {
-        if self.session.awaits(number) {
+    pub(super) fn give_up(&mut self, call: CallId) {
+        if self.session.awaits(call) {
             self.session.give_up();
             self.name_again();
         }
@@ -349,11 +349,11 @@ impl Keys {
     pub(super) fn receive(
         &mut self,
         shares: Shares<'_>,
-        number: u64,
+        call: CallId,
         reply: &Reply,
         start: u64,
     ) -> Outcome {
-        if !self.session.awaits(number) {
+        if !self.session.awaits(call) {
             return Outcome::Unchanged;
         }
         let changes = self.take(reply);

@@ -70,9 +70,9 @@ impl LeaseNode {
         }
         self.keys.poll(shares, wall_clock_us());
         if let Some(call) = self.keys.call(monotonic_now()) {
-            let number = call.0;
+            let id = call.0;
             if !connection.call(call) {
-                self.keys.give_up(number);
+                self.keys.give_up(id);
             }
         }
         self.fleet.report().shares = self.keys.status(monotonic_now());
@@ -88,21 +88,21 @@ impl LeaseNode {
         }
     }
 
-    fn receive(&mut self, (number, result): Answer) {
+    fn receive(&mut self, (call, result): Answer) {
         let daemon = Arc::clone(&self.daemon);
         let datapath = daemon.datapath();
         self.follow(&datapath);
         let Some(shares) = datapath.shares() else {
-            return self.keys.give_up(number);
+            return self.keys.give_up(call);
         };
         let reply = match result {
             Ok(reply) => reply,
             Err(error) => {
-                self.keys.give_up(number);
+                self.keys.give_up(call);
                 return self.report(None, Some(error));
             }
         };
-        match self.keys.receive(shares, number, &reply, wall_clock_us()) {
+        match self.keys.receive(shares, call, &reply, wall_clock_us()) {
             Outcome::Renewed { .. } => match reply {
                 Reply::Renewed {
                     nodes, has_rival, ..
