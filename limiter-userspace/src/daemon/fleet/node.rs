@@ -93,7 +93,9 @@ impl Node {
             version: Heartbeat::version(env!("CARGO_PKG_VERSION")),
             policy: self.policy.1,
             ms: now.ms,
-            read: self.bans.after.map(lag::place),
+            read: (self.bans.after)
+                .filter(|_| self.bans.has_read)
+                .map(lag::place),
         }
     }
 
