@@ -7,12 +7,12 @@ use limiter_fleet_store::{Map, Store};
 use tracing::warn;
 
 use super::{
-    handle::Seen,
     lag::{self, Newest},
     node::Node,
     over::Over,
     updates::Now,
 };
+use crate::protocol::FleetNode;
 
 /// The most nodes that are known at once.
 const MOST: usize = 10_000;
@@ -73,19 +73,20 @@ impl Heartbeats {
         let at = Instant::now();
         let seen = seen.into_iter().map(|(name, heartbeat)| {
             let age_ms = now.ms.saturating_sub(heartbeat.ms);
-            let seen = Seen {
+            let seen = FleetNode {
                 version: heartbeat.version.into(),
-                policy: heartbeat.policy,
-                age_ns: age_ms.saturating_mul(1_000_000),
+                policy: format!("{:016x}", heartbeat.policy),
+                ago_ns: age_ms.saturating_mul(1_000_000),
                 lag_ns: heartbeat.read.map(|read| {
                     let lag = self.newest.lag(read, at);
                     u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
                 }),
-                at,
             };
             (name, seen)
         });
-        node.fleet.report().nodes = seen.collect();
+        let nodes = seen.collect();
+        let mut report = node.fleet.report();
+        (report.nodes, report.heartbeats_at) = (nodes, at);
         if is_emptied {
             Err(Over::Emptied)
         } else {

@@ -143,9 +143,9 @@ impl Node {
     /// Publishes the state for status queries.
     pub(super) fn publish(&self) {
         let mut report = self.fleet.report();
-        report.unsent = self.bans.map.unsent();
-        report.held = self.bans.map.len();
-        report.refused_here = self.bans.shared.refused();
+        report.unsent = self.bans.map.unsent() as u64;
+        report.held = self.bans.map.len() as u64;
+        report.refused_here = self.bans.shared.refused() as u64;
     }
 
     /// Counts the active bans of other nodes.

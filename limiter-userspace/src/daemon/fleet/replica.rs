@@ -38,13 +38,13 @@ pub(super) trait Shared {
     /// The kind of its messages.
     const KIND: Kind;
 
-    /// Takes an authenticated update of another node.
+    /// Takes an authenticated update of another node. [`Merged::New`]: it must be enforced.
     fn take(
         &mut self,
         map: &mut Replicated<Self::Value>,
         update: Update<Self::Value>,
         now: Now,
-    ) -> Result<Taken, Wrong>;
+    ) -> Result<Merged, Wrong>;
 
     /// Enforces the last updates of some keys on this host.
     async fn enforce(&mut self, map: &Replicated<Self::Value>, keys: Vec<Key<Self>>);
@@ -54,33 +54,6 @@ pub(super) trait Shared {
 }
 
 pub(super) type Key<S> = <<S as Shared>::Value as Value>::Key;
-
-/// The outcome of an update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It must be enforced.
-    Due,
-    /// It is known, and in force if possible.
-    Known,
-    /// A later update is known, which the store may lack.
-    Older,
-    /// It is over, and useless to all nodes.
-    Over,
-    /// The map is full.
-    Full,
-}
-
-impl From<Merged> for Taken {
-    fn from(merged: Merged) -> Self {
-        match merged {
-            Merged::New => Self::Due,
-            Merged::Known => Self::Known,
-            Merged::Older => Self::Older,
-            Merged::Over => Self::Over,
-            Merged::Full => Self::Full,
-        }
-    }
-}
 
 pub(super) struct Replica<S: Shared> {
     pub(super) shared: S,
@@ -176,11 +149,11 @@ impl<S: Shared> Replica<S> {
             for update in self.open(&value) {
                 let key = update.key.clone();
                 let taken = self.take(update, now);
-                is_useless |= taken == Some(Taken::Over);
-                if is_current && matches!(taken, Some(Taken::Due | Taken::Known)) {
+                is_useless |= taken == Some(Merged::Over);
+                if is_current && matches!(taken, Some(Merged::New | Merged::Known)) {
                     self.map.found(&key);
                 }
-                if taken == Some(Taken::Due) {
+                if taken == Some(Merged::New) {
                     due.push(key);
                 }
             }
@@ -239,15 +212,15 @@ impl<S: Shared> Replica<S> {
                 let key = update.key.clone();
                 let stamp_ms = update.stamp.ms;
                 match self.take(update, now) {
-                    Some(Taken::Due) => {
+                    Some(Merged::New) => {
                         if S::MAP == Map::Bans {
                             let delay = now.ms.saturating_sub(stamp_ms);
                             self.fleet.report().delay_ns = Some(delay.saturating_mul(1_000_000));
                         }
                         due.push(key);
                     }
-                    Some(Taken::Older) => self.map.doubt(key),
-                    Some(Taken::Known | Taken::Over | Taken::Full) | None => {}
+                    Some(Merged::Older) => self.map.doubt(key),
+                    Some(Merged::Known | Merged::Over | Merged::Full) | None => {}
                 }
             }
         }
@@ -324,10 +297,10 @@ impl<S: Shared> Replica<S> {
             };
             let update = updates.into_iter().find(|update| update.key == key);
             match update.and_then(|update| self.take(update, now)) {
-                Some(Taken::Due) => due.push(key),
-                Some(Taken::Known) if is_current => {}
-                Some(Taken::Over | Taken::Full) => {}
-                Some(Taken::Known | Taken::Older) | None => self.map.send_again(key),
+                Some(Merged::New) => due.push(key),
+                Some(Merged::Known) if is_current => {}
+                Some(Merged::Over | Merged::Full) => {}
+                Some(Merged::Known | Merged::Older) | None => self.map.send_again(key),
             }
         }
         self.shared.enforce(&self.map, due).await;
@@ -359,7 +332,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Takes an update; counts it if it is refused.
-    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Taken> {
+    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Merged> {
         let taken = self.shared.take(&mut self.map, update, now);
         taken
             .inspect_err(|wrong| self.fleet.refuse_message(wrong.name, wrong.why))

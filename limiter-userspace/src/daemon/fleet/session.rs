@@ -75,7 +75,7 @@ impl Node {
     /// half a million known sources are read.
     async fn read_page(&mut self, store: &mut Store) -> Result<(), Over> {
         if self.bans.is_reading() {
-            if self.bans.read_page(store).await? && !self.fleet.report().is_connected {
+            if self.bans.read_page(store).await? && !self.fleet.report().connected {
                 self.bans.shared.record_seeds(&mut self.bans.map);
                 self.connected();
             }
@@ -195,7 +195,7 @@ impl Node {
         self.warnings.clear();
         {
             let mut report = self.fleet.report();
-            report.is_connected = true;
+            report.connected = true;
             report.error = None;
             report.since = std::time::Instant::now();
         }

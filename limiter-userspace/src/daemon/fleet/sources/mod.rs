@@ -15,7 +15,7 @@ use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
     Kind, OpenError,
-    replicated::{Replicated, Wrong},
+    replicated::{Merged, Replicated, Wrong},
     sources::{Proof, Source, SourceKey, SourceUpdate},
 };
 use limiter_fleet_store::{Map, Store};
@@ -25,7 +25,7 @@ use self::{openings::Openings, scan::Scanner};
 use super::{
     handle::Fleet,
     over::Over,
-    replica::{Replica, Shared, Taken},
+    replica::{Replica, Shared},
     updates::Now,
     warnings::Warnings,
 };
@@ -125,10 +125,10 @@ impl Shared for Sources {
         map: &mut Replicated<Proof>,
         update: SourceUpdate,
         now: Now,
-    ) -> Result<Taken, Wrong> {
+    ) -> Result<Merged, Wrong> {
         update.check(self.ipv6_prefix(), now.ms)?;
-        let taken = Taken::from(map.take(update, now.ms));
-        if taken == Taken::Full {
+        let taken = map.take(update, now.ms);
+        if taken == Merged::Full {
             self.fleet.refuse("source_full");
         }
         Ok(taken)
