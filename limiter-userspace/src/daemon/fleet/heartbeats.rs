@@ -6,12 +6,7 @@ use limiter_fleet::{Heartbeat, Kind};
 use limiter_fleet_store::{Map, Store};
 use tracing::warn;
 
-use super::{
-    lag::{self, Newest},
-    node::Node,
-    over::Over,
-    updates::Now,
-};
+use super::{lag::Newest, node::Node, over::Over, updates::Now};
 use crate::protocol::FleetNode;
 
 /// The most nodes that are known at once.
@@ -40,14 +35,14 @@ impl Heartbeats {
     ) -> Result<(), Over> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = store.newest(Map::Bans).await?;
-        self.newest.record(lag::place(newest), Instant::now());
+        self.newest.record(newest.parts(), Instant::now());
         node.bans.check_end(newest);
         let most_bytes = Kind::Heartbeats.most_bytes();
         let heartbeats = store.heartbeats(MOST, most_bytes).await?;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Heartbeat>::new();
         for heartbeat in heartbeats.iter().take(MOST) {
-            let heartbeat = node.heartbeats.read::<Heartbeat>(heartbeat);
+            let heartbeat = node.envelopes.heartbeats.read::<Heartbeat>(heartbeat);
             let Some(heartbeat) = heartbeat.ok().filter(Heartbeat::is_right) else {
                 let why = "a heartbeat is not authenticated by the fleet's key";
                 node.fleet.refuse_message("heartbeat", why);
@@ -65,7 +60,7 @@ impl Heartbeats {
         let own = node.fleet.settings.node.to_string();
         self.check_duplicate(seen.get(&own));
         let heartbeat = node.heartbeat(now);
-        let written = node.heartbeats.write(&heartbeat);
+        let written = node.envelopes.heartbeats.write(&heartbeat);
         let is_new = store.heartbeat(&own, &written).await?;
         let is_emptied = is_new && self.last.is_some();
         seen.insert(own, heartbeat.clone());
