@@ -206,8 +206,11 @@ mod tests {
     use super::*;
     use crate::{
         bans::{BanId, BanState, BanUpdate},
-        heartbeat::{Heartbeat, StreamPlace},
+        heartbeat::Heartbeat,
         replicated::{MOST_UPDATES, Stamp},
+        rollout::{
+            Command, MOST_CANARIES, MOST_TEXT, NodeState, Reply, RolloutId, Step, Takers, Wish,
+        },
         sources::{Proof, Source, SourceKey, SourceUpdate},
     };
 
@@ -262,6 +265,21 @@ mod tests {
         }
     }
 
+    fn longest_command() -> Command {
+        let node = longest_stamp().node;
+        Command {
+            rollout: RolloutId {
+                ms: u64::MAX,
+                node: node.clone(),
+            },
+            number: u64::MAX,
+            ms: u64::MAX,
+            file: [0xff; 32],
+            hold_ms: u64::MAX,
+            step: Step::Take(Takers::Some(vec![node; MOST_CANARIES])),
+        }
+    }
+
     #[test]
     fn a_message_has_what_was_written() {
         let bans = envelope(Kind::Bans, "edge", 1, None);
@@ -276,16 +294,26 @@ mod tests {
             version: Heartbeat::version(&"1".repeat(99)),
             policy: u64::MAX,
             ms: u64::MAX,
-            read: Some(StreamPlace {
-                ms: u64::MAX,
-                number: u64::MAX,
-            }),
+            read: Some((u64::MAX, u64::MAX)),
         };
         assert!(heartbeat.is_right());
         assert_eq!(
             heartbeats.read(&heartbeats.write(&heartbeat)),
             Ok(heartbeat)
         );
+        let commands = envelope(Kind::Commands, "edge", 1, None);
+        let command = longest_command();
+        assert_eq!(commands.read(&commands.write(&command)), Ok(command));
+        let replies = envelope(Kind::Replies, "edge", 1, None);
+        let reply = Reply {
+            rollout: longest_command().rollout,
+            node: longest_stamp().node,
+            number: u64::MAX,
+            state: NodeState::Would("x".repeat(MOST_TEXT).into()),
+            wish: Some(Wish::Back),
+        };
+        assert!(reply.is_right());
+        assert_eq!(replies.read(&replies.write(&reply)), Ok(reply));
     }
 
     #[test]
@@ -333,6 +361,12 @@ mod tests {
                 let _ = update.check(64, 0);
             }
             let _ = envelope.read::<Heartbeat>(&message);
+            if let Ok(command) = envelope.read::<Command>(&message) {
+                let _ = command.check(0);
+            }
+            if let Ok(reply) = envelope.read::<Reply>(&message) {
+                let _ = reply.is_right();
+            }
         }
 
         #[test]

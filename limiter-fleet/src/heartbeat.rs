@@ -7,16 +7,6 @@ use crate::Name;
 /// The most bytes of a version.
 const MOST_VERSION: usize = 32;
 
-/// The position of a message in the store's stream: the store's time in milliseconds since 1970, and a
-/// sequence number within that millisecond. No node's clock matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct StreamPlace {
-    /// The time.
-    pub ms: u64,
-    /// The number.
-    pub number: u64,
-}
-
 /// A node's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
@@ -28,9 +18,10 @@ pub struct Heartbeat {
     pub policy: u64,
     /// When it was sent, in milliseconds since 1970, by the node's clock.
     pub ms: u64,
-    /// The last message that the node has read and enforced, unless its own guard forbade it; `None`: it
-    /// has not read the store yet.
-    pub read: Option<StreamPlace>,
+    /// The last message of the stream that the node has read and enforced, unless its own guard forbade it:
+    /// the store's time in milliseconds since 1970, and a sequence number within that millisecond. No node's
+    /// clock matters. `None`: it has not read the store yet.
+    pub read: Option<(u64, u64)>,
 }
 
 impl Heartbeat {

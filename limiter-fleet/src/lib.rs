@@ -26,7 +26,7 @@ pub mod sources;
 
 pub use self::{
     envelope::{Envelope, Keys, Kind, OpenError},
-    heartbeat::{Heartbeat, StreamPlace},
+    heartbeat::Heartbeat,
     key::{Key, KeyError},
     name::{InvalidName, Name},
     share::Share,

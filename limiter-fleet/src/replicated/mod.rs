@@ -359,9 +359,15 @@ impl<V: Value> Replicated<V> {
         !self.unsent.is_empty() || !self.doubted.is_empty()
     }
 
+    /// Returns the first keys, up to `most`, with an update to send.
+    #[must_use]
+    pub fn first_unsent(&self, most: usize) -> Vec<V::Key> {
+        self.unsent.iter().take(most).cloned().collect()
+    }
+
     /// Takes up to `most` updates to send.
     pub fn next_unsent(&mut self, most: usize) -> Vec<Update<V>> {
-        let keys: Vec<_> = self.unsent.iter().take(most).cloned().collect();
+        let keys = self.first_unsent(most);
         let updates = keys.into_iter().filter_map(|key| {
             self.unsent.remove(&key);
             let entry = self.entries.get(&key)?;
@@ -415,12 +421,12 @@ impl<V: Value> Replicated<V> {
         }
     }
 
-    /// Ends the reading: updates that it has not found are doubted.
+    /// Ends the reading: updates that it has not found are doubted, too.
     pub fn end_reading(&mut self) {
         let lacking = self.entries.iter().filter(|(_, entry)| {
             entry.found != self.reading && (V::IS_RELAYED || entry.stamp.node == self.own)
         });
-        self.doubted = lacking.map(|(key, _)| key.clone()).collect();
+        self.doubted.extend(lacking.map(|(key, _)| key.clone()));
     }
 }
 

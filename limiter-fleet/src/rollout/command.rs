@@ -236,24 +236,29 @@ mod tests {
 
     #[test]
     fn only_fresh_commands_are_followed() {
-        assert_eq!(command(|_| {}), Ok(()));
-        assert_eq!(command(|command| command.ms -= MOST_OLD_MS), Ok(()));
-        assert_eq!(
-            command(|command| command.ms -= MOST_OLD_MS + 1),
-            Err(CommandError::Old)
-        );
-        assert_eq!(
-            command(|command| command.ms += MOST_AHEAD_MS + 1),
-            Err(CommandError::Ahead)
-        );
-        assert_eq!(
-            command(|command| command.rollout.ms -= LONGEST_MS + 1),
-            Err(CommandError::Long)
-        );
-        assert_eq!(
-            command(|command| command.rollout.ms += MOST_AHEAD_MS + 1),
-            Err(CommandError::Long)
-        );
+        let changed: [(fn(&mut Command), _); 6] = [
+            (|_| {}, Ok(())),
+            (|command| command.ms -= MOST_OLD_MS, Ok(())),
+            (
+                |command| command.ms -= MOST_OLD_MS + 1,
+                Err(CommandError::Old),
+            ),
+            (
+                |command| command.ms += MOST_AHEAD_MS + 1,
+                Err(CommandError::Ahead),
+            ),
+            (
+                |command| command.rollout.ms -= LONGEST_MS + 1,
+                Err(CommandError::Long),
+            ),
+            (
+                |command| command.rollout.ms += MOST_AHEAD_MS + 1,
+                Err(CommandError::Long),
+            ),
+        ];
+        for (change, expected) in changed {
+            assert_eq!(command(change), expected);
+        }
         for hold_ms in [0, 4_999, 1_800_001, u64::MAX] {
             assert_eq!(
                 command(|command| command.hold_ms = hold_ms),

@@ -204,15 +204,23 @@ mod tests {
         Step::Take(Takers::All)
     }
 
+    #[track_caller]
+    fn acts(node: &mut Follower, number: u64, step: Step, act: Act) {
+        assert_eq!(node.receive(&command(NOW, number, step), NOW), Ok(act));
+    }
+
+    /// Returns a node that has checked a policy and would take it.
+    fn checked() -> Follower {
+        let mut node = follower();
+        acts(&mut node, 1, Step::Check, Act::Check);
+        node.report(NodeState::Would("nothing".into()));
+        node
+    }
+
     /// Returns a node that holds an unconfirmed policy.
     fn holding() -> Follower {
-        let mut node = follower();
-        assert_eq!(
-            node.receive(&command(NOW, 1, Step::Check), NOW),
-            Ok(Act::Check)
-        );
-        node.report(NodeState::Would("nothing".into()));
-        assert_eq!(node.receive(&command(NOW, 2, take()), NOW), Ok(Act::Take));
+        let mut node = checked();
+        acts(&mut node, 2, take(), Act::Take);
         assert_eq!(node.held(), Some(&rollout(NOW)));
         node.report(NodeState::Holds(7));
         node
@@ -221,26 +229,14 @@ mod tests {
     #[test]
     fn taken_and_kept() {
         let mut node = holding();
-        assert_eq!(node.receive(&command(NOW, 3, take()), NOW), Ok(Act::Hold));
-        assert_eq!(
-            node.receive(&command(NOW, 4, Step::Keep), NOW),
-            Ok(Act::Keep)
-        );
+        acts(&mut node, 3, take(), Act::Hold);
+        acts(&mut node, 4, Step::Keep, Act::Keep);
         // While it keeps the policy, it does not begin again.
-        assert_eq!(
-            node.receive(&command(NOW, 5, Step::Keep), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 5, Step::Keep, Act::Nothing);
         node.report(NodeState::Kept(7));
-        assert_eq!(
-            node.receive(&command(NOW, 6, Step::Keep), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 6, Step::Keep, Act::Nothing);
         // A kept policy is not taken back.
-        assert_eq!(
-            node.receive(&command(NOW, 7, Step::Back), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 7, Step::Back, Act::Nothing);
         assert_eq!(node.held(), None);
         let numbers = [node.reply().unwrap(), node.reply().unwrap()].map(|reply| reply.number);
         assert_eq!(numbers, [1, 2]);
@@ -249,77 +245,44 @@ mod tests {
     #[test]
     fn taken_and_taken_back() {
         let mut node = holding();
-        assert_eq!(
-            node.receive(&command(NOW, 3, Step::Back), NOW),
-            Ok(Act::Back)
-        );
+        acts(&mut node, 3, Step::Back, Act::Back);
         node.report(NodeState::Back("it was told to".into()));
         // It is not taken again.
-        assert_eq!(
-            node.receive(&command(NOW, 4, take()), NOW),
-            Ok(Act::Nothing)
-        );
-        assert_eq!(
-            node.receive(&command(NOW, 5, Step::Keep), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 4, take(), Act::Nothing);
+        acts(&mut node, 5, Step::Keep, Act::Nothing);
     }
 
     #[test]
     fn whatever_is_received_while_it_takes_is_done_thereafter() {
         let mut node = follower();
         node.receive(&command(NOW, 1, Step::Check), NOW).unwrap();
-        assert_eq!(
-            node.receive(&command(NOW, 2, take()), NOW),
-            Ok(Act::Nothing),
-            "it still looks"
-        );
+        acts(&mut node, 2, take(), Act::Nothing);
         node.report(NodeState::Would("nothing".into()));
         node.receive(&command(NOW, 3, take()), NOW).unwrap();
-        assert_eq!(
-            node.receive(&command(NOW, 4, Step::Back), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 4, Step::Back, Act::Nothing);
         node.report(NodeState::Holds(7));
-        assert_eq!(
-            node.receive(&command(NOW, 5, Step::Back), NOW),
-            Ok(Act::Back)
-        );
+        acts(&mut node, 5, Step::Back, Act::Back);
     }
 
     #[test]
     fn only_those_that_are_named_take_it() {
-        let mut node = follower();
-        node.receive(&command(NOW, 1, Step::Check), NOW).unwrap();
-        node.report(NodeState::Would("nothing".into()));
+        let mut node = checked();
         let others = Step::Take(Takers::Some(vec![name("c")]));
-        assert_eq!(
-            node.receive(&command(NOW, 2, others), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 2, others, Act::Nothing);
         assert_eq!(node.held(), None);
-        assert_eq!(
-            node.receive(&command(NOW, 3, Step::Back), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 3, Step::Back, Act::Nothing);
         assert!(matches!(node.reply().unwrap().state, NodeState::Back(_)));
-        assert_eq!(
-            node.receive(&command(NOW, 4, take()), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 4, take(), Act::Nothing);
     }
 
     #[test]
     fn a_node_that_refuses_takes_nothing() {
         for state in [NodeState::Refuses("the guard".into()), NodeState::Declines] {
             let mut node = follower();
-            node.receive(&command(NOW, 1, Step::Check), NOW).unwrap();
+            acts(&mut node, 1, Step::Check, Act::Check);
             node.report(state.clone());
             for (number, step) in (2..).zip([take(), Step::Keep, Step::Back]) {
-                assert_eq!(
-                    node.receive(&command(NOW, number, step), NOW),
-                    Ok(Act::Nothing)
-                );
+                acts(&mut node, number, step, Act::Nothing);
             }
             assert_eq!(node.reply().unwrap().state, state);
         }
@@ -386,10 +349,7 @@ mod tests {
         let mut node = holding();
         node.went_back("not confirmed in time");
         assert_eq!(node.held(), None);
-        assert_eq!(
-            node.receive(&command(NOW, 3, Step::Keep), NOW),
-            Ok(Act::Nothing)
-        );
+        acts(&mut node, 3, Step::Keep, Act::Nothing);
         let mut kept = holding();
         kept.receive(&command(NOW, 3, Step::Keep), NOW).unwrap();
         kept.went_back("not confirmed in time");

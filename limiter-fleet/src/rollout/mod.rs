@@ -16,7 +16,6 @@
 //! to its replies, which name the rollout and are numbered as well. The leading node treats it like a local
 //! command.
 
-mod authenticator;
 mod command;
 mod follower;
 mod leader;
@@ -25,7 +24,6 @@ mod reply;
 mod tests;
 
 pub use self::{
-    authenticator::RolloutAuthenticator,
     command::{
         Command, CommandError, HOLD_MS, MOST_CANARIES, MOST_FILE, MOST_OLD_MS, RolloutId, Step,
         Takers, file_digest,

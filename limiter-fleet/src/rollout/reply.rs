@@ -73,7 +73,8 @@ impl NodeState {
 
 impl Reply {
     /// Returns whether a node may have sent it: texts are printed to a terminal.
-    pub(super) fn is_right(&self) -> bool {
+    #[must_use]
+    pub fn is_right(&self) -> bool {
         let is_right = |character: char| character == '\n' || !character.is_control();
         let mut texts = self.state.text().into_iter();
         texts.all(|text| text.len() <= MOST_TEXT && text.chars().all(is_right))

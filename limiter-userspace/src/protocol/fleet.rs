@@ -9,7 +9,7 @@ use limiter_policy::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 /// The fleet of a daemon, as configured when the daemon started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetBrief {
     /// The fleet's name.
     pub name: String,
@@ -48,7 +48,7 @@ impl fmt::Display for FleetBrief {
 }
 
 /// A node's knowledge of its fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetStatus {
     /// The fleet and the node.
     #[serde(flatten)]

@@ -90,23 +90,10 @@ mod tests {
                 store: "redis://store:6379/0".to_owned(),
                 accept_policy: None,
             },
-            connected: false,
-            error: None,
             since_ns: 2_000_000_000,
             unsent: 3,
             held: 1_234,
-            bans: BTreeMap::new(),
-            refused_here: 0,
-            delay_ns: None,
-            sent: 0,
-            received: 0,
-            refused: BTreeMap::new(),
-            pushes: BTreeMap::new(),
-            nodes: BTreeMap::new(),
-            shares: BTreeMap::new(),
-            sharing_nodes: None,
-            leases_error: None,
-            sources: None,
+            ..FleetStatus::default()
         }
     }
 

@@ -18,7 +18,7 @@ use tracing::warn;
 use super::{
     enforce::{self, Enforced},
     handle::Fleet,
-    replica::{Shared, Taken},
+    replica::Shared,
     updates::{self, Now},
 };
 use crate::daemon::shared::Daemon;
@@ -50,22 +50,22 @@ pub(super) struct Bans {
 }
 
 impl Seeds {
-    /// Takes a checked update, at a time in milliseconds since 1970.
-    fn take(&mut self, map: &mut Replicated<BanState>, update: BanUpdate, now_ms: u64) -> Taken {
+    /// Takes a checked update, at a time in milliseconds since 1970. [`Merged::New`]: it must be enforced.
+    fn take(&mut self, map: &mut Replicated<BanState>, update: BanUpdate, now_ms: u64) -> Merged {
         let (id, ms, ends_ms) = (update.key.clone(), update.stamp.ms, update.value.ends_ms());
         let merged = map.take(update, now_ms);
         if merged == Merged::New
             && let Some(seed) = self.0.remove(&id)
         {
             if ends_ms.abs_diff(seed.state.ends_ms()) <= SAME_END_MS {
-                return Taken::Known;
+                return Merged::Known;
             }
             if ms < seed.since_ms {
                 record_seed(map, id, seed);
-                return Taken::Known;
+                return Merged::Known;
             }
         }
-        merged.into()
+        merged
     }
 
     /// Claims all remaining seeds as bans of this node: the store has no update about them.
@@ -186,13 +186,13 @@ impl Shared for Bans {
         map: &mut Replicated<BanState>,
         update: BanUpdate,
         now: Now,
-    ) -> Result<Taken, Wrong> {
+    ) -> Result<Merged, Wrong> {
         update.check(now.ms)?;
         let taken = self.seeds.take(map, update, now.ms);
         match taken {
-            Taken::Due => self.fleet.report().received += 1,
-            Taken::Full => self.refuse_full(),
-            Taken::Known | Taken::Older | Taken::Over => {}
+            Merged::New => self.fleet.report().received += 1,
+            Merged::Full => self.refuse_full(),
+            Merged::Known | Merged::Older | Merged::Over => {}
         }
         Ok(taken)
     }
@@ -249,7 +249,7 @@ mod tests {
 
     /// Returns the outcome of an update about a ban that is active here since NOW, and whether there is
     /// something to send.
-    fn after(ms: u64, value: BanState) -> (Taken, bool) {
+    fn after(ms: u64, value: BanState) -> (Merged, bool) {
         let mut map = Replicated::new("a".try_into().unwrap());
         let seed = Seed {
             since_ms: NOW,
@@ -274,11 +274,11 @@ mod tests {
     fn bans_from_before_the_fleet_was_read() {
         // The update is about the same ban.
         let same = after(NOW - 5, state(NOW + 8_000));
-        assert_eq!(same, (Taken::Known, false));
+        assert_eq!(same, (Merged::Known, false));
         // The update has another end or lifts the ban, and is later or earlier.
         let other = after(NOW + 5, state(NOW + 1_000));
-        assert_eq!(other, (Taken::Due, false));
-        assert_eq!(after(NOW + 5, BanState::Lifted), (Taken::Due, false));
-        assert_eq!(after(NOW - 5, BanState::Lifted), (Taken::Known, true));
+        assert_eq!(other, (Merged::New, false));
+        assert_eq!(after(NOW + 5, BanState::Lifted), (Merged::New, false));
+        assert_eq!(after(NOW - 5, BanState::Lifted), (Merged::Known, true));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use super::rollout::{Lead, OtherRollout};
-use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources, FleetStatus};
+use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
 
 /// The shortest interval between warnings about messages refused for one reason.
 const LOG_AGAIN: Duration = Duration::from_mins(1);
@@ -44,48 +45,57 @@ pub(in crate::daemon) struct Fleet {
 
 /// The latest report of the fleet threads.
 pub(super) struct Report {
-    pub(super) is_connected: bool,
-    pub(super) error: Option<String>,
+    /// Its times are complete only in [`Fleet::status`].
+    pub(super) status: FleetStatus,
+    /// When the connection began or was lost, or the daemon started.
     pub(super) since: Instant,
-    pub(super) unsent: usize,
-    pub(super) held: usize,
-    pub(super) bans: BTreeMap<String, u64>,
-    pub(super) refused_here: usize,
-    pub(super) delay_ns: Option<u64>,
-    pub(super) sent: u64,
-    pub(super) received: u64,
-    pub(super) refused: BTreeMap<&'static str, u64>,
+    /// When the heartbeats were read.
+    pub(super) heartbeats_at: Instant,
     /// When the log last had each reason for refused messages.
     logged: BTreeMap<&'static str, Instant>,
-    pub(super) nodes: BTreeMap<String, Seen>,
-    pub(super) shares: BTreeMap<String, FleetShare>,
-    /// The number of nodes with leases; `None`: this one has none, for the error's reason.
-    pub(super) sharing_nodes: Option<u64>,
-    pub(super) leases_error: Option<String>,
-    /// The state of sharing known sources; `None`: not shared.
-    pub(super) sources: Option<FleetSources>,
-    /// How many policies of rollouts were kept, refused and rolled back.
-    pub(super) rollouts: BTreeMap<&'static str, u64>,
     /// The newest rollout known to this node.
     pub(super) newest_rollout: Option<RolloutId>,
     /// The last known rollout of another node.
     pub(super) other_rollout: Option<OtherRollout>,
 }
 
-/// A node's last heartbeat.
-pub(super) struct Seen {
-    pub(super) version: String,
-    pub(super) policy: u64,
-    /// Its age when it was read, in nanoseconds.
-    pub(super) age_ns: u64,
-    /// How long the oldest message that the node has not read has been in the stream, in nanoseconds;
-    /// `None`: the node does not report its position.
-    pub(super) lag_ns: Option<u64>,
-    pub(super) at: Instant,
+impl Deref for Report {
+    type Target = FleetStatus;
+
+    fn deref(&self) -> &FleetStatus {
+        &self.status
+    }
+}
+
+impl DerefMut for Report {
+    fn deref_mut(&mut self) -> &mut FleetStatus {
+        &mut self.status
+    }
+}
+
+impl Report {
+    /// Returns the nodes, each with the present age of its heartbeat.
+    pub(super) fn nodes(&self) -> BTreeMap<String, FleetNode> {
+        let since_ns = elapsed_ns(self.heartbeats_at);
+        let mut nodes = self.status.nodes.clone();
+        for node in nodes.values_mut() {
+            node.ago_ns = node.ago_ns.saturating_add(since_ns);
+        }
+        nodes
+    }
+}
+
+fn elapsed_ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Fleet {
     pub(in crate::daemon) fn new(settings: Settings) -> Self {
+        let now = Instant::now();
+        let status = FleetStatus {
+            fleet: FleetBrief::from(&settings),
+            ..FleetStatus::default()
+        };
         Self {
             settings,
             changed: Arc::default(),
@@ -94,24 +104,10 @@ impl Fleet {
             changed_known: AtomicBool::new(false),
             lead: Mutex::default(),
             report: Mutex::new(Report {
-                is_connected: false,
-                error: None,
-                since: Instant::now(),
-                unsent: 0,
-                held: 0,
-                bans: BTreeMap::new(),
-                refused_here: 0,
-                delay_ns: None,
-                sent: 0,
-                received: 0,
-                refused: BTreeMap::new(),
+                status,
+                since: now,
+                heartbeats_at: now,
                 logged: BTreeMap::new(),
-                nodes: BTreeMap::new(),
-                shares: BTreeMap::new(),
-                sharing_nodes: None,
-                leases_error: None,
-                sources: None,
-                rollouts: BTreeMap::new(),
                 newest_rollout: None,
                 other_rollout: None,
             }),
@@ -126,40 +122,10 @@ impl Fleet {
     /// Returns the state of the fleet, as this node knows it.
     pub(in crate::daemon) fn status(&self) -> FleetStatus {
         let report = self.report();
-        let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let nodes = report.nodes.iter().map(|(name, seen)| {
-            let node = FleetNode {
-                version: seen.version.clone(),
-                policy: format!("{:016x}", seen.policy),
-                ago_ns: seen.age_ns.saturating_add(ns(seen.at)),
-                lag_ns: seen.lag_ns,
-            };
-            (name.clone(), node)
-        });
-        let owned = |counts: &BTreeMap<&'static str, u64>| {
-            let counts = counts.iter();
-            let counts = counts.map(|(reason, count)| ((*reason).to_owned(), *count));
-            counts.collect()
-        };
         FleetStatus {
-            fleet: self.brief(),
-            connected: report.is_connected,
-            error: report.error.clone(),
-            since_ns: ns(report.since),
-            unsent: report.unsent as u64,
-            held: report.held as u64,
-            bans: report.bans.clone(),
-            refused_here: report.refused_here as u64,
-            delay_ns: report.delay_ns,
-            sent: report.sent,
-            received: report.received,
-            refused: owned(&report.refused),
-            pushes: owned(&report.rollouts),
-            nodes: nodes.collect(),
-            shares: report.shares.clone(),
-            sharing_nodes: report.sharing_nodes,
-            leases_error: report.leases_error.clone(),
-            sources: report.sources.clone(),
+            since_ns: elapsed_ns(report.since),
+            nodes: report.nodes(),
+            ..report.status.clone()
         }
     }
 
@@ -182,7 +148,7 @@ impl Fleet {
 
     /// Counts a refused message.
     pub(super) fn refuse(&self, reason: &'static str) {
-        *self.report().refused.entry(reason).or_default() += 1;
+        *(self.report().refused.entry(reason.to_owned())).or_default() += 1;
     }
 
     /// Counts a refused message, and logs the reason now and then.

@@ -6,13 +6,8 @@ use limiter_fleet::{Heartbeat, Kind};
 use limiter_fleet_store::{Map, Store};
 use tracing::warn;
 
-use super::{
-    handle::Seen,
-    lag::{self, Newest},
-    node::Node,
-    over::Over,
-    updates::Now,
-};
+use super::{lag::Newest, node::Node, over::Over, updates::Now};
+use crate::protocol::FleetNode;
 
 /// The most nodes that are known at once.
 const MOST: usize = 10_000;
@@ -40,14 +35,14 @@ impl Heartbeats {
     ) -> Result<(), Over> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = store.newest(Map::Bans).await?;
-        self.newest.record(lag::place(newest), Instant::now());
+        self.newest.record(newest.parts(), Instant::now());
         node.bans.check_end(newest);
         let most_bytes = Kind::Heartbeats.most_bytes();
         let heartbeats = store.heartbeats(MOST, most_bytes).await?;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Heartbeat>::new();
         for heartbeat in heartbeats.iter().take(MOST) {
-            let heartbeat = node.heartbeats.read::<Heartbeat>(heartbeat);
+            let heartbeat = node.envelopes.heartbeats.read::<Heartbeat>(heartbeat);
             let Some(heartbeat) = heartbeat.ok().filter(Heartbeat::is_right) else {
                 let why = "a heartbeat is not authenticated by the fleet's key";
                 node.fleet.refuse_message("heartbeat", why);
@@ -65,7 +60,7 @@ impl Heartbeats {
         let own = node.fleet.settings.node.to_string();
         self.check_duplicate(seen.get(&own));
         let heartbeat = node.heartbeat(now);
-        let written = node.heartbeats.write(&heartbeat);
+        let written = node.envelopes.heartbeats.write(&heartbeat);
         let is_new = store.heartbeat(&own, &written).await?;
         let is_emptied = is_new && self.last.is_some();
         seen.insert(own, heartbeat.clone());
@@ -73,19 +68,20 @@ impl Heartbeats {
         let at = Instant::now();
         let seen = seen.into_iter().map(|(name, heartbeat)| {
             let age_ms = now.ms.saturating_sub(heartbeat.ms);
-            let seen = Seen {
+            let seen = FleetNode {
                 version: heartbeat.version.into(),
-                policy: heartbeat.policy,
-                age_ns: age_ms.saturating_mul(1_000_000),
+                policy: format!("{:016x}", heartbeat.policy),
+                ago_ns: age_ms.saturating_mul(1_000_000),
                 lag_ns: heartbeat.read.map(|read| {
                     let lag = self.newest.lag(read, at);
                     u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX)
                 }),
-                at,
             };
             (name, seen)
         });
-        node.fleet.report().nodes = seen.collect();
+        let nodes = seen.collect();
+        let mut report = node.fleet.report();
+        (report.nodes, report.heartbeats_at) = (nodes, at);
         if is_emptied {
             Err(Over::Emptied)
         } else {

@@ -9,18 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::StreamPlace;
-use limiter_fleet_store::Position;
+/// A position in the stream, as in heartbeats.
+type Place = (u64, u64);
 
 /// The most remembered messages: one each five seconds, for an hour.
 const MOST: usize = 720;
 
 /// The newest messages seen so far, in order, each with the time when it was first seen.
 #[derive(Default)]
-pub(super) struct Newest(VecDeque<(StreamPlace, Instant)>);
+pub(super) struct Newest(VecDeque<(Place, Instant)>);
 
 impl Newest {
-    pub(super) fn record(&mut self, newest: StreamPlace, now: Instant) {
+    pub(super) fn record(&mut self, newest: Place, now: Instant) {
         if self.0.back().is_some_and(|(last, _)| *last >= newest) {
             return;
         }
@@ -32,7 +32,7 @@ impl Newest {
 
     /// Returns how long the oldest unread message has been there, as far as remembered; 0: the node has
     /// read all.
-    pub(super) fn lag(&self, read: StreamPlace, now: Instant) -> Duration {
+    pub(super) fn lag(&self, read: Place, now: Instant) -> Duration {
         let mut newest = self.0.iter();
         let unread = newest.find(|(place, _)| *place > read);
         unread.map_or(Duration::ZERO, |(_, since)| {
@@ -41,18 +41,12 @@ impl Newest {
     }
 }
 
-/// Converts a position to its form in heartbeats.
-pub(super) const fn place(position: Position) -> StreamPlace {
-    let (ms, number) = position.parts();
-    StreamPlace { ms, number }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn at(ms: u64) -> StreamPlace {
-        StreamPlace { ms, number: 0 }
+    const fn at(ms: u64) -> Place {
+        (ms, 0)
     }
 
     #[test]
@@ -68,7 +62,7 @@ mod tests {
         newest.record(at(200), after(15));
         assert_eq!(newest.lag(at(99), after(20)), Duration::from_secs(20));
         assert_eq!(newest.lag(at(100), after(20)), Duration::from_secs(5));
-        let next = StreamPlace { ms: 200, number: 1 };
+        let next = (200, 1);
         for read in [at(200), next, at(u64::MAX)] {
             assert_eq!(newest.lag(read, after(20)), Duration::ZERO);
         }

@@ -137,11 +137,11 @@ fn record_loss(node: &mut Node, error: &Over) -> bool {
         node.stop_sources(Some(&why));
     }
     let mut report = fleet.report();
-    let was_connected = report.is_connected;
+    let was_connected = report.connected;
     if was_connected || report.error.is_none() {
         report.since = Instant::now();
     }
-    report.is_connected = false;
+    report.connected = false;
     report.error = Some(why);
     was_connected
 }

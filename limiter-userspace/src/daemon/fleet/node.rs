@@ -3,16 +3,35 @@
 use std::sync::Arc;
 
 use limiter_common::name_hash::NameKeys;
-use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, OpenError, rollout::RolloutAuthenticator};
+use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, Name};
+use limiter_fleet_store::Position;
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    bans::Bans, handle::Fleet, key_file::KeyFile, lag, replica::Replica, rollout::Rollouts,
+    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::Rollouts,
     sources::Sources, updates::Now, warnings::Warnings,
 };
 use crate::daemon::shared::Daemon;
+
+/// The envelopes of messages outside of replicated maps.
+pub(super) struct Envelopes {
+    pub(super) heartbeats: Envelope,
+    pub(super) commands: Envelope,
+    pub(super) replies: Envelope,
+}
+
+impl Envelopes {
+    fn new(fleet: &Name, keys: &Keys) -> Self {
+        let of = |kind| Envelope::new(kind, fleet, keys);
+        Self {
+            heartbeats: of(Kind::Heartbeats),
+            commands: of(Kind::Commands),
+            replies: of(Kind::Replies),
+        }
+    }
+}
 
 pub(super) struct Node {
     pub(super) daemon: Arc<Daemon>,
@@ -22,8 +41,7 @@ pub(super) struct Node {
     pub(super) bans: Replica<Bans>,
     /// `None`: this node does not share known sources.
     pub(super) sources: Option<Replica<Sources>>,
-    pub(super) heartbeats: Envelope,
-    pub(super) rollout_authenticator: RolloutAuthenticator,
+    pub(super) envelopes: Envelopes,
     /// Its part in rollouts.
     pub(super) rollouts: Rollouts,
     /// Whether a response was too long: then the node reads little at once.
@@ -37,7 +55,6 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
-        let name = &fleet.settings.name;
         let bans = Bans::new(Arc::clone(&daemon), Arc::clone(&fleet), others.clone());
         let sources = fleet.settings.known_sources.then(|| {
             let sources = Sources::new(Arc::clone(&daemon), Arc::clone(&fleet));
@@ -46,8 +63,7 @@ impl Node {
         Self {
             bans: Replica::new(bans, &fleet, keys),
             sources,
-            heartbeats: Envelope::new(Kind::Heartbeats, name, keys),
-            rollout_authenticator: RolloutAuthenticator::new(name, keys),
+            envelopes: Envelopes::new(&fleet.settings.name, keys),
             rollouts: Rollouts::new(&daemon, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
@@ -63,16 +79,6 @@ impl Node {
     pub(super) fn record_changes(&mut self) {
         self.bans.shared.record_changes(&mut self.bans.map);
         self.publish();
-    }
-
-    /// Counts a message that is not from the fleet.
-    pub(super) fn refuse_message(&self, error: OpenError) {
-        self.refuse(error.name(), &error.to_string());
-    }
-
-    /// Counts a refused message, and logs the reason now and then.
-    pub(super) fn refuse(&self, reason: &'static str, why: &str) {
-        self.fleet.refuse_message(reason, why);
     }
 
     /// Returns this node's heartbeat.
@@ -93,7 +99,9 @@ impl Node {
             version: Heartbeat::version(env!("CARGO_PKG_VERSION")),
             policy: self.policy.1,
             ms: now.ms,
-            read: self.bans.after.map(lag::place),
+            read: (self.bans.after)
+                .filter(|_| self.bans.has_read)
+                .map(Position::parts),
         }
     }
 
@@ -110,8 +118,7 @@ impl Node {
                 if let Some(sources) = &mut self.sources {
                     sources.rekey(&keys);
                 }
-                self.heartbeats = Envelope::new(Kind::Heartbeats, &settings.name, &keys);
-                self.rollout_authenticator = RolloutAuthenticator::new(&settings.name, &keys);
+                self.envelopes = Envelopes::new(&settings.name, &keys);
                 info!("the fleet's keys are those in the file '{file}'");
                 self.compare_names_key(&keys);
                 true
@@ -141,9 +148,9 @@ impl Node {
     /// Publishes the state for status queries.
     pub(super) fn publish(&self) {
         let mut report = self.fleet.report();
-        report.unsent = self.bans.map.unsent();
-        report.held = self.bans.map.len();
-        report.refused_here = self.bans.shared.refused();
+        report.unsent = self.bans.map.unsent() as u64;
+        report.held = self.bans.map.len() as u64;
+        report.refused_here = self.bans.shared.refused() as u64;
     }
 
     /// Counts the active bans of other nodes.

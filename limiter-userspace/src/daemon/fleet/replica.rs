@@ -1,8 +1,8 @@
 //! A replicated map and its copy in the store: a hash, for nodes that start, and a stream, for running nodes.
 //!
-//! A node notes the end of the stream, reads the whole hash, then follows the stream from there: so it misses
-//! nothing, and sees some updates twice, without effect. Then it sends the updates that the store lacks. The
-//! first node to notice a gap fills it.
+//! A node notes the end of the stream, follows the stream from there, and reads the whole hash meanwhile, a page
+//! at a time: so it misses nothing, no update waits for the reading, and the node sees some updates twice,
+//! without effect. Then it sends the updates that the store lacks. The first node to notice a gap fills it.
 //!
 //! A writer to the stream can make it unusable, by a message at its last position. Then nodes go on by the
 //! hash alone, which they read again and again.
@@ -38,13 +38,13 @@ pub(super) trait Shared {
     /// The kind of its messages.
     const KIND: Kind;
 
-    /// Takes an authenticated update of another node.
+    /// Takes an authenticated update of another node. [`Merged::New`]: it must be enforced.
     fn take(
         &mut self,
         map: &mut Replicated<Self::Value>,
         update: Update<Self::Value>,
         now: Now,
-    ) -> Result<Taken, Wrong>;
+    ) -> Result<Merged, Wrong>;
 
     /// Enforces the last updates of some keys on this host.
     async fn enforce(&mut self, map: &Replicated<Self::Value>, keys: Vec<Key<Self>>);
@@ -55,33 +55,6 @@ pub(super) trait Shared {
 
 pub(super) type Key<S> = <<S as Shared>::Value as Value>::Key;
 
-/// The outcome of an update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It must be enforced.
-    Due,
-    /// It is known, and in force if possible.
-    Known,
-    /// A later update is known, which the store may lack.
-    Older,
-    /// It is over, and useless to all nodes.
-    Over,
-    /// The map is full.
-    Full,
-}
-
-impl From<Merged> for Taken {
-    fn from(merged: Merged) -> Self {
-        match merged {
-            Merged::New => Self::Due,
-            Merged::Known => Self::Known,
-            Merged::Older => Self::Older,
-            Merged::Over => Self::Over,
-            Merged::Full => Self::Full,
-        }
-    }
-}
-
 pub(super) struct Replica<S: Shared> {
     pub(super) shared: S,
     pub(super) map: Replicated<S::Value>,
@@ -91,8 +64,19 @@ pub(super) struct Replica<S: Shared> {
     pub(super) has_read: bool,
     /// The last message that was read and enforced; `None`: the map is not followed.
     pub(super) after: Option<Position>,
+    /// The reading of the hash under way.
+    reading: Option<Reading>,
     /// When to read the hash again, as the stream is unusable; `None`: it is usable.
     again: Option<Instant>,
+}
+
+/// A reading of the whole hash.
+struct Reading {
+    /// The cursor of the next page.
+    cursor: u64,
+    /// How many fields were read.
+    fields: usize,
+    begun: Instant,
 }
 
 impl<S: Shared> Replica<S> {
@@ -104,6 +88,7 @@ impl<S: Shared> Replica<S> {
             envelope: Envelope::new(S::KIND, &fleet.settings.name, keys),
             has_read: false,
             after: None,
+            reading: None,
             again: None,
         }
     }
@@ -111,60 +96,86 @@ impl<S: Shared> Replica<S> {
     /// Forgets the map.
     pub(super) fn clear(&mut self) {
         self.map = Replicated::new(self.fleet.settings.node.clone());
-        (self.has_read, self.after) = (false, None);
+        self.has_read = false;
+        self.stop_following();
+    }
+
+    /// Neither follows the stream nor reads the hash any more.
+    pub(super) fn stop_following(&mut self) {
+        (self.after, self.reading) = (None, None);
+    }
+
+    pub(super) const fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Returns whether there is something to read, to send or to compare at once.
+    pub(super) fn has_work(&self) -> bool {
+        self.is_reading() || self.after.is_some() && self.map.is_behind()
     }
 
     pub(super) fn rekey(&mut self, keys: &Keys) {
         self.envelope = Envelope::new(S::KIND, &self.fleet.settings.name, keys);
     }
 
-    /// Reads the whole hash, and finds the updates that it lacks. Then the stream can be followed from
-    /// `newest`, its end before the reading.
-    pub(super) async fn read_all(
-        &mut self,
-        store: &mut Store,
-        newest: Position,
-    ) -> Result<(), Over> {
+    /// Follows the stream from its end, and begins to read the whole hash.
+    pub(super) async fn begin_reading(&mut self, store: &mut Store) -> Result<(), Over> {
+        let newest = store.newest(S::MAP).await?;
+        self.after = Some(newest);
+        self.check_end(newest);
         self.map.begin_reading();
-        let (mut cursor, mut read) = (0, 0);
-        loop {
-            let page = store.page(S::MAP, cursor).await?;
-            read += page.fields.len();
-            let now = Now::new();
-            let (mut due, mut useless) = (Vec::new(), Vec::new());
-            for (field, value) in page.fields {
-                let is_current = self.envelope.is_current(&value);
-                let mut is_useless = value.len() > S::KIND.most_bytes();
-                for update in self.open(&value) {
-                    let key = update.key.clone();
-                    let taken = self.take(update, now);
-                    is_useless |= taken == Some(Taken::Over);
-                    if is_current && matches!(taken, Some(Taken::Due | Taken::Known)) {
-                        self.map.found(&key);
-                    }
-                    if taken == Some(Taken::Due) {
-                        due.push(key);
-                    }
+        self.reading = Some(Reading {
+            cursor: 0,
+            fields: 0,
+            begun: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// Reads the next page of the hash, if a reading is under way; returns whether that was the last page. Then
+    /// the updates that the hash lacks are known. An error ends the reading.
+    pub(super) async fn read_page(&mut self, store: &mut Store) -> Result<bool, Over> {
+        let Some(mut reading) = self.reading.take() else {
+            return Ok(false);
+        };
+        let page = store.page(S::MAP, reading.cursor).await?;
+        reading.cursor = page.cursor;
+        reading.fields += page.fields.len();
+        let now = Now::new();
+        let (mut due, mut useless) = (Vec::new(), Vec::new());
+        for (field, value) in page.fields {
+            let is_current = self.envelope.is_current(&value);
+            let mut is_useless = value.len() > S::KIND.most_bytes();
+            for update in self.open(&value) {
+                let key = update.key.clone();
+                let taken = self.take(update, now);
+                is_useless |= taken == Some(Merged::Over);
+                if is_current && matches!(taken, Some(Merged::New | Merged::Known)) {
+                    self.map.found(&key);
                 }
-                if is_useless {
-                    useless.push(field);
+                if taken == Some(Merged::New) {
+                    due.push(key);
                 }
             }
-            self.shared.enforce(&self.map, due).await;
-            if !useless.is_empty() {
-                store.forget(S::MAP, &useless).await?;
+            if is_useless {
+                useless.push(field);
             }
-            cursor = page.cursor;
-            // A scan may return fields twice; but the hash may also have been flooded.
-            if cursor == 0 || read > 4 * S::Value::MOST {
-                break;
-            }
+        }
+        self.shared.enforce(&self.map, due).await;
+        if !useless.is_empty() {
+            store.forget(S::MAP, &useless).await?;
+        }
+        // A scan may return fields twice; but the hash may also have been flooded.
+        if reading.cursor != 0 && reading.fields <= 4 * S::Value::MOST {
+            self.reading = Some(reading);
+            return Ok(false);
         }
         self.map.end_reading();
         self.has_read = true;
-        self.after = Some(newest);
-        self.check_end(newest);
-        Ok(())
+        if let Some(again) = &mut self.again {
+            *again = Instant::now() + AGAIN.max(SHARE * reading.begun.elapsed());
+        }
+        Ok(true)
     }
 
     /// Notes whether the stream takes more messages after its newest.
@@ -184,18 +195,12 @@ impl<S: Shared> Replica<S> {
         }
     }
 
-    /// Reads the hash if it is due instead of the stream.
+    /// Begins to read the hash if that is due instead of the stream.
     pub(super) async fn read_again(&mut self, store: &mut Store) -> Result<(), Over> {
-        if self.again.is_none_or(|again| Instant::now() < again) {
+        if self.is_reading() || self.again.is_none_or(|again| Instant::now() < again) {
             return Ok(());
         }
-        let begun = Instant::now();
-        let newest = store.newest(S::MAP).await?;
-        self.read_all(store, newest).await?;
-        if let Some(again) = &mut self.again {
-            *again = Instant::now() + AGAIN.max(SHARE * begun.elapsed());
-        }
-        Ok(())
+        self.begin_reading(store).await
     }
 
     /// Takes messages of the stream.
@@ -207,15 +212,15 @@ impl<S: Shared> Replica<S> {
                 let key = update.key.clone();
                 let stamp_ms = update.stamp.ms;
                 match self.take(update, now) {
-                    Some(Taken::Due) => {
+                    Some(Merged::New) => {
                         if S::MAP == Map::Bans {
                             let delay = now.ms.saturating_sub(stamp_ms);
                             self.fleet.report().delay_ns = Some(delay.saturating_mul(1_000_000));
                         }
                         due.push(key);
                     }
-                    Some(Taken::Older) => self.map.doubt(key),
-                    Some(Taken::Known | Taken::Over | Taken::Full) | None => {}
+                    Some(Merged::Older) => self.map.doubt(key),
+                    Some(Merged::Known | Merged::Over | Merged::Full) | None => {}
                 }
             }
         }
@@ -228,7 +233,15 @@ impl<S: Shared> Replica<S> {
 
     /// Sends some of the updates that the store lacks, and compares some that it may lack.
     pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
-        let updates = self.map.next_unsent(MOST_UPDATES);
+        let mut most = MOST_UPDATES;
+        if self.is_reading() {
+            // The store may have later updates that the reading has not come to yet: these win.
+            let keys = self.map.first_unsent(store.at_once());
+            let (count, unsent) = (keys.len(), self.map.unsent());
+            self.compare(store, keys).await?;
+            most = count + self.map.unsent() - unsent;
+        }
+        let updates = self.map.next_unsent(most);
         if !updates.is_empty() {
             let values = updates.iter().map(|update| {
                 let value = self.envelope.write(slice::from_ref(update));
@@ -260,13 +273,13 @@ impl<S: Shared> Replica<S> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.compare(store).await
+        let doubted = self.map.next_doubted(store.at_once());
+        self.compare(store, doubted).await
     }
 
-    /// Compares some doubted updates with the store, and sends the ones that it lacks: another node may have
-    /// done so meanwhile.
-    async fn compare(&mut self, store: &mut Store) -> Result<(), Over> {
-        let keys = self.map.next_doubted(store.at_once());
+    /// Compares some updates with the store, and sends the ones that it lacks: another node may have done so
+    /// meanwhile.
+    async fn compare(&mut self, store: &mut Store, keys: Vec<Key<S>>) -> Result<(), Over> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -284,10 +297,10 @@ impl<S: Shared> Replica<S> {
             };
             let update = updates.into_iter().find(|update| update.key == key);
             match update.and_then(|update| self.take(update, now)) {
-                Some(Taken::Due) => due.push(key),
-                Some(Taken::Known) if is_current => {}
-                Some(Taken::Over | Taken::Full) => {}
-                Some(Taken::Known | Taken::Older) | None => self.map.send_again(key),
+                Some(Merged::New) => due.push(key),
+                Some(Merged::Known) if is_current => {}
+                Some(Merged::Over | Merged::Full) => {}
+                Some(Merged::Known | Merged::Older) | None => self.map.send_again(key),
             }
         }
         self.shared.enforce(&self.map, due).await;
@@ -319,7 +332,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Takes an update; counts it if it is refused.
-    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Taken> {
+    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Merged> {
         let taken = self.shared.take(&mut self.map, update, now);
         taken
             .inspect_err(|wrong| self.fleet.refuse_message(wrong.name, wrong.why))

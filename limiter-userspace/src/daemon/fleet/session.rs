@@ -7,7 +7,7 @@ use limiter_fleet_store::{Map, News, Position, Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::info;
 
-use super::{access, heartbeats::Heartbeats, node::Node, over::Over};
+use super::{access, heartbeats::Heartbeats, node::Node, over::Over, replica::Replica};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -30,17 +30,16 @@ impl Node {
         let name = self.fleet.settings.name.to_string();
         let mut store = Store::connect(&access, &name, self.is_careful).await?;
         let reader = Store::connect(&access, &name, self.is_careful).await?;
-        let newest = store.newest(Map::Bans).await?;
-        // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
-        // nevertheless.
+        self.bans.begin_reading(&mut store).await?;
         let mut heartbeats = Heartbeats::default();
         let usable = self.check_store(&mut store, &mut heartbeats).await;
-        if usable.is_ok() || !self.bans.has_read {
-            self.bans.read_all(&mut store, newest).await?;
+        if usable.is_err() && !self.bans.has_read {
+            // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
+            // nevertheless.
+            while !self.bans.read_page(&mut store).await? {}
             self.bans.shared.record_seeds(&mut self.bans.map);
         }
         usable?;
-        self.connected();
         let fleet = Arc::clone(&self.fleet);
         let mut reading = pin!(read(reader, self.followed()));
         let mut ticks = interval(TICK);
@@ -48,9 +47,7 @@ impl Node {
         let mut tick = 1;
         loop {
             let sources = self.sources.as_ref();
-            let has_work = self.bans.map.is_behind()
-                || sources
-                    .is_some_and(|sources| sources.after.is_some() && sources.map.is_behind());
+            let has_work = self.bans.has_work() || sources.is_some_and(Replica::has_work);
             // No branch may starve another, even if the store is so slow that a tick is always due, or the
             // stream always has messages.
             tokio::select! {
@@ -69,8 +66,24 @@ impl Node {
             }
             self.bans.send(&mut store).await?;
             self.send_sources(&mut store).await?;
+            self.read_page(&mut store).await?;
             self.publish();
         }
+    }
+
+    /// Reads a page of one map, bans first. Only one in each turn of the session: new bans must not wait until
+    /// half a million known sources are read.
+    async fn read_page(&mut self, store: &mut Store) -> Result<(), Over> {
+        if self.bans.is_reading() {
+            if self.bans.read_page(store).await? && !self.fleet.report().connected {
+                self.bans.shared.record_seeds(&mut self.bans.map);
+                self.connected();
+            }
+        } else if let Some(sources) = &mut self.sources {
+            let read = sources.read_sources(store).await;
+            self.tolerate(read)?;
+        }
+        Ok(())
     }
 
     async fn check_store(
@@ -149,7 +162,7 @@ impl Node {
     /// Stops sharing known sources at the end of a session. `why`: there is an error.
     pub(super) fn stop_sources(&mut self, why: Option<&str>) {
         if let Some(sources) = &mut self.sources {
-            sources.after = None;
+            sources.stop_following();
             if let Some(why) = why
                 && sources.follow_policy()
             {
@@ -182,7 +195,7 @@ impl Node {
         self.warnings.clear();
         {
             let mut report = self.fleet.report();
-            report.is_connected = true;
+            report.connected = true;
             report.error = None;
             report.since = std::time::Instant::now();
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use limiter_fleet::rollout::{
-    Act, Command, CommandError, MOST_FILE, NodeState, RolloutId, file_digest,
+    Act, Command, CommandError, MOST_FILE, NodeState, Reply, RolloutId, file_digest,
 };
 use limiter_fleet_store::Store;
 use tokio::task::spawn_blocking;
@@ -54,7 +54,7 @@ impl Node {
             // Another rollout may have begun; do not overwrite its command.
             let command = store.command().await?;
             let command =
-                command.and_then(|command| self.rollout_authenticator.open_command(&command).ok());
+                command.and_then(|command| self.envelopes.commands.read::<Command>(&command).ok());
             if let (Some(command), Some(lead)) = (command, fleet.lead().as_mut())
                 && command.rollout > *lead.leader.rollout()
             {
@@ -79,7 +79,7 @@ impl Node {
             store.remove_rollout(&nodes).await?;
             return Ok(());
         }
-        let authenticated = self.rollout_authenticator.command(&command);
+        let authenticated = self.envelopes.commands.write(&command);
         let file = file.as_ref().map(|text| text.as_bytes());
         let given = store.send_command(&authenticated, file).await;
         if given.is_err()
@@ -91,17 +91,15 @@ impl Node {
         given?;
         let replies = store.replies(MOST).await?;
         for reply in replies.iter().take(MOST) {
-            match self.rollout_authenticator.open_reply(reply) {
-                Ok(reply) => {
-                    if let Some(lead) = fleet.lead().as_mut() {
-                        let now_ns = lead.now_ns();
-                        lead.leader.receive(reply, now_ns);
-                    }
-                }
-                Err(_) => self.refuse(
-                    "reply",
-                    "a reply to a push is not authenticated by the fleet's key",
-                ),
+            let reply = self.envelopes.replies.read::<Reply>(reply);
+            let Some(reply) = reply.ok().filter(Reply::is_right) else {
+                let why = "a reply to a push is not authenticated by the fleet's key";
+                fleet.refuse_message("reply", why);
+                continue;
+            };
+            if let Some(lead) = fleet.lead().as_mut() {
+                let now_ns = lead.now_ns();
+                lead.leader.receive(reply, now_ns);
             }
         }
         Ok(())
@@ -113,10 +111,10 @@ impl Node {
         authenticated: &[u8],
         is_first: bool,
     ) -> Result<(), Over> {
-        let command = match self.rollout_authenticator.open_command(authenticated) {
+        let command = match self.envelopes.commands.read::<Command>(authenticated) {
             Ok(command) => command,
             Err(error) => {
-                self.refuse_message(error);
+                (self.fleet).refuse_message(error.name(), &error.to_string());
                 return Ok(());
             }
         };
@@ -125,7 +123,7 @@ impl Node {
             // A node that is gone has left it there.
             Err(CommandError::Old | CommandError::Long) if is_first => return Ok(()),
             Err(wrong) => {
-                self.refuse(wrong.name(), &wrong.to_string());
+                (self.fleet).refuse_message(wrong.name(), &wrong.to_string());
                 return Ok(());
             }
         };
@@ -219,7 +217,7 @@ impl Node {
             let other = &self.fleet.report().other_rollout;
             reply.wish = (other.as_ref()).and_then(|other| other.wish(&reply.rollout));
         }
-        let authenticated = self.rollout_authenticator.reply(&reply);
+        let authenticated = self.envelopes.replies.write(&reply);
         let own = reply.node.to_string();
         Ok(store.reply(&own, &authenticated).await?)
     }

@@ -160,5 +160,5 @@ impl Rollouts {
 }
 
 fn count(fleet: &Fleet, outcome: &'static str) {
-    *fleet.report().rollouts.entry(outcome).or_default() += 1;
+    *(fleet.report().pushes.entry(outcome.to_owned())).or_default() += 1;
 }

@@ -90,16 +90,14 @@ impl Fleet {
         }
         let (alive, rollout) = {
             let report = self.report();
-            if !report.is_connected {
+            if !report.connected {
                 return Err(RolloutError::NoStore);
             }
             if let Some(other) = under_way(&report) {
                 return Err(RolloutError::UnderWay(other));
             }
-            let nodes = report
-                .nodes
-                .iter()
-                .filter(|(_, seen)| Duration::from_nanos(seen.age_ns) + seen.at.elapsed() < ALIVE);
+            let nodes = report.nodes().into_iter();
+            let nodes = nodes.filter(|(_, node)| Duration::from_nanos(node.ago_ns) < ALIVE);
             let alive = nodes.filter_map(|(name, _)| Name::try_from(name.as_str()).ok());
             // Above all known rollouts, even from a node with a clock that is ahead.
             let newest = report.newest_rollout.as_ref();

@@ -15,7 +15,7 @@ use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
     Kind, OpenError,
-    replicated::{Replicated, Wrong},
+    replicated::{Merged, Replicated, Wrong},
     sources::{Proof, Source, SourceKey, SourceUpdate},
 };
 use limiter_fleet_store::{Map, Store};
@@ -25,7 +25,7 @@ use self::{openings::Openings, scan::Scanner};
 use super::{
     handle::Fleet,
     over::Over,
-    replica::{Replica, Shared, Taken},
+    replica::{Replica, Shared},
     updates::Now,
     warnings::Warnings,
 };
@@ -125,10 +125,10 @@ impl Shared for Sources {
         map: &mut Replicated<Proof>,
         update: SourceUpdate,
         now: Now,
-    ) -> Result<Taken, Wrong> {
+    ) -> Result<Merged, Wrong> {
         update.check(self.ipv6_prefix(), now.ms)?;
-        let taken = Taken::from(map.take(update, now.ms));
-        if taken == Taken::Full {
+        let taken = map.take(update, now.ms);
+        if taken == Merged::Full {
             self.fleet.refuse("source_full");
         }
         Ok(taken)
@@ -175,22 +175,21 @@ impl Replica<Sources> {
             if !tick.is_multiple_of(RETRY_TICKS) && tick > 1 {
                 return Ok(());
             }
-            let newest = store.newest(Map::Sources).await?;
             let usable = store.check_map(Map::Sources).await;
-            if usable.is_ok() || !self.has_read {
-                let is_first = !self.has_read;
-                self.read_all(store, newest).await?;
-                // An empty store may have lost its data: the nodes fill it again.
-                if is_first && !self.map.is_empty() {
-                    self.shared.forget_unclaimed(&self.map);
-                }
+            if usable.is_ok() || !self.has_read && !self.is_reading() {
+                self.begin_reading(store).await?;
             }
             if usable.is_err() {
                 self.after = None;
             }
             usable?;
-            self.shared.scan(&mut self.map, true);
+            if self.has_read {
+                self.shared.scan(&mut self.map, true);
+            }
             self.shared.warnings.clear();
+        }
+        if !self.has_read {
+            return Ok(());
         }
         if is_tidy {
             let over = self.forget(store).await?;
@@ -202,6 +201,21 @@ impl Replica<Sources> {
         self.read_again(store).await?;
         self.shared.scan(&mut self.map, is_tidy);
         self.publish(None);
+        Ok(())
+    }
+
+    /// Reads the next page of the hash, if a reading is under way.
+    pub(super) async fn read_sources(&mut self, store: &mut Store) -> Result<(), Over> {
+        let is_first = !self.has_read;
+        if self.read_page(store).await? && is_first {
+            // An empty store may have lost its data: the nodes fill it again.
+            if !self.map.is_empty() {
+                self.shared.forget_unclaimed(&self.map);
+            }
+            if self.after.is_some() {
+                self.shared.scan(&mut self.map, true);
+            }
+        }
         Ok(())
     }
 

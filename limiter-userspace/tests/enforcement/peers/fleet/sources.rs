@@ -295,6 +295,33 @@ fn a_node_that_was_away_knows_what_it_missed() -> Result<()> {
     fleet.stop()
 }
 
+/// A starting node enforces a new ban before it has read a long hash of known sources.
+#[test]
+fn bans_do_not_wait_for_known_sources() -> Result<()> {
+    let mut fleet = fleet(&["a", "b"], "")?;
+    fleet.nodes[0].show(&["trust", &client(1), "--for", "1h"])?;
+    wait_for(&fleet.nodes[1], &client(1), "fleet")?;
+    fleet.nodes[1].terminate()?;
+    let fill = "local all = redis.call('HGETALL', KEYS[1]) for number = 1, 100000 do \
+                redis.call('HSET', KEYS[1], 'a ' .. number, all[2]) end return 'OK'";
+    let filled = fleet.store.command(&["eval", fill, "1", HASH])?;
+    ensure!(filled.trim() == "OK", "{filled}");
+    fleet.nodes[1].restart()?;
+    let [a, b] = &fleet.nodes[..] else {
+        unreachable!()
+    };
+    wait_until(b, |status| status["connected"] == true)?;
+    let begun = Instant::now();
+    a.show(&["ban", "192.0.2.1", "--for", "1h"])?;
+    super::wait_for(b, "192.0.2.1", 1)?;
+    println!("in force after {:?}", begun.elapsed());
+    ensure!(status(b)?["sources"].is_null(), "{:#}", status(b)?);
+    ensure!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    wait_until(b, |status| status["sources"]["received"].is_u64())?;
+    println!("all sources were read after {:?}", begun.elapsed());
+    fleet.stop()
+}
+
 /// Waits until the store has entries of both nodes.
 fn wait_for_entries(fleet: &Fleet) -> Result<()> {
     crate::wait(|| {
